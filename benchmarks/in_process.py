@@ -69,12 +69,14 @@ class Transport(asyncio.Transport):
 class InProcess:
     """A server on a database in memory, and so many connections to it."""
 
-    def __init__(self, connections: int = CONNECTIONS) -> None:
-        settings = load({"memory": True}, {})
+    def __init__(self, connections: int = CONNECTIONS, **given: Any) -> None:
+        """`given`: settings besides those of a database in memory."""
+        settings = load({"memory": True, **given}, {})
         database = connect(settings)
         migrate(database)
         self.opened = open_store(settings, database)
         app = create_app(settings, self.opened)
+        self.gateway = mounted(app).gateway
         self.server = Server(Served(mounted(app), partial(wsgi.call, app)), "inline")
         self.clients: list[tuple[Connection, Transport]] = []
         for _ in range(connections):

@@ -55,10 +55,18 @@ def kind_of(operation: str, writes: Container[str], reading: tuple[str, ...]) ->
     return Kind.READ if operation.startswith(reading) else Kind.DEFINITION
 
 
+class RefusedParts(NamedTuple):
+    """Parts of a request that were refused while the request as a whole was answered: the tables that they name, and the code
+    that they were answered with."""
+
+    tables: Sequence[str]
+    code: str
+
+
 class Deed(NamedTuple):
     """What a request did, as its dialect tells when it is over. `who`: the access id that it named; `keys`: of the items that it
     named, each as a value of JSON; `code`: of the error that it was answered with, or ""; `is_refusal`: that code says that the
-    caller may not do this, or has not shown who it is."""
+    caller may not do this, or has not shown who it is; `parts`: what of it was refused apart from the rest."""
 
     kind: Kind
     who: str = ""
@@ -66,6 +74,7 @@ class Deed(NamedTuple):
     keys: Sequence[Any] = ()
     code: str = ""
     is_refusal: bool = False
+    parts: RefusedParts | None = None
 
 
 class Keys:
@@ -143,6 +152,7 @@ class Trail:
                 or reply.status in dialect.refusal_statuses
                 or self._wanted.requests
                 or (kind is Kind.WRITE and self._wanted.writes)
+                or ((mark := dialect.refused_part_marks.get(operation)) is not None and mark in reply.body)
             )
         if not is_told:
             return
@@ -197,16 +207,24 @@ class Trail:
             except Exception as error:  # a request that its dialect refused may be anything
                 logs.info("a request is not told in full", reason=repr(error), request_id=request.id)
                 deed = Deed(Kind.READ)
+        name = "gateway" if dialect is None else dialect.name
+        asked = {"dialect": name, "operation": operation or request.path[:_MOST_TEXT]}
         event = self._event_of(deed, reply.status)
         if event:
-            name = "gateway" if dialect is None else dialect.name
-            facts: dict[str, Any] = {
-                "dialect": name, "operation": operation or request.path[:_MOST_TEXT], "tables": list(deed.tables),
-                "result": deed.code or reply.status, "request_id": request.id,
-            }  # fmt: skip
+            result = {"result": deed.code or reply.status, "request_id": request.id}
+            facts: dict[str, Any] = {**asked, "tables": list(deed.tables), **result}
             if deed.keys:
                 facts["keys"] = [self._keys.shown(key) for key in deed.keys[:_MOST_KEYS]]
             yield line(at, event, deed.who, request.client, facts)
+        if deed.parts is not None:
+            result = {"result": deed.parts.code, "request_id": request.id}
+            yield line(
+                at,
+                "refusal",
+                deed.who,
+                request.client,
+                {**asked, "tables": list(deed.parts.tables), **result},
+            )
 
     def _event_of(self, deed: Deed, status: int) -> str:
         """What the event is called; "" if it is not to be told."""

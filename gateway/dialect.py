@@ -149,6 +149,12 @@ class Dialect(ABC):
         """What operations are for the audit; those that are not here only read. Asked only where there is an audit."""
         return {}
 
+    @cached_property
+    def refused_part_marks(self) -> Mapping[str, bytes]:
+        """The operations that may be answered as a whole while parts of them are refused, and what stands in the body of such
+        an answer and, but for such a part, of none. Asked only where there is an audit."""
+        return {}
+
     def operation(self, request: Request) -> str:
         """The name of a request's operation for metrics and the access log, from a closed set."""
         return ""

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from gateway.dialect import Claims, Dialect
+
+
+def _is_worked_out(dialect: Dialect, member: str) -> bool:
+    """Whether a member is worked out when somebody first asks for it, as few do."""
+    return isinstance(getattr(type(dialect), member, None), cached_property)
 
 
 class LateDialect:
@@ -32,7 +38,11 @@ class LateDialect:
                 loaded = self._load()
                 known = vars(self)
                 members = [
-                    member for member in dir(loaded) if not member.startswith("_") and member not in known
+                    member
+                    for member in dir(loaded)
+                    if not member.startswith("_")
+                    and member not in known
+                    and not _is_worked_out(loaded, member)
                 ]
                 known.update({member: getattr(loaded, member) for member in members})
                 self._loaded = loaded

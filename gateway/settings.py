@@ -248,6 +248,13 @@ class Settings:
         None, "File that holds the secret of that access key."
     )
 
+    # Where backups are kept
+    backup_directory: Path | None = setting(
+        None,
+        "Directory in which backups of tables are kept, a file for each; without it they are kept in the database.",
+        everywhere=True,
+    )
+
     # Where exports go to and imports come from
     s3_endpoint_url: str = setting(
         "",

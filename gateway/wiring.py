@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import importlib
+import os
 import secrets
 import time
 from collections.abc import Callable
@@ -41,6 +42,7 @@ from gateway.store.store import Store
 if TYPE_CHECKING:
     from gateway.model.rows import Row
     from gateway.model.writes import Write
+    from gateway.store.backup_files import BackupDirectory
     from gateway.store.replicas import Lag, Replicas
 
 # A statement that takes longer costs its server a look at whether it still answers.
@@ -183,6 +185,7 @@ def open_store(settings: Settings, database: Database) -> Opened:
             "vector_approximate_from: needs numpy and usearch (pip install 'tablegate[vectors]')"
         )
     store = Store(database)
+    store.backup_files = backup_files_of(settings)
     options = EngineOptions(
         control_plane_delay_ms=round(settings.control_plane_delay * 1000),
         sweep_period_s=settings.sweep_period,
@@ -196,6 +199,18 @@ def open_store(settings: Settings, database: Database) -> Opened:
     clock = Clock()
     engine = Engine(store, options, clock.now_ns, _replicas(settings, database))
     return Opened(store, engine, CredentialStore(store, lambda: find_key(settings)), clock)
+
+
+def backup_files_of(settings: Settings) -> BackupDirectory | None:
+    """Where the settings let backups be kept as files; None: in the database."""
+    path = settings.backup_directory
+    if path is None:
+        return None
+    if not path.is_dir() or not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        raise BadSetting(f"backup_directory: {path} is no directory that files can be written to")
+    from gateway.store.backup_files import BackupDirectory  # a quick start needs no compression
+
+    return BackupDirectory(path)
 
 
 def _replicas(settings: Settings, primary: Database) -> Replicas | None:

@@ -94,8 +94,8 @@ def test_the_model_knows_only_itself(module: str) -> None:
 
 @pytest.mark.parametrize("module", of("gateway.store"))
 def test_the_store_knows_the_model_and_its_database(module: str) -> None:
-    # psycopg and sqlite3 are the drivers of the hot path; alembic and migrations lead to the schema.
-    allowed = PURE | {"sqlalchemy", "psycopg", "alembic"}
+    # psycopg and sqlite3 are the drivers of the hot path; alembic and migrations lead to the schema; the rest is for files.
+    allowed = PURE | {"sqlalchemy", "psycopg", "alembic", "zstandard", "fastcrc"}
     for imported in IMPORTS[module]:
         if outside(imported):
             assert imported.partition(".")[0] in allowed, imported
@@ -277,6 +277,18 @@ def strip_annotations(tree: ast.Module) -> ast.Module:
             for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
                 argument.annotation = None
     return tree
+
+
+@pytest.mark.parametrize("module", [*of("gateway"), *of("adapters")])
+def test_dataclasses_are_those_that_start_quickly(module: str) -> None:
+    """gateway/model/fast_dataclasses.py says why. (Commands that are no server's, such as transfers, may take the library's.)"""
+    taken = [
+        name.name
+        for node in TREES[module].body
+        if isinstance(node, ast.ImportFrom) and node.module == "dataclasses"
+        for name in node.names
+    ]
+    assert "dataclass" not in taken
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))

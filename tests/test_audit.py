@@ -28,7 +28,8 @@ from gateway.__main__ import main
 from gateway.audit import Deed, Keys, Kind, Sink, Trail, Wanted
 from gateway.audit_sinks import DatabaseSink, FileSink
 from gateway.http import Reply, Request
-from gateway.security.grant_store import ALL
+from gateway.security.credentials import Credential
+from gateway.security.grant_store import ALL, Written
 from gateway.settings import load
 from gateway.store.databases import Database
 from gateway.store.store import Store
@@ -47,15 +48,22 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def served(folder: Path, *flags: str) -> Iterator[tuple[str, Owner]]:
-    """A strict server with a trail in `audit.jsonl`, and somebody with a key of each kind."""
+def served(
+    folder: Path,
+    *flags: str,
+    others: Sequence[tuple[Credential, Written]] = (),
+    has_tablestore: bool = True,
+) -> Iterator[tuple[str, Owner]]:
+    """A strict server with a trail in `audit.jsonl`, somebody with a key of each kind, and others with a grant each."""
     owner = Owner()
     database = f"sqlite:///{folder}/tablegate.sqlite"
     settings = load({"database": database, "secret_key": SECRET_KEY}, {})
     assert CliRunner().invoke(main, ["migrate", "--database", database]).exit_code == 0
     opened = open_store(settings, connect(settings))
-    for credential in owner.credentials():
+    for credential in owner.credentials() if has_tablestore else owner.credentials()[:2]:
         opened.credential_store.add(credential, [ALL])
+    for credential, granted in others:
+        opened.credential_store.add(credential, [granted])
     opened.close()
     server = Process(folder, "--auth", "strict", "--secret-key", SECRET_KEY, "--audit", "audit.jsonl", *flags)
     server.wait_until_ready()
@@ -298,6 +306,7 @@ class Reader:
     name = "reader"
     audited_operations: ClassVar[dict[str, Kind]] = {}
     refusal_statuses = frozenset({403})
+    refused_part_marks: ClassVar[dict[str, bytes]] = {}
 
     @staticmethod
     def deed(request: Request, reply: Reply, operation: str) -> Deed:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from tests.support.raw_client import RawClient
 from tests.support.running import Process
 from tests.support.soak import minutes_long
+from transfer.endpoints.files.json_lines import JsonLines
 
 KILLS = int(os.environ.get("TABLEGATE_BACKUP_KILLS", "2"))
 ITEMS = 1_500
@@ -93,8 +95,93 @@ def test_kills_during_backups_and_restores(tmp_path: Path, database_url: str) ->
             server.kill()
 
 
+class Restarted:
+    """A server with a directory of backups, killed and begun anew."""
+
+    def __init__(self, folder: Path, database_url: str) -> None:
+        self.directory = folder / "backups"
+        self.directory.mkdir()
+        self._begin = lambda: Process(
+            folder, "--database", database_url, "--dialects", "dynamodb",
+            "--background-share", "1", "--backup-directory", str(self.directory),
+        )  # fmt: skip
+        self.process = self._begin()
+        self.process.wait_until_ready()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process = self._begin()
+        self.process.wait_until_ready()
+
+    def call(self, operation: str, **given: Any) -> dict[str, Any]:
+        with RawClient(self.process.url) as client:
+            return client.call(operation, **given)
+
+    def names(self) -> list[str]:
+        return sorted(os.listdir(self.directory))
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def rows_of(path: Path) -> int:
+    """How many rows a file has, whose checksums are right."""
+    file = JsonLines(path)
+    assert file.describe().name == "things"
+    return sum(len(page.rows) for page in file.scan(file.segments(1)[0]))
+
+
+def test_kills_while_backups_are_files(tmp_path: Path, database_url: str) -> None:
+    """A kill of each backup and each restore, and of some deletions: a file is whole or gone, never half of it under its name."""
+    chance = random.Random(3)
+    server = Restarted(tmp_path, database_url)
+    try:
+        with RawClient(server.process.url) as client:
+            client.create_table("things")
+            put_all(client, "Put", lambda n: {"Item": {"p": {"S": f"{n}"}, "x": {"S": "x" * 300}}})
+        for round_ in range((KILLS + 1) // 2):
+            backup = server.call("CreateBackup", TableName="things", BackupName="one")["BackupDetails"]
+            arn = backup["BackupArn"]
+            server.call("DeleteItem", TableName="things", Key={"p": {"S": f"{round_}"}})
+            time.sleep(chance.uniform(0.0, 0.5))
+            server.kill()
+
+            def is_available(arn: str = arn) -> bool:
+                shown = server.call("DescribeBackup", BackupArn=arn)["BackupDescription"]
+                return bool(shown["BackupDetails"]["BackupStatus"] == "AVAILABLE")
+
+            wait_until(is_available)
+            if chance.random() < 0.7:  # else it is restored from wherever its rows are just then
+                wait_until(lambda: [name.endswith(".zst") for name in server.names()] == [True])
+            server.call("RestoreTableFromBackup", BackupArn=arn, TargetTableName=f"saved{round_}")
+            time.sleep(chance.uniform(0.0, 0.5))
+            server.kill()
+            with RawClient(server.process.url) as client:
+                wait_until(lambda client=client, name=f"saved{round_}": is_active(client, name))  # type: ignore[misc]
+                assert count(client, f"saved{round_}") == ITEMS - round_
+                client.call("DeleteTable", TableName=f"saved{round_}")
+            wait_until(lambda: [name.endswith(".zst") for name in server.names()] == [True])
+            assert rows_of(server.directory / server.names()[0]) == ITEMS - round_
+            server.call("DeleteBackup", BackupArn=arn)
+            if round_ % 3 == 2:
+                server.kill()
+            wait_until(lambda: server.names() == [])
+    finally:
+        server.process.kill()
+
+
 @pytest.mark.soak
 @minutes_long
-def test_fifty_kills(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("in_files", [False, True])
+def test_fifty_kills(
+    tmp_path: Path, database_url: str, in_files: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(globals(), "KILLS", 50)
-    test_kills_during_backups_and_restores(tmp_path, database_url)
+    if in_files:
+        test_kills_while_backups_are_files(tmp_path, database_url)
+    else:
+        test_kills_during_backups_and_restores(tmp_path, database_url)

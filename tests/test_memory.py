@@ -1,4 +1,4 @@
-"""The memory of a server process: 90 MB at most while nobody asks, and the same after many requests as after the first thousands.
+"""The memory of a server process: 60 MB at most while nobody asks, and the same after many requests as after the first thousands.
 
 Seconds here; `make soak` asks for a minute.
 """
@@ -16,7 +16,7 @@ from benchmarks import signing
 from tests.support.running import Process
 
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
-IDLE_MB, GROWTH_MB = 90, 12
+IDLE_MB, GROWTH_MB = 60, 12
 KEYS = 200
 
 

@@ -14,7 +14,7 @@ from adapters.azuretable.summaries import Asked
 from adapters.azuretable.wire import addresses
 from adapters.azuretable.wire.addresses import Batch
 from adapters.azuretable.wire.errors import REFUSALS
-from gateway.audit import Deed, Kind, names_among
+from gateway.audit import Deed, Kind, RefusedParts, names_among
 from gateway.http import Reply, Request
 
 KINDS: Mapping[str, Kind] = {
@@ -26,12 +26,22 @@ KINDS: Mapping[str, Kind] = {
     "POST Batch": Kind.WRITE,
     **{f"{verb} Entity": Kind.WRITE for verb in ("PUT", "MERGE", "PATCH", "DELETE", "POST")},
 }
+_INNER_CODE = re.compile(rb'"code":"(\w+)"')
 _INNER_FAILURE = re.compile(rb"^HTTP/1\.1 ([45]\d\d)\b", re.MULTILINE)
 
 
 def kinds() -> Mapping[str, Kind]:
     """Operation -> what it is."""
     return KINDS
+
+
+PART_MARKS: Mapping[str, bytes] = {"POST Batch": b"\r\nHTTP/1.1 403 "}
+"""No value of JSON has a line break."""
+
+
+def part_marks() -> Mapping[str, bytes]:
+    """Operations whose parts may be refused alone, and what such an answer has in it."""
+    return PART_MARKS
 
 
 def deed_of(request: Request, reply: Reply, operation: str, host: str) -> Deed:
@@ -49,4 +59,16 @@ def deed_of(request: Request, reply: Reply, operation: str, host: str) -> Deed:
         failure = _INNER_FAILURE.search(reply.body)
         code = code or (failure[1].decode() if failure else "")
     found = summaries.summary(operation, address.account, asked)
-    return Deed(kind, address.account, names_among(found.tables), [key for _, key in found.keys], code)
+    tables = names_among(found.tables)
+    parts = _refused_parts(reply, operation, tables)
+    return Deed(kind, address.account, tables, [key for _, key in found.keys], code, parts=parts)
+
+
+def _refused_parts(reply: Reply, operation: str, tables: list[str]) -> RefusedParts | None:
+    """A batch is a query or changes of one table, and of those one at most is told to be refused."""
+    mark = PART_MARKS.get(operation)
+    if mark is None or mark not in reply.body:
+        return None
+    told = _INNER_CODE.search(reply.body, reply.body.index(mark))
+    code = told[1].decode() if told else ""
+    return RefusedParts(tables, code) if code in REFUSALS else None

@@ -136,6 +136,11 @@ class AzureTable(Dialect):
         """What operations are for the audit (Dialect.audited_operations)."""
         return audited.kinds()
 
+    @cached_property
+    def refused_part_marks(self) -> Mapping[str, bytes]:
+        """Operations whose parts may be refused alone (Dialect.refused_part_marks)."""
+        return audited.part_marks()
+
     def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
         """What a request did, for the audit."""
         return audited.deed_of(request, reply, operation, self._host(request))

@@ -7,14 +7,16 @@ read in summaries.py: no attributes but keys, and of statements their tables alo
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import orjson
 
 from adapters.dynamodb import summaries
 from adapters.dynamodb.operation_table import OPERATIONS
 from adapters.dynamodb.wire import auth
+from adapters.dynamodb.wire.calls import Caller
 from adapters.dynamodb.wire.errors import REFUSALS
-from gateway.audit import Deed, Kind, kind_of, names_among
+from gateway.audit import Deed, Kind, RefusedParts, kind_of, names_among
 from gateway.dialect import Gateway
 from gateway.http import Reply, Request
 
@@ -35,6 +37,17 @@ def kinds() -> Mapping[str, Kind]:
     return KINDS
 
 
+_PART_CODE = "AccessDenied"
+"""What a member of a BatchExecuteStatement is told (BatchStatementError, API reference)."""
+PART_MARKS: Mapping[str, bytes] = {"BatchExecuteStatement": b'"Code":"%s"' % _PART_CODE.encode()}
+"""In an item such a text could only stand with its quotation marks escaped, or with an object behind the name."""
+
+
+def part_marks() -> Mapping[str, bytes]:
+    """Operations whose parts may be refused alone, and what such an answer has in it."""
+    return PART_MARKS
+
+
 def deed_of(request: Request, reply: Reply, operation: str, gateway: Gateway) -> Deed:
     """What a request did."""
     code = _code(reply)
@@ -48,7 +61,25 @@ def deed_of(request: Request, reply: Reply, operation: str, gateway: Gateway) ->
     if statements and all(text.lstrip()[:6].upper() == "SELECT" for text in statements):
         kind = Kind.READ
     found = summaries.summary(body, operation, gateway, claimed)
-    return Deed(kind, who, names_among(found.tables), [key for _, key in found.keys], code, code in REFUSALS)
+    parts = _refused_parts(body, reply, operation, gateway, claimed)
+    keys = [key for _, key in found.keys]
+    return Deed(kind, who, names_among(found.tables), keys, code, code in REFUSALS, parts)
+
+
+def _refused_parts(
+    body: dict[str, Any], reply: Reply, operation: str, gateway: Gateway, claimed: Caller | None
+) -> RefusedParts | None:
+    mark = PART_MARKS.get(operation)
+    if mark is None or reply.status != 200 or mark not in reply.body:
+        return None
+    answers = orjson.loads(reply.body)["Responses"]
+    refused = [
+        member
+        for member, answer in zip(body["Statements"], answers, strict=True)
+        if answer.get("Error", {}).get("Code") == _PART_CODE
+    ]
+    found = summaries.summary({"Statements": refused}, operation, gateway, claimed)
+    return RefusedParts(names_among(found.tables), _PART_CODE)
 
 
 def _code(reply: Reply) -> str:

@@ -142,6 +142,11 @@ class DynamoDB(Dialect):
         """What operations are for the audit (Dialect.audited_operations)."""
         return audited.kinds()
 
+    @cached_property
+    def refused_part_marks(self) -> Mapping[str, bytes]:
+        """Operations whose parts may be refused alone (Dialect.refused_part_marks)."""
+        return audited.part_marks()
+
     def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
         """What a request did, for the audit."""
         return audited.deed_of(request, reply, operation, self.gateway)
@@ -274,8 +279,7 @@ class DynamoDB(Dialect):
         if len(text) > limits.LARGE_REQUEST_BYTES:
             operation_schemas.shorten(name, body, self._style)
         checked = operation_schemas.checker(name, self._style)(body)
-        host = request.header_map.get("host", "")
-        return row, _new(Call, (name, checked, caller, gateway, host))
+        return row, _new(Call, (name, checked, caller, gateway, request.header_map))
 
     def names(self, request: Request, authorization: Authorization) -> Iterable[tuple[str, str]]:
         """The table that a request names (Dialect.names)."""

@@ -38,10 +38,10 @@ OPERATIONS: Mapping[str, Operation] = {
     "UpdateTable": Operation(messages.UpdateTableRequest, tables.update_table, Purpose((_P.ALTER,))),
     "DeleteTable": Operation(messages.DeleteTableRequest, tables.delete_table, Purpose((_P.DROP,))),
     "AddDefinedColumn": Operation(
-        messages.AddDefinedColumnRequest, tables.add_defined_column, Purpose((_P.ALTER,))
+        messages.AddDefinedColumnRequest, tables.add_defined_column, Purpose((_P.ADD_COLUMNS,))
     ),
     "DeleteDefinedColumn": Operation(
-        messages.DeleteDefinedColumnRequest, tables.delete_defined_column, Purpose((_P.ALTER,))
+        messages.DeleteDefinedColumnRequest, tables.delete_defined_column, Purpose((_P.DROP_COLUMNS,))
     ),
     "ComputeSplitPointsBySize": Operation(
         messages.ComputeSplitPointsBySizeRequest, splits.compute_split_points_by_size, Purpose((_P.DESCRIBE,))

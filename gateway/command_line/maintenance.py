@@ -32,6 +32,6 @@ def sweep(settings: Settings) -> None:
     """Do all background work that is due now: expired rows, new indexes, dropped tables."""
     with opened_database(settings) as opened:
         batches = 0
-        while opened.engine.background_batch():
+        while opened.engine.background_batch() or opened.engine.job_batch():
             batches += 1
         click.echo(f"nothing more to do after {batches} batches")

@@ -1,8 +1,9 @@
-"""tables: which there are, as each dialect names them, and what background work is left on them; tables as they were."""
+"""tables: which there are, as each dialect names them, and what background work is left on them; tables as they were; backups."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -52,19 +53,88 @@ def keep_history(settings: Settings, table: str, days: int | None, off: bool, na
 @click.argument("table")
 @click.argument("target")
 @click.option("--at", help="A time in ISO 8601, of UTC unless it says otherwise; without it, now.")
+@click.option("--backup", help="A backup of the table, as list-backups names it, in place of a time.")
 @_NAMESPACE
 @with_settings(every=False)
-def restore(settings: Settings, table: str, target: str, at: str | None, namespace: str) -> None:
-    """Make a table TARGET with the rows that TABLE had at a moment, and its keys, indexes and rules; not its stream. A running
-    server brings the rows, or `tablegate sweep`."""
+def restore(
+    settings: Settings, table: str, target: str, at: str | None, backup: str | None, namespace: str
+) -> None:
+    """Make a table TARGET with the rows that TABLE had at a moment or in a backup, its keys, indexes and rules; not its stream.
+    A running server brings the rows, or `tablegate sweep`."""
     from gateway.model.commands import RestoreTable
     from gateway.model.restored_tables import like
 
+    if at is not None and backup is not None:
+        raise click.UsageError("say either --at or --backup")
     ticks = None if at is None else _ticks(at)
     with opened_database(settings) as opened:
-        found = _found(opened, namespace, table)
-        _outcome(opened, RestoreTable(like(found, namespace, target), found, ticks))
+        if backup is None:
+            source = definition = _found(opened, namespace, table)
+        else:
+            source = _found_backup(opened, namespace, backup, table)
+            definition = source.source
+        _outcome(opened, RestoreTable(like(definition, namespace, target), source, ticks))
         click.echo(f"{target} is being restored")
+
+
+@tables.command("create-backup")
+@click.argument("table")
+@click.option("--name", help="What it is called; else as the table.")
+@_NAMESPACE
+@with_settings(every=False)
+def create_backup(settings: Settings, table: str, name: str | None, namespace: str) -> None:
+    """Make a backup of TABLE as it is now, whatever dialect writes. A running server brings the rows, or `tablegate sweep`."""
+    from gateway.model.commands import CreateBackup
+
+    with opened_database(settings) as opened:
+        made = _outcome(opened, CreateBackup(_found(opened, namespace, table), name or table))
+        click.echo(f"{made.file_stem} is being made")
+
+
+@tables.command("list-backups")
+@click.argument("table", required=False)
+@_NAMESPACE
+@with_settings(every=False)
+def list_backups(settings: Settings, table: str | None, namespace: str) -> None:
+    """List the backups of a namespace, or of TABLE: how commands call each, its table, its time, how many rows it has, its name.
+    Those of dropped tables that had a history have none."""
+    with opened_database(settings) as opened:
+        for each in _backups(opened, namespace, table):
+            state = "available" if each.ready else "creating"
+            made_at = datetime.fromtimestamp(each.created_at_ms / 1000, UTC).isoformat(
+                timespec="milliseconds"
+            )
+            name = each.name or each.kind.value
+            click.echo(f"{each.file_stem}\t{each.table_name}\t{made_at}\t{state}\t{each.rows:,} rows\t{name}")
+
+
+@tables.command("delete-backup")
+@click.argument("backup")
+@_NAMESPACE
+@with_settings(every=False)
+def delete_backup(settings: Settings, backup: str, namespace: str) -> None:
+    """Delete a backup, as list-backups names it."""
+    from gateway.model.commands import DeleteBackup
+
+    with opened_database(settings) as opened:
+        _outcome(opened, DeleteBackup(_found_backup(opened, namespace, backup)))
+        click.echo(f"{backup} is deleted")
+
+
+def _backups(opened: Any, namespace: str, table: str | None) -> Iterator[Any]:
+    from gateway.model.commands import ListBackups
+
+    after = ("", 0, 0)
+    while page := _outcome(opened, ListBackups(namespace, after, table_name=table)):
+        yield from page
+        after = page[-1].place
+
+
+def _found_backup(opened: Any, namespace: str, wanted: str, table: str | None = None) -> Any:
+    for each in _backups(opened, namespace, table):
+        if each.file_stem == wanted:
+            return each
+    raise click.ClickException(f"there is no backup {wanted}" + (f" of {table}" if table else ""))
 
 
 def _ticks(at: str) -> int:
@@ -83,7 +153,15 @@ def _found(opened: Any, namespace: str, table: str) -> Any:
 
 
 def _outcome(opened: Any, command: Any) -> Any:
-    from gateway.model.errors import GatewayError, MomentNotKept, TableExists, TableMissing
+    from gateway.model.errors import (
+        BackupBusy,
+        BackupMissing,
+        BackupUnreadable,
+        GatewayError,
+        MomentNotKept,
+        TableExists,
+        TableMissing,
+    )
 
     [outcome] = opened.engine.run([command])
     match outcome:
@@ -96,6 +174,12 @@ def _outcome(opened: Any, command: Any) -> Any:
         case MomentNotKept(earliest_ms=int(earliest), latest_ms=int(latest)):
             first, last = (datetime.fromtimestamp(ms / 1000, UTC).isoformat() for ms in (earliest, latest))
             raise click.ClickException(f"it can be restored as it was between {first} and {last}")
+        case BackupMissing():
+            raise click.ClickException("the backup is gone")
+        case BackupBusy():
+            raise click.ClickException("the backup is being made, or a table is being made of it")
+        case BackupUnreadable(reason=reason):
+            raise click.ClickException(reason)
         case GatewayError():
             raise click.ClickException(repr(outcome))
     return outcome

@@ -17,7 +17,7 @@ import orjson
 
 from gateway import logs
 from gateway.console.charts import CHARTS, Recorder, drawing
-from gateway.console.reading import Reading
+from gateway.console.reading import CHANGES, Reading
 from gateway.console.searches import KEY_OPERATORS, OPERATORS, BadSearch, Search, place_of, position_of
 from gateway.console.sign_in import COOKIE, HOURS, SignIn, Visitor
 from gateway.control.access import CONSOLE
@@ -212,7 +212,7 @@ class Console:
         return self._render(
             "row.html", 200 if row or history else 404, visitor=visitor, table=table, row=row, forms=forms,
             history=history, stream=_stream(table), place=place_of(position), writes=self._gateway.settings.console_writes,
-            writable=self.writable,
+            writable=self.writable, changes=CHANGES,
         )  # fmt: skip
 
     def delete(self, visitor: Visitor) -> Any:

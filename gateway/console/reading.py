@@ -37,8 +37,8 @@ TABLES = 200
 # A page looks no further, however few rows pass the filter: the next one goes on there.
 _SCANNED = 5_000
 _SECONDS = 1.0
-# What a history and a look at changes go through at most.
-_CHANGES = 5_000
+CHANGES = 5_000
+"""What a history goes through at most."""
 _CHANGES_AT_ONCE = 500
 _LIVE = 100
 
@@ -111,13 +111,14 @@ class Reading:
         return found
 
     def history(self, table: Table, position: Position) -> list[Change]:
-        """What the table's stream has kept of one row, newest first; of a long stream its oldest part only."""
+        """What the table's stream has kept of one row, newest first; of a long stream its last CHANGES changes are looked at."""
         found: list[Change] = []
         for stream in self.run(ListStreams(table.namespace, table.name)):
             if stream.table_id == table.id:
-                changes = self._changes(stream, Oldest())
                 found += [
-                    each for each in changes if table.key_schema.key(each.key_values).position == position
+                    each
+                    for each in self._newest_changes(stream)
+                    if table.key_schema.key(each.key_values).position == position
                 ]
         return sorted(found, key=lambda change: -change.at_ms)
 
@@ -141,15 +142,19 @@ class Reading:
             going_on.append(f"{shard.number}-{place if page.next is None else page.next}")
         return found, " ".join(going_on)
 
-    def _changes(self, stream: Stream, start: Oldest) -> Iterator[Change]:
-        left = _CHANGES
-        for shard in self.run(ListShards(stream)):
-            place: int | None = self.run(FindPosition(stream, shard.number, start))
-            while place is not None and left > 0:
-                page = self.run(ReadChanges(stream, shard.number, place, min(left, _CHANGES_AT_ONCE)))
+    def _newest_changes(self, stream: Stream) -> Iterator[Change]:
+        """The last changes of a stream, at most CHANGES of them."""
+        left = CHANGES
+        for shard in reversed(self.run(ListShards(stream))):
+            oldest, end = (self.run(FindPosition(stream, shard.number, at)) for at in (Oldest(), Latest()))
+            place: int | None = max(oldest, end - left)
+            left -= end - max(oldest, end - left)
+            while place is not None and place < end:
+                page = self.run(ReadChanges(stream, shard.number, place, _CHANGES_AT_ONCE))
                 yield from page.changes
-                left -= len(page.changes)
                 place = page.next if page.changes else None
+            if left <= 0:
+                return
 
     def run(self, command: Any, purpose: Purpose = _LOOKING) -> Any:
         """The outcome of one command, if the visitor may have it. Raises NotPermitted."""

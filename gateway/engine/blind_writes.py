@@ -24,6 +24,8 @@ WITHOUT_ROWS = frozenset({State.CREATING, State.DELETING})
 _WRITABLE = (State.ACTIVE, State.UPDATING)
 HARMLESS_FEATURES = frozenset({"expiry.attribute", "max_versions", "stamped"})
 """What a table may have (Table.features) whose rows are written without a look: all of it follows from the new row alone."""
+_PUT_FEATURES = HARMLESS_FEATURES | {"history"}
+"""The same of puts: the database itself can record what was there (Batch._put_blindly)."""
 _IS_SAFE = fast_paths.covers(WriteGroup, "writes token transaction") and fast_paths.covers(
     Write, "table key change condition view rule actor wants_old recorded shown stamp"
 )
@@ -31,7 +33,7 @@ _IS_SAFE = fast_paths.covers(WriteGroup, "writes token transaction") and fast_pa
 
 def fast_puts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> list[list[Row]] | None:
     """For each group the rows that its writes leave, in order, if all are puts that may go over anything; else None."""
-    if not all(_changes_rows_only(table, now // 10_000) for table in tables):
+    if not all(_changes_rows_only(table, now // 10_000, _PUT_FEATURES) for table in tables):
         return None
     left: list[list[Row]] = []
     for group in groups:
@@ -102,9 +104,9 @@ def _is_of_absence(condition: Predicate, key_names: tuple[str, ...]) -> bool:
     )
 
 
-def _changes_rows_only(table: Table, now_ms: int) -> bool:
+def _changes_rows_only(table: Table, now_ms: int, features: frozenset[str] = HARMLESS_FEATURES) -> bool:
     """Whether nothing but its row changes with a write to a table, and its row does not depend on what it was."""
-    return table.features <= HARMLESS_FEATURES and table.state_at(now_ms) in _WRITABLE
+    return table.features <= features and table.state_at(now_ms) in _WRITABLE
 
 
 def _looks(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> list[list[Row]] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateway.engine import indexing, retaining
+from gateway.engine import indexing, retaining, working
 from gateway.engine.defining import Definer
 from gateway.model.commands import CopyTables, ImportDefinition, ImportRows, ResetTables
 from gateway.model.errors import InvalidInput, TableBusy, TableMissing
@@ -21,7 +21,8 @@ from gateway.store.store import Store
 
 
 def reset(store: Store, definer: Definer, command: ResetTables, now_ms: int) -> int:
-    """Empty or drop tables, each in constant time; how many. Their rows are purged later. Raises TableMissing."""
+    """Empty or drop tables, each in constant time; how many. Their rows are purged later. With all tables their backups and the
+    jobs go. Raises TableMissing."""
     with store.write() as session:
         among = None if command.namespace is None else {command.namespace}
         tables = _locked(store, session, among, command.names)
@@ -33,6 +34,7 @@ def reset(store: Store, definer: Definer, command: ResetTables, now_ms: int) -> 
             definer.make_again(session, [(table, table.namespace) for table in tables], now_ms)
         elif command.names is None:
             retaining.forget_backups(store, session, command.namespace)
+            working.forget_jobs(store, session, command.namespace)
     for table in tables:
         store.catalog.cache.forget(table.id)
     return len(tables)

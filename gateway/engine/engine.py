@@ -44,6 +44,7 @@ from gateway.model.commands import (
     Exchange,
     FindPosition,
     FindStream,
+    FindTransaction,
     Follow,
     Get,
     ImportDefinition,
@@ -156,6 +157,12 @@ class Engine:
         }
         self._workers: dict[str, working.Worker] = {}
         self._runner = working.Runner(store, self._workers)
+        self._filer = None
+        if store.backup_files is not None:
+            from gateway.engine import filing  # a quick start needs no compression
+
+            self._filer = filing.Filer(store, store.backup_files)
+            self._workers |= dict.fromkeys(filing.KINDS, self._filer)
         self._round_robin = pacing.RoundRobin(works, progress.WORKS, self._count_left)
 
     def register_view(self, dialect: str, view: IndexView) -> None:
@@ -268,7 +275,10 @@ class Engine:
 
     def job_batch(self) -> BatchDone | None:
         """Carry one job on by a batch. None: there is none that could be; look again after `idle_s`."""
-        return self._runner.next_batch()
+        batch = self._runner.next_batch()
+        if batch is None and self._filer is not None and self._filer.begin_waiting():
+            batch = self._runner.next_batch()
+        return batch
 
     def renew_claims(self) -> None:
         """Hold on to the jobs that this server carries on; to be called every second or two, from another thread."""
@@ -420,7 +430,9 @@ class Engine:
 
     def _define(self, command: Any) -> Any:
         now_ms = self._now() // 1_000_000
-        if isinstance(command, (BeginTransaction, Stage, CommitTransaction, AbortTransaction)):
+        if isinstance(
+            command, (BeginTransaction, Stage, FindTransaction, CommitTransaction, AbortTransaction)
+        ):
             return self._transact(command)
         if isinstance(command, Load):
             return self._load(command)
@@ -473,7 +485,9 @@ class Engine:
         self._carry_out(step.run)
         return step.outcome
 
-    def _transact(self, command: BeginTransaction | Stage | CommitTransaction | AbortTransaction) -> Any:
+    def _transact(
+        self, command: BeginTransaction | Stage | FindTransaction | CommitTransaction | AbortTransaction
+    ) -> Any:
         """The outcome of a command of local transactions."""
         now_ms = self._now() // 1_000_000
         match command:
@@ -482,6 +496,10 @@ class Engine:
             case Stage():
                 return self._with_retries(
                     lambda: local_transactions.stage(self._store, command, self._now() // 100)
+                )
+            case FindTransaction(transaction):
+                return self._with_retries(
+                    lambda: local_transactions.held_by(self._store, transaction, now_ms)
                 )
             case AbortTransaction():
                 return self._with_retries(lambda: local_transactions.end(self._store, command, now_ms))

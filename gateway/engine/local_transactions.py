@@ -13,7 +13,14 @@ from collections.abc import Sequence
 from functools import partial
 
 from gateway.model.changes import kind_of, resolved_actions
-from gateway.model.commands import AbortTransaction, BeginTransaction, Outcome, Stage, WriteGroup
+from gateway.model.commands import (
+    AbortTransaction,
+    BeginTransaction,
+    HeldPartition,
+    Outcome,
+    Stage,
+    WriteGroup,
+)
 from gateway.model.errors import (
     GatewayError,
     InvalidInput,
@@ -172,6 +179,16 @@ def _carried_out(table: Table, write: StagedWrite) -> Write:
     key = table.key_schema.decode(write.position)
     change = Remove() if write.new is None else Replace(write.new.contents)
     return Write(table, key, change, recorded=write.recorded)
+
+
+def held_by(store: Store, transaction: str, now_ms: int) -> HeldPartition:
+    """What a transaction holds. Raises TransactionMissing."""
+    with store.read() as session:
+        opened = local_transactions.find(session, transaction, now_ms)
+        table = None if opened is None else store.catalog.by_id(session, opened.table_id)
+        if opened is None or table is None:
+            raise TransactionMissing()
+        return HeldPartition(table, opened.whole_partition)
 
 
 def end(store: Store, command: AbortTransaction, now_ms: int) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from gateway.engine import retaining, windows
+from gateway.engine import filed_backups, retaining, windows
 from gateway.engine.defining import Definer
 from gateway.model.backups import Backup, BackupKind
 from gateway.model.commands import (
@@ -24,12 +24,12 @@ from gateway.model.commands import (
     RestoreTable,
 )
 from gateway.model.errors import MomentNotKept, TableMissing
-from gateway.model.namespaces import RETAINED
+from gateway.model.namespaces import of_backup
 from gateway.model.rows import TICKS_PER_MS
 from gateway.model.tables import HistoryRule, State, Table
 from gateway.store import backups, copies, history
 from gateway.store.copies import Copy, Phase
-from gateway.store.databases import Session
+from gateway.store.databases import Retry, Session
 from gateway.store.history import Moment
 from gateway.store.store import Store
 
@@ -131,17 +131,31 @@ def _bare(source: Table, namespace: str, name: str) -> CreateTable:
 def _restore(store: Store, definer: Definer, command: RestoreTable, now: int) -> Table:
     source = command.source
     now_ms = now // TICKS_PER_MS
-    with store.write() as session:
-        if isinstance(source, Backup):
-            source_id, moment = retaining.free(store, session, source.id).copy_id, None
-        else:
-            source_id = source.id
+    if isinstance(source, Backup):
+        made = _restore_backup(store, definer, command.made, source, now_ms)
+    else:
+        with store.write() as session:
             moment = _moment(store, session, source, command.at, now)
-        made = definer.make(session, command.made, _FOREVER_MS, now_ms)
-        copies.add(session, Copy(made.id, source_id, moment))
-    if isinstance(source, Table):
+            made = definer.make(session, command.made, _FOREVER_MS, now_ms)
+            copies.add(session, Copy(made.id, source.id, moment))
         store.catalog.cache.forget(source.id)
     store.catalog.cache.forget(made.id)
+    return made
+
+
+def _restore_backup(
+    store: Store, definer: Definer, wanted: CreateTable, backup: Backup, now_ms: int
+) -> Table:
+    file = filed_backups.readable_file_of(store, backup)
+    with store.write() as session:
+        backup = retaining.free(store, session, backup.id)
+        if filed_backups.file_of(store, session, backup) != file:
+            raise Retry("the rows of a backup went into a file meanwhile")
+        made = definer.make(session, wanted, _FOREVER_MS, now_ms)
+        if file is None:
+            copies.add(session, Copy(made.id, backup.copy_id, None))
+        else:
+            filed_backups.begin_restore(store, session, backup, file, made, now_ms)
     return made
 
 
@@ -182,9 +196,7 @@ def _back_up(store: Store, definer: Definer, command: CreateBackup, now: int) ->
             store, session, kept, rule, max(now, rule.floor, history.latest_change(session, rule.id))
         )
         backup_id = store.catalog.next_id(session)
-        made = definer.make(
-            session, _bare(source, f"{RETAINED}{backup_id}", source.name), _FOREVER_MS, now_ms
-        )
+        made = definer.make(session, _bare(source, of_backup(backup_id), source.name), _FOREVER_MS, now_ms)
         copies.add(session, Copy(made.id, source.id, moment))
         backup = Backup(
             backup_id,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from gateway.engine import filed_backups
 from gateway.model.backups import Backup, BackupKind
 from gateway.model.errors import BackupBusy, BackupMissing
 from gateway.model.namespaces import RETAINED
@@ -108,7 +109,11 @@ def free(store: Store, session: Session, backup_id: int) -> Backup:
     backup = backups.by_id(session, store.catalog.defined, backup_id, lock=True)
     if backup is None:
         raise BackupMissing()
-    if not backup.ready or copies.are_made_of(session, backup.copy_id):
+    if (
+        not backup.ready
+        or copies.are_made_of(session, backup.copy_id)
+        or filed_backups.is_restored(session, backup)
+    ):
         raise BackupBusy()
     return backup
 
@@ -116,21 +121,25 @@ def free(store: Store, session: Session, backup_id: int) -> Backup:
 def delete(store: Store, session: Session, backup_id: int) -> Backup:
     """Delete a backup; its rows are purged later. Raises BackupMissing, BackupBusy."""
     backup = free(store, session, backup_id)
-    backups.remove(session, backup.copy_id)
-    copied = store.catalog.lock(session, backup.copy_id)
-    if copied is not None:
-        store.catalog.remove(session, copied)
+    _forget(store, session, [backup])
     return backup
 
 
 def forget_backups(store: Store, session: Session, namespace: str | None) -> None:
     """Take away the backups of a namespace (None: all), whatever is being made of them: their rows are purged later, and copies
     that are under way find their source gone. The cache needs nothing: nobody can name such a table."""
-    for copy_id in backups.copies_of(session, namespace):
-        backups.remove(session, copy_id)
-        copied = store.catalog.lock(session, copy_id)
-        if copied is not None:
-            store.catalog.remove(session, copied)
+    _forget(store, session, backups.of_namespace(session, store.catalog.defined, namespace))
+
+
+def _forget(store: Store, session: Session, gone: list[Backup]) -> None:
+    """Take away backups, with their tables or files, in as many round trips as one."""
+    if not gone:
+        return
+    for backup in gone:
+        backups.remove(session, backup.copy_id)
+    for copied in store.catalog.lock_all(session, [backup.copy_id for backup in gone]):
+        store.catalog.remove(session, copied)
+    filed_backups.forget(store, session, gone)
 
 
 def tend(store: Store, now_ms: int, limit: int) -> int:

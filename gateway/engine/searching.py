@@ -28,7 +28,7 @@ _BEYOND_ALL = 1 << 62
 # A partition of no more entries is read from the database where there is no image yet: that is sooner done than making one.
 _FEW_ENTRIES = 2_000
 # A graph is asked for so many times as many as are wanted, and for so many at least: it misses fewer of the nearest of more.
-_CANDIDATES_FOR_EACH, _FEWEST_CANDIDATES = 10, 200
+_CANDIDATES_FOR_EACH, _FEWEST_CANDIDATES = 10, 400
 # Looking at a vector by way of a graph takes as long as looking at so many in a row.
 _GRAPH_COST = 20
 # Where a graph has found fewer that pass for each that is wanted, those that pass are elsewhere.

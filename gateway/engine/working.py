@@ -54,6 +54,18 @@ def run(store: Store, definer: Definer, command: Any, now: int) -> Any:
     raise TypeError(command)
 
 
+def forget_jobs(store: Store, session: Session, namespace: str | None) -> None:
+    """Take away the jobs of a namespace (None: all that callers have begun), with the tables that they keep for themselves.
+    Whoever carries one on finds out when it saves something."""
+    spaces = [of_job(job_id) for job_id in jobs.forget_of(session, namespace)]
+    if not spaces:
+        return
+    places = ", ".join("?" * len(spaces))
+    kept = store.catalog.all(session, f"namespace IN ({places}) ORDER BY id", spaces)
+    for table in store.catalog.lock_all(session, [table.id for table in kept]):
+        store.catalog.remove(session, table)
+
+
 def _start(store: Store, definer: Definer, command: StartJob, now: int) -> Job:
     now_ms = now // TICKS_PER_MS
     with store.write() as session:
@@ -99,7 +111,7 @@ def _known(session: Session, command: StartJob, now_ms: int) -> Job | None:
         return None
     digest, answer = remembered
     job = jobs.by_id(session, int(answer))
-    if digest != token.digest:
+    if job is not None and digest != token.digest:
         raise TokenReused()
     return job
 
@@ -126,7 +138,7 @@ class Step:
                 batch.run()
                 if any(isinstance(answer, StaleTable) for answer in batch.answers):
                     raise StaleTable()
-        except _Lost:
+        except Lost:
             self.outcome = None
 
     def _save(self, session: Session, answers: list[Answer]) -> None:
@@ -154,13 +166,18 @@ class Step:
             state=command.state or job.state,
             ended_at_ms=now_ms if command.ended else None,
         )
-        if not jobs.save(session, saved, _claimed_until_ms()):
-            raise _Lost
+        save(session, saved)
         self.outcome = saved
 
 
-class _Lost(Exception):
-    """Somebody else carries the job on, or it has ended."""
+class Lost(Exception):
+    """Somebody else carries a job on, or it has ended."""
+
+
+def save(session: Session, job: Job) -> None:
+    """Save how far a job has come, and hold on to it. Raises Lost."""
+    if not jobs.save(session, job, _claimed_until_ms()):
+        raise Lost
 
 
 def _claimed_until_ms() -> int:
@@ -200,11 +217,7 @@ class Runner:
     def next_batch(self) -> BatchDone | None:
         """Carry one job on. None: there is nothing to do now."""
         with self._store.read() as session:
-            found = [
-                (job, until)
-                for job, until in jobs.unfinished(session, _JOBS_AT_ONCE)
-                if job.kind in self._workers
-            ]
+            found = [(job, until) for job, until in jobs.unfinished(session, self._workers, _JOBS_AT_ONCE)]
         for job_id in self._claims.keys() - {job.id for job, _ in found}:
             self._let_go(job_id)
         # Whoever was carried on last comes last.

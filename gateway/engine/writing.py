@@ -75,6 +75,8 @@ class Batch:
         self._records: list[Record] = []
         self._mirrors: dict[int, list[Table]] = {}
         self._is_replicated = False
+        self._histories: dict[int, HistoryRule] = {}
+        self._is_recorded = False
         self._deleted: replica_writes.Deleted | None = None
         self.answers: list[Answer] = []
 
@@ -96,6 +98,8 @@ class Batch:
         for table in tables.values():
             if table.rules.replication is not None:
                 self._is_replicated = True
+            if table.rules.history is not None:
+                self._histories[table.id] = table.rules.history
         if self._is_replicated:
             self._mirrors = replica_writes.mirrors(self._store, tables)
             tables = {**tables, **{peer.id: peer for peers in self._mirrors.values() for peer in peers}}
@@ -108,6 +112,8 @@ class Batch:
                 self._during(session, self.answers)
             return
         puts = blind_writes.puts(self._groups, tables.values(), self._now)
+        if len(self._histories) > 1:
+            puts = None  # one time for all of them is what _keep_history knows
         if puts is None and self._insert(tables):
             return
         with self._store.write(self._nowait, self._near) as session:
@@ -123,6 +129,8 @@ class Batch:
         """Save rows over whatever is there, in one statement; of several for one key the last. False if some of what is
         there must be looked at after all: then everything is to be done again, over what this has saved."""
         last = {(table_id, row.position): row for table_id, row in self._rows_of(puts)}
+        if self._histories:
+            self._record_blindly(session, sorted(last))
         saved = rows.ask_put_many(session, [(key[0], last[key]) for key in sorted(last)])
         stale = outdated()
         if stale:
@@ -131,6 +139,16 @@ class Batch:
             return False
         self.answers = [[Outcome(None, row) for row in left] for left in puts]
         return True
+
+    def _record_blindly(self, session: Session, keys: list[RowKey]) -> None:
+        """Let the database record what is there, of rows that are about to be put in a table with a history; see _keep_history.
+        It holds also where everything is done again over what was put."""
+        [(table_id, rule)] = self._histories.items()
+        wanted = [key for key in keys if key[0] == table_id]
+        rows.claim(session, wanted)
+        latest = history.ask_latest(session, [rule.id])
+        history.record_present(session, rule.id, max(self._now, latest() + 1, rule.floor + 1), wanted)
+        self._is_recorded = True
 
     def _insert(self, tables: dict[int, Table]) -> bool:
         """Carry out a list of inserts, and of puts that may be some, without a look, in a transaction of their own. False if
@@ -205,7 +223,7 @@ class Batch:
         self._save(session, keys, before, view, tables)
         if self._deleted is not None:
             self._deleted.keep(session)
-        if histories:
+        if histories and not self._is_recorded:
             self._keep_history(session, histories, before, view, latest())
         if self._records:
             streaming.record(session, self._records, self._now_ms)

@@ -32,8 +32,8 @@ Path = str
 _new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
 
 ANYWHERE: Path = "\x00"
-"""A path that nothing has: of an access to something that the command does not name. Who may do such a thing somewhere may do it;
-only a pattern that takes every name takes it."""
+"""A path that nothing has: of an access to something that the command does not name. Only a pattern that takes every name takes
+it."""
 
 
 class Access(NamedTuple):
@@ -65,6 +65,7 @@ class Access(NamedTuple):
 _ALTERING = (
     Permission.ALTER, Permission.TAG, Permission.UNTAG, Permission.ALTER_EXPIRY, Permission.WRITE_POLICY,
     Permission.REMOVE_POLICY, Permission.CREATE_INDEX, Permission.DROP_INDEX, Permission.ALTER_FEATURES,
+    Permission.ADD_COLUMNS, Permission.DROP_COLUMNS,
     Permission.ALTER_INSIGHTS,
 )  # fmt: skip
 _READING_STREAMS = (Permission.DESCRIBE_STREAM, Permission.POSITION_STREAM, Permission.READ_STREAM)
@@ -264,9 +265,13 @@ def _of_stream(command: c.ListShards | c.FindPosition | c.ReadChanges, purpose: 
 
 
 def _of_ended(command: c.CommitTransaction | c.AbortTransaction, purpose: Purpose) -> Iterator[Access]:
-    """It carries nothing but an id that nobody can guess; what it carries out was judged when it was staged."""
+    """What it carries out was judged when it was staged; but an id that somebody has come to know ends nothing of a table or a
+    partition that is not theirs."""
     permission = Permission.COMMIT if isinstance(command, c.CommitTransaction) else Permission.ABORT
-    yield Access(permission, purpose.way, "", ANYWHERE, command)
+    if command.held is None:
+        yield Access(permission, purpose.way, "", ANYWHERE, command)
+    else:
+        yield _of_table(command, command.held.table, permission, purpose)
 
 
 def _of_account(permission: Permission) -> Callable[[Any, Purpose], Iterator[Access]]:
@@ -293,8 +298,11 @@ def _of_listing(
         yield Access(permission, purpose.way, command.namespace, "", command)
 
 
-def _of_look_up(command: c.FindTable | c.FindStream, purpose: Purpose) -> Iterator[Access]:
-    """What was found is judged when it is there, under its own name (security/authorizing.py)."""
+def _of_look_up(
+    command: c.FindTable | c.FindStream | c.FindTransaction, purpose: Purpose
+) -> Iterator[Access]:
+    """What was found is judged when it is there, under its own name (security/authorizing.py); of a transaction, what it is
+    ended by."""
     yield from ()
 
 
@@ -340,6 +348,7 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterable[Access]]] = {
     c.Reshard: _of_account(Permission.ADMINISTER),
     c.BeginTransaction: _of_begin,
     c.Stage: _of_stage,
+    c.FindTransaction: _of_look_up,
     c.CommitTransaction: _of_ended,
     c.AbortTransaction: _of_ended,
 }
@@ -358,6 +367,7 @@ def accesses_of(command: c.AnyCommand, purpose: Purpose) -> Iterable[Access]:
 _TABLE_WIDE = frozenset(
     {
         Permission.ALTER, Permission.DROP, Permission.CREATE_INDEX, Permission.DROP_INDEX, Permission.ALTER_EXPIRY,
+        Permission.ADD_COLUMNS, Permission.DROP_COLUMNS,
         Permission.WRITE_POLICY, Permission.REMOVE_POLICY, Permission.READ_STREAM, Permission.ADMINISTER,
         Permission.ALTER_FEATURES, Permission.ALTER_INSIGHTS, Permission.ALTER_DELIVERIES,
         Permission.EXPORT, Permission.IMPORT, Permission.LOAD, Permission.CANCEL_JOB,
@@ -428,6 +438,10 @@ def leading_keys(source: Any) -> Known:
         return _leading((source.index or source.table).key_schema, partition)
     if kind is c.BeginTransaction:
         return _leading(source.table.key_schema, source.partition)
+    if kind in (c.CommitTransaction, c.AbortTransaction):
+        held = source.held
+        known = held is not None and held.partition is not None
+        return _leading(held.table.key_schema, held.partition) if known else EVERYTHING
     return EVERYTHING if kind in (c.Load, c.RestoreTable, c.SearchVectors) else None
 
 

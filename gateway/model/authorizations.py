@@ -7,7 +7,7 @@ authorization at all. Pure; the one place that asks is gateway/security/authoriz
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from gateway.model.accesses import Access, accesses_of, backup_path
 from gateway.model.changes import Stream
@@ -124,15 +124,25 @@ class Authorization:
 
     def refusal(self, commands: Sequence[AnyCommand]) -> NotPermitted | None:
         """Why commands may not be carried out; None: they all may. All are judged before any of them is done."""
-        purpose = self.purpose
+        purpose, policy = self.purpose, self.policy
         for command in commands:
             kind = type(command)
-            if kind is Get and self._resources is None:  # by far the commonest; mostly it has been decided
-                table = command.table  # type: ignore[union-attr]
-                decided = self.policy.decisions.get((_READ, purpose[1], table.namespace, table.name))
-                if decided is not None and decided[0] is _ALLOWED:
-                    self.is_checked = True
-                    continue
+            is_own_read = False
+            if kind is Get:  # by far the commonest; mostly it has been decided
+                get = cast(Get, command)
+                table = get.table
+                is_own_read = self._resources is None or RESOURCE_POLICIES not in table.properties
+                if is_own_read:
+                    way, namespace, name = purpose[1], table.namespace, table.name
+                    readable = policy.readable
+                    key = way, namespace, name, get.position.partition
+                    if readable and readable.get(key) is table.key_schema:
+                        self.is_checked = True
+                        continue
+                    decided = policy.decisions.get((_READ, way, namespace, name))
+                    if decided is not None and decided[0] is _ALLOWED:
+                        self.is_checked = True
+                        continue
             if kind in _LOOK_UPS:
                 self.looks_up = True
             for access in accesses_of(command, purpose):
@@ -140,6 +150,8 @@ class Authorization:
                 verdict = self.judge(access)
                 if verdict is not _ALLOWED:
                     return NotPermitted(access.permission, access.path, verdict.value)
+                if is_own_read:
+                    policy.remember_readable(access)
         return None
 
     def judge(self, access: Access) -> Verdict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import NamedTuple
 
 from gateway.model.fast_dataclasses import dataclass
 from gateway.model.tables import Table
@@ -17,8 +18,9 @@ class BackupKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A backup. `source`: the table as it was then; `copy_id`: of the table that has its rows, which nobody can name;
-    `ready`: whether all of them are there; `expires_at_ms`: None means never. Counts are of the moment when it was asked for."""
+    """A backup. `source`: the table as it was then; `copy_id`: of the table that has its rows, which nobody can name, or that had
+    them before they went into a file; `ready`: whether all of them are there; `expires_at_ms`: None means never. Counts are of
+    the moment when it was asked for."""
 
     id: int
     namespace: str
@@ -37,3 +39,17 @@ class Backup:
     def place(self) -> tuple[str, int, int]:
         """Where it stands in lists: by table, and by age."""
         return self.table_name, self.created_at_ms, self.id
+
+    @property
+    def file_stem(self) -> str:
+        """How the names of its files begin, up to a point."""
+        return f"{self.created_at_ms:014}-{self.id:08x}"
+
+
+class BackupFile(NamedTuple):
+    """The file that has the rows of a backup: its name in the directory of backups, its length, and the CRC-64/XZ of all its
+    bytes in hexadecimal."""
+
+    name: str
+    size_bytes: int
+    crc64: str

@@ -325,7 +325,7 @@ class ResetTables(Asks[int]):
     """Empty tables as if they had just been made, or drop them, all at one moment. Outcome: how many tables; TableMissing, if
     one of `names` is nowhere: then nothing has changed.
 
-    `namespace`: None for all; `names`: None for all of the namespace, and then backups go with tables that are dropped;
+    `namespace`: None for all; `names`: None for all of the namespace, and then backups and jobs go with tables that are dropped;
     `keeps_definitions`: the tables stay, without rows.
     """
 
@@ -411,7 +411,7 @@ class RestoreTable(Asks[Table]):
     """Make a table with the rows that another had at a moment (`at`, in ticks; None: now), or those of a backup. It is CREATING
     until they are there; background work brings them.
 
-    Outcome: Table; TableExists, TableBusy, TableMissing, MomentNotKept, BackupMissing, BackupBusy.
+    Outcome: Table; TableExists, TableBusy, TableMissing, MomentNotKept, BackupMissing, BackupBusy, BackupUnreadable.
     """
 
     made: CreateTable
@@ -681,18 +681,35 @@ class Stage(Asks[list[GroupOutcome]]):
     limit_bytes: int
 
 
+class HeldPartition(NamedTuple):
+    """What a local transaction holds. `partition`: None where it is too long to be told."""
+
+    table: Table
+    partition: bytes | None
+
+
 @dataclass(frozen=True, slots=True)
-class CommitTransaction(Asks[None]):
-    """Carry out what a local transaction has staged, all of it at once. Outcome: None; TransactionMissing."""
+class FindTransaction(Asks[HeldPartition]):
+    """Look up what an open local transaction holds. Outcome: HeldPartition; TransactionMissing."""
 
     transaction: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTransaction(Asks[None]):
+    """Carry out what a local transaction has staged, all of it at once. Outcome: None; TransactionMissing. `held`: what it holds,
+    by which it is judged who may end it; None: nobody has looked, and who may not do everything may not."""
+
+    transaction: str
+    held: HeldPartition | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AbortTransaction(Asks[None]):
-    """Forget what a local transaction has staged. Outcome: None; TransactionMissing."""
+    """Forget what a local transaction has staged. Outcome: None; TransactionMissing. `held` as in CommitTransaction."""
 
     transaction: str
+    held: HeldPartition | None = None
 
 
 AnyCommand = (
@@ -737,6 +754,7 @@ AnyCommand = (
     | RemoveReplicas
     | BeginTransaction
     | Stage
+    | FindTransaction
     | CommitTransaction
     | AbortTransaction
 )

@@ -23,6 +23,7 @@
     ├── Unknowable                 the connection broke at COMMIT and the outcome cannot be asked for
     ├── PositionExpired            a stream position older than what is kept
     ├── BackupMissing, BackupBusy
+    ├── BackupUnreadable           the file of a backup is missing or broken
     ├── MomentNotKept              nothing is known of a table at a moment that is to be gone back to
     ├── TokenReused                an idempotency token seen before with another request
     ├── StaleTable                 internal: the descriptor that parse saw is out of date; parse again
@@ -100,6 +101,14 @@ class BackupMissing(GatewayError):
 
 class BackupBusy(GatewayError):
     """The backup is being made, or a table is being made of it."""
+
+
+class BackupUnreadable(GatewayError):
+    """The rows of a backup are in a file that cannot be read. `reason`: why, for people."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class MomentNotKept(GatewayError):

@@ -19,12 +19,14 @@ from enum import Enum
 from typing import NamedTuple
 
 from gateway.model.accesses import ANYWHERE, Access
-from gateway.model.conditions import POSSIBLE, Circumstances, Condition, Facts
+from gateway.model.conditions import POSSIBLE, Circumstances, Condition, Fact, Facts
 from gateway.model.fast_dataclasses import dataclass
 from gateway.model.globs import EVERY, Glob
+from gateway.model.keys import KeySchema
 from gateway.model.permissions import Door, Permission, Purpose, Way
 
 _DECISIONS_KEPT = 4096
+_LONGEST_KEPT_BYTES = 128
 _ACCOUNT = re.compile(r"\d{12}", re.ASCII)
 
 
@@ -100,8 +102,6 @@ class Statement:
         """Whether it is about this permission and this resource, whatever its conditions."""
         if (access.permission, access.way) not in self.doors:
             return False
-        if access.path == ANYWHERE and self.effect is Effect.ALLOW:
-            return True
         place = place_of(access.namespace)
         return any(each.covers(place, access.path) for each in self.resources) is not self.excludes
 
@@ -134,11 +134,12 @@ class Statement:
 
 class Decision(NamedTuple):
     """What can be said of accesses through one door to one resource without their facts. `verdict` None: it depends on which
-    of these statements' conditions hold."""
+    of these statements' conditions hold. `is_by_partition`: they ask for nothing but the partition."""
 
     verdict: Verdict | None
     allowing: tuple[Statement, ...] = ()
     refusing: tuple[Statement, ...] = ()
+    is_by_partition: bool = False
 
     def judge(self, facts: Facts, circumstances: Circumstances) -> Verdict:
         """The verdict on one access."""
@@ -162,6 +163,11 @@ class Policy:
         default_factory=dict, init=False, repr=False, compare=False
     )
     """What was decided lately, by door, namespace and path."""
+    readable: dict[tuple[Way, str, str, bytes], KeySchema] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """Partitions whose rows were found to be readable where that depends on nothing else, by way, namespace, table and the bytes
+    of the partition; and the schema by which these were read."""
 
     @property
     def is_everything(self) -> bool:
@@ -183,6 +189,19 @@ class Policy:
                 self.decisions.clear()
             found = self.decisions[key] = decide(self.statements, access)
         return found
+
+    def remember_readable(self, access: Access) -> None:
+        """Take note of a Get that this policy allowed, where that depended on nothing but the partition."""
+        _, way, namespace, name, get, table = access
+        partition = get.position.partition
+        if (
+            table is not None
+            and self.decide(access).is_by_partition
+            and len(partition) <= _LONGEST_KEPT_BYTES
+        ):
+            if len(self.readable) >= _DECISIONS_KEPT:
+                self.readable.clear()
+            self.readable[way, namespace, name, partition] = table.key_schema
 
     def may(self, purpose: Purpose, namespace: str, table: str, circumstances: Circumstances) -> Verdict:
         """Whether something of a purpose could be allowed on a table or a part of it (table "": on anything at all), as far as
@@ -212,7 +231,8 @@ def decide(statements: Sequence[Statement], access: Access) -> Decision:
         return Decision(Verdict.NOT_ALLOWED)
     if not refusing and any(not each.conditions for each in allowing):
         return Decision(Verdict.ALLOWED)
-    return Decision(None, allowing, refusing)
+    facts = {condition.fact for each in about for condition in each.conditions}
+    return Decision(None, allowing, refusing, facts == {Fact.LEADING_KEYS})
 
 
 def judge(policy: Policy, access: Access, facts: Facts, circumstances: Circumstances) -> Verdict:

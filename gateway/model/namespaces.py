@@ -18,6 +18,11 @@ def of_job(job_id: int) -> str:
     return f"{RETAINED}job/{job_id}"
 
 
+def of_backup(backup_id: int) -> str:
+    """The namespace of what belongs to a backup: the table that has its rows, and jobs with its file."""
+    return f"{RETAINED}{backup_id}"
+
+
 def is_reserved(namespace: str) -> bool:
     """Whether a namespace holds copies and nothing else."""
     return namespace.startswith((SNAPSHOTS, RETAINED))

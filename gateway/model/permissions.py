@@ -29,6 +29,8 @@ class Permission(Enum):
     DROP = "drop"
     CREATE_INDEX = "create-index"
     DROP_INDEX = "drop-index"
+    ADD_COLUMNS = "add-columns"  # of those that a table defines besides its key
+    DROP_COLUMNS = "drop-columns"
     DESCRIBE_EXPIRY = "describe-expiry"
     ALTER_EXPIRY = "alter-expiry"
     READ_TAGS = "read-tags"
@@ -111,6 +113,7 @@ DESCRIBING = frozenset(
 )  # fmt: skip
 DEFINING = DESCRIBING | {
     Permission.CREATE, Permission.ALTER, Permission.DROP, Permission.CREATE_INDEX, Permission.DROP_INDEX,
+    Permission.ADD_COLUMNS, Permission.DROP_COLUMNS,
     Permission.ALTER_EXPIRY, Permission.TAG, Permission.UNTAG, Permission.ALTER_FEATURES,
     Permission.ALTER_INSIGHTS, Permission.ALTER_DELIVERIES,
 }  # fmt: skip

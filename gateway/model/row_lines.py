@@ -1,7 +1,12 @@
-"""A row as a line of JSON, and back: its body (bodies.py), and whatever a row has beyond, as it is stored (rows.py): `kinds` with
-the stamps of cells and their older versions, `modified_at`, `expires_at_ms`.
+"""Rows as lines of JSON, and back: a header, a row a line, and an end that says how many there were and what they sum up to.
 
+    {"tablegate":"rows","version":1,"definition":{...}}
     {"row":{"id":{"S":"a"}},"modified_at":17000000000000000}
+    {"end":{"rows":1,"crc64":"00c0ffee00c0ffee"}}
+
+A row is its body (bodies.py), and whatever a row has beyond, as it is stored (rows.py): `kinds` with the stamps of cells and
+their older versions, `modified_at`, `expires_at_ms`. The sum is the CRC-64/XZ of all bytes before the end's line. Knows nothing
+of files.
 """
 
 from __future__ import annotations
@@ -17,9 +22,48 @@ from gateway.model.keys import KeySchema, Position
 from gateway.model.rows import Contents, Row
 from gateway.model.values import Kind, Value, decimal_fits, size_bytes
 
+FORMAT = "rows"
+VERSION = 1
+HEADER_START = b'{"tablegate":'
+END_START = b'{"end":'
+LINE_BYTES = 64 << 20
+"""No row of any dialect comes near to it; a longer line is no line of this format."""
+
 
 class Unreadable(ValueError):
     """A file, or a part of it, is not what it should be. The text says why."""
+
+
+def header_line(**members: Any) -> bytes:
+    """The first line, which tells whose rows these are: `definition`, of a table (transfer/), or `backup`
+    (store/backup_files.py)."""
+    return orjson.dumps({"tablegate": FORMAT, "version": VERSION, **members}) + b"\n"
+
+
+def read_header(line: bytes) -> dict[str, Any]:
+    """What a first line tells. Raises Unreadable."""
+    header = json_object(line)
+    if header.get("tablegate") != FORMAT:
+        raise Unreadable("no header of tablegate's JSON Lines")
+    if header.get("version") != VERSION:
+        raise Unreadable(f"version {header.get('version')}: this release reads version {VERSION}")
+    return header
+
+
+def end_line(rows: int, crc64: int) -> bytes:
+    """The last line, of so many rows, where the lines before sum up to this."""
+    return orjson.dumps({"end": {"rows": rows, "crc64": f"{crc64:016x}"}}) + b"\n"
+
+
+def check_end(line: bytes, rows: int, crc64: int) -> None:
+    """Raise Unreadable if the end does not tell what was read."""
+    end = json_object(line).get("end")
+    if not isinstance(end, dict) or not isinstance(end.get("rows"), int):
+        raise Unreadable("the end's line is damaged")
+    if end["rows"] != rows:
+        raise Unreadable(f"{rows} rows were read, and {end['rows']} written")
+    if end.get("crc64") != f"{crc64:016x}":
+        raise Unreadable("the checksum is wrong: the file is damaged, or was changed by hand")
 
 
 def row_line(row: Row) -> bytes:

@@ -12,6 +12,9 @@ in a lane of their own, so that nobody else waits for a replica. A list is all r
 rather than answers, nothing of such a list was committed, so each request is run again alone and the one at fault fails
 alone. What is neither (the control plane) goes alone from the start.
 
+Of what is ready, those who read go first and are answered while the others are written: they take little, and one who reads
+waits for no commit but the one that is under way.
+
 Pages are read in slices, for some milliseconds at a time; where anything else is to be done, every other tick is for that.
 So those who scan do not hold up those who want one row. A list of pages keeps its snapshot until the last is read.
 
@@ -369,12 +372,14 @@ class _Lane:
         """Run a tick, unless one is under way: then what waits goes with the next."""
         if self._is_running or not self._is_awaited:
             return
-        work = self._next()
+        works = self._next()
         if self._thread is not None:
             self._is_running = True
-            self._thread.submit(self._run_on_thread, work)
+            self._thread.submit(self._run_on_thread, works)
             return
-        answers = work()
+        for work in works[:-1]:
+            self._ticker.deliver(work())
+        answers = works[-1]()
         if self._is_awaited:
             self._ticker.wake()
         self._ticker.deliver(answers)
@@ -383,8 +388,9 @@ class _Lane:
     def _is_awaited(self) -> bool:
         return bool(self.reads or self.writes or self.pages or self._begun or self.others or self.aside)
 
-    def _next(self) -> Work:
-        """The next tick. Where pages and others wait, they take turns."""
+    def _next(self) -> list[Work]:
+        """The next tick, in parts whose requests are answered as soon as each is done. Where pages and others wait, they take
+        turns."""
         has_pages = self.pages or self._begun
         if has_pages and (
             self._is_turn_of_pages or not (self.writes or self.reads or self.others or self.aside)
@@ -394,21 +400,24 @@ class _Lane:
                 pending_requests = self._take_some(self.pages)
                 written = _written(pending_requests) if self._is_of_replicas else 0
                 self._begun.append(_Pages(self._engine, pending_requests, self._slots.pop(), written))
-            return self._run_pages
+            return [self._run_pages]
         self._is_turn_of_pages = bool(has_pages)
-        return partial(self._run, self._take())
+        return self._take()
 
-    def _take(self) -> list[list[PendingRequest]]:
+    def _take(self) -> list[Work]:
         """What goes to the engine in this tick: lists of pending requests, each to be one call of it."""
-        lists = []
+        works: list[Work] = []
+        if self.reads:
+            works.append(partial(self._run_list, self._take_some(self.reads)))
         if self.writes:
             taken = self._take_some(self.writes)
-            lists += self._node_by_node(taken) if self._has_nodes else [taken]
-        if self.reads:
-            lists.append(self._take_some(self.reads))
-        if self.others:
-            lists += [[self.others.popleft()] for _ in range(min(len(self.others), _MOST_ALONE))]
-        return lists
+            for together in self._node_by_node(taken) if self._has_nodes else [taken]:
+                works.append(partial(self._run_list, together))
+        for _ in range(min(len(self.others), _MOST_ALONE)):
+            works.append(partial(self._run_list, [self.others.popleft()]))
+        if self.aside or not works:
+            works.append(self._run_all_aside)
+        return works
 
     def _take_some(self, waiting: deque[PendingRequest]) -> list[PendingRequest]:
         pending_requests: list[PendingRequest] = []
@@ -427,8 +436,10 @@ class _Lane:
             by_node.setdefault(self._engine.node_of(pending.commands), []).append(pending)
         return [*by_node.values()]
 
-    def _run_on_thread(self, work: Work) -> None:
-        self._loop.call_soon_threadsafe(self._settle, work())
+    def _run_on_thread(self, works: list[Work]) -> None:
+        for work in works[:-1]:
+            self._loop.call_soon_threadsafe(self._ticker.deliver, work())
+        self._loop.call_soon_threadsafe(self._settle, works[-1]())
 
     def _settle(self, answers: list[Answered]) -> None:
         self._is_running = False
@@ -449,14 +460,11 @@ class _Lane:
         metrics.ticked((len(answers), perf_counter() - began))
         return answers
 
-    def _run(self, lists: list[list[PendingRequest]]) -> list[Answered]:
+    def _run_all_aside(self) -> list[Answered]:
         answers: list[Answered] = []
-        for pending_requests in lists:
-            answers += self._run_list(pending_requests)
-        if self.aside:
-            until = monotonic() + _ASIDE_S
-            while self.aside and monotonic() < until:
-                answers.append(self._run_aside(self.aside.popleft()))
+        until = monotonic() + _ASIDE_S
+        while self.aside and monotonic() < until:
+            answers.append(self._run_aside(self.aside.popleft()))
         return answers
 
     def _run_aside(self, pending: PendingRequest) -> Answered:

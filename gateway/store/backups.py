@@ -78,13 +78,19 @@ def expired(session: Session, defined: Defined, now_ms: int) -> list[Backup]:
 _EXPIRED = 20
 
 
-def copies_of(session: Session, namespace: str | None) -> list[int]:
-    """The ids of the tables that have the rows of the backups of a namespace (None: of all)."""
-    where, parameters = ("", ()) if namespace is None else (" WHERE namespace = ?", (namespace,))
-    return [
-        int(copy_id)
-        for (copy_id,) in session.query(f"SELECT copy_id FROM backups{where} ORDER BY copy_id", parameters)
-    ]
+def of_namespace(session: Session, defined: Defined, namespace: str | None) -> list[Backup]:
+    """The backups of a namespace (None: of all)."""
+    where, parameters = ("1 = 1", ()) if namespace is None else ("namespace = ?", (namespace,))
+    return _found(session, defined, f"{where} ORDER BY copy_id", parameters)
+
+
+def in_tables(session: Session, limit: int) -> list[int]:
+    """The ids of some backups that are made and whose rows are in tables."""
+    found = session.query(
+        "SELECT b.id FROM backups b JOIN tables t ON t.id = b.copy_id WHERE b.ready = 1 ORDER BY b.id LIMIT ?",
+        (limit,),
+    )
+    return [int(backup_id) for (backup_id,) in found]
 
 
 def set_ready(session: Session, copy_id: int) -> None:
@@ -94,7 +100,7 @@ def set_ready(session: Session, copy_id: int) -> None:
 
 def remove(session: Session, copy_id: int) -> None:
     """Forget a backup; its rows are the caller's business."""
-    session.execute("DELETE FROM backups WHERE copy_id = ?", (copy_id,))
+    session.send("DELETE FROM backups WHERE copy_id = ?", (copy_id,))
 
 
 def _found(session: Session, defined: Defined, where: str, parameters: tuple[Any, ...]) -> list[Backup]:

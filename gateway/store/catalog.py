@@ -372,6 +372,20 @@ class Catalog:
             (namespace, name, _json(document)),
         )
 
+    def present_documents(self, session: Session, namespace: str, names: Sequence[str]) -> set[str]:
+        """Under which of some names a document is kept in a namespace."""
+        asked = [
+            session.ask(
+                "SELECT name FROM namespace_properties WHERE namespace = ? AND name = ?", (namespace, name)
+            )
+            for name in names
+        ]
+        return {name for answer in asked for (name,) in answer()}
+
+    def forget_document(self, session: Session, namespace: str, name: str) -> None:
+        """Keep the document under a name in a namespace no longer."""
+        session.send("DELETE FROM namespace_properties WHERE namespace = ? AND name = ?", (namespace, name))
+
     # Rows of SQL <-> descriptors
 
     def _table(self, columns: tuple[Any, ...], indexes: list[tuple[Any, ...]]) -> Table:

@@ -227,6 +227,11 @@ class Statements(ABC):
         transaction is of no more use."""
 
     @abstractmethod
+    def record_rows(self, session: Session, history_id: int, at: int, keys: Sequence[Row]) -> None:
+        """Put what there is under keys that have been claimed, (table id, partition, sort, slot, full key), into a history; a key
+        that has no row too."""
+
+    @abstractmethod
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
         """Delete rows, and the placeholders of claims that came to nothing."""
 

@@ -6,16 +6,17 @@ the row is what it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from gateway.model.keys import Position
 from gateway.model.rows import Row
+from gateway.model.write_groups import RowKey
 from gateway.store.databases import Session
 from gateway.store.positions import position_of, stored_position
 from gateway.store.scans import ROW_COLUMNS, ROW_WIDTH, StoredRow
 
-_COLUMNS = "history_id, changed_at, slot, partition, sort, full_key, modified_at, size_bytes, kinds, body"
+COLUMNS = "history_id, changed_at, slot, partition, sort, full_key, modified_at, size_bytes, kinds, body"
 # In the order of scans.ROW_COLUMNS.
 # The time of the change stands where a row has that of its expiry.
 _IMAGE = "r.partition, r.sort, r.full_key, r.modified_at, r.changed_at, r.size_bytes, r.kinds, r.body"
@@ -80,9 +81,15 @@ def ask_latest(session: Session, history_ids: Iterable[int]) -> Callable[[], int
 def record(session: Session, changed: Iterable[tuple[HistoryKey, Row | None]], at: int) -> None:
     """Note what rows (None: no row) were until a moment, which is later than any before at which they changed."""
     session.execute_many(
-        f"INSERT INTO history ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO history ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [_values(key, at, row) for key, row in changed],
     )
+
+
+def record_present(session: Session, history_id: int, at: int, keys: Sequence[RowKey]) -> None:
+    """Note what there is under keys, (table id, position), sorted, which have been claimed: as `record` does, without a look."""
+    stored = [(table_id, *stored_position(position)) for table_id, position in keys]
+    session.statements.record_rows(session, history_id, at, stored)
 
 
 def _values(key: HistoryKey, at: int, row: Row | None) -> tuple[Any, ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import orjson
 
 from gateway.model.commands import ListJobs
 from gateway.model.jobs import Job
+from gateway.model.namespaces import RETAINED
 from gateway.store.databases import Session
 
 _COLUMNS = "id, kind, namespace, table_name, definition, progress, state, created_at_ms, ended_at_ms, cancelled, claim"
@@ -68,13 +70,23 @@ def count_unfinished(session: Session, namespace: str, kind: str) -> int:
     return int(number)
 
 
-def unfinished(session: Session, limit: int) -> list[tuple[Job, int]]:
-    """The oldest jobs that wait or are under way, and until when they are claimed."""
+def unfinished(session: Session, kinds: Collection[str], limit: int) -> list[tuple[Job, int]]:
+    """The oldest jobs of some kinds that wait or are under way, and until when they are claimed."""
+    if not kinds:
+        return []
+    places = ", ".join("?" * len(kinds))
     found = session.query(
-        f"SELECT {_COLUMNS}, claimed_until_ms FROM jobs WHERE ended_at_ms IS NULL ORDER BY id LIMIT ?",
-        (limit,),
+        f"SELECT {_COLUMNS}, claimed_until_ms FROM jobs WHERE ended_at_ms IS NULL AND kind IN ({places})"
+        " ORDER BY id LIMIT ?",
+        (*sorted(kinds), limit),
     )
     return [(_job(*columns[:-1]), columns[-1]) for columns in found]
+
+
+def namespaces_of_unfinished(session: Session, kind: str) -> set[str]:
+    """The namespaces that have jobs of a kind which wait or are under way."""
+    found = session.query("SELECT namespace FROM jobs WHERE ended_at_ms IS NULL AND kind = ?", (kind,))
+    return {namespace for (namespace,) in found}
 
 
 def claim(session: Session, job: Job, until_ms: int) -> bool:
@@ -113,6 +125,24 @@ def cancel(session: Session, job_id: int, state: str) -> None:
         "UPDATE jobs SET cancelled = 1, state = ? WHERE id = ? AND ended_at_ms IS NULL AND cancelled = 0",
         (state, job_id),
     )
+
+
+def end(session: Session, job: Job) -> bool:
+    """Forget a job that is done and that nobody asks after, as whoever has the last claim on it. False: somebody else has."""
+    return bool(session.execute("DELETE FROM jobs WHERE id = ? AND claim = ?", (job.id, job.claim)))
+
+
+def forget_of(session: Session, namespace: str | None) -> list[int]:
+    """Forget the jobs of a namespace (None: of all namespaces of callers), whoever carries them on; the ids of those that had not
+    ended."""
+    where, parameter = (
+        ("namespace NOT LIKE ?", f"{RETAINED}%") if namespace is None else ("namespace = ?", namespace)
+    )
+    unfinished = session.query(
+        f"SELECT id FROM jobs WHERE {where} AND ended_at_ms IS NULL ORDER BY id", (parameter,)
+    )
+    session.send(f"DELETE FROM jobs WHERE {where}", (parameter,))
+    return [int(job_id) for (job_id,) in unfinished]
 
 
 def forget(session: Session, before_ms: int) -> None:

@@ -21,7 +21,7 @@ from gateway.model.writes import ChangeKind, Recorded
 from gateway.store import counters
 from gateway.store.changes import actions_json, actions_of
 from gateway.store.databases import Session
-from gateway.store.positions import position_of, stored_position
+from gateway.store.positions import COLUMN_BYTES, position_of, stored_position
 
 _OPEN_TRANSACTION = "id, slot, table_id, partition, expires_at_ms, size_bytes, writes"
 _STAGED = "partition, sort, full_key, kind, modified_at, size_bytes, kinds, body, actions"
@@ -38,6 +38,11 @@ class OpenTransaction:
     expires_at_ms: int
     size_bytes: int
     writes: int
+
+    @property
+    def whole_partition(self) -> bytes | None:
+        """The bytes of the partition, if they were not clipped."""
+        return self.partition if len(self.partition) < COLUMN_BYTES else None
 
 
 @dataclass(frozen=True, slots=True)

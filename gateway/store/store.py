@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gateway.store.catalog import Catalog
 from gateway.store.databases import Database, Session
+
+if TYPE_CHECKING:
+    from gateway.store.backup_files import BackupDirectory
 
 
 class Store:
@@ -22,6 +25,8 @@ class Store:
         self.vector_images: Any = None
         self.vector_memory_bytes = 0
         self.vector_approximate_from = 0
+        self.backup_files: BackupDirectory | None = None
+        """Where backups are kept as files; None: in the database."""
 
     @property
     def shared(self) -> bool:

@@ -154,6 +154,7 @@ def test_a_first_request_of_azure_loads_its_dialect_alone() -> None:
     statuses, modules = _loaded(_AZURE, "--memory", "--dialects", "azuretable,tablestore")
     assert statuses == ["401"]  # it is not signed
     assert not _HEAVY & modules
+    assert not {"adapters.azuretable.audited", "adapters.azuretable.summaries", "gateway.audit"} & modules
     assert "adapters.azuretable.blueprint" in modules
     assert not {"adapters.dynamodb.blueprint", "adapters.tablestore.blueprint"} & modules
 

@@ -64,6 +64,8 @@ ALLOWED = {
     # A history is one log of a table: by time, whatever the slot.
     r"^SELECT changed_at FROM history WHERE history_id = \? ORDER BY changed_at DESC LIMIT 1$":
         "the last change of a whole table",
+    r"^INSERT INTO history .* FROM (rows r WHERE|\(SELECT 1\) LEFT JOIN rows r ON) .*r\.slot = \?$":
+        "what a row is goes into the history, at the same slot",
     r"FROM history r WHERE r\.history_id = \? AND r\.changed_at >": "a copy walks a history back",
     r"^(SELECT changed_at|DELETE) FROM history WHERE history_id = \? AND changed_at <": "a history is trimmed",
     # When rows of replicated tables were deleted: by table and time.

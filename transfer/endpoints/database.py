@@ -15,12 +15,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
-from adapters.azuretable.values.keys import OWN_SCHEMA as AZURE_SCHEMA
 from adapters.dynamodb import DIALECT as DYNAMODB
 from adapters.dynamodb.tables.properties import TableProperties
 from adapters.dynamodb.values.keys import index_view as dynamodb_view
 from adapters.tablestore import DIALECT as TABLE_STORE
-from adapters.tablestore.tables.options import Options, was_made_here
+from adapters.tablestore.tables.options import Options
 from adapters.tablestore.values.views import index_view as tablestore_view
 from gateway.database_urls import BadDatabaseURL, normalise, without_password
 from gateway.engine.engine import Engine, run_with_retries
@@ -37,7 +36,6 @@ from gateway.model.commands import (
     ListShards,
     ListTables,
     Load,
-    NewIndex,
     Read,
     ReadAll,
     ReadChanges,
@@ -58,9 +56,8 @@ from gateway.model.errors import (
 from gateway.model.keys import Key, Position
 from gateway.model.pages import Page, PageLimits, Segment
 from gateway.model.ranges import EVERYTHING, KeyRange
-from gateway.model.restored_tables import vector_indexes_like
 from gateway.model.rows import FOREIGN_KINDS, Contents, Row
-from gateway.model.tables import Index, Rules, StreamRule, Table
+from gateway.model.tables import Rules, StreamRule, Table
 from gateway.model.writes import Remove, Replace, Write
 from gateway.security.credentials import SHARED_NAMESPACE
 from gateway.server.file_lock import AlreadyHeld, FileLock
@@ -70,6 +67,7 @@ from gateway.store.databases import Unusable
 from gateway.store.migrating import NewerDatabase, migrate
 from gateway.store.opening import open_database, prepare_file
 from gateway.store.store import Store
+from transfer.endpoints.definitions import definition_of_table, service_of
 from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service
 from transfer.errors import (
     AccessRefused,
@@ -201,19 +199,9 @@ class DatabaseEndpoint(Endpoint):
         rules = table.rules
         if "stream" in pending:
             rules = dataclasses.replace(rules, stream=stream_rule(pending["stream"]))
-        return Definition(
-            table.name,
-            service_of(table),
-            table.key_schema,
-            tuple(_described(index) for index in table.indexes),
-            rules,
-            {name: kept for name, kept in table.properties.items() if name != _PENDING},
-            *self._count,
-            is_stored=True,
-            vector_indexes=tuple(
-                dataclasses.replace(index, dialect="") for index in vector_indexes_like(table)
-            ),
-        )
+        properties = {name: kept for name, kept in table.properties.items() if name != _PENDING}
+        table = dataclasses.replace(table, rules=rules, properties=properties)
+        return definition_of_table(table, *self._count)
 
     def create(self, definition: Definition) -> list[str]:
         service = definition.service
@@ -460,21 +448,6 @@ _DIALECTS = {
     Service.TABLE_STORE: "tablestore",
     Service.TABLEGATE: "",
 }
-
-
-def service_of(table: Table) -> Service:
-    """Whose table it is: of the dialect that made it, as far as it left a trace."""
-    if was_made_here(table):
-        return Service.TABLE_STORE
-    if DYNAMODB in table.properties:
-        return Service.DYNAMODB
-    return Service.AZURE_TABLE if table.key_schema == AZURE_SCHEMA else Service.TABLEGATE
-
-
-def _described(index: Index) -> NewIndex:
-    return NewIndex(
-        index.name, index.key_schema, index.projection, index.included, index.local, dict(index.properties)
-    )
 
 
 def _with_stream(table: Table) -> AlterTable:

@@ -1,16 +1,63 @@
-"""A table's definition as JSON and back, for files that carry it."""
+"""A table of the gateway as a definition; a definition as JSON and back, for files that carry it."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
+from adapters.azuretable.values.keys import OWN_SCHEMA as AZURE_SCHEMA
+from adapters.dynamodb import DIALECT as DYNAMODB
+from adapters.tablestore.tables.options import was_made_here
 from gateway.model.commands import NewIndex, NewVectorIndex
 from gateway.model.keys import KeySchema
-from gateway.model.tables import Projection
+from gateway.model.restored_tables import alone, vector_indexes_like
+from gateway.model.tables import Projection, Table
 from gateway.model.vectors import Metric
-from gateway.store.catalog import key_schema_document, key_schema_of, rules_of
+from gateway.store.catalog import Catalog, key_schema_document, key_schema_of, rules_of
 from transfer.endpoints.endpoint import Definition, Service
+
+
+def definition_of_table(table: Table, rows: int | None, size_bytes: int | None) -> Definition:
+    """The definition of a table as the gateway has it, without what belongs to that one table, as its history. The counts are
+    approximate; None: unknown."""
+    indexes = tuple(
+        NewIndex(
+            index.name,
+            index.key_schema,
+            index.projection,
+            index.included,
+            index.local,
+            dict(index.properties),
+        )
+        for index in table.indexes
+    )
+    return Definition(
+        table.name,
+        service_of(table),
+        table.key_schema,
+        indexes,
+        alone(table.rules),
+        dict(table.properties),
+        rows,
+        size_bytes,
+        is_stored=True,
+        vector_indexes=tuple(dataclasses.replace(each, dialect="") for each in vector_indexes_like(table)),
+    )
+
+
+def service_of(table: Table) -> Service:
+    """Whose table it is: of the dialect that made it, as far as it left a trace."""
+    if was_made_here(table):
+        return Service.TABLE_STORE
+    if DYNAMODB in table.properties:
+        return Service.DYNAMODB
+    return Service.AZURE_TABLE if table.key_schema == AZURE_SCHEMA else Service.TABLEGATE
+
+
+def definition_of_backup(backup: dict[str, Any]) -> Definition:
+    """The definition of a table of which a file is a backup (gateway/store/backup_files.py). Raises KeyError, TypeError,
+    ValueError."""
+    return definition_of_table(Catalog().table_of(backup["table"]), backup["rows"], backup["size_bytes"])
 
 
 def document_of(definition: Definition) -> dict[str, Any]:

@@ -8,28 +8,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.dynamodb.jobs.exports import IN_PROGRESS
+from adapters.dynamodb.jobs.job_documents import IN_PROGRESS, begun, definition_of, failure_of, times_of
 from adapters.dynamodb.jobs.job_names import (
     BULK,
     INVALID_REQUEST,
-    caller_document,
     find,
-    new_token,
     page,
     path_of,
     require_place,
     token_of,
 )
 from adapters.dynamodb.tables.descriptions import table_id
-from adapters.dynamodb.tables.properties import seconds
 from adapters.dynamodb.tables.tables import find_table
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call
 from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.resources import table_arn
 from gateway.engine.engine import one
 from gateway.model.commands import CancelJob, Exchange, StartJob
-from gateway.model.errors import LimitExceeded, TableBusy
+from gateway.model.errors import TableBusy
 from gateway.model.jobs import Job
 from gateway.model.tables import State
 
@@ -53,29 +49,22 @@ def start_bulk_put_items(call: Call) -> Exchange[Answer]:
         raise TableBusy(table.name, state.value)
     if not all(index.filled for index in table.indexes):
         raise TableBusy(table.name, State.UPDATING.value)
-    definition = {
-        "request": given,
-        "token": given.get("ClientToken") or new_token(),
-        "caller": caller_document(call.caller),
-        "table_arn": table_arn(call.caller, table.name),
-        "table_id": table_id(table),
-        "number": table.id,
-    }
-    try:
-        job = yield from one(
-            StartJob(
-                BULK.name,
-                call.caller.namespace,
-                table.name,
-                definition,
-                IN_PROGRESS,
-                limits.BULK_PUTS_AT_ONCE,
-                token_of(call, BULK, given),
-            )
-        )
-    except LimitExceeded as error:
-        text = f"Subscriber limit exceeded: There is a limit of {error.limit} concurrent bulk operations"
-        raise ServiceError("LimitExceededException", text) from None
+    if table.rules.replication is not None:
+        # Developer guide, "Bulk put items considerations"; the words are our own.
+        raise validation(f"{INVALID_REQUEST}Bulk put items is not supported for global tables")
+    definition = definition_of(call, table.name, table_id=table_id(table), number=table.id)
+    job = yield from begun(
+        BULK,
+        StartJob(
+            BULK.name,
+            call.caller.namespace,
+            table.name,
+            definition,
+            IN_PROGRESS,
+            limits.BULK_PUTS_AT_ONCE,
+            token_of(call, BULK, given),
+        ),
+    )
     return {"BulkOperationDescription": describe(job)}
 
 
@@ -111,14 +100,7 @@ def _find(call: Call) -> Exchange[Job]:
 
 
 def _summary(job: Job) -> dict[str, Any]:
-    shown = {
-        "BulkOperationArn": BULK.arn(job),
-        "BulkOperationStatus": job.state,
-        "StartTime": seconds(job.created_at_ms),
-    }
-    if job.ended_at_ms is not None:
-        shown["EndTime"] = seconds(job.ended_at_ms)
-    return shown
+    return {"BulkOperationArn": BULK.arn(job), "BulkOperationStatus": job.state, **times_of(job)}
 
 
 def describe(job: Job) -> dict[str, Any]:
@@ -140,10 +122,7 @@ def describe(job: Job) -> dict[str, Any]:
     if "total" in progress:
         shown["TotalInputBytes"] = progress["total"]
         shown["BulkOperationUsage"] = [_usage(job.table_name, progress["usage"])]
-    if "failure" in progress:
-        shown["FailureCode"] = progress["failure"]["code"]
-        shown["FailureMessage"] = progress["failure"]["text"]
-    return shown
+    return shown | failure_of(job)
 
 
 def _usage(name: str, usage: dict[str, Any]) -> dict[str, Any]:

@@ -24,8 +24,8 @@ from adapters.dynamodb.export_files.records import Layout
 from adapters.dynamodb.expressions.request_clauses import WriteClauses
 from adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of, failure
 from adapters.dynamodb.jobs.bulk_puts import CANCELLED, WITH_ERRORS
-from adapters.dynamodb.jobs.exports import COMPLETED, FAILED
 from adapters.dynamodb.jobs.importing import checked_item
+from adapters.dynamodb.jobs.job_documents import COMPLETED, FAILED
 from adapters.dynamodb.jobs.job_names import BULK
 from adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects
 from adapters.dynamodb.object_stores.object_store import Encryption, Refused

@@ -20,9 +20,9 @@ import orjson
 from adapters.dynamodb.export_files import manifests
 from adapters.dynamodb.export_files.data_files import DataFile
 from adapters.dynamodb.export_files.lines import change_line, item_line
-from adapters.dynamodb.expressions.request_clauses import ReadClauses
 from adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of, failure
-from adapters.dynamodb.jobs.exports import COMPLETED, FAILED, NEW_AND_OLD, clauses_of, view_of
+from adapters.dynamodb.jobs.exports import NEW_AND_OLD, Selection, selection_of, view_of
+from adapters.dynamodb.jobs.job_documents import COMPLETED, FAILED
 from adapters.dynamodb.jobs.job_names import EXPORT
 from adapters.dynamodb.object_stores.object_store import Bucket, Encryption, Refused
 from adapters.dynamodb.values.composites import render, shown_key
@@ -35,8 +35,8 @@ from gateway.model.jobs import Job
 from gateway.model.keys import Position
 from gateway.model.namespaces import of_job
 from gateway.model.pages import PageLimits
-from gateway.model.predicates import ALWAYS, Predicate
-from gateway.model.ranges import EVERYTHING, KeyRange
+from gateway.model.predicates import ALWAYS, matches
+from gateway.model.ranges import KeyRange
 from gateway.model.rows import TICKS_PER_MS, Row
 from gateway.model.tables import State, Table
 
@@ -103,13 +103,14 @@ class ExportWorker(ObjectWorker[_Open]):
 
     def _lines(self, job: Job, table: Table, opened: _Open, limit: int) -> int:
         """Write some rows to the data file in hand, at most until it is full; how many were looked at."""
-        read, clauses = self._read(job, table, opened.next, limit)
-        page = ask(self._gateway, read)
-        as_ion = job.definition["request"].get("ExportFormat") == "ION"
+        request = job.definition["request"]
+        selection = selection_of(call_of(self._gateway, job), request, table)
+        page = ask(self._gateway, self._read(job, table, selection, opened.next, limit))
+        as_ion = request.get("ExportFormat") == "ION"
         made = (
-            self._changes(job, page.rows, as_ion)
+            self._changes(job, page.rows, selection, as_ion)
             if job.definition["window"] is not None
-            else _items(table, page.rows, clauses, as_ion)
+            else _items(table, page.rows, selection, as_ion)
         )
         for row, line, billed in made:
             if opened.file.is_full:
@@ -122,27 +123,21 @@ class ExportWorker(ObjectWorker[_Open]):
         opened.is_over = page.next is None
         return int(page.scanned)
 
-    def _read(
-        self, job: Job, table: Table, first: Position | None, limit: int
-    ) -> tuple[Read, ReadClauses | None]:
-        spec = job.definition["request"].get("FilterSpecification")
+    def _read(self, job: Job, table: Table, selection: Selection, first: Position | None, limit: int) -> Read:
+        bounds, predicate = selection.bounds, selection.predicate
         if job.definition["window"] is not None:
             limit = min(limit, _CHANGES_AT_ONCE)
+            predicate = ALWAYS  # it is judged of images (_changes)
         page = PageLimits(scanned=limit, filled_bytes=_PAGE_BYTES, peek=True)
-        bounds = EVERYTHING
-        clauses: ReadClauses | None = None
-        predicate: Predicate = ALWAYS
-        if spec is not None:
-            clauses = clauses_of(call_of(self._gateway, job), spec, table)
-            predicate = clauses.filter(table)
-            if "KeyConditionExpression" in spec:
-                bounds = clauses.key_range(table.key_schema)
         if first is not None:
             bounds = KeyRange(max(first, bounds.lower), bounds.upper)
-        return Read(table, bounds, page, filter=predicate, view=view), clauses
+        return Read(table, bounds, page, filter=predicate, view=view)
 
-    def _changes(self, job: Job, changed: list[Row], as_ion: bool) -> Iterator[tuple[Row, bytes, int]]:
-        """The lines of keys that changed; empty where nothing is left of the change."""
+    def _changes(
+        self, job: Job, changed: list[Row], selection: Selection, as_ion: bool
+    ) -> Iterator[tuple[Row, bytes, int]]:
+        """The lines of keys that changed; empty where nothing is left of the change, or it is not selected: that is judged of the
+        new image, of a deleted item of the old one (developer guide, "Filtering a table export")."""
         space = of_job(job.id)
         before, after = (ask(self._gateway, FindTable(space, name)) for name in ("before", "after"))
         gets = [Get(table, row.position) for row in changed for table in (before, after)]
@@ -151,14 +146,15 @@ class ExportWorker(ObjectWorker[_Open]):
         schema = after.key_schema
         for row, old, new in zip(changed, found[::2], found[1::2], strict=True):
             shown = new or old
-            if shown is None:  # came and went within the window
+            # Where there is none, the item came and went within the window.
+            if shown is None or not matches(selection.predicate, shown, view):
                 yield row, b"", 0
                 continue
             images = {"Keys": orjson.dumps(render_values(shown_key(schema, shown.latest)))}
             if old is not None and has_old:
-                images["OldImage"] = render(schema, old)
+                images["OldImage"] = _image(after, old, selection)
             if new is not None:
-                images["NewImage"] = render(schema, new)
+                images["NewImage"] = _image(after, new, selection)
             written_at = (row if new is None else new).modified_at // _TICKS_PER_US
             yield row, change_line(written_at, images, as_ion), sum(map(len, images.values()))
 
@@ -256,8 +252,13 @@ def _encryption(job: Job) -> Encryption:
 
 
 def _items(
-    table: Table, rows: list[Row], clauses: ReadClauses | None, as_ion: bool
+    table: Table, rows: list[Row], selection: Selection, as_ion: bool
 ) -> Iterator[tuple[Row, bytes, int]]:
     for row in rows:
-        item = render(table.key_schema, row) if clauses is None else clauses.cut(table, row)
-        yield row, item_line(item, as_ion), row.size_bytes
+        yield row, item_line(_image(table, row, selection), as_ion), row.size_bytes
+
+
+def _image(table: Table, row: Row, selection: Selection) -> bytes:
+    """What is selected of a row, as JSON."""
+    clauses = selection.clauses
+    return render(table.key_schema, row) if clauses is None else clauses.cut(table, row)

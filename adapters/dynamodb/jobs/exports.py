@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from adapters.dynamodb.expressions.request_clauses import ReadClauses
+from adapters.dynamodb.jobs.job_documents import (
+    COMPLETED,
+    IN_PROGRESS,
+    begun,
+    definition_of,
+    failure_of,
+    times_of,
+)
 from adapters.dynamodb.jobs.job_names import (
     EXPORT,
     INVALID_REQUEST,
     INVALID_VALUES,
     Place,
-    caller_document,
     denied,
     find,
-    new_token,
     page,
     place_of,
     require_place,
@@ -27,18 +33,19 @@ from adapters.dynamodb.jobs.job_names import (
 )
 from adapters.dynamodb.tables.descriptions import table_id
 from adapters.dynamodb.tables.properties import seconds
+from adapters.dynamodb.values.composites import shown_schema
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call
 from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.resources import table_arn
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, FindTable, StartJob
-from gateway.model.errors import LimitExceeded, MomentNotKept, TableMissing, TokenReused
+from gateway.model.errors import MomentNotKept, TableMissing
 from gateway.model.jobs import Job
+from gateway.model.predicates import ALWAYS, And, Predicate
+from gateway.model.ranges import EVERYTHING, KeyRange
 from gateway.model.rows import TICKS_PER_MS
-from gateway.model.tables import State, Table
+from gateway.model.tables import HistoryRule, State, Table
 
-IN_PROGRESS, COMPLETED, FAILED = "IN_PROGRESS", "COMPLETED", "FAILED"
 INCREMENTAL = "INCREMENTAL_EXPORT"
 NEW_AND_OLD = "NEW_AND_OLD_IMAGES"
 
@@ -56,7 +63,8 @@ def export_table(call: Call) -> Exchange[Answer]:
         window = _window(call, table)
         at_ms = None if window is not None else _moment(call, table)
         definition = _definition(call, table, window, at_ms)
-        job = yield from one(
+        job = yield from begun(
+            EXPORT,
             StartJob(
                 EXPORT.name,
                 call.caller.namespace,
@@ -68,16 +76,10 @@ def export_table(call: Call) -> Exchange[Answer]:
                 table,
                 None if at_ms is None else at_ms * TICKS_PER_MS,
                 window,
-            )
+            ),
         )
     except TableMissing:
         raise _table_missing(arn) from None
-    except TokenReused:
-        text = "Export conflict: Duplicate request detected with conflicting parameters"
-        raise ServiceError("ExportConflictException", text) from None
-    except LimitExceeded as error:
-        text = f"Subscriber limit exceeded: There is a limit of {error.limit} concurrent exports"
-        raise ServiceError("LimitExceededException", text) from None
     except MomentNotKept as refused:
         if refused.earliest_ms is None:
             raise
@@ -143,8 +145,6 @@ def _check_members(call: Call) -> None:
         text = "KMS Key Id is not supported for this encryption type"
     elif given.get("FilterSpecification") == {}:
         text = "Invalid FilterSpecification: The specification can not be empty"
-    elif "FilterSpecification" in given and kind == INCREMENTAL:
-        text = "FilterSpecification is not supported for incremental exports by this server"
     if text:
         raise validation(INVALID_REQUEST + text)
 
@@ -168,15 +168,19 @@ def _invalid_time(text: str) -> ServiceError:
     return ServiceError("InvalidExportTimeException", text)
 
 
-def _moment(call: Call, table: Table) -> int | None:
-    """The moment of a full export; None: now. Raises ServiceError, MomentNotKept."""
+def _history(call: Call, table: Table) -> HistoryRule:
+    """How long a table's history is kept, of which something is to be exported. Raises ServiceError, MomentNotKept."""
     rule = table.rules.history
     if rule is None or rule.days is None:
         raise MomentNotKept(table.name)
-    given = call.input
-    if "FilterSpecification" in given:
-        clauses_of(call, given["FilterSpecification"], table)
-    asked = given.get("ExportTime")
+    selection_of(call, call.input, table)
+    return rule
+
+
+def _moment(call: Call, table: Table) -> int | None:
+    """The moment of a full export; None: now. Raises ServiceError, MomentNotKept."""
+    rule = _history(call, table)
+    asked = call.input.get("ExportTime")
     if asked is None:
         return None
     now_ms = call.gateway.now_ms()
@@ -186,14 +190,30 @@ def _moment(call: Call, table: Table) -> int | None:
     return at_ms
 
 
-def clauses_of(call: Call, spec: Mapping[str, Any], table: Table) -> ReadClauses:
-    """What a FilterSpecification says. Raises ServiceError."""
+class Selection(NamedTuple):
+    """What a FilterSpecification selects: a range of keys, which of the items in it, and what of these (None: all)."""
+
+    bounds: KeyRange = EVERYTHING
+    predicate: Predicate = ALWAYS
+    clauses: ReadClauses | None = None
+
+
+def selection_of(call: Call, given: Mapping[str, Any], table: Table) -> Selection:
+    """What is to be exported of a table. Raises ServiceError."""
+    spec = given.get("FilterSpecification")
+    if spec is None:
+        return Selection()
     clauses = ReadClauses(call, spec)
-    key_names = table.key_schema.names if "KeyConditionExpression" in spec else ()
-    clauses.filter(table, key_names)
-    if key_names:
-        clauses.key_range(table.key_schema)
-    return clauses
+    clauses.check_projection(table)
+    if "KeyConditionExpression" not in spec:
+        return Selection(EVERYTHING, clauses.filter(table), clauses)
+    schema = shown_schema(table.key_schema)
+    bounds = clauses.key_range(schema)
+    predicate = clauses.filter(table, schema.names)
+    if schema is not table.key_schema:
+        bounds, judged = clauses.composite_range(table.key_schema)
+        predicate = And((judged, predicate))
+    return Selection(bounds, predicate, clauses)
 
 
 def _window(call: Call, table: Table) -> tuple[int, int] | None:
@@ -201,9 +221,7 @@ def _window(call: Call, table: Table) -> tuple[int, int] | None:
     spec = call.input.get("IncrementalExportSpecification")
     if spec is None:
         return None
-    rule = table.rules.history
-    if rule is None or rule.days is None:
-        raise MomentNotKept(table.name)
+    rule = _history(call, table)
     now_ms = call.gateway.now_ms()
     from_ms = _milliseconds(spec["ExportFromTime"])
     to_ms = _milliseconds(spec["ExportToTime"]) if "ExportToTime" in spec else now_ms
@@ -232,15 +250,8 @@ def _iso(at_ms: int) -> str:
 def _definition(
     call: Call, table: Table, window: tuple[int, int] | None, at_ms: int | None
 ) -> dict[str, Any]:
-    return {
-        "request": call.input,
-        "token": call.input.get("ClientToken") or new_token(),
-        "caller": caller_document(call.caller),
-        "table_arn": table_arn(call.caller, table.name),
-        "table_id": table_id(table),
-        "at_ms": at_ms,
-        "window": None if window is None else [tick // TICKS_PER_MS for tick in window],
-    }
+    window_ms = None if window is None else [tick // TICKS_PER_MS for tick in window]
+    return definition_of(call, table.name, table_id=table_id(table), at_ms=at_ms, window=window_ms)
 
 
 # Descriptions
@@ -252,7 +263,7 @@ def describe(job: Job) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "ExportArn": EXPORT.arn(job),
         "ExportStatus": job.state,
-        "StartTime": seconds(job.created_at_ms),
+        **times_of(job),
         "TableArn": known["table_arn"],
         "TableId": known["table_id"],
         "ClientToken": known["token"],
@@ -271,16 +282,11 @@ def describe(job: Job) -> dict[str, Any]:
             "ExportToTime": seconds(to_ms),
             "ExportViewType": view_of(job),
         }
-    if job.ended_at_ms is not None:
-        shown["EndTime"] = seconds(job.ended_at_ms)
     if job.state == COMPLETED:
         shown["ExportManifest"] = progress["manifest"]
         shown["ItemCount"] = progress["items"]
         shown["BilledSizeBytes"] = progress["billed"]
-    if job.state == FAILED:
-        shown["FailureCode"] = progress["failure"]["code"]
-        shown["FailureMessage"] = progress["failure"]["text"]
-    return shown
+    return shown | failure_of(job)
 
 
 _ECHOED = (

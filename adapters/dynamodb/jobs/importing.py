@@ -14,7 +14,7 @@ from typing import Any
 from adapters.dynamodb.export_files.compression import Compression
 from adapters.dynamodb.export_files.records import Layout
 from adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of, failure
-from adapters.dynamodb.jobs.exports import COMPLETED, FAILED
+from adapters.dynamodb.jobs.job_documents import COMPLETED, FAILED
 from adapters.dynamodb.jobs.job_names import IMPORT
 from adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects
 from adapters.dynamodb.operations.items import put_write

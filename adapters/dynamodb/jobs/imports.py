@@ -8,29 +8,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.dynamodb.jobs.exports import COMPLETED, IN_PROGRESS
+from adapters.dynamodb.jobs.job_documents import (
+    COMPLETED,
+    IN_PROGRESS,
+    begun,
+    definition_of,
+    failure_of,
+    times_of,
+)
 from adapters.dynamodb.jobs.job_names import (
     IMPORT,
     INVALID_VALUES,
-    caller_document,
     denied,
     find,
-    new_token,
     page,
     place_of,
     require_place,
     token_of,
 )
 from adapters.dynamodb.tables.descriptions import table_id_of
-from adapters.dynamodb.tables.properties import seconds
 from adapters.dynamodb.tables.tables import new_table
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call
 from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.resources import table_arn
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, FindTable, ListJobs, StartJob
-from gateway.model.errors import LimitExceeded, TokenReused
 from gateway.model.jobs import Job
 from gateway.model.tables import Table
 
@@ -56,19 +58,12 @@ def import_table(call: Call) -> Exchange[Answer]:
         IMPORT.name,
         call.caller.namespace,
         name,
-        _definition(call, name),
+        definition_of(call, name),
         IN_PROGRESS,
         limits.IMPORTS_AT_ONCE,
         token,
     )
-    try:
-        job = yield from one(start)
-    except TokenReused:
-        text = "Import conflict: Duplicate request detected with conflicting parameters"
-        raise ServiceError("ImportConflictException", text) from None
-    except LimitExceeded as error:
-        text = f"Subscriber limit exceeded: There is a limit of {error.limit} concurrent imports"
-        raise ServiceError("LimitExceededException", text) from None
+    job = yield from begun(IMPORT, start)
     return {"ImportTableDescription": describe(job)}
 
 
@@ -106,15 +101,6 @@ def list_imports(call: Call) -> Exchange[Answer]:
     return {"ImportSummaryList": [_summary(job) for job in found], **more}
 
 
-def _definition(call: Call, name: str) -> dict[str, Any]:
-    return {
-        "request": call.input,
-        "token": call.input.get("ClientToken") or new_token(),
-        "caller": caller_document(call.caller),
-        "table_arn": table_arn(call.caller, name),
-    }
-
-
 # Descriptions
 
 
@@ -135,25 +121,19 @@ def describe(job: Job) -> dict[str, Any]:
     }
     if "InputFormatOptions" in request:
         shown["InputFormatOptions"] = request["InputFormatOptions"]
-    if "failure" in progress and job.state != COMPLETED:
-        shown["FailureCode"] = progress["failure"]["code"]
-        shown["FailureMessage"] = progress["failure"]["text"]
-    return shown
+    return shown if job.state == COMPLETED else shown | failure_of(job)
 
 
 def _summary(job: Job) -> dict[str, Any]:
     request, caller = job.definition["request"], job.definition["caller"]
     partition = job.definition["table_arn"].split(":")[1]
     group = f"arn:{partition}:logs:{caller['region']}:{caller['account']}:log-group:/aws-dynamodb/imports:*"
-    shown = {
+    return {
         "ImportArn": IMPORT.arn(job),
         "ImportStatus": job.state,
         "TableArn": job.definition["table_arn"],
         "S3BucketSource": {"S3BucketOwner": caller["account"], **request["S3BucketSource"]},
         "CloudWatchLogGroupArn": group,
         "InputFormat": request["InputFormat"],
-        "StartTime": seconds(job.created_at_ms),
+        **times_of(job),
     }
-    if job.ended_at_ms is not None:
-        shown["EndTime"] = seconds(job.ended_at_ms)
-    return shown

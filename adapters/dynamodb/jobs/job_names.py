@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Call, Caller
+from adapters.dynamodb.wire.calls import Call
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, ListJobs, Token
@@ -27,11 +27,14 @@ INVALID_VALUES = "One or more parameter values were invalid: "
 
 
 class Kind(NamedTuple):
-    """A kind of jobs: what the gateway calls it, what its ARNs have behind the table's, and what it is called in texts."""
+    """A kind of jobs: what the gateway calls it, what its ARNs have behind the table's, what one and several are called in texts,
+    and the error of a token that was used for another one (empty: that of all operations)."""
 
     name: str
     part: str
     title: str
+    several: str
+    conflict: str = ""
 
     def arn(self, job: Job) -> str:
         """The ARN of a job."""
@@ -42,9 +45,9 @@ class Kind(NamedTuple):
         return self.arn(job).rpartition("/")[2]
 
 
-EXPORT = Kind("dynamodb-export", "export", "Export")
-IMPORT = Kind("dynamodb-import", "import", "Import")
-BULK = Kind("dynamodb-bulk-put", "bulk-operation", "BulkOperation")
+EXPORT = Kind("dynamodb-export", "export", "Export", "exports", "ExportConflictException")
+IMPORT = Kind("dynamodb-import", "import", "Import", "imports", "ImportConflictException")
+BULK = Kind("dynamodb-bulk-put", "bulk-operation", "BulkOperation", "bulk operations")
 
 
 def _digits(job: Job) -> str:
@@ -184,13 +187,3 @@ def require_place(call: Call) -> None:
     if not call.gateway.settings.has_object_store:
         text = f"{call.operation} is not switched on in this server: start it with --s3-endpoint-url or --s3-folder"
         raise validation(INVALID_REQUEST + text)
-
-
-def caller_document(caller: Caller) -> dict[str, str]:
-    """Whoever began a job, as it is kept."""
-    return {
-        "access_id": caller.access_id,
-        "account": caller.account,
-        "region": caller.region,
-        "namespace": caller.namespace,
-    }

@@ -23,4 +23,6 @@ def describe_limits(call: Call) -> Exchange[Answer]:
 def describe_endpoints(call: Call) -> Exchange[Answer]:
     """DescribeEndpoints: the one endpoint, under the name by which the client found this server."""
     yield from ()
-    return {"Endpoints": [{"Address": call.host, "CachePeriodInMinutes": _ENDPOINT_MINUTES}]}
+    return {
+        "Endpoints": [{"Address": call.headers.get("host", ""), "CachePeriodInMinutes": _ENDPOINT_MINUTES}]
+    }

@@ -18,7 +18,7 @@ from adapters.dynamodb.wire.resources import backup_arn, table_arn
 from gateway.engine.engine import one
 from gateway.model.backups import Backup, BackupKind
 from gateway.model.commands import CreateBackup, DeleteBackup, Exchange, ListBackups, TableStatistics
-from gateway.model.errors import BackupBusy, BackupMissing
+from gateway.model.errors import BackupBusy, BackupMissing, BackupUnreadable
 from gateway.model.tables import Table
 from gateway.security.credentials import Scheme
 
@@ -112,6 +112,9 @@ def restore_from_backup(call: Call) -> Exchange[Answer]:
     except BackupBusy:
         text = f"Backup is being used to restore another table: {arn}"
         raise ServiceError("BackupInUseException", text) from None
+    except BackupUnreadable as error:
+        # The service has no such error: to its clients a backup whose rows cannot be had is not there.
+        raise ServiceError("BackupNotFoundException", f"Backup not found: {arn}: {error.reason}") from None
 
 
 # Names of backups

@@ -38,7 +38,7 @@ def put_resource_policy(call: Call) -> Exchange[Answer]:
     table, label = yield from _resource(call)
     path = f"{table.name}/stream/{label}" if label else table.name
     theirs = _read(call, given["Policy"], path)
-    if not given.get("ConfirmRemoveSelfResourceAccess"):
+    if not (given.get("ConfirmRemoveSelfResourceAccess") or _is_confirmed_in_head(call)):
         _check_access_is_kept(call, theirs, path)
     known = _policies(table)
     _expect(call, known.get(label))
@@ -47,6 +47,12 @@ def put_resource_policy(call: Call) -> Exchange[Answer]:
     made = _made(given["Policy"], call.gateway.now_ms(), known.get(label))
     yield from _save(call, table, {**known, label: made})
     return {"RevisionId": made["revision"]}
+
+
+def _is_confirmed_in_head(call: Call) -> bool:
+    """The member has a header of its own, by which some SDKs send it (PutResourcePolicy, API reference, "Request Syntax";
+    aws/aws-sdk-js-v3, the schema of PutResourcePolicyInput); botocore sends it in the body."""
+    return call.headers.get("x-amz-confirm-remove-self-resource-access", "").lower() == "true"
 
 
 def get_resource_policy(call: Call) -> Exchange[Answer]:

@@ -98,7 +98,7 @@ def verify(request: Request, credentials: Credentials, now_ms: int, style: str =
     if not found:
         raise _mismatch(canonical, to_sign)
     if credentials.is_limited:
-        source = Source(request.client, request.secure, region)
+        source = _new(Source, (request.client, request.secure, region))
         request.authorization = credentials.authorization(credential, credential.policy, source, now_ms)
     return _caller(credentials, credential, access_id, region)
 

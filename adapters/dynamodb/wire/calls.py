@@ -9,7 +9,8 @@ An operation on one table that one command is enough for is given in parts, as a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from adapters.dynamodb.wire.errors import foreign_resource
@@ -37,14 +38,14 @@ class Call(NamedTuple):
     """A call whose request has passed operation_schemas.check: known members only, of the right JSON types, null members
     dropped.
 
-    `host`: what the client called this server.
+    `headers`: of its request, under names in lower case.
     """
 
     operation: str
     input: dict[str, Any]
     caller: Caller
     gateway: Gateway
-    host: str = ""
+    headers: Mapping[str, str] = MappingProxyType({})
 
     @property
     def wording(self) -> Wording:

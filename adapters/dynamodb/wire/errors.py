@@ -416,6 +416,10 @@ def _backup_busy(error: model.BackupBusy, operation: str) -> ServiceError:
     return ServiceError("BackupInUseException", "Backup is being used")
 
 
+def _backup_unreadable(error: model.BackupUnreadable, operation: str) -> ServiceError:
+    return ServiceError("BackupNotFoundException", f"Backup not found: {error.reason}")
+
+
 def _token_reused(error: model.TokenReused, operation: str) -> ServiceError:
     return ServiceError("IdempotentParameterMismatchException", _TOKEN_REUSED)
 
@@ -508,6 +512,7 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.NotInstalled: _not_installed,
     model.BackupMissing: _backup_missing,
     model.BackupBusy: _backup_busy,
+    model.BackupUnreadable: _backup_unreadable,
     model.TokenReused: _token_reused,
     model.StaleTable: _internal,
     model.NotAuthenticated: _not_authenticated,

@@ -26,6 +26,7 @@ from gateway.model.commands import (
     BeginTransaction,
     CommitTransaction,
     Exchange,
+    FindTransaction,
     Get,
     GroupOutcome,
     Shown,
@@ -58,13 +59,17 @@ def start_local_transaction(call: Call) -> Exchange[Message]:
 
 def commit_transaction(call: Call) -> Exchange[Message]:
     """CommitTransaction: all writes of the transaction happen at once. Raises ServiceError, TransactionMissing."""
-    yield from one(CommitTransaction(_ended_id(call)))
+    transaction = _ended_id(call)
+    held = yield from one(FindTransaction(transaction))
+    yield from one(CommitTransaction(transaction, held))
     return messages.CommitTransactionResponse(consumed=capacity.consumed(0, 1))
 
 
 def abort_transaction(call: Call) -> Exchange[Message]:
     """AbortTransaction: no write of the transaction happens. Raises ServiceError, TransactionMissing."""
-    yield from one(AbortTransaction(_ended_id(call)))
+    transaction = _ended_id(call)
+    held = yield from one(FindTransaction(transaction))
+    yield from one(AbortTransaction(transaction, held))
     return messages.AbortTransactionResponse(consumed=capacity.consumed(0, 1))
 
 

@@ -41,7 +41,7 @@ ACTIONS: Mapping[str, frozenset[Door]] = {
     "ListTables": _doors([_P.LIST]),
     "DescribeTable": _doors([_P.DESCRIBE]),
     "CreateTable": _doors([_P.CREATE]),
-    "UpdateTable": _doors([_P.ALTER, _P.CREATE_INDEX, _P.DROP_INDEX]),
+    "UpdateTable": _doors([_P.ALTER, _P.CREATE_INDEX, _P.DROP_INDEX, _P.ADD_COLUMNS, _P.DROP_COLUMNS]),
     "DeleteTable": _doors([_P.DROP]),
     "DescribeTimeToLive": _doors([_P.DESCRIBE_EXPIRY]),
     "UpdateTimeToLive": _doors([_P.ALTER_EXPIRY]),

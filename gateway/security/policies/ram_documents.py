@@ -46,6 +46,8 @@ ACTIONS: Mapping[str, frozenset[Door]] = {
     "DescribeTable": _doors(_P.DESCRIBE),
     "DeleteTable": _doors(_P.DROP),
     "ComputeSplitPointsBySize": _doors(_P.DESCRIBE),
+    "AddDefinedColumn": _doors(_P.ADD_COLUMNS),
+    "DeleteDefinedColumn": _doors(_P.DROP_COLUMNS),
     "CreateIndex": _doors(_P.CREATE_INDEX),
     "DropIndex": _doors(_P.DROP_INDEX),
     "ListSearchIndex": _doors(_P.LIST_FEATURES),

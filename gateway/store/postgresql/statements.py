@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 
 from gateway.model.pages import Concatenation
-from gateway.store import entries, rows
+from gateway.store import entries, history, rows
 from gateway.store.databases import BodyPattern, Condition, Key, Occupied, Row, Session, Statements, Wild
 from gateway.store.postgresql import binary_rows
 from gateway.store.prefilters import spelled
@@ -69,6 +69,16 @@ _INSERT_MANY = f"INSERT INTO rows ({rows.COLUMNS}) SELECT * FROM {_ROWS} ON CONF
 _REMOVE_MANY = f"""
 DELETE FROM rows r USING {_KEYS} AS k(table_id, partition, sort, slot)
 WHERE r.table_id = k.table_id AND r.partition = k.partition AND r.sort = k.sort AND r.slot = k.slot"""
+
+# Keys that had no row have the placeholder of a claim.
+_RECORD_MANY = f"""
+INSERT INTO history ({history.COLUMNS})
+SELECT ?::bigint, ?::bigint, k.slot, k.partition, k.sort, k.full_key, r.modified_at, r.size_bytes, r.kinds, r.body
+FROM unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[], ?::bytea[]) AS k(table_id, partition, sort, slot, full_key)
+CROSS JOIN LATERAL (
+    SELECT * FROM rows s
+    WHERE s.table_id = k.table_id AND s.partition = k.partition AND s.sort = k.sort AND s.slot = k.slot LIMIT 1
+) r"""
 
 _ADD_ENTRIES = f"INSERT INTO entries ({entries.COLUMNS}) SELECT * FROM {_ENTRIES}" + entries.RESIZE
 _REMOVE_ENTRIES = f"""
@@ -145,6 +155,9 @@ class PostgreSQLStatements(Statements):
             session.copy(_COPY, binary_rows.encode(rows_to_load))
         except psycopg.errors.UniqueViolation:
             raise Occupied from None
+
+    def record_rows(self, session: Session, history_id: int, at: int, keys: Sequence[Row]) -> None:
+        session.send(_RECORD_MANY, (history_id, at, *_columns(keys)))
 
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
         _send(session, rows.REMOVE, _REMOVE_MANY, [*keys, *claims])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gateway.model.pages import Concatenation
-from gateway.store import entries, rows
+from gateway.store import entries, history, rows
 from gateway.store.databases import BodyPattern, Condition, Key, Occupied, Row, Session, Statements, Wild
 from gateway.store.prefilters import spelled
 from gateway.store.scans import ROW_WIDTH
@@ -19,6 +19,10 @@ _HAS_ORDERED_AGGREGATES = sqlite3.sqlite_version_info >= (3, 44)
 _HAS_JSON = sqlite3.sqlite_version_info >= (3, 38)
 
 _PUT = rows.put("max")
+_RECORD = f"""
+INSERT INTO history ({history.COLUMNS})
+SELECT ?, ?, ?, ?, ?, ?, r.modified_at, coalesce(r.size_bytes, 0), r.kinds, r.body
+FROM (SELECT 1) LEFT JOIN rows r ON r.table_id = ? AND r.partition = ? AND r.sort = ? AND r.slot = ?"""
 _GLOB_WILD = {Wild.RUN: "*", Wild.STOP: '[".]'}
 _GLOB_SPECIAL = re.compile(r"[*?\[]")
 
@@ -79,6 +83,15 @@ class SQLiteStatements(Statements):
     def load_rows(self, session: Session, rows_to_load: Sequence[Row]) -> None:
         if session.execute_many(rows.INSERT, rows_to_load) < len(rows_to_load):
             raise Occupied
+
+    def record_rows(self, session: Session, history_id: int, at: int, keys: Sequence[Row]) -> None:
+        session.execute_many(
+            _RECORD,
+            [
+                (history_id, at, slot, partition, sort, full_key, table_id, partition, sort, slot)
+                for table_id, partition, sort, slot, full_key in keys
+            ],
+        )
 
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
         if keys:

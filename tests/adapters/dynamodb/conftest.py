@@ -22,7 +22,7 @@ from gateway.security.credentials import Credential, Credentials, Scheme
 from gateway.settings import Settings
 from gateway.store.migrating import migrate
 from gateway.store.store import Store
-from gateway.wiring import connect
+from gateway.wiring import backup_files_of, connect
 from tests.support.databases import with_database
 from tests.support.running import ENTRY, call_plainly, plain_app
 
@@ -145,7 +145,9 @@ def serving(settings: Settings, clock: Clock, *stored: Credential) -> Iterator[S
         database = connect(settings)
         migrate(database)
         options = EngineOptions(control_plane_delay_ms=round(settings.control_plane_delay * 1000))
-        engine = Engine(Store(database), options, lambda: clock.ms * 1_000_000)
+        store = Store(database)
+        store.backup_files = backup_files_of(settings)
+        engine = Engine(store, options, lambda: clock.ms * 1_000_000)
         gateway = Gateway(engine, Credentials(settings, stored), settings, clock, clock)
         if ENTRY == "wsgi":
             app = plain_app(gateway, create)

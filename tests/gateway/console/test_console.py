@@ -13,7 +13,7 @@ import boto3
 import pytest
 import requests
 
-from gateway.console import blueprint
+from gateway.console import blueprint, reading
 from gateway.console.sign_in import COOKIE
 from gateway.security.policies.short_forms import short_policy
 from tests.conftest import Serve
@@ -279,6 +279,31 @@ def test_a_row_side_by_side_with_its_history_as_text(songs: Live, console: Conso
         assert form in page
     assert re.findall(r"<li><strong>(\w+)</strong>", page) == ["put", "delete", "put", "put"]
     songs.client.delete_item(TableName="songs", Key=key)
+
+
+def test_a_history_is_of_the_newest_changes_of_a_long_stream(
+    songs: Live, console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the process of the server. What is older than so many changes is not looked for, and that is said."""
+    for module in (reading, blueprint):
+        monkeypatch.setattr(module, "CHANGES", 30)
+    monkeypatch.setattr(reading, "_CHANGES_AT_ONCE", 7)
+    first, last = ({"p": {"S": name}, "s": {"N": "1"}} for name in ("long ago", "just now"))
+    songs.client.put_item(TableName="songs", Item=first)
+    for number in range(29):
+        songs.client.put_item(TableName="songs", Item={"p": {"S": "between"}, "s": {"N": str(number)}})
+    songs.client.put_item(TableName="songs", Item=last)
+    places = {}
+    for key in (first, last):
+        rows = console.get("/rows", **of_songs(key0=key["p"]["S"]))
+        [places[key["p"]["S"]]] = re.findall(r"at=([^\"&]+)", rows)
+    pages = [console.get(f"/row?namespace=shared&name=songs&at={place}") for place in places.values()]
+    assert [re.findall(r"<li><strong>(\w+)</strong>", page) for page in pages] == [[], ["put"]]
+    assert "None of the last 30 changes" in pages[0]
+    for number in range(29):
+        songs.client.delete_item(TableName="songs", Key={"p": {"S": "between"}, "s": {"N": str(number)}})
+    for key in (first, last):
+        songs.client.delete_item(TableName="songs", Key=key)
 
 
 def test_changes_as_they_come(songs: Live, console: Console) -> None:

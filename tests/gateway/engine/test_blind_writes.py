@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +15,7 @@ from gateway.engine.writing import Batch
 from gateway.model import fast_paths
 from gateway.model.commands import DropTable, ReadAll, WriteGroup
 from gateway.model.errors import ConditionFailed, GroupRefused, StaleTable
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.predicates import ALWAYS, And, Exists, Not, Predicate, RowExists
 from gateway.model.rows import Contents, Row

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+import uuid
 from dataclasses import dataclass, field
 
 import pytest
@@ -42,7 +43,7 @@ from gateway.model.predicates import RowExists
 from gateway.model.rows import TICKS_PER_MS
 from gateway.model.tables import ExpiryRule, Rules, State, Table
 from gateway.model.updates import Literal, SetTo
-from gateway.model.values import decimal, text
+from gateway.model.values import Kind, Value, decimal, text
 from gateway.store.databases import Database
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
@@ -212,6 +213,38 @@ def test_the_window_is_exact(engine: Engine, things: Client, clock: Clock) -> No
         assert isinstance(answer, Table) is is_kept, (at_ms, answer)
     clock.advance(DAY_S)
     assert rule.earliest_ms(clock.ms) == clock.ms - DAY_S * 1000
+
+
+@pytest.mark.parametrize("has_foreign_kinds", [False, True])
+@pytest.mark.parametrize("tables", [1, 2])
+def test_puts_without_a_look_are_recorded_once(
+    engine: Engine, clock: Clock, has_foreign_kinds: bool, tables: int
+) -> None:
+    """What is there, nothing, and keys that no index holds whole; a row with kinds of another dialect, which must be looked at
+    after all; a table without a history in the same list."""
+    long = random.Random(1).randbytes(2_000).hex()
+    kept = [keeping(engine, make_table(engine, f"t{number}")) for number in range(tables)]
+    other = Client(engine, make_table(engine, "other"))
+    guid = {"g": Value(Kind.GUID, uuid.UUID(int=1))} if has_foreign_kinds else {}
+    for client in kept:
+        client.write(client.put("a", 1), client.put("a", 2, **guid), client.put(long, 1))
+    states = [stored_rows(engine, client.table.id) for client in kept]
+    at = clock.ns // 100
+    before = recorded(engine)
+    clock.advance(1)
+    puts = [
+        client.put(p, s, n=decimal(5))._replace(wants_old=False)
+        for client in (*kept, other)
+        for p, s in (("a", 1), ("a", 2), ("a", 3), (long, 1), (long, 2))
+    ]
+    answers = engine.run([WriteGroup((write,)) for write in (*puts, *puts[:2])])
+    assert all(isinstance(answer, list) for answer in answers)
+    assert recorded(engine) == before + 5 * tables
+    for number, (client, state) in enumerate(zip(kept, states, strict=True)):
+        assert len(stored_rows(engine, client.table.id)) == 5
+        run(engine, RestoreTable(as_was(client.table, f"r{number}"), client.table, at))
+        do_background_work(engine)
+        assert stored_rows(engine, found(engine, f"r{number}").id) == state
 
 
 def test_a_history_is_trimmed_at_the_end_of_its_days(engine: Engine, things: Client, clock: Clock) -> None:

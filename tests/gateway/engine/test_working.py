@@ -9,7 +9,17 @@ import pytest
 
 from gateway.engine import working
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.model.commands import AdvanceJob, CreateTable, FindTable, ListJobs, StartJob, Token, WriteGroup
+from gateway.model.commands import (
+    AdvanceJob,
+    CreateTable,
+    FindTable,
+    KeepHistory,
+    ListJobs,
+    ResetTables,
+    StartJob,
+    Token,
+    WriteGroup,
+)
 from gateway.model.errors import GatewayError, LimitExceeded, TableMissing, TokenReused
 from gateway.model.jobs import Job
 from gateway.model.namespaces import of_job
@@ -17,7 +27,7 @@ from gateway.model.predicates import Not, RowExists
 from gateway.model.tables import State, Table
 from gateway.store.databases import Database
 from gateway.store.store import Store
-from tests.gateway.engine.conftest import PAIR, Client, Clock
+from tests.gateway.engine.conftest import PAIR, Client, Clock, do_background_work, make_table
 from tests.gateway.engine.test_restoring import run
 
 KIND = "kind"
@@ -52,7 +62,8 @@ class Counting:
 
 
 def start(engine: Engine, **more: Any) -> Job:
-    job = run(engine, StartJob(KIND, "", "t", {"a": 1}, "running", **{"most": 3, **more}))
+    given = {"namespace": "", "most": 3, **more}
+    job = run(engine, StartJob(KIND, table_name="t", definition={"a": 1}, state="running", **given))
     assert isinstance(job, Job)
     return job
 
@@ -200,3 +211,42 @@ def test_what_fails_is_tried_again_and_then_given_up(engine: Engine, monkeypatch
     engine.job_batch()
     assert worker.given_up == ["nobody answers"]
     assert engine.job_batch() is None
+
+
+def test_jobs_that_nobody_carries_on_here_hold_up_no_others(engine: Engine) -> None:
+    for _ in range(working._JOBS_AT_ONCE):
+        run(engine, StartJob("elsewhere", "", "t", {}, "running", 99))
+    Counting(engine, 1)
+    start(engine)
+    assert engine.job_batch() is not None
+
+
+def test_a_reset_forgets_jobs(engine: Engine, clock: Clock) -> None:
+    """Those of a namespace, or all; ended or under way, with the tables that they keep for themselves and their tokens."""
+    worker = Counting(engine, 2)
+    client = Client(engine, make_table(engine))
+    token = Token("scope", "one", b"digest", 1_000)
+    start(engine, token=token)
+    while engine.job_batch():
+        pass
+    kept = run(engine, KeepHistory(client.table, 35))
+    start(engine, source=kept)
+    start(engine, namespace="another")
+    assert engine.job_batch() is not None
+    run(engine, ResetTables("", keeps_definitions=True))
+    assert len(found(engine)) == 2
+    run(engine, ResetTables(""))
+    assert found(engine) == []
+    assert len(run(engine, ListJobs("another", KIND))) == 1  # type: ignore[arg-type]
+    assert worker.saved is not None
+    assert run(engine, AdvanceJob(worker.saved, {"number": 9})) is None  # what was under way finds out
+    assert start(engine, token=Token("scope", "one", b"other", 1_000)).id != worker.saved.id
+    run(engine, ResetTables())
+    assert found(engine) == run(engine, ListJobs("another", KIND)) == []
+    do_background_work(engine)
+    with engine._store.read() as session:
+        assert (
+            session.query("SELECT count(*) FROM tables")
+            == session.query("SELECT count(*) FROM jobs")
+            == [(0,)]
+        )

@@ -2,7 +2,8 @@
 
 A line says what a set of grants lets be done; all other requests of permission_requests.py are refused under it. Sources: the
 DynamoDB developer guide ("Using IAM policy conditions", "IAM policies for PartiQL"), the service authorization reference, and
-published cases of other implementations (ScyllaDB Alternator's and fakecloud's), as docs/permissions.md tells.
+published cases of other implementations (ScyllaDB Alternator's, fakecloud's, moto's; issues of LocalStack, whose own tests of
+this are not public), as docs/permissions.md tells.
 """
 
 from __future__ import annotations
@@ -145,6 +146,17 @@ class Line:
 def line(name: str, *grants: Any, lets: Iterable[str] = ()) -> Line:
     return Line(name, grants, frozenset(lets))
 
+
+ELSEWHERE = tuple(
+    policy({"Effect": effect, "Action": action, "Resource": "*"})
+    for effect, action in (
+        ("Allow", "ec2:Describe*"),
+        ("Allow", "s3:*"),
+        ("Deny", "iam:List*"),
+        ("Deny", "lambda:*"),
+    )
+)
+"""Policies in which there is nothing about tables."""
 
 LINES = [
     line("nothing"),
@@ -693,7 +705,85 @@ LINES = [
         ram("ListTable", on="acs:ots:*:*:instance/inst/table/*"),
         lets=["list", "azure list", "ots list"],
     ),
+    # getmoto/moto 0af643a5d, tests/test_core/test_auth.py, whose policies are of other services: what they say of tables
+    line(  # test_access_denied_with_not_allowing_policy
+        "descriptions of everything",
+        policy(allow("Describe*", on="*")),
+        lets=DESCRIPTIONS
+        | {
+            "describe expiry",
+            "describe recovery",
+            "describe limits",
+            "azure properties",
+            "describe backup",
+            "stream",
+        },
+    ),
+    line(  # test_access_denied_explicitly_on_specific_resource
+        "one table refused, all allowed",
+        policy(refuse("GetItem", on=f"{ARN}{OTHER}"), allow("GetItem", on="*")),
+        lets=READ_SINGLE,
+    ),
+    line(  # test_access_denied_with_denying_policy
+        "everything by IAM but PutItem",
+        policy(allow("*", on="*")),
+        policy(refuse("PutItem", on="*")),
+        lets=but(
+            REQUESTS,
+            *PUTS,
+            *BATCH_PUTS,
+            "put other",
+            "transact put u1 check u2",
+            "insert u2",
+            "ots batch two tables",
+            "azure batch put and delete u1",
+            "restore",
+        ),
+    ),
+    line(  # test_s3_access_denied_with_denying_attached_group_policy, test_s3_access_denied_with_denying_inline_group_policy
+        "a role that refuses",
+        policy(allow("*", on="*")),
+        Written("role", "shut"),
+        lets=but(REQUESTS, "list", "azure list", "ots list"),
+    ),
+    line(  # test_s3_access_denied_not_action
+        "a role that refuses all but one",
+        policy(allow("*", on="*")),
+        Written("role", "getter"),
+        lets=READ_SINGLE | {"get other", "azure get other", "ots get other"},
+    ),
+    line("policies of other services", *ELSEWHERE),  # test_access_denied_with_many_irrelevant_policies
+    line(
+        "a policy among those of other services",
+        *ELSEWHERE,
+        policy(allow("GetItem", on="*")),
+        lets=READ_SINGLE | {"get other", "azure get other", "ots get other"},
+    ),
+    line(  # test_allow_bucket_access_using_resource_arn, test_perform_role_based_action
+        "the table by its whole ARN",
+        policy(allow("*", on=f"arn:aws:dynamodb:us-east-1:000000000000:table/{OTHER}")),
+        lets=["get other", "put other", "azure get other", "ots get other"],
+    ),
+    # The same commit, tests/test_dynamodb/test_dynamodb_iam_permission.py; its issues 9580 and 9581
+    line("a role that may do everything", Written("role", "owner"), lets=REQUESTS),
+    line(
+        "a role that may do everything to the table",
+        Written("role", "keeper"),
+        lets=but(ALL_OF_ORDERS, *INDEX_READS, "select index", "describe backup", *STREAMS),
+    ),
+    # localstack/localstack issue 10517: who may query may not get a batch; issue 4405: a role that may scan
+    line("Query and GetItem", policy(allow("Query", "GetItem")), lets=QUERIES | READ_SINGLE),
+    line("a role that may scan", Written("role", "scanner"), lets=SCANS),
 ]
+
+ROLES = {
+    "clerk": policy(allow("GetItem")),
+    "shut": policy(refuse("ListTables", on="*")),
+    "getter": policy({"Effect": "Deny", "NotAction": "dynamodb:GetItem", "Resource": "*"}),
+    "owner": policy(allow("*", on="*")),
+    "keeper": policy(allow("*")),
+    "scanner": policy(allow("Scan")),
+}
 
 
 @dataclass
@@ -726,7 +816,8 @@ def running(shared_database_url: str) -> Iterator[Tried]:
         store.add(Credential(Scheme.AWS, name.upper(), ("secret",)), granted)
         store.add(Credential(Scheme.AZURE, name, (AZURE_KEY, AZURE_KEY)), granted)
         store.add(Credential(Scheme.TABLESTORE, name.upper(), ("secret",)), granted)
-    store.grant("role/clerk", written_of(policy(allow("GetItem"))))
+    for role, document in ROLES.items():
+        store.grant(f"role/{role}", written_of(document))
     server = start(shared_database_url, credentials_period=3600.0, **SETTINGS)
     full = Caller(server.url, "full")
     try:

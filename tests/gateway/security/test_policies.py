@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from adapters.tablestore.operation_table import OPERATIONS
 from gateway.model.accesses import Access
 from gateway.model.authorizations import Identity
 from gateway.model.conditions import EVERYTHING as EVERY_VALUE
@@ -265,3 +266,28 @@ def test_ram_policies_that_are_not_understood(document: dict[str, Any]) -> None:
 def test_short_forms_that_are_not_understood(document: dict[str, Any]) -> None:
     with pytest.raises(BadPolicy):
         policy_of(Written("short", json.dumps(document)), ALICE)
+
+
+SINGLE = [name for name in OPERATIONS if not name.startswith(("Batch", "Bulk"))]
+
+
+def ram(effect: str, action: str) -> Policy:
+    statement = {"Effect": effect, "Action": f"ots:{action}", "Resource": "*"}
+    return policy_of(Written("ram", json.dumps({"Version": "1", "Statement": [statement]})), ALICE)
+
+
+@pytest.mark.parametrize("operation", SINGLE)
+def test_every_operation_of_table_store_is_an_action_of_ram(operation: str) -> None:
+    """Whoever allows one by its name allows it, and whoever refuses one refuses it, whatever else is allowed ("Custom RAM
+    policy", Tablestore: an action is the name of an API operation)."""
+    purpose = OPERATIONS[operation].purpose
+    access = Access(purpose.permissions[0], purpose.way, "shared", "things", None)
+    assert ram("Allow", operation).decide(access).verdict is Verdict.ALLOWED
+    refused = Policy((*EVERYTHING.statements, *ram("Deny", operation).statements))
+    assert refused.decide(access).verdict is Verdict.REFUSED
+
+
+def test_what_alters_a_table_is_granted_apart() -> None:
+    for operation in ("AddDefinedColumn", "DeleteDefinedColumn", "CreateIndex", "DropIndex"):
+        access = Access(OPERATIONS[operation].purpose.permissions[0], Way.SINGLE, "shared", "things", None)
+        assert ram("Allow", "UpdateTable").decide(access).verdict is Verdict.NOT_ALLOWED

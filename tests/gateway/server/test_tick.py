@@ -86,8 +86,8 @@ def test_reads_writes_and_what_is_both_are_lists_of_their_own(toy, wire, engine:
     assert answers == [b"first", b"1", b"2", b"read written", b"3", b"4", b"read written"]
     assert engine.lists == [
         [b"first"],
-        [b"1", b"3"],
         [b"2", b"4"],
+        [b"1", b"3"],
         [b"read", b"written"],
         [b"read", b"written"],
     ]
@@ -99,7 +99,7 @@ def test_writes_go_node_by_node_where_there_are_several(toy, wire, engine: FakeE
     writes = [("/say", b"a1"), ("/say", b"b1"), ("/read", b"b2"), ("/say", b"a2"), ("/read", b"a3")]
     _, connections = held_up(toy, wire, engine, *writes)
     assert [each.reply()[2] for each in connections] == [b"first", b"a1", b"b1", b"b2", b"a2", b"a3"]
-    assert engine.lists == [[b"first"], [b"a1", b"a2"], [b"b1"], [b"b2", b"a3"]]
+    assert engine.lists == [[b"first"], [b"b2", b"a3"], [b"a1", b"a2"], [b"b1"]]
 
 
 def held_up(toy, wire, engine: FakeEngine, *requests: tuple[str, bytes]) -> tuple[Running, list[Wire]]:
@@ -181,6 +181,31 @@ def test_with_split_lanes_reads_do_not_wait_for_writes(toy, wire, engine: FakeEn
     assert wire(server).post("/read", b"at once").reply()[2] == b"at once"
     closed.set()
     assert waiting.reply()[2] == b"waits"
+
+
+def test_a_reader_waits_for_the_one_write_that_is_under_way(toy, wire, engine: FakeEngine) -> None:
+    """And not for those that came with it, however many they are: who reads is answered while these are written."""
+    server = toy("thread")
+    closed, engine.gate = engine.gate, threading.Event()
+    first = wire(server).post("/say", b"first")
+    assert engine.entered.acquire(timeout=10)
+    writers = [wire(server).post("/say", b"%d" % number) for number in range(20)]
+    reader = wire(server).post("/read", b"light")
+    assert wire(server).post("/at-once").reply()[2] == b"no engine"  # so all of them have been read
+    under_way, engine.gate = engine.gate, threading.Event()
+    under_way.set()
+    until(lambda: len(engine.lists) == 2)
+    assert engine.lists == [[b"first"], [b"light"]]
+    reading, engine.gate = engine.gate, threading.Event()
+    reading.set()
+    # The writes have begun, and cannot end.
+    assert reader.reply()[2] == b"light"
+    until(lambda: len(engine.lists) == 3)
+    assert sorted(engine.lists[2]) == sorted(b"%d" % number for number in range(20))
+    engine.gate.set()
+    engine.gate = closed
+    assert first.reply()[2] == b"first"
+    assert {each.reply()[2] for each in writers} == {b"%d" % number for number in range(20)}
 
 
 def test_one_request_of_a_connection_at_a_time(toy, wire, engine: FakeEngine) -> None:

@@ -23,6 +23,7 @@ from adapters.dynamodb.export_files.compression import (
     reading,
 )
 from gateway.model.keys import Key
+from gateway.model.row_lines import LINE_BYTES
 from gateway.model.rows import Row
 from transfer.endpoints.endpoint import (
     JSON,
@@ -41,8 +42,6 @@ FINISHING = ".finishing"
 UNFINISHED = (FINISHING, ".partial", ".partial.blocks")
 """How names end of what is not whole."""
 PAGE_BYTES = 1 << 20
-LINE_BYTES = 64 << 20
-"""No row of any service comes near to it; a longer line is no line of these formats."""
 
 
 class FileEndpoint(Endpoint):

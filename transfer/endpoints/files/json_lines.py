@@ -13,18 +13,11 @@ from fastcrc import crc64
 
 from adapters.dynamodb.export_files.compression import Compression, Unreadable, compression_of, reading
 from gateway.model.keys import KeySchema
-from gateway.model.row_lines import row_line
+from gateway.model.row_lines import END_START, check_end, end_line, row_line
 from gateway.model.rows import Row
 from transfer.endpoints.endpoint import JSON, Definition, Reject, ScanPage
 from transfer.endpoints.files.file_endpoint import FileEndpoint, Lines, paged
-from transfer.endpoints.files.row_lines import (
-    END_START,
-    check_end,
-    end_line,
-    header_line,
-    read_header,
-    read_row,
-)
+from transfer.endpoints.files.row_lines import header_line, read_header, read_row
 from transfer.endpoints.files.staging import Staging
 from transfer.errors import TransferError
 

@@ -26,10 +26,11 @@ from adapters.azuretable.values.values import (
 )
 from adapters.azuretable.wire.errors import ServiceError
 from adapters.dynamodb.export_files.compression import Unreadable
+from gateway.model.row_lines import LINE_BYTES
 from gateway.model.rows import Contents, Row
 from gateway.model.values import Kind, Value
 from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
-from transfer.endpoints.files.file_endpoint import LINE_BYTES, FileEndpoint, inflated, paged, written_anew
+from transfer.endpoints.files.file_endpoint import FileEndpoint, inflated, paged, written_anew
 from transfer.endpoints.files.staging import Staging
 from transfer.errors import BadAddress, BadFile, TransferError
 

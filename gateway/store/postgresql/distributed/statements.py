@@ -14,7 +14,7 @@ from typing import Any, cast
 import psycopg
 
 from gateway.model.keys import slot_of
-from gateway.store import entries, rows
+from gateway.store import entries, history, rows
 from gateway.store.databases import Key, Occupied, Row, Session
 from gateway.store.postgresql.database import PostgresSession
 from gateway.store.postgresql.statements import LOCK_VERSIONS, PUT, TRANSACTION_ID, PostgreSQLStatements
@@ -30,6 +30,12 @@ SELECT t.id, t.version FROM tables t LEFT JOIN rows r ON r.table_id = 0 AND r.sl
 WHERE t.id = ANY(?::bigint[]) FOR SHARE OF t"""
 
 _VERSIONS = "SELECT id, version FROM tables WHERE id = ANY(?::bigint[])"
+
+# Rows and what they were are on one node; keys that had no row have the placeholder of a claim.
+_RECORD = f"""
+INSERT INTO history ({history.COLUMNS})
+SELECT ?::bigint, ?::bigint, r.slot, r.partition, r.sort, ?::bytea, r.modified_at, r.size_bytes, r.kinds, r.body
+FROM rows r WHERE r.table_id = ? AND r.partition = ? AND r.sort = ? AND r.slot = ?"""
 
 _CLAIM = """
 INSERT INTO rows (table_id, partition, sort, slot, modified_at, size_bytes) VALUES (?, ?, ?, ?, 0, 0)
@@ -118,6 +124,9 @@ class DistributedStatements(PostgreSQLStatements):
 
     def ask_insert_rows(self, session: Session, rows_to_insert: Sequence[Row]) -> Callable[[], int]:
         return _ask_count_together(session, rows.INSERT, rows_to_insert)
+
+    def record_rows(self, session: Session, history_id: int, at: int, keys: Sequence[Row]) -> None:
+        _send_each(session, _RECORD, [(history_id, at, key[4], *key[:4]) for key in keys])
 
     def load_rows(self, session: Session, rows_to_load: Sequence[Row]) -> None:
         try:

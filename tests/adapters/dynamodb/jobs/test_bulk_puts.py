@@ -7,10 +7,13 @@ import base64
 import gzip
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.settings import Settings
+from tests.adapters.dynamodb.conftest import Clock, serving
 from tests.adapters.dynamodb.jobs.conftest import HOUR_MS, TABLE_ARN, Exporter
 
 ABSENT = {"ConditionExpression": "attribute_not_exists(pk)"}
@@ -276,3 +279,16 @@ def test_every_batch_by_another_server(exporter: Exporter) -> None:
     assert len(report(exporter, "ERROR")) == 1
     with exporter.service.gateway.engine._store.read() as session:
         assert session.query("SELECT count(*) FROM changes") == [(600,)]
+
+
+def test_a_global_table_is_refused(clock: Clock, tmp_path: Path) -> None:
+    """Developer guide, "Bulk put items considerations, quotas, and permissions"."""
+    settings = Settings(database="sqlite://", memory=True, namespaces="separate", s3_folder=tmp_path)
+    for service in serving(settings, clock):
+        service.table()
+        replica = [{"Create": {"RegionName": "us-west-2"}}]
+        service.call("UpdateTable", {"TableName": "orders", "ReplicaUpdates": replica})
+        assert service.last.status == 200
+        code, text = service.error("StartBulkPutItems", given())
+        assert (code, "global tables" in text) == ("ValidationException", True)
+        assert service.call("ListBulkOperations") == {"BulkOperationsSummaryList": []}

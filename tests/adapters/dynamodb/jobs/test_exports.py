@@ -14,6 +14,12 @@ from typing import Any
 import pytest
 
 from adapters.dynamodb.export_files import data_files
+from gateway.model.commands import CreateTable, WriteGroup
+from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.rows import Contents
+from gateway.model.values import Kind, Value, text
+from gateway.model.writes import Replace, Write
+from gateway.security.credentials import SHARED_NAMESPACE
 from tests.adapters.dynamodb.jobs.conftest import HOUR_MS, TABLE_ARN, Exporter
 
 ITEM = {
@@ -498,3 +504,69 @@ def test_windows_that_cannot_be(orders: Exporter) -> None:
     assert refusal(begin, begin + 24 * HOUR_MS + 1)[0] == code
     for to_ms in (begin + quarter, begin + 24 * HOUR_MS):
         orders.export(**incremental(orders, begin, to_ms))
+
+
+def test_filters_of_changes(orders: Exporter) -> None:
+    """Developer guide, "Filtering a table export": the filter is judged of the latest image of an item that changed, of the old
+    image of one that was deleted."""
+    clock = orders.service.clock
+    one = {"n": {"N": "1"}, "x": {"S": "x"}}
+    orders.put("stays", "leaves", "deleted", **one)
+    orders.put("enters", "deleted, not selected", n={"N": "2"}, x={"S": "x"})
+    clock.ms += 1
+    begin = clock.ms
+    orders.put("stays", "enters", "new", n={"N": "1"}, x={"S": "y"})
+    orders.put("leaves", n={"N": "2"})
+    for key in ("deleted", "deleted, not selected"):
+        clock.ms += 1
+        orders.ok("DeleteItem", TableName="orders", Key={"pk": {"S": key}})
+    clock.ms += HOUR_MS
+    window = incremental(orders, begin, clock.ms)
+    spec = {
+        "FilterExpression": "n = :n",
+        "ProjectionExpression": "n",
+        "ExpressionAttributeValues": {":n": {"N": "1"}},
+    }
+    shown = orders.exported(S3Prefix="p", FilterSpecification=spec, **window)
+    assert (shown["ItemCount"], shown["FilterSpecification"]) == (4, spec)
+    found = {line.pop("Keys")["pk"]["S"]: line for line in lines_of(orders, "p/AWSDynamoDB/data/")}
+    images = {
+        key: {name: image["n"]["N"] for name, image in line.items() if name != "Metadata"}
+        for key, line in found.items()
+    }
+    assert images == {
+        "stays": {"OldImage": "1", "NewImage": "1"},
+        "enters": {"OldImage": "2", "NewImage": "1"},
+        "new": {"NewImage": "1"},
+        "deleted": {"OldImage": "1"},
+    }
+    assert all(
+        set(image) == {"n"} for line in found.values() for name, image in line.items() if name != "Metadata"
+    )
+    key = {"KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": {":pk": {"S": "deleted"}}}
+    orders.exported(S3Prefix="q", FilterSpecification=key, **window)
+    assert [line["Keys"]["pk"]["S"] for line in lines_of(orders, "q/AWSDynamoDB/data/")] == ["deleted"]
+    wrong = {"FilterExpression": "n ="}
+    given = {"TableArn": TABLE_ARN, "S3Bucket": "some-bucket", "FilterSpecification": wrong, **window}
+    assert orders.error("ExportTableToPointInTime", **given)[0] == "ValidationException"
+
+
+def test_a_key_condition_on_a_composite_key(exporter: Exporter) -> None:
+    """A table of Table Store's with three key columns has two here."""
+    engine = exporter.service.gateway.engine
+    schema = KeySchema((KeyColumn("a", Kind.TEXT),), (KeyColumn("b", Kind.TEXT), KeyColumn("c", Kind.INT64)))
+    [table] = engine.run([CreateTable("test", SHARED_NAMESPACE, "orders", schema)])
+    for number in range(4):
+        values = {"a": text("a"), "b": text("bb"[number // 2 :]), "c": Value(Kind.INT64, number)}
+        write = Write(table, schema.key(values), Replace(Contents.of_values(values)))
+        assert isinstance(engine.run([WriteGroup((write,))])[0], list)
+    exporter.keep_history()
+    item, *_ = exporter.ok("Scan", TableName="orders")["Items"]
+    name = next(each for each in item if each not in "abc")
+    spec = {
+        "KeyConditionExpression": "a = :a AND #k = :k",
+        "ExpressionAttributeNames": {"#k": name},
+        "ExpressionAttributeValues": {":a": item["a"], ":k": item[name]},
+    }
+    exporter.exported(FilterSpecification=spec)
+    assert lines_of(exporter, "AWSDynamoDB/") == [{"Item": item}]

@@ -144,6 +144,16 @@ def test_who_shuts_himself_out_confirms_it(service, arn):
     put(service, arn, shut, ConfirmRemoveSelfResourceAccess=True)
 
 
+@pytest.mark.parametrize(
+    ("said", "is_taken"), [("true", True), ("True", True), ("false", False), ("", False)]
+)
+def test_it_may_be_confirmed_by_a_header(service, arn, said, is_taken):
+    """x-amz-confirm-remove-self-resource-access (PutResourcePolicy, API reference, "Request Syntax")."""
+    given = {"ResourceArn": arn, "Policy": document(Effect="Deny", Action="dynamodb:*")}
+    service.call("PutResourcePolicy", given, x_amz_confirm_remove_self_resource_access=said)
+    assert (service.last.status == 200) is is_taken
+
+
 def test_a_new_table_may_have_one(service):
     arn = service.table(ResourcePolicy=document())["TableArn"]
     shown = service.call("GetResourcePolicy", {"ResourceArn": arn})

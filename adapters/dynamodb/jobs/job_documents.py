@@ -1,0 +1,63 @@
+"""What jobs of all kinds have in common: what is kept of the request that began one, how it is begun, what is told of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adapters.dynamodb.jobs.job_names import Kind, new_token
+from adapters.dynamodb.tables.properties import seconds
+from adapters.dynamodb.wire.calls import Call
+from adapters.dynamodb.wire.errors import ServiceError
+from adapters.dynamodb.wire.resources import table_arn
+from gateway.engine.engine import one
+from gateway.model.commands import Exchange, StartJob
+from gateway.model.errors import LimitExceeded, TokenReused
+from gateway.model.jobs import Job
+
+IN_PROGRESS, COMPLETED, FAILED = "IN_PROGRESS", "COMPLETED", "FAILED"
+
+
+def definition_of(call: Call, table_name: str, **more: Any) -> dict[str, Any]:
+    """A request as it is kept."""
+    caller = call.caller
+    return {
+        "request": call.input,
+        "token": call.input.get("ClientToken") or new_token(),
+        "caller": {
+            "access_id": caller.access_id,
+            "account": caller.account,
+            "region": caller.region,
+            "namespace": caller.namespace,
+        },
+        "table_arn": table_arn(caller, table_name),
+        **more,
+    }
+
+
+def begun(kind: Kind, command: StartJob) -> Exchange[Job]:
+    """The job that a command begins. Raises ServiceError, TableMissing, MomentNotKept; TokenReused where the kind has no conflict
+    of its own."""
+    try:
+        return (yield from one(command))
+    except TokenReused:
+        if not kind.conflict:
+            raise
+        text = f"{kind.title} conflict: Duplicate request detected with conflicting parameters"
+        raise ServiceError(kind.conflict, text) from None
+    except LimitExceeded as error:
+        text = f"Subscriber limit exceeded: There is a limit of {error.limit} concurrent {kind.several}"
+        raise ServiceError("LimitExceededException", text) from None
+
+
+def times_of(job: Job) -> dict[str, Any]:
+    """When a job began, and ended."""
+    shown = {"StartTime": seconds(job.created_at_ms)}
+    if job.ended_at_ms is not None:
+        shown["EndTime"] = seconds(job.ended_at_ms)
+    return shown
+
+
+def failure_of(job: Job) -> dict[str, str]:
+    """Why a job failed, if it has."""
+    failure = job.progress.get("failure")
+    return {} if failure is None else {"FailureCode": failure["code"], "FailureMessage": failure["text"]}

@@ -1,0 +1,135 @@
+"""What grants cost: the CPU time and the calls of a GetItem and a PutItem by somebody who may do everything, beside somebody who
+was granted tables or partitions, and where a table has a policy of its own.
+
+`python -m benchmarks.grants [ROUNDS]` prints, for each, the calls of our own Python and the microseconds of CPU of a request, 16
+at a time, and the median of the pairs with everything granted; all take turns, so that whatever else the machine does
+falls on each of them.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from benchmarks import signing
+from benchmarks.in_process import CONNECTIONS, PREPARED, REQUESTS, Calls, InProcess
+from gateway.model.grants import Policy
+from gateway.security.credentials import Credential, Scheme
+from gateway.security.grant_store import Written, policy_of
+from gateway.server.server import run_in_loop
+
+_ACTIONS = ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"]
+_KEY = Credential(Scheme.AWS, signing.AWS_KEY_ID, (signing.AWS_SECRET,))
+_ELSEWHERE = {("shared", "another"): {"": {"text": "", "revision": "1"}}}
+
+
+def _statement(**condition: object) -> dict[str, object]:
+    return {
+        "Effect": "Allow",
+        "Action": _ACTIONS,
+        "Resource": "arn:aws:dynamodb:*:*:table/items",
+        **condition,
+    }
+
+
+def _policy(*statements: dict[str, object]) -> Policy:
+    document = json.dumps({"Version": "2012-10-17", "Statement": statements})
+    return policy_of(Written("iam", document), _KEY.identity)
+
+
+def _leading(operator: str, *values: str) -> dict[str, object]:
+    return {"Condition": {f"ForAllValues:{operator}": {"dynamodb:LeadingKeys": list(values)}}}
+
+
+EVERYTHING = "everything"
+GRANTED: dict[str, Policy | None] = {
+    EVERYTHING: None,
+    "tables": _policy(_statement()),
+    "partitions by value": _policy(_statement(**_leading("StringEquals", "p0", "p1", "p2", "p3"))),
+    "partitions by pattern": _policy(_statement(**_leading("StringLike", "p*"))),
+}
+OPERATIONS = ("DynamoDB GetItem", "DynamoDB PutItem")
+
+
+async def _started(has_resource_policies: bool) -> InProcess:
+    running = InProcess(auth="strict", secret_key="what encrypts nothing here")
+    await begin(running)
+    running.gateway.credentials.keep_resource_policies(_ELSEWHERE if has_resource_policies else {})
+    return running
+
+
+async def begin(running: InProcess) -> None:
+    """Make the table and its items, by a key that may do everything."""
+    grant(running, None)
+    await running.send(PREPARED[0][1][:1])
+    await running.send(PREPARED[1][1])
+
+
+def grant(running: InProcess, policy: Policy | None) -> None:
+    """From now on the one key may do this; None: everything."""
+    running.gateway.credentials.replace([replace(_KEY, policy=policy)])
+
+
+async def _round(running: InProcess, requests: list[bytes]) -> float:
+    gc.collect()
+    began = time.process_time()
+    await running.send(requests)
+    return (time.process_time() - began) / len(requests) * 1e6
+
+
+async def _measured(servers: dict[bool, InProcess], rounds: int, tell: Callable[[str], None]) -> None:
+    cases = [(name, False) for name in GRANTED] + [(name, True) for name in GRANTED]
+    for operation in OPERATIONS:
+        requests = REQUESTS[operation]
+        times: dict[tuple[str, bool], list[float]] = {case: [] for case in cases}
+        calls = {}
+        for case in cases:
+            running = servers[case[1]]
+            grant(running, GRANTED[case[0]])
+            await running.send(requests)
+            half = len(requests) // 2 // CONNECTIONS * CONNECTIONS
+            with Calls() as counted:
+                await running.send(requests[:half])
+            calls[case] = sum(counted.names.values()) / half
+        order = random.Random(0)
+        for _ in range(rounds):
+            for case in order.sample(cases, len(cases)):
+                running = servers[case[1]]
+                grant(running, GRANTED[case[0]])
+                await running.send(requests[: 2 * CONNECTIONS])
+                times[case].append(await _round(running, requests))
+        tell(operation)
+        for case in cases:
+            pairs = [own / full for own, full in zip(times[case], times[EVERYTHING, False], strict=True)]
+            name = case[0] + (", a table has a policy" if case[1] else "")
+            tell(
+                f"  {name:46} {calls[case]:6.1f} calls {statistics.median(times[case]):7.1f} us"
+                f" {(statistics.median(pairs) - 1) * 100:+6.1f} %"
+            )
+
+
+def main() -> None:
+    """Print the figures."""
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 31
+
+    async def work() -> bool:
+        servers = {has_policies: await _started(has_policies) for has_policies in (False, True)}
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(10_000, 20, 20)  # as the server's process has it
+        await _measured(servers, rounds, print)
+        for running in servers.values():
+            await running.stop()
+        return True
+
+    run_in_loop(work())
+
+
+if __name__ == "__main__":
+    main()
