@@ -19,28 +19,32 @@ def alone(rules: Rules) -> Rules:
 def like(source: Table, namespace: str, name: str) -> CreateTable:
     """The definition of a table as another was defined, without its stream, its history and its policies, which let callers do
     something to the other one alone."""
-    indexes = tuple(
-        NewIndex(
-            index.name,
-            index.key_schema,
-            index.projection,
-            index.included,
-            index.local,
-            index.properties,
-            dialect=index.dialect,
-        )
-        for index in source.indexes
-    )
     rules = dataclasses.replace(alone(source.rules), stream=None)
     return CreateTable(
         "",
         namespace,
         name,
         source.key_schema,
-        indexes,
+        indexes_like(source),
         rules,
         {name: known for name, known in source.properties.items() if name != RESOURCE_POLICIES},
         vector_indexes=vector_indexes_like(source),
+    )
+
+
+def indexes_like(source: Table) -> tuple[NewIndex, ...]:
+    """Indexes as another table has them."""
+    return tuple(
+        NewIndex(
+            index.name,
+            index.key_schema,
+            index.projection,
+            index.included,
+            index.local,
+            dict(index.properties),
+            dialect=index.dialect,
+        )
+        for index in source.indexes
     )
 
 

@@ -10,7 +10,7 @@ from adapters.dynamodb import DIALECT as DYNAMODB
 from adapters.tablestore.tables.options import was_made_here
 from gateway.model.commands import NewIndex, NewVectorIndex
 from gateway.model.keys import KeySchema
-from gateway.model.restored_tables import alone, vector_indexes_like
+from gateway.model.restored_tables import alone, indexes_like, vector_indexes_like
 from gateway.model.tables import Projection, Table
 from gateway.model.vectors import Metric
 from gateway.store.catalog import Catalog, key_schema_document, key_schema_of, rules_of
@@ -20,22 +20,11 @@ from transfer.endpoints.endpoint import Definition, Service
 def definition_of_table(table: Table, rows: int | None, size_bytes: int | None) -> Definition:
     """The definition of a table as the gateway has it, without what belongs to that one table, as its history. The counts are
     approximate; None: unknown."""
-    indexes = tuple(
-        NewIndex(
-            index.name,
-            index.key_schema,
-            index.projection,
-            index.included,
-            index.local,
-            dict(index.properties),
-        )
-        for index in table.indexes
-    )
     return Definition(
         table.name,
         service_of(table),
         table.key_schema,
-        indexes,
+        tuple(dataclasses.replace(each, dialect="") for each in indexes_like(table)),
         alone(table.rules),
         dict(table.properties),
         rows,
