@@ -68,7 +68,7 @@ def search(
         # What is committed at several nodes is at one of them before another, so the counter says nothing of the entries.
         until = versions.last if is_of_one_moment else _BEYOND_ALL
         version = 0
-        pieces = _Pieces(session, index, versions.last, partition)
+        pieces = _Pieces(session, index, versions.last, partition, until)
         while version < until:
             entries, version = pieces.behind(version)
             if entries:
@@ -133,21 +133,23 @@ class _Pieces:
     """The entries of an index, or of a partition of it, up to a version, in pieces of about a megabyte.
 
     Each is asked for between two versions, so that a database that knows nothing yet of how many entries there are does not sort
-    all of them for a few. Between which, is found by how many the last one had."""
+    all of them for a few. Between which, is found by how many the last one had. `until`: what is behind `last` up to there makes
+    one piece; 0: nothing is looked for there."""
 
     def __init__(
-        self, session: Session, index: VectorIndex, last: int, partition: bytes | None = None
+        self, session: Session, index: VectorIndex, last: int, partition: bytes | None = None, until: int = 0
     ) -> None:
         self._session = session
         self._index_id = index.id
         self._last = last
+        self._until = until
         self._partition = partition
         bytes_each = COMPONENT_BYTES * index.dimensions
         self._limit = self._width = max(_FEWEST_ROWS, min(_MOST_ROWS, _PIECE_BYTES // bytes_each))
 
     def behind(self, version: int) -> tuple[Sequence[StoredEntry], int]:
         """Some of the entries behind a version, and up to which version these are all."""
-        end = min(version + self._width, self._last) if version < self._last else _BEYOND_ALL
+        end = self._until if version >= self._last else min(version + self._width, self._last)
         found = vectors.between(self._session, self._index_id, version, end, self._limit, self._partition)
         if len(found) == self._limit:
             self._width = max(self._limit, self._width // 2)

@@ -25,13 +25,25 @@ class LateModule:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __getattr__(self, function: str) -> Callable[..., Any]:
-        found: Callable[..., Any] | None = None
+    def __getattr__(self, function: str) -> LateFunction:
+        return LateFunction(self._name, function)
 
-        def call(*arguments: Any, **named: Any) -> Any:
-            nonlocal found
-            if found is None:
-                found = getattr(importlib.import_module(self._name), function)
-            return found(*arguments, **named)
 
-        return call
+class LateFunction:
+    """Stands for a function of a late module."""
+
+    __slots__ = ("_found", "_module", "_name")
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module = module
+        self._name = name
+        self._found: Callable[..., Any] | None = None
+
+    def load(self) -> Callable[..., Any]:
+        """The function itself, whose module is loaded now, if it was not before."""
+        if self._found is None:
+            self._found = getattr(importlib.import_module(self._module), self._name)
+        return self._found
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.load()(*arguments, **named)

@@ -126,7 +126,9 @@ class DistributedStatements(PostgreSQLStatements):
         return _ask_count_together(session, rows.INSERT, rows_to_insert)
 
     def record_rows(self, session: Session, history_id: int, at: int, keys: Sequence[Row]) -> None:
-        _send_each(session, _RECORD, [(history_id, at, key[4], *key[:4]) for key in keys])
+        for some in cast(SessionOfNodes, session).together(keys):
+            for *key, full_key in some:
+                session.send(_RECORD, (history_id, at, full_key, *key))
 
     def load_rows(self, session: Session, rows_to_load: Sequence[Row]) -> None:
         try:
