@@ -101,8 +101,12 @@ class Process:
         folder.mkdir(parents=True, exist_ok=True)
         self._command = " ".join(command)
         self._log = folder / "log"
-        # Settings of the caller's own must not reach the server.
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
+        # Settings of the caller's own must not reach the server; and what Python compiles is kept, as at users'.
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("TABLEGATE_") and name != "PYTHONDONTWRITEBYTECODE"
+        }
         with self._log.open("ab") as log:
             self._popen = subprocess.Popen(
                 list(command),
