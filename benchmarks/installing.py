@@ -1,4 +1,4 @@
-"""Peers from their registries into benchmarks/.peers: npm, PyPI, Maven Central, crates.io.
+"""Peers from their registries into .peers: npm, PyPI, Maven Central, crates.io.
 
 What cannot be installed, because a toolchain or a registry is missing, is Absent: the run says so and goes on without.
 """
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-PEERS = Path(__file__).with_name(".peers")
+PEERS = Path(__file__).parents[1] / ".peers"
 
 DYNALITE, AZURITE, MOTO = "4.0.0", "3.37.0", "5.2.5"
 DYNAMODB_LOCAL, DYNOXIDE = "2.6.1", "3.2.0"
