@@ -35,6 +35,8 @@ _OPTIONS = {
     "max_standby_streaming_delay": "1s",
     "wal_receiver_status_interval": "1s",
     "wal_retrieve_retry_interval": "100ms",
+    # Each base backup makes a checkpoint, after which a standby that is not following just then would find its log gone.
+    "wal_keep_size": "512MB",
     "listen_addresses": "127.0.0.1",
 }
 
