@@ -3,10 +3,16 @@ and the SDK's users see no error. The gateway has the URLs of both, and is told 
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
+import socket
+import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -24,7 +30,7 @@ from gateway.store.postgresql.database import PostgreSQL
 from gateway.store.postgresql.statements import TRANSACTION_ID
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
 from tests.support.raw_client import RawClient, Refused
-from tests.support.running import start
+from tests.support.running import free_port, start
 from tests.support.standby import Cluster, Node, start_cluster
 
 WRITERS = 9
@@ -150,27 +156,32 @@ class TableStore:
 
 def fail_over(cluster: Cluster, standby: Node, counters: list[Counter]) -> None:
     """The primary dies while all are at work; they are again at work afterwards, or have met an error."""
-
-    def work(number: int) -> None:
-        known = [counter.acknowledged for counter in counters]
-        until(
-            lambda: all(
-                counter.acknowledged > before + number or counter.errors
-                for counter, before in zip(counters, known, strict=True)
-            )
-        )
-
-    work(20)
+    at_work(counters, 20)
     cluster.primary.kill()
     time.sleep(0.5)
     standby.ask("SELECT pg_promote()")
-    work(10)
+    at_work(counters, 10)
 
 
 def failed_over(cluster: Cluster, sdks: Sequence[type], times: int) -> None:
     """Check that nothing is lost, done twice or refused while the primary changes so many times."""
-    standby = synchronous_standby(cluster, cluster.primary)
-    server = start(both(cluster.primary, standby), failover_seconds=30)
+    first = synchronous_standby(cluster, cluster.primary)
+
+    def fail(counters: list[Counter]) -> None:
+        standby = first
+        for number in range(times):
+            if number:
+                standby = synchronous_standby(cluster, standby, port=cluster.primary.port)
+            fail_over(cluster, standby, counters)
+
+    counted_while(fail, both(cluster.primary, first), sdks)
+
+
+def counted_while(
+    fail: Callable[[list[Counter]], None], url: str, sdks: Sequence[type], **settings: Any
+) -> None:
+    """Check that nothing is lost, done twice or refused while something fails behind a gateway that has this URL."""
+    server = start(url, failover_seconds=30, **settings)
     stopping = threading.Event()
     counters: dict[tuple[Any, str], Counter] = {}
     try:
@@ -179,10 +190,7 @@ def failed_over(cluster: Cluster, sdks: Sequence[type], times: int) -> None:
                 counters[sdk, f"{at}"] = Counter(sdk.adding(f"{at}"), stopping)
         for counter in counters.values():
             counter.start()
-        for number in range(times):
-            if number:
-                standby = synchronous_standby(cluster, standby, port=cluster.primary.port)
-            fail_over(cluster, standby, [*counters.values()])
+        fail([*counters.values()])
         stopping.set()
         for counter in counters.values():
             counter.join()
@@ -194,6 +202,17 @@ def failed_over(cluster: Cluster, sdks: Sequence[type], times: int) -> None:
         server.stop()
 
 
+def at_work(counters: list[Counter], number: int) -> None:
+    """Wait until each has done so much more, or has met an error."""
+    known = [counter.acknowledged for counter in counters]
+    until(
+        lambda: all(
+            counter.acknowledged > before + number or counter.errors
+            for counter, before in zip(counters, known, strict=True)
+        )
+    )
+
+
 def test_a_failover_loses_nothing_and_does_nothing_twice(cluster: Cluster) -> None:
     failed_over(cluster, [DynamoDB], times=1)
 
@@ -201,6 +220,57 @@ def test_a_failover_loses_nothing_and_does_nothing_twice(cluster: Cluster) -> No
 @pytest.mark.soak
 def test_failovers_lose_nothing_and_do_nothing_twice_with_any_sdk(cluster: Cluster) -> None:
     failed_over(cluster, [DynamoDB, AzureTable, TableStore], times=10 if SECONDS >= 60 else 1)
+
+
+class PgBouncer:
+    """One in front of a server, in transaction mode."""
+
+    def __init__(self, folder: Path, node: Node) -> None:
+        self.port = free_port()
+        self._file = folder / f"{self.port}.ini"
+        self._file.write_text(
+            f"[databases]\npostgres = host=127.0.0.1 port={node.port} user=postgres\n"
+            f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {self.port}\nunix_socket_dir =\n"
+            "auth_type = any\npool_mode = transaction\nignore_startup_parameters = extra_float_digits,options\n"
+        )
+        folder.chmod(0o755)
+        self.start()
+
+    def start(self) -> None:
+        user = ["-u", "nobody"] if os.geteuid() == 0 else []
+        self._process = subprocess.Popen(["pgbouncer", "-q", *user, self._file], stderr=subprocess.DEVNULL)
+        until(self._answers)
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+            return True
+        return False
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def test_either_of_two_pgbouncers_may_go(cluster: Cluster) -> None:
+    """Both are hosts of one URL. What was sent through the one that dies may have been committed, and is asked for."""
+    if shutil.which("pgbouncer") is None:
+        pytest.skip("pgbouncer is not installed (Debian: apt-get install pgbouncer)")
+    with tempfile.TemporaryDirectory() as folder:
+        first, second = (PgBouncer(Path(folder), cluster.primary) for _ in range(2))
+
+        def fail(counters: list[Counter]) -> None:
+            for one in (first, second):
+                at_work(counters, 10)
+                one.kill()
+                at_work(counters, 10)
+                one.start()
+
+        url = f"postgresql://postgres@127.0.0.1:{first.port},127.0.0.1:{second.port}/postgres"
+        try:
+            counted_while(fail, url, [DynamoDB, AzureTable, TableStore], prepared_statements=False)
+        finally:
+            first.kill()
+            second.kill()
 
 
 def test_a_commit_that_did_not_reach_the_new_primary_is_never_taken_for_another_of_its_number(
