@@ -21,6 +21,7 @@ from gateway.app import mounted
 from gateway.command_line.doctor import nodes
 from gateway.command_line.doctor.findings import Examined
 from gateway.engine.engine import Engine
+from gateway.model import fast_paths
 from gateway.settings import BadSetting, load
 from gateway.store.postgresql.database import PostgresSession
 from gateway.wiring import connect
@@ -31,6 +32,10 @@ from tests.support.running import Running, processes, start
 from tests.support.standby import Cluster, Node, start_cluster
 
 BOUND_MS = 2000
+knows_connections = pytest.mark.skipif(
+    not fast_paths.ARE_ON,
+    reason="by way of WSGI, which `tablegate serve` never goes, a request knows no connection",
+)
 
 
 @pytest.fixture(scope="module")
@@ -246,6 +251,7 @@ def test_a_paused_replay_is_seen_up_to_the_bound_and_no_longer(cluster: Cluster,
         assert requests.get(f"{server.url}/readyz").text.startswith("ready\n")
 
 
+@knows_connections
 def test_a_reader_sees_what_was_written_on_its_connection(
     cluster: Cluster, standby: Node, read_by: list[int]
 ) -> None:
@@ -273,6 +279,7 @@ def test_a_reader_sees_what_was_written_on_its_connection(
         assert standby.port in read_by
 
 
+@knows_connections
 def test_a_reader_whose_replica_does_not_catch_up_gets_it_from_the_primary(
     cluster: Cluster, standby: Node
 ) -> None:

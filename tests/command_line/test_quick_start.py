@@ -97,6 +97,7 @@ def _loaded(requests: list[str], *flags: str) -> tuple[list[str], set[str]]:
     return told["statuses"], set(told["modules"])
 
 
+@pytest.mark.fast_paths
 @pytest.mark.parametrize("where", ["--memory", "--database"])
 def test_first_requests_of_dynamodb_load_no_framework_no_parser_and_no_other_dialect(
     where: str, tmp_path: Path
@@ -127,6 +128,7 @@ def test_hot_operations_load_nothing_more() -> None:
     assert after - before == set()
 
 
+@pytest.mark.fast_paths
 def test_the_control_api_loads_no_framework() -> None:
     """A test asks for a reset before it does anything else."""
     paths = (
@@ -150,6 +152,7 @@ def test_figures_load_the_library_that_counts_when_somebody_asks() -> None:
     assert _HEAVY & modules == {"prometheus_client"}
 
 
+@pytest.mark.fast_paths
 def test_a_first_request_of_azure_loads_its_dialect_alone() -> None:
     statuses, modules = _loaded(_AZURE, "--memory", "--dialects", "azuretable,tablestore")
     assert statuses == ["401"]  # it is not signed
