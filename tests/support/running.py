@@ -62,7 +62,7 @@ class Running:
 
     def tell_to_stop(self) -> None:
         """What SIGTERM does."""
-        if self._thread.is_alive():
+        with contextlib.suppress(RuntimeError):  # its loop has just been closed: it has stopped by itself
             self._tell()
 
     def stop(self) -> None:
