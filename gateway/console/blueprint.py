@@ -29,7 +29,6 @@ from gateway.model.keys import Key
 from gateway.model.rows import Row
 from gateway.model.tables import Table
 from gateway.model.writes import Remove, Write
-from gateway.security.grant_store import held_by
 from gateway.server.flask_bridge import current_request
 from gateway.wiring import Display, displays, listings
 
@@ -182,10 +181,8 @@ class Console:
     def grants(self, visitor: Visitor) -> Any:
         """Who may do what: everybody, for whoever sees everything; else what the visitor's own key was granted."""
         kept = self._gateway.grants
-        stored = [] if kept is None else kept.load()
-        if visitor.grantee:
-            stored = held_by(visitor.grantee, stored)
-        return self._render("grants.html", visitor=visitor, grants=stored)
+        held = [] if kept is None else kept.held_by(visitor.grantee)
+        return self._render("grants.html", visitor=visitor, grants=held)
 
     # Rows
 

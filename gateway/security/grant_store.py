@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gateway.model.authorizations import Identity
+from gateway.model.errors import Busy
 from gateway.model.grants import EVERYTHING, REFUSING_ALL, Policy, Statement
 from gateway.model.late_modules import LateModule
 from gateway.security.policies.errors import BadPolicy
 from gateway.store import grants as rows
-from gateway.store.databases import Session
+from gateway.store.databases import Retry, Session
 from gateway.store.grants import StoredGrant
 from gateway.store.store import Store
 
@@ -66,6 +67,18 @@ class GrantStore:
         with self._store.read() as session:
             return rows.all_of(session)
 
+    def held_by(self, grantee: str) -> list[StoredGrant]:
+        """The grants that say what a grantee may do: its own, those of its roles, those of everybody. All there are for "", who
+        sees everything. Raises Busy if the database does not answer."""
+        try:
+            grants = self.load()
+        except Retry as reason:
+            raise Busy(str(reason)) from reason
+        if not grantee:
+            return grants
+        roles = {ROLE + each.document for each in grants if each.grantee == grantee and each.form == "role"}
+        return [each for each in grants if each.grantee in {grantee, EVERYBODY, *roles}]
+
     def add(self, grantee: str, written: Written) -> StoredGrant:
         """Keep a new grant. Raises BadGrant, BadPolicy."""
         made = _new(grantee, written)
@@ -80,13 +93,6 @@ class GrantStore:
             if not rows.remove(session, grant_id):
                 raise BadGrant(f"there is no grant {grant_id}")
         audit.record("grant removed", id=grant_id)
-
-
-def held_by(grantee: str, stored: Iterable[StoredGrant]) -> list[StoredGrant]:
-    """Those of all grants that say what a grantee may do: its own, those of its roles, those of everybody."""
-    grants = [*stored]
-    roles = {ROLE + each.document for each in grants if each.grantee == grantee and each.form == "role"}
-    return [each for each in grants if each.grantee in {grantee, EVERYBODY, *roles}]
 
 
 def save_in(session: Session, grantee: str, written: Iterable[Written]) -> None:

@@ -17,6 +17,8 @@ from gateway.console import blueprint, reading
 from gateway.console.sign_in import COOKIE
 from gateway.security.grant_store import Written
 from gateway.security.policies.short_forms import short_policy
+from gateway.store.databases import Unreachable
+from gateway.store.store import Store
 from tests.conftest import Serve
 from tests.support.live_azure import LiveAzure
 from tests.support.live_dynamodb import Index, Live
@@ -184,6 +186,14 @@ def test_grants_are_shown_to_whom_they_concern(strict: Running) -> None:
     console.sign_in("administrator", "the token")
     page = console.get("/grants")
     assert all(each in page for each in ("aws/thief", "secret-plans", "of-another-role", "common"))
+
+
+def test_without_a_database_grants_are_not_shown(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(_: Store) -> Any:
+        raise Unreachable("no connection")
+
+    monkeypatch.setattr(Store, "read", read)
+    assert "does not answer" in console.get("/grants", 503)
 
 
 def test_the_administrator_sees_all_tenants(strict: Running) -> None:
