@@ -45,10 +45,8 @@ _FEW_ROWS = 24
 # Of rows that may be too large together, so many are fetched before their sizes are looked at.
 _ROWS_AT_A_TIME = 10
 
-_LOOKS_UP = fast_paths.covers(Get, "table position transaction may_be_old shown") and fast_paths.covers(
-    ReadAll, "gets max_bytes"
-)
 _FETCHES = fast_paths.covers(Get, "table position transaction may_be_old shown")
+_LOOKS_UP = _FETCHES and fast_paths.covers(ReadAll, "gets max_bytes")
 _IS_SAFE = fast_paths.covers(Read, READ_FIELDS)
 
 Outcome = Row | list[Row | None] | Page | list[Nearest] | GatewayError | None

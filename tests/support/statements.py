@@ -167,3 +167,19 @@ def _heard(listener: Listener, method: Callable[..., Any]) -> Callable[..., Any]
         return method(session, statement, *parameters)
 
     return hearing
+
+
+@pytest.fixture(scope="session")
+def listener() -> Iterator[Listener]:
+    """It listens from now on to the end."""
+    with listening() as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def statements_say_where(listener: Listener) -> Iterator[None]:
+    """No statement of ours asks every node of a distributed database without a reason. Of each test of a folder whose conftest
+    imports both fixtures."""
+    yield
+    found = listener.complaints()
+    assert not found, "\n".join(found)

@@ -23,7 +23,7 @@ from gateway.store.postgresql.database import PostgreSQL
 from gateway.store.store import Store
 from tests.conftest import KINDS, new_database
 from tests.support.databases import OWN_URL
-from tests.support.statements import Listener, listening
+from tests.support.statements import listener, statements_say_where  # noqa: F401
 
 # A plain PostgreSQL under the statements that are for a distributed one, so that they are tried where there is no Citus.
 DISTRIBUTED_FORMS = "distributed forms"
@@ -39,20 +39,6 @@ def database_url(
         monkeypatch.setattr(PostgreSQL, "must_be_as_found", False)
     with new_database(request, tmp_path) as url:
         yield url
-
-
-@pytest.fixture(scope="session")
-def _listener() -> Iterator[Listener]:
-    with listening() as listener:
-        yield listener
-
-
-@pytest.fixture(autouse=True)
-def _statements_say_where(_listener: Listener) -> Iterator[None]:
-    """No statement of ours asks every node of a distributed database without a reason (tests/support/statements.py)."""
-    yield
-    found = _listener.complaints()
-    assert not found, "\n".join(found)
 
 
 class Clock:
