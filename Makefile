@@ -2,7 +2,7 @@
 #   make serve ARGS="--port 9000 --database postgresql://..."
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-general test-wsgi test-distributed soak fuzz bench bench-against lint format lock migration protocol parsers
+.PHONY: help setup serve test test-general test-wsgi test-distributed soak fuzz bench bench-against lint format lock migration protocol reference
 
 PYTHON := $(shell for each in python3 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
@@ -62,8 +62,8 @@ format: .venv/.complete ## what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-parsers: .venv/.complete ## the tables of the parsers, after a change of a grammar or of lark
-	$(BIN)/python -m tests.support.parser_tables
+reference: .venv/.complete ## the generated pages of docs/reference
+	$(BIN)/python -m tests.support.reference_pages
 
 # grpcio-tools 1.60: what it generates runs on every protobuf from 4 on; later ones bind it to a major version.
 protocol: .venv/.complete ## the module of Table Store's messages, after a change of the .proto

@@ -53,6 +53,7 @@ def others() -> tuple[click.Command, ...]:
     from gateway.command_line.distributing import distribute, undistribute
     from gateway.command_line.doctor.command import doctor
     from gateway.command_line.grants import grants
+    from gateway.command_line.jobs import jobs
     from gateway.command_line.maintenance import migrate, sweep
     from gateway.command_line.quotas import quotas
     from gateway.command_line.streams import streams
@@ -67,6 +68,7 @@ def others() -> tuple[click.Command, ...]:
         doctor,
         tables,
         streams,
+        jobs,
         credentials,
         grants,
         quotas,

@@ -7,44 +7,61 @@ server loads this module when the first request comes that needs it.
 
 from __future__ import annotations
 
+import atexit
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import flask
 
-from gateway import handling
+from gateway import audit, handling
+from gateway.application import Application, plain_refusal
 from gateway.console.blueprint import create as create_console
 from gateway.control.access import PREFIX
 from gateway.control.watching import Met, Watch
 from gateway.dialect import Dialect, Gateway
-from gateway.http import CUT, WSGI_REQUEST, Reply
-from gateway.model.errors import LimitExceeded, NotAllowed
+from gateway.health import figures
+from gateway.http import CUT, WSGI_REQUEST, Reply, Request, text_reply
+from gateway.model.errors import Busy, LimitExceeded, NotAllowed
+from gateway.request_memory import HEAD_FIRST_BYTES
 from gateway.security.browsers import Browsers
 from gateway.server.flask_bridge import current_request, flask_response, request_of
 from gateway.settings import Settings
-from gateway.wiring import Mounted, Opened, connect, figures, open_store, plain_refusal, text_reply, wire
+from gateway.wiring import OpenDatabase, connect, open_store, wire
 
 _IS_CUT = "tablegate.cut"
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 
-def create_app(settings: Settings, opened: Opened | None = None) -> flask.Flask:
+def create_app(settings: Settings, opened: OpenDatabase | None = None) -> flask.Flask:
     """The gateway as an ordinary WSGI application, on a database that has been migrated."""
     opened = opened or open_store(settings, connect(settings))
+    if settings.audit:
+        _audit(settings, opened)
     return mount(wire(settings, opened))
 
 
-def mounted(app: flask.Flask) -> Mounted:
+def _audit(settings: Settings, opened: OpenDatabase) -> None:
+    """Put on record what this process answers, until it ends."""
+    from gateway.audit_sinks import trail_of
+
+    trail = trail_of(settings, opened.store)
+    if trail is not None:
+        audit.start(trail)
+        atexit.register(audit.stop)
+
+
+def application_of(app: flask.Flask) -> Application:
     """The dialects of an application."""
-    found: Mounted = app.extensions["tablegate"]
+    found: Application = app.extensions["tablegate"]
     return found
 
 
-def mount(dialects: Mounted) -> flask.Flask:
+def mount(dialects: Application) -> flask.Flask:
     """One WSGI application of several dialects."""
     app = flask.Flask("tablegate", static_folder=None)
     app.extensions["tablegate"] = dialects
+    _put_on_record(app, None)
     _add_own_paths(app, dialects)
     if dialects.gateway.settings.console:
         app.register_blueprint(create_console(dialects.gateway))
@@ -55,29 +72,59 @@ def mount(dialects: Mounted) -> flask.Flask:
 class _Dispatch:
     """Hands a request to its dialect's Flask application."""
 
-    def __init__(self, own: Callable[..., Iterable[bytes]], dialects: Mounted) -> None:
+    def __init__(self, own: Callable[..., Iterable[bytes]], dialects: Application) -> None:
         self._own = own
-        self._mounted = dialects
+        self._application = dialects
         self._apps = {dialect.name: _flask_of(dialect, dialects) for dialect in dialects.dialects}
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         request = request_of(environ, b"")
-        refusal = self._mounted.turn_away(request)
+        refusal = self._application.reject_cross_origin(request)
         if refusal is not None:
             return flask_response(refusal)(environ, start_response)
-        dialect = self._mounted.dialect_of(request)
+        dialect = self._application.dialect_of(request)
         application = self._own if dialect is None else self._apps[dialect.name].wsgi_app
-        answer = application(environ, start_response)
+        if WSGI_REQUEST in environ:  # our own server has received and counted the body
+            answer = application(environ, start_response)
+        else:
+            answer = self._counted(application, request, environ, start_response)
         if _IS_CUT in environ:
             raise ConnectionAbortedError("a test wants no reply to this request")
         return answer
 
+    def _counted(
+        self,
+        application: Callable[..., Iterable[bytes]],
+        request: Request,
+        environ: dict[str, Any],
+        start_response: Callable[..., Any],
+    ) -> Iterable[bytes]:
+        """The application's answer to a request whose body has not been received, if it may be."""
+        limit_bytes = self._application.gateway.settings.max_body_bytes
+        declared = environ.get("CONTENT_LENGTH") or (
+            limit_bytes if environ.get("wsgi.input_terminated") else 0
+        )
+        size_bytes = min(int(declared), limit_bytes)
+        refusal = self._application.refusal_of_head(request) if size_bytes > HEAD_FIRST_BYTES else None
+        if refusal is not None:
+            return flask_response(refusal)(environ, start_response)
+        memory = self._application.gateway.memory
+        try:
+            memory.receive(size_bytes)
+        except Busy as error:
+            return flask_response(self._application.refuse(request, error))(environ, start_response)
+        try:
+            return application(environ, start_response)
+        finally:
+            memory.discard(size_bytes)
 
-def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
+
+def _flask_of(dialect: Dialect, dialects: Application) -> flask.Flask:
     app = flask.Flask(f"tablegate.{dialect.name}", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = dialects.gateway.settings.max_body_bytes
     # A dialect's raw paths are its own business: no redirect from `//` to `/`.
     app.url_map.merge_slashes = False
+    _put_on_record(app, dialect)
     _watch(app, dialect, dialects.watch)
     app.register_blueprint(dialect.blueprint())
 
@@ -96,6 +143,19 @@ def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
 
     app.logger.disabled = True  # Flask has a line of its own for what the handler above has one for
     return app
+
+
+def _put_on_record(app: flask.Flask, dialect: Dialect | None) -> None:
+    """Tell the audit of what is answered under a WSGI server that is not ours. Ours tells it itself."""
+
+    @app.after_request
+    def answered(response: flask.Response) -> flask.Response:
+        if audit.is_on() and WSGI_REQUEST not in flask.request.environ:
+            request = current_request()
+            operation = "" if dialect is None else dialect.operation(request)
+            reply = Reply(response.status_code, [*response.headers.items()], response.get_data())
+            audit.answered(request, reply, dialect, operation)
+        return response
 
 
 def _watch(app: flask.Flask, dialect: Dialect, watch: Watch) -> None:
@@ -133,7 +193,7 @@ def _sent(reply: Reply) -> flask.Response:
     return flask_response(reply)
 
 
-def _add_own_paths(app: flask.Flask, dialects: Mounted) -> None:
+def _add_own_paths(app: flask.Flask, dialects: Application) -> None:
     """Health, metrics and the control API."""
     gateway = dialects.gateway
 
@@ -163,7 +223,7 @@ def metrics_app(gateway: Gateway) -> flask.Flask:
         return flask_response(figures(gateway, current_request(), is_public=False))
 
     @app.before_request
-    def turn_away() -> flask.Response | None:
+    def reject_cross_origin() -> flask.Response | None:
         try:
             browsers.check(current_request())
         except NotAllowed as error:

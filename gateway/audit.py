@@ -1,7 +1,7 @@
 """What was done, by whom and with what result, on record: one JSON object a line.
 
     record(event, **facts)     a change of a definition, a credential or a grant: whoever makes it says so
-    Trail.answered(...)        a request that was answered, of which refusals, writes or all are told, as the settings say
+    Trail.answered(...)        a request that was answered: refusals always, writes or all requests as the settings say
 
 Nobody waits for the record. Events go into a bounded queue; a thread of its own looks at each request again, writes lines to the
 sink, and counts what there was no room for. Switched off there is no trail, and whoever might tell it something asks no more
@@ -22,13 +22,13 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Sequence
-from enum import Enum
 from typing import Any, NamedTuple
 
 import orjson
 
 from gateway import logs, metrics
-from gateway.http import Reply, Request
+from gateway.http import Reply, Request, new_request_id
+from gateway.model.authorization.deeds import Deed, Kind
 
 MOST_EVENTS = 8192
 MOST_BODY_BYTES = 64 << 20
@@ -37,14 +37,9 @@ _AFTER_FAILURE_S = 1.0
 _MOST_TEXT = 512
 _MOST_KEYS = 100
 _DIGEST_CHARACTERS = 16
-
-
-class Kind(Enum):
-    """What a request is for the record."""
-
-    DEFINITION = "definition"
-    WRITE = "write"
-    READ = "request"
+_ALWAYS_TOLD = frozenset({Kind.DEFINITION, Kind.SIGN_IN})
+GATEWAY = "gateway"
+"""What stands for a dialect in lines about the control API, the console and the command line."""
 
 
 def kind_of(operation: str, writes: Container[str], reading: tuple[str, ...]) -> Kind:
@@ -53,28 +48,6 @@ def kind_of(operation: str, writes: Container[str], reading: tuple[str, ...]) ->
     if operation in writes:
         return Kind.WRITE
     return Kind.READ if operation.startswith(reading) else Kind.DEFINITION
-
-
-class RefusedParts(NamedTuple):
-    """Parts of a request that were refused while the request as a whole was answered: the tables that they name, and the code
-    that they were answered with."""
-
-    tables: Sequence[str]
-    code: str
-
-
-class Deed(NamedTuple):
-    """What a request did, as its dialect tells when it is over. `who`: the access id that it named; `keys`: of the items that it
-    named, each as a value of JSON; `code`: of the error that it was answered with, or ""; `is_refusal`: that code says that the
-    caller may not do this, or has not shown who it is; `parts`: what of it was refused apart from the rest."""
-
-    kind: Kind
-    who: str = ""
-    tables: Sequence[str] = ()
-    keys: Sequence[Any] = ()
-    code: str = ""
-    is_refusal: bool = False
-    parts: RefusedParts | None = None
 
 
 class Keys:
@@ -142,9 +115,12 @@ class Trail:
             self._queue.append(event)
 
     def answered(self, request: Request, reply: Reply, dialect: Any, operation: str) -> None:
-        """A request has been answered. `dialect`: whose it was, or None. Looks no further than it must: the thread does."""
-        if dialect is None:
-            is_told = self._wanted.requests or reply.status in (401, 403)
+        """Take a request that was answered. `dialect`: None if it was for the gateway itself, whose handlers have noted what it
+        did (`Request.deed`). Looks no further than it must: the thread does."""
+        if request.authorization is not None and request.authorization.exceeded_quota is not None:
+            is_told = True
+        elif dialect is None:
+            is_told = bool(self._event_of(_own_deed(request, reply), reply.status))
         else:
             kind = dialect.audited_operations.get(operation, Kind.READ)
             is_told = (
@@ -199,41 +175,54 @@ class Trail:
     def _told(self, answered: _Answered) -> Iterator[dict[str, Any]]:
         at, request, reply, dialect, operation = answered
         if dialect is None:
-            is_refusal = reply.status in (401, 403)
-            deed = Deed(Kind.READ, is_refusal=is_refusal)
+            deed = _own_deed(request, reply)
         else:
             try:
                 deed = dialect.deed(request, reply, operation)
             except Exception as error:  # a request that its dialect refused may be anything
                 logs.info("a request is not told in full", reason=repr(error), request_id=request.id)
                 deed = Deed(Kind.READ)
-        name = "gateway" if dialect is None else dialect.name
+        name = GATEWAY if dialect is None else dialect.name
+        if dialect is None:
+            operation = f"{request.method} {request.path}"[:_MOST_TEXT]
         asked = {"dialect": name, "operation": operation or request.path[:_MOST_TEXT]}
-        event = self._event_of(deed, reply.status)
+        told = {"request_id": request.id}
+        facts = {**asked, "tables": list(deed.tables), "result": deed.code or reply.status, **told}
+        throttling = None if deed.is_refusal else _throttling(request)
+        event = self._event_of(deed, reply.status) if throttling is None or reply.status < 400 else ""
         if event:
-            result = {"result": deed.code or reply.status, "request_id": request.id}
-            facts: dict[str, Any] = {**asked, "tables": list(deed.tables), **result}
-            if deed.keys:
-                facts["keys"] = [self._keys.shown(key) for key in deed.keys[:_MOST_KEYS]]
-            yield line(at, event, deed.who, request.client, facts)
+            keys = [self._keys.shown(key) for key in deed.keys[:_MOST_KEYS]]
+            yield line(at, event, deed.who, request.client, {**facts, "keys": keys} if keys else facts)
+        if throttling is not None:
+            who, quota = throttling
+            yield line(at, "throttled", who, request.client, {**facts, **quota})
         if deed.parts is not None:
-            result = {"result": deed.parts.code, "request_id": request.id}
-            yield line(
-                at,
-                "refusal",
-                deed.who,
-                request.client,
-                {**asked, "tables": list(deed.parts.tables), **result},
-            )
+            part = {**asked, "tables": list(deed.parts.tables), "result": deed.parts.code, **told}
+            yield line(at, "refusal", deed.who, request.client, part)
 
     def _event_of(self, deed: Deed, status: int) -> str:
         """What the event is called; "" if it is not to be told."""
         if deed.is_refusal:
             return "refusal"
-        if deed.kind is Kind.DEFINITION and status < 400:
+        if deed.kind in _ALWAYS_TOLD and status < 400:
             return deed.kind.value
         is_wanted = self._wanted.requests or (deed.kind is Kind.WRITE and self._wanted.writes)
         return deed.kind.value if is_wanted else ""
+
+
+def _throttling(request: Request) -> tuple[str, dict[str, str]] | None:
+    """(caller, facts of the quota) of a request that a quota refused, or None."""
+    authorization = request.authorization
+    error = None if authorization is None else authorization.exceeded_quota
+    if authorization is None or error is None:
+        return None
+    return authorization.identity.access_id, {"owner": error.owner, "limit": error.kind}
+
+
+def _own_deed(request: Request, reply: Reply) -> Deed:
+    """What a request for the gateway itself did."""
+    deed = request.deed or Deed(Kind.READ)
+    return deed._replace(is_refusal=deed.is_refusal or reply.status in (401, 403))
 
 
 class _Answered(NamedTuple):
@@ -274,6 +263,32 @@ def record(event: str, who: str = "", client: str = "", **facts: Any) -> None:
     the caller; "" is the operator at a command line. No fact may be a secret or the data of an item."""
     if _trail is not None:
         _trail.put(line(time.time(), event, who or _operator(), client or "command line", facts))
+
+
+def record_operation(
+    operation: str,
+    tables: Iterable[str],
+    result: str,
+    who: str = "",
+    client: str = "",
+    dialect: str = GATEWAY,
+) -> None:
+    """Put something on record that was no request, in the form of requests. `who`: "" is the operator at a command line."""
+    record(
+        Kind.DEFINITION.value, who, client, dialect=dialect, operation=operation, tables=list(tables), result=result,
+        request_id=new_request_id(),
+    )  # fmt: skip
+
+
+def is_on() -> bool:
+    """True if events of this process go on record."""
+    return _trail is not None
+
+
+def answered(request: Request, reply: Reply, dialect: Any, operation: str) -> None:
+    """Take a request that was answered under a WSGI server. Our own server has a trail at hand."""
+    if _trail is not None:
+        _trail.answered(request, reply, dialect, operation)
 
 
 def _operator() -> str:

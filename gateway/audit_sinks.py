@@ -8,13 +8,14 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from gateway import audit
 from gateway.audit import Keys, Sink, Trail, Wanted
 from gateway.settings import Settings
-from gateway.store import audit_events
+from gateway.store.accounts import audit_events
 from gateway.store.store import Store
 
 _TRIMMING_S = 600.0
@@ -35,6 +36,18 @@ def trail_of(settings: Settings, store: Store, output: TextIO = sys.stdout) -> T
             sink = FileSink(Path(path), settings.audit_file_bytes, settings.audit_files)
     keys = Keys(settings.audit_keys == "plain", settings.secret_key)
     return Trail(sink, keys, Wanted(settings.audit_writes, settings.audit_requests))
+
+
+@contextlib.contextmanager
+def recording(settings: Settings, store: Store, output: TextIO = sys.stdout) -> Iterator[None]:
+    """Within it the events of this process go where the settings say, for work before or beside a server. Raises OSError."""
+    trail = trail_of(settings, store, output)
+    if trail is not None:
+        audit.start(trail)
+    try:
+        yield
+    finally:
+        audit.stop()
 
 
 class StreamSink(Sink):

@@ -2,7 +2,7 @@
 quotas; and on others, jobs (exports, imports), which wait for somebody else's disks, what approximate searches go by, which each
 process has for itself, and looks at replicas.
 
-Knows when to call, and rests after each batch (gateway/engine/pacing.py); what is done is the engine's.
+Knows when to call, and rests after each batch (gateway/engine/background/pacing.py); what is done is the engine's.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from collections.abc import Callable
 from time import monotonic, thread_time
 
 from gateway import logs, metrics
+from gateway.engine.background.pacing import BatchDone, rest_after
 from gateway.engine.engine import Engine
-from gateway.engine.following import NotDelivered
-from gateway.engine.pacing import BatchDone, rest_after
+from gateway.engine.streams.following import NotDelivered
 from gateway.model.errors import Busy, Unknowable
 from gateway.quotas import QuotaKeeper
 from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credentials
-from gateway.store.databases import CommitLost, Retry
-from gateway.store.replicas import Replicas
+from gateway.store.opening.replicas import Replicas
+from gateway.store.sql.databases import CommitLost, Retry
 
 _AFTER_FAILURE_S = 1.0
 _LOOK_FOR_CHANGES_S = 0.1
 _LONGEST_REST_S = 5.0
-_LONGEST_STOP_S = 5.0
+# What waits for somebody else for longer than this is left where it is.
+_LONGEST_STOP_S = 0.5
 _DELIVERED_TOGETHER = 500
 # A lost connection, a lock, a full disk: nothing that a traceback would tell more of.
 _DATABASE_AWAY = (Busy, Unknowable, Retry, CommitLost)
@@ -72,7 +73,7 @@ class BackgroundWork(threading.Thread):
         self._paced = [] if self._jobs is None else [self._jobs]
         if own_share and engine.approximates_vectors:
             self._paced.append(
-                PacedWork("vector graphs", engine.vector_graph_batch, engine.idle_s, own_share)
+                PacedWork("vector graphs", engine.background.vector_graph_batch, engine.idle_s, own_share)
             )
 
     def run(self) -> None:
@@ -85,11 +86,16 @@ class BackgroundWork(threading.Thread):
             work.start()
         while not self._stopping.wait(self._rest_s()):
             try:
+                is_time_to_look = monotonic() >= self._next_look
+                if is_time_to_look:
+                    self._next_look = monotonic() + self._look_period_s
+                    self._engine.check_schema()
                 if self._quotas is not None:
                     self._quotas.turn()
                 if monotonic() >= self._next_batch:
                     self._do_a_batch()
-                self._look_at_credentials()
+                if is_time_to_look:
+                    self._look_at_credentials()
                 self._engine.retry_writes()  # after the work, which may have made room
                 self._is_waiting = False
             except _DATABASE_AWAY as error:
@@ -134,20 +140,18 @@ class BackgroundWork(threading.Thread):
             pause = max(pause, self._engine.idle_s)
         else:
             metrics.worked(batch.work, batch.rows, took)
-        metrics.left_to_do(self._engine.rows_left)
+        metrics.left_to_do(self._engine.background.rows_left)
         self._next_batch = began + took + pause
 
     def _look_at_credentials(self) -> None:
-        if monotonic() >= self._next_look:
-            self._next_look = monotonic() + self._look_period_s
-            if self._jobs is not None:
-                self._engine.renew_claims()
-            changed = self._credential_store.changes()
-            if changed is not None:
-                self._credentials.replace(changed, self._credential_store.roles)
-                self._credentials.keep_resource_policies(self._credential_store.resource_policies)
-            if self._quotas is not None:
-                self._quotas.look()
+        if self._jobs is not None:
+            self._engine.renew_claims()
+        changed = self._credential_store.changes()
+        if changed is not None:
+            self._credentials.replace(changed, self._credential_store.roles)
+            self._credentials.keep_resource_policies(self._credential_store.resource_policies)
+        if self._quotas is not None:
+            self._quotas.look()
 
 
 class Delivery(threading.Thread):
@@ -217,7 +221,8 @@ class PacedWork(threading.Thread):
                 logs.error(f"{self.name} could not be carried on", error)
                 pause = _AFTER_FAILURE_S
                 continue
-            pause = rest_after(thread_time() - used, self._share)
+            apart_s = 0.0 if batch is None else batch.apart_s
+            pause = rest_after(thread_time() - used + apart_s, self._share)
             if batch is None:
                 pause = max(pause, self._idle_s)
             else:

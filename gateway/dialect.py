@@ -1,31 +1,33 @@
-"""What an adapter gives the application, a Dialect, and what it is given: a Gateway.
+"""The protocol of dialects: the steps in which each of them answers a request, and the one loop that runs them.
 
-All adapters are built alike: `adapters/NAME/blueprint.py` has a class that derives from Dialect, `create(gateway)`, which
-makes one, and `listed(table)`, by which `tablegate tables` shows a table as the dialect's clients address it. One that also has a
-`claims.py` with CLAIMS is loaded when its first request comes (late_dialect.py).
+All adapters are built alike. `adapters/NAME/blueprint.py` has a class that derives from Dialect, `create(gateway)`, which
+returns one, and `listed(table)`, with which `tablegate tables` shows a table as the dialect's clients address it.
 
-Knows how Flask comes to a dialect. Knows no dialect itself.
+The steps of a request: `claims`, `authenticate`, `parse`, `begin`, `render` or `render_error`. `Dialect.handle` runs them up to
+the first command. The server's tick, or `Dialect.serve` under WSGI, runs the commands.
 """
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple, cast
 
 from gateway import metrics
-from gateway.engine.engine import Engine, drive, run_with_retries
+from gateway.engine.engine import Engine
+from gateway.exchanges import SingleStep, Steps, drive
 from gateway.http import Reply, Request
-from gateway.model.authorizations import Authorization
-from gateway.model.commands import AnyCommand, Exchange
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.tables import IndexView
+from gateway.model.commands.commands import AnyCommand, Exchange
+from gateway.model.errors import NotAllowed
 from gateway.quotas import Quotas
-from gateway.security.authorizing import authorize, conclude, settle
+from gateway.request_memory import RequestMemory
+from gateway.security import gate
+from gateway.security.attempts import Attempts
+from gateway.security.browsers import Browsers, foreign_origin
 from gateway.security.credentials import Credentials
 from gateway.security.grant_store import GrantStore
 from gateway.settings import Settings
@@ -33,20 +35,20 @@ from gateway.settings import Settings
 if TYPE_CHECKING:
     import flask
 
-    from gateway.audit import Deed, Kind
+    from gateway.model.authorization.deeds import Deed, Kind
 
 
-class Round(NamedTuple):
-    """An exchange that has but one round, without a generator: what the engine is asked for, and what makes the reply of the
-    outcomes, or of what the engine raised."""
+class ReplyStep(NamedTuple):
+    """One command, and the function that makes the reply of its outcome, or of the exception that was raised instead."""
 
-    commands: list[AnyCommand]
-    finish: Callable[[list[Any] | Exception], Reply]
+    command: AnyCommand
+    reply: Callable[[Any], Reply]
 
 
-Handler = Callable[[Request], Round | Reply | Exchange[Reply]]
-"""Begins to handle a request: gives the one round that it takes, the reply that takes none, or an exchange. Called again with
-the same request when a table turned out to be stale."""
+Begun = ReplyStep | Reply | Exchange[Reply]
+"""A request that is being answered: it needs one command, none, or several."""
+Handler = Callable[[Request], Begun]
+"""`Dialect.handle`, or a wrapper. It is called again with the same request when a table was stale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,15 @@ class Gateway:
     now_ms: Callable[[], int]
     real_now_ms: Callable[[], int]
     quotas: Quotas = field(default_factory=Quotas)
+    attempts: Attempts = field(default_factory=Attempts)
+    """The limits on wrong secrets of the console, the control API and /metrics."""
     grants: GrantStore | None = None
     """Where grants are kept, to be shown."""
+    memory: RequestMemory = field(init=False)
+    """The budget of all requests in flight."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "memory", RequestMemory(self.settings.max_buffered_bytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,24 +101,22 @@ THROTTLING, INTERNAL, CONFLICT, LIMIT = "throttling", "internal", "conflict", "l
 """Errors that every dialect has under some name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
-    """What is known of a dialect before its first request, when its other modules may be loaded: what Dialect's members of
-    these names are, and how it reads the keys of its indexes (`Engine.register_view`)."""
-
-    name: str
-    hint: str
-    service_hosts: re.Pattern[str]
-    claims: Callable[[Request], bool]
-    index_view: IndexView | None = None
+def reply_exchange(begun: Begun) -> Exchange[Reply]:
+    """Return a request that is being answered as an exchange."""
+    match begun:
+        case ReplyStep(command, reply):
+            try:
+                [outcome] = yield [command]
+            except Exception as error:
+                return reply(error)
+            return reply(outcome)
+        case Reply():
+            return begun
+    return (yield from begun)
 
 
 class Dialect(ABC):
-    """One of the wire APIs, answering requests on a gateway.
-
-    Several dialects may share a port: `claims` says whether a request is this one's. The server's tick drives what `enter`
-    gives, many exchanges at once; everything else comes through Flask, which drives `handle` to its end.
-    """
+    """One of the wire APIs, answering requests on a gateway. Several dialects may share a port."""
 
     name: ClassVar[str]
     """What the settings call it: the name of its folder in adapters/."""
@@ -118,6 +125,9 @@ class Dialect(ABC):
     service_hosts: ClassVar[re.Pattern[str]] = re.compile("(?!)")
     """The names (in lower case) of the service itself, to which nobody but its operator can give an address
     (security/browsers.py)."""
+    has_origin_rules: ClassVar[bool] = False
+    """True if accounts set rules about origins. Then the dialect itself refuses pages whose origins neither the server's settings
+    (security/browsers.py) nor the account's rules allow."""
     faults: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """The errors that can be planted (control/faults.py): names of the dialect's own list, and the general ones with the
     own names that they mean."""
@@ -138,14 +148,71 @@ class Dialect(ABC):
     def claims(self, request: Request) -> bool:
         """Whether a request is this dialect's. Asked in the order of settings.dialects, before the body has come."""
 
-    @abstractmethod
-    def handle(self, request: Request) -> Exchange[Reply]:
-        """Answer a request that is this dialect's: an exchange with the engine that returns a Reply."""
+    # The steps of a request
 
-    def enter(self, request: Request) -> Handler | None:
-        """The handler of a request for the server's tick; None: it goes through Flask, on a thread of its own. Asked only of
-        what the dialect claims."""
-        return self.handle
+    @abstractmethod
+    def authenticate(self, request: Request) -> Any:
+        """Return the authenticated caller, in the dialect's own type, or None if the body must be read first. Raises if the head
+        proves no caller."""
+
+    @abstractmethod
+    def parse(self, request: Request, caller: Any) -> Any:
+        """Return the call that a request is: its operation and its decoded body, in the dialect's own type. Raises what
+        `render_error` can render.
+
+        Sets the purpose of the request's authorization, and admits the request to quotas and to the memory budget."""
+
+    @abstractmethod
+    def begin(self, call: Any) -> Steps[Any]:
+        """Authorize the resources that a call names, and return the steps of its operation."""
+
+    @abstractmethod
+    def render(self, request: Request, caller: Any, answer: Any) -> Reply:
+        """Return the reply with the answer of an operation."""
+
+    @abstractmethod
+    def render_error(self, request: Request, caller: Any, error: Exception) -> Reply:
+        """Return the error reply for any exception. Unforeseen ones become the dialect's internal error and are logged."""
+
+    def handle(self, request: Request) -> Begun:
+        """Begin to answer a request. Raises nothing: errors are replies."""
+        caller = None
+        try:
+            caller = self.authenticate(request)
+            steps = self.begin(self.parse(request, caller))
+        except Exception as error:
+            request.is_unauthenticated = caller is None and not self.gateway.credentials.is_dev
+            return self.render_error(request, caller, error)
+        if type(steps) is SingleStep:
+            return ReplyStep(steps.command, partial(self._finish, request, caller, steps))
+        return self._run_steps(request, caller, cast(Exchange[Any], steps))
+
+    def _finish(self, request: Request, caller: Any, step: SingleStep, outcome: Any) -> Reply:
+        try:
+            return self.render(request, caller, step.result(outcome))
+        except Exception as error:
+            return self.render_error(request, caller, error)
+
+    def _run_steps(self, request: Request, caller: Any, exchange: Exchange[Any]) -> Exchange[Reply]:
+        try:
+            return self.render(request, caller, (yield from exchange))
+        except Exception as error:
+            return self.render_error(request, caller, error)
+
+    def may_block(self, request: Request) -> bool:
+        """True if answering a request may wait for something else than the database. The server then runs it on a thread."""
+        return False
+
+    @cached_property
+    def _browsers(self) -> Browsers:
+        settings = self.gateway.settings
+        return Browsers(settings, settings.auth == "dev")
+
+    def refusal_of_origin(self, request: Request) -> NotAllowed | None:
+        """Return the refusal of a page whose origin the server's settings do not allow, or None. For dialects with
+        `has_origin_rules`."""
+        origin = request.header_map.get("origin", "")
+        return foreign_origin(origin) if origin and not self._browsers.takes_page(origin) else None
 
     @cached_property
     def audited_operations(self) -> Mapping[str, Kind]:
@@ -165,9 +232,14 @@ class Dialect(ABC):
     def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
         """What a request did that has been answered, for the audit: called on its thread, and only if it is to be told.
         May raise anything where the request is one that was refused for its form."""
-        from gateway.audit import Deed, Kind
+        from gateway.model.authorization.deeds import Deed, Kind
 
         return Deed(self.audited_operations.get(operation, Kind.READ))
+
+    def refusal_of_head(self, request: Request) -> Reply | None:
+        """Return the refusal of a request whose head does not authenticate its sender, or None. The server calls this before it
+        receives a long body, so `request` has no body yet."""
+        return None
 
     def only_reads(self, request: Request) -> bool:
         """Whether a request, as far as its head shows, wants nothing but to read rows: then any process of a server may answer
@@ -195,39 +267,28 @@ class Dialect(ABC):
 
     def serve(self, request: Request) -> Reply:
         """Handle one request from beginning to end. Raises Busy if its tables never stop changing, and what `handle` raises."""
-        reply: Reply = drive(self.gateway.engine, partial(self.handle, request), partial(self._run, request))
+        try:
+            reply = drive(lambda: reply_exchange(self.handle(request)), partial(self._run, request))
+        finally:
+            self.gateway.memory.release(request)
         if metrics.is_due():
             metrics.count_noted()
         authorization = request.authorization
         return reply if authorization is None or authorization.is_checked else self.judged(request, reply)
 
     def _run(self, request: Request, commands: list[AnyCommand]) -> list[Any]:
-        """The outcomes of commands that the request may give. Raises NotPermitted."""
-        authorization = request.authorization
-        if authorization is None:
-            return run_with_retries(self.gateway.engine, commands)
-        refusal = authorize(authorization, commands)
-        if refusal is not None:
-            raise refusal
-        outcomes = run_with_retries(self.gateway.engine, commands)
-        return settle(authorization, commands, outcomes) if authorization.looks_up else outcomes
+        # The authorization is known once the handler has begun.
+        return gate.run(self.gateway.engine, commands, request.authorization)
 
     def judged(self, request: Request, reply: Reply) -> Reply:
         """The reply to a request that may not do everything and of which nothing was judged."""
         authorization = request.authorization
         assert authorization is not None
-        return conclude(
-            authorization, reply, partial(self.names, request, authorization), partial(self.refuse, request)
-        )
-
-    def names(self, request: Request, authorization: Authorization) -> Iterable[tuple[str, str]]:
-        """The tables that a request names, as (namespace, own name), as far as they are known without asking the engine. Asked
-        of requests that failed before anything was asked of the engine, whose callers may not do everything."""
-        return ()
+        return gate.finalize(authorization, reply, partial(self.refuse, request))
 
     def blueprint(self) -> flask.Blueprint:
         """The routes of this dialect under Flask."""
-        # Loaded here: a server that is asked through its tick alone needs no Flask (docs/architecture.md, "A quick start").
+        # Imported here: a server that uses its tick alone needs no Flask (docs/architecture.md section 11).
         from gateway.server.flask_bridge import routes
 
         return routes(self.name, self.methods, self.serve)

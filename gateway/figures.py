@@ -77,7 +77,9 @@ _AUDIT_LOST = Counter(
 )
 
 _BACKGROUND_ROWS = Counter(
-    "tablegate_background_rows_total", "Rows that background work has gone over.", ["work"]
+    "tablegate_background_rows_total",
+    "Rows that background work has gone over; of jobs, also KiB that they have read.",
+    ["work"],
 )
 _BACKGROUND_SECONDS = Counter(
     "tablegate_background_seconds_total", "Time that background work took.", ["work"]
@@ -112,6 +114,13 @@ _FOLLOWER_LAG = Gauge(
     "Age of the oldest change that has still to go to those who follow a table: its replicas, Kinesis.",
     ["kind"],
     multiprocess_mode="max",
+)
+
+_CERTIFICATE_EXPIRY = Gauge(
+    "tablegate_certificate_expiry_timestamp_seconds",
+    "Time at which the TLS certificate expires, in seconds since 1970.",
+    ["path"],
+    multiprocess_mode="min",
 )
 
 # Labels of the series there are.
@@ -175,10 +184,11 @@ def set_all(
     left: Mapping[str, int],
     replicas: Mapping[str, tuple[float | None, bool]],
     lags: Mapping[str, float],
+    certificates: Mapping[str, float],
 ) -> None:
     """Set what goes up and down: open connections; rows of background work that are left, none of works that are not named;
     how many milliseconds each replica is behind (None: nobody knows), and whether it is read from; by how many seconds those
-    of each kind who follow tables are behind."""
+    of each kind who follow tables are behind; when each TLS certificate expires."""
     _CONNECTIONS.set(connections)
     _known_works.update(left)
     for work in _known_works:
@@ -188,6 +198,8 @@ def set_all(
         _REPLICA_IS_USED.labels(replica).set(is_used)
     for kind, seconds in lags.items():
         _FOLLOWER_LAG.labels(kind).set(seconds)
+    for path, at in certificates.items():
+        _CERTIFICATE_EXPIRY.labels(path).set(at)
 
 
 def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:

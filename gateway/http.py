@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gateway.model.authorizations import Authorization
-from gateway.model.fast_dataclasses import dataclass
+from gateway.model.authorization.authorizations import Authorization
+from gateway.model.authorization.deeds import Deed
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -43,10 +43,10 @@ os.register_at_fork(after_in_child=_ready_ids.clear)
 # Not frozen, and with a constructor of its own: one is made of every request.
 @dataclass(slots=True, eq=False, init=False)
 class Request:
-    """One HTTP request, not to be changed. Header names are lower-case, values decoded as latin-1, in the order they came,
-    repeats kept.
+    """One HTTP request. Only `held_bytes`, its authorization, `is_unauthenticated` and its deed change.
 
-    `target` is the raw request target (path and query as sent); `client` the peer's address; `secure` whether TLS was used.
+    Header names are lower-case, values decoded as latin-1, in the order they came, repeats kept. `target` is the raw request
+    target (path and query as sent); `client` the peer's address; `secure` whether TLS was used.
     """
 
     method: str
@@ -62,8 +62,14 @@ class Request:
     """The raw query, without the question mark."""
     header_map: dict[str, str] = field(init=False, repr=False)
     """The first value of each header, by its name in lower case."""
+    held_bytes: int = field(init=False, repr=False)
+    """Bytes that are counted for what it was decoded into (gateway/request_memory.py)."""
     authorization: Authorization | None = field(init=False, repr=False)
-    """What the request may do, once its dialect has proven who sent it; None: everything. The one thing of it that changes."""
+    """What the request may do, once its dialect has proven who sent it; None: everything."""
+    is_unauthenticated: bool = field(init=False, repr=False)
+    """True if its head did not prove who sent it, where that is wanted."""
+    deed: Deed | None = field(init=False, repr=False)
+    """What a request for the gateway itself did, noted by its handler for the audit. Dialects tell it of theirs."""
 
     def __init__(
         self,
@@ -84,15 +90,15 @@ class Request:
         self.client = client
         self.secure = secure
         self.authorization = None
+        self.is_unauthenticated = False
+        self.held_bytes = 0
+        self.deed = None
         self.id = id or (_ready_ids.pop() if _ready_ids else new_request_id())
         self.header_map = dict(headers[::-1]) if header_map is None else header_map
         if target == "/":  # the only one that DynamoDB has
             self.path, self.query = target, ""
         else:
             self.path, self.query = split_target(target)
-
-    def hold_back(self) -> None:
-        """Have it answered somewhat later, where the server can: whoever sent it has asked too much, and will ask again."""
 
     def header(self, name: str, default: str = "") -> str:
         """The first value of a header, named in lower case."""
@@ -109,6 +115,11 @@ class Reply(NamedTuple):
     status: int
     headers: Iterable[tuple[str, str]]
     body: bytes = b""
+
+
+def text_reply(status: int, text: str) -> Reply:
+    """Return a reply of one line of plain text."""
+    return Reply(status, (("Content-Type", "text/plain; charset=utf-8"),), f"{text}\n".encode())
 
 
 CUT = Reply(0, ())

@@ -45,6 +45,11 @@ def error(message: str, failure: BaseException | None = None, **facts: Any) -> N
     log.error(message, exc_info=failure, extra={"facts": facts})
 
 
+def warning(message: str, **facts: Any) -> None:
+    """Write a line about something that will fail if it is left alone."""
+    log.warning(message, extra={"facts": facts})
+
+
 def info(message: str, **facts: Any) -> None:
     """Write a line about something that is worth it in normal times."""
     log.info(message, extra={"facts": facts})

@@ -26,6 +26,7 @@ _events: dict[tuple[str, ...], int] = {}
 _left: dict[str, int] = {}
 _lags: dict[str, float] = {}
 _replicas: dict[str, tuple[float | None, bool]] = {}
+_certificates: dict[str, float] = {}
 _lock = threading.Lock()  # of what follows from what was there before
 # With so many noted it is time to count.
 _ENOUGH = 512
@@ -94,6 +95,11 @@ def lagging(kind: str, seconds: float) -> None:
     _lags[kind] = seconds
 
 
+def certificate_expires(path: str, at: float) -> None:
+    """Note when the TLS certificate of a file expires, in seconds since 1970."""
+    _certificates[path] = at
+
+
 def is_due() -> bool:
     """Whether it is time to load the library that counts, or it is there."""
     return is_counting or _are_many() or "PROMETHEUS_MULTIPROC_DIR" in os.environ
@@ -136,7 +142,7 @@ def count_noted() -> None:
         _events.clear()
     figures.count_work(batches)
     figures.count_events(events)
-    figures.set_all(connections, _left, dict(_replicas), dict(_lags))
+    figures.set_all(connections, _left, dict(_replicas), dict(_lags), dict(_certificates))
 
 
 def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:

@@ -1,55 +1,63 @@
-"""Quotas: how much a credential, or a namespace, may take. One decision for all dialects, between a handler and the engine.
+"""Quotas in force: the limits on what a credential or a namespace takes, for all dialects and all entries.
 
-`Quotas.limited` stands around an exchange whose caller is known: it refuses with QuotaExceeded before a command is sent, and
-counts what commands took by their outcomes. Requests, units and bytes are the gateway's own, whatever dialect asks: a read unit
-is 4 KiB begun, a write unit 1 KiB begun of each row. What a request costs is known when it is done, so it is let in while
-anything is left, and the rest is a debt; so rates hold over time. Bytes and tables are those of the namespace that is written to.
+`Quotas.enter` counts a request and gives its authorization a Usage. The gate (security/gate.py) asks it before commands run
+(`Usage.refusal`) and afterwards (`Usage.charge`). Units are the gateway's own, whatever the dialect: a read unit is 4 KiB begun,
+a write unit 1 KiB begun of each row. The cost of a command is known when it is done, so it is admitted while anything is left,
+and the rest is a debt. So rates hold over time. Without quotas `is_on` is False, and nothing is called here.
 
-Rates are shared by all server processes of one database: each takes a share by what it is asked for (`share_of`), which every
-process tells the others in a small table, twice a second while a quota is in use (QuotaKeeper). Without quotas `is_on` is False,
-and nobody calls anything here.
+Bytes and tables are those of a scope: of a namespace's quota, the namespaces that it names; of a credential's quota, all that the
+caller's own tables may live in, so a region or an instance that a caller makes up has no allowance of its own. Bytes are counted
+every ten seconds, backups included, and followed in between. Tables are counted in the transaction that makes one.
+
+Rates are shared by all server processes of one database. Each takes a share by its demand (`share_of`), which it writes to a
+small table twice a second while a quota is in use (QuotaKeeper).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, fields
-from typing import Any
+from enum import Enum
+from typing import Any, NamedTuple
 
 import orjson
 
 from gateway import metrics
-from gateway.engine.engine import Engine, Returned, next_commands, one
+from gateway.engine.engine import Engine
 from gateway.http import Request
-from gateway.model.commands import (
-    AnyCommand,
-    CountRows,
-    CreateTable,
-    Exchange,
-    Get,
-    ListTables,
-    Load,
-    R,
-    Read,
-    ReadAll,
-    Stage,
-    WriteGroup,
+from gateway.model.authorization.authorizations import Authorization, Identity, Source
+from gateway.model.authorization.grants import EVERYTHING
+from gateway.model.authorization.quotas import (
+    BYTES,
+    READ_UNIT_BYTES,
+    READ_UNITS,
+    REQUESTS,
+    WRITE_UNIT_BYTES,
+    WRITE_UNITS,
+    Allowance,
+    Quota,
+    TableBound,
+    account_of,
+    covers,
+    credential_owner,
+    namespace_owner,
 )
+from gateway.model.commands import commands as c
+from gateway.model.commands.commands import AnyCommand
+from gateway.model.commands.writes import Edit, Replace
 from gateway.model.errors import GatewayError, QuotaExceeded
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.pages import Page
-from gateway.model.writes import Edit, Replace
-from gateway.store import quotas as rows
+from gateway.model.tables.changes import ChangePage
+from gateway.model.tables.jobs import Job
+from gateway.model.tables.namespaces import is_reserved
+from gateway.model.tables.pages import Page
+from gateway.model.tables.tables import Table
+from gateway.store.accounts import quotas as rows
 from gateway.store.store import Store
+from gateway.store.tables import backups, copies
 
-REQUESTS, READ_UNITS, WRITE_UNITS, BYTES, TABLES = "requests", "read_units", "write_units", "bytes", "tables"
-RATES = (REQUESTS, READ_UNITS, WRITE_UNITS)
-READ_UNIT_BYTES, WRITE_UNIT_BYTES = 4096, 1024
-# What has not been used for so long is kept; more would let a rate be exceeded for longer.
-BURST_S = 0.25
 _SHARING_S = 0.5
 _LIVE_MS = 3_000
 _FORGOTTEN_MS = 60_000
@@ -58,116 +66,162 @@ _COUNTING_S = 10.0
 _LEAST_SHARE = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """What its owner may take at most: of the rates a second, of the others altogether. None: any number."""
+class Cost(Enum):
+    """The limits that a command is held to, besides the rate of requests."""
 
-    requests: float | None = None
-    read_units: float | None = None
-    write_units: float | None = None
-    bytes: int | None = None
-    tables: int | None = None
-
-    @classmethod
-    def of(cls, document: str) -> Quota:
-        """From its JSON. Members of a later release are not known here."""
-        given = orjson.loads(document)
-        return cls(**{item.name: given.get(item.name) for item in fields(cls)})
-
-    def document(self) -> str:
-        """As JSON, with what is limited."""
-        return orjson.dumps(
-            {name: value for name, value in asdict(self).items() if value is not None}
-        ).decode()
+    NOTHING = "nothing"
+    READS = "reads"  # read units
+    WRITES = "writes"  # write units and bytes
+    STORES = "stores"  # bytes, written in the background
+    MAKES_TABLES = "makes tables"
+    MAKES_AND_STORES = "makes tables and stores"
 
 
-def credential_owner(scheme: str, access_id: str) -> str:
-    """The owner of a credential's quota, as it is stored."""
-    return f"{scheme}/{access_id}"
+COSTS: Mapping[type, Cost] = {
+    **dict.fromkeys((c.Get, c.ReadAll, c.Read, c.SearchVectors, c.ReadChanges), Cost.READS),
+    **dict.fromkeys((c.WriteGroup, c.Load, c.Stage), Cost.WRITES),
+    c.CreateBackup: Cost.STORES,
+    **dict.fromkeys((c.CreateTable, c.AddReplicas), Cost.MAKES_TABLES),
+    **dict.fromkeys((c.RestoreTable, c.StartJob, c.AdvanceJob), Cost.MAKES_AND_STORES),
+    **dict.fromkeys(
+        (
+            c.FindTable, c.ListTables, c.AlterTable, c.DropTable, c.KeepHistory, c.ListBackups, c.DeleteBackup, c.ListJobs,
+            c.CancelJob, c.CountRows, c.GetProperties, c.PutProperties, c.ListStreams, c.FindStream, c.ListShards,
+            c.FindPosition, c.ListFollowers, c.Follow, c.Unfollow, c.RemoveReplicas, c.BeginTransaction, c.FindTransaction,
+            c.CommitTransaction, c.AbortTransaction,
+            # Of administrators, who have no quotas.
+            c.ResetTables, c.CopyTables, c.DescribeTables, c.ImportDefinition, c.ImportRows, c.ListNamespaces, c.Reshard,
+            c.ListUnfinishedJobs,
+        ),
+        Cost.NOTHING,
+    ),
+}  # fmt: skip
+"""The cost of each type of command. A test checks that none is missing."""
+_OF_TABLES = frozenset({Cost.MAKES_TABLES, Cost.MAKES_AND_STORES})
+_RATE_OF = {Cost.READS: READ_UNITS, Cost.WRITES: WRITE_UNITS}
 
 
-def namespace_owner(namespace: str) -> str:
-    """The owner of a namespace's quota, as it is stored."""
-    return f"namespace/{namespace}"
+class Held(NamedTuple):
+    """An allowance that a request draws on, and the scope of its bytes and tables."""
+
+    allowance: Allowance
+    scope: str
 
 
-class Bucket:
-    """What is left of a rate, as of a moment; below zero it is a debt. `share`: of the rate, this process's."""
+class Usage:
+    """What one request takes of its quotas. `exceeded`: the quota because of which something of the request was refused.
 
-    __slots__ = ("_at", "asked", "left", "rate", "share")
+    A request that was admitted to a rate once is not refused by it later: what it has read so far would be lost.
+    """
 
-    def __init__(self, rate: float, share: float, now: float) -> None:
-        self.rate = rate
-        self.share = share
-        self.asked = 0.0
-        self.left = self._most()
-        self._at = now
+    __slots__ = ("_admitted", "_held", "_quotas", "exceeded")
 
-    def _most(self) -> float:
-        return max(1.0, self.rate * self.share * BURST_S)
+    def __init__(self, quotas: Quotas, held: list[Held]) -> None:
+        self._quotas = quotas
+        self._held = held
+        self._admitted: set[Cost] = set()
+        self.exceeded: QuotaExceeded | None = None
 
-    def may_take(self, now: float) -> bool:
-        """Whether there is a whole one left."""
-        self.left = min(self._most(), self.left + (now - self._at) * self.rate * self.share)
-        self._at = now
-        return self.left >= 1.0
+    def begin(self) -> None:
+        """Count the request. Raises QuotaExceeded."""
+        now = self._quotas.now()
+        try:
+            for held in self._held:
+                held.allowance.check(REQUESTS, now)
+        except QuotaExceeded as error:
+            self._note(error)
+            raise
+        for held in self._held:
+            held.allowance.take(REQUESTS, 1.0)
 
-    def take(self, amount: float) -> None:
-        """Take it, whether or not there is so much."""
-        self.left -= amount
-        self.asked += amount
+    def refusal(self, commands: list[AnyCommand]) -> QuotaExceeded | None:
+        """Return the reason why commands are refused, or None. Commands that make tables are replaced in the list by equal ones
+        that carry the bounds to check."""
+        try:
+            for at, command in enumerate(commands):
+                cost = COSTS.get(type(command), Cost.NOTHING)
+                if cost is not Cost.NOTHING:
+                    self._check(command, cost)
+                    if cost in _OF_TABLES:
+                        commands[at] = self._bounded(command)
+        except QuotaExceeded as error:
+            self._note(error)
+            return error
+        return None
 
+    def charge(self, commands: list[AnyCommand], outcomes: list[Any]) -> None:
+        """Take what commands cost, by their outcomes."""
+        for command, outcome in zip(commands, outcomes, strict=True):
+            if isinstance(outcome, GatewayError):
+                if isinstance(outcome, QuotaExceeded):  # of tables: the engine has found out
+                    self._note(outcome)
+                continue
+            read, written, added = _taken(command, outcome)
+            for held in self._held:
+                if read:
+                    held.allowance.take(READ_UNITS, read)
+                if written:
+                    held.allowance.take(WRITE_UNITS, written)
+            if added:
+                self._quotas.add_stored({held.scope for held in self._held}, added)
 
-class Allowance:
-    """A quota in force: its owner, its buckets."""
+    def _note(self, error: QuotaExceeded) -> None:
+        self.exceeded = error
+        metrics.refused_by_quota(error.owner, error.kind)
 
-    def __init__(self, owner: str, quota: Quota, share: float, now: float) -> None:
-        self.owner = owner
-        self.quota = quota
-        self.buckets = {
-            name: Bucket(rate, share, now) for name in RATES if (rate := getattr(quota, name)) is not None
-        }
+    def _check(self, command: AnyCommand, cost: Cost) -> None:
+        """Raises QuotaExceeded if a command may not run."""
+        rate = None if cost in self._admitted else _RATE_OF.get(cost)
+        if rate is not None:
+            now = self._quotas.now()
+            for held in self._held:
+                held.allowance.check(rate, now)
+            self._admitted.add(cost)
+        added = _added_at_least(command)
+        for allowance, scope in self._held:
+            most = allowance.quota.bytes
+            if most is not None and added and self._quotas.stored(scope) + added > most:
+                raise allowance.exceeded(BYTES)
 
-    def check(self, kind: str, now: float) -> None:
-        """Raises QuotaExceeded if a rate is used up."""
-        bucket = self.buckets.get(kind)
-        if bucket is not None and not bucket.may_take(now):
-            bucket.asked += 1
-            raise self.refusal(kind)
-
-    def take(self, kind: str, amount: float) -> None:
-        """Count what was taken of a rate."""
-        bucket = self.buckets.get(kind)
-        if bucket is not None:
-            bucket.take(amount)
-
-    def refusal(self, kind: str) -> QuotaExceeded:
-        """What is said of a limit that is reached."""
-        metrics.refused_by_quota(self.owner, kind)
-        return QuotaExceeded(kind, getattr(self.quota, kind), self.owner)
-
-
-@dataclass(slots=True)
-class _Stored:
-    """Bytes of a namespace, as counted at a moment, and what was added since."""
-
-    size_bytes: int = 0
+    def _bounded(self, command: Any) -> Any:
+        bounds = tuple(
+            TableBound(allowance.owner, scope, allowance.quota.tables)
+            for allowance, scope in self._held
+            if allowance.quota.tables is not None
+        )
+        if not bounds:
+            return command
+        match command:
+            case c.CreateTable() | c.StartJob(makes_table=True):
+                return dataclasses.replace(command, bounds=bounds)
+            case c.RestoreTable(made=made):
+                return dataclasses.replace(command, made=dataclasses.replace(made, bounds=bounds))
+            case c.AdvanceJob(makes=c.CreateTable() as made):
+                return dataclasses.replace(command, makes=dataclasses.replace(made, bounds=bounds))
+            case c.AddReplicas(replicas=replicas):
+                bounded = tuple(
+                    dataclasses.replace(each, made=dataclasses.replace(each.made, bounds=bounds))
+                    for each in replicas
+                )
+                return dataclasses.replace(command, replicas=bounded)
+        return command
 
 
 class Quotas:
-    """The quotas in force. Asked by event loops and threads of the server; `replace` and `share` may be called from any other."""
+    """The quotas in force. Used by event loops and threads of the server; `replace` and `share` may be called from any other."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic, processes: int = 1) -> None:
-        """`processes`: how many of this server share a rate until more is known."""
+        """`processes`: the number of those that share a rate until more is known."""
         self.is_on = False
         self.allowances: Mapping[str, Allowance] = {}
-        self.stored: dict[str, _Stored] = {}
-        self._now = now
+        self.now = now
         self._processes = processes
+        self._sizes: Mapping[str, int] = {}
+        self._stored: dict[str, int] = {}
 
     def replace(self, quotas: Mapping[str, Quota]) -> None:
-        """Take these from now on. What is left of one that has not changed stays."""
-        now = self._now()
+        """Put these quotas in force. What is left of an unchanged one stays."""
+        now = self.now()
         kept = self.allowances
         self.allowances = {
             owner: kept[owner]
@@ -177,86 +231,61 @@ class Quotas:
         }
         self.is_on = bool(self.allowances)
 
-    def limited(
-        self, request: Request, scheme: str, access_id: str, namespace: str, exchange: Exchange[R]
-    ) -> Exchange[R]:
-        """The exchange of a request, as far as the quotas of its caller and of its namespace let it. Raises QuotaExceeded, and
-        has the request answered somewhat later then."""
-        owners = credential_owner(scheme, access_id), namespace_owner(namespace)
-        held = [found for owner in owners if (found := self.allowances.get(owner)) is not None]
-        if not held:
-            return (yield from exchange)
-        try:
-            return (yield from self._limited(held, namespace, exchange))
-        except QuotaExceeded:
-            exchange.close()
-            request.hold_back()
-            raise
-
-    def _limited(self, held: list[Allowance], namespace: str, exchange: Exchange[R]) -> Exchange[R]:
-        now = self._now()
-        for allowance in held:
-            allowance.check(REQUESTS, now)
-        for allowance in held:
-            allowance.take(REQUESTS, 1.0)
-        commands = next_commands(exchange, None)
-        while not isinstance(commands, Returned):
-            for command in commands:
-                yield from self._admit(held, namespace, command)
-            outcomes = yield commands
-            for command, outcome in zip(commands, outcomes, strict=True):
-                self._count(held, namespace, command, outcome)
-            commands = next_commands(exchange, outcomes)
-        return commands.value
-
-    def _admit(self, held: list[Allowance], namespace: str, command: AnyCommand) -> Exchange[None]:
-        """Raises QuotaExceeded if a command may not be sent."""
-        now = self._now()
-        match command:
-            case Get() | ReadAll() | Read():
-                for allowance in held:
-                    allowance.check(READ_UNITS, now)
-            case WriteGroup() | Load() | Stage():
-                for allowance in held:
-                    allowance.check(WRITE_UNITS, now)
-                    self._check_bytes(allowance, namespace, command)
-            case CreateTable():
-                for allowance in held:
-                    most = allowance.quota.tables
-                    if most is not None:
-                        found = yield from one(ListTables(namespace, limit=most))
-                        if len(found) >= most:
-                            raise allowance.refusal(TABLES)
-
-    def _check_bytes(self, allowance: Allowance, namespace: str, command: WriteGroup | Load | Stage) -> None:
-        """What only deletes is always let through."""
-        most = allowance.quota.bytes
-        stored = self.stored.get(namespace)
-        if most is None or stored is None or stored.size_bytes < most:
+    def enter(
+        self, request: Request, scheme: str, access_id: str, namespace: str, scope: str | None = None
+    ) -> None:
+        """Count a request whose caller is proven, and have the gate hold its commands to the quotas of the caller and of the
+        namespace. `scope`: of the caller's own tables; None: the account of the namespace. Raises QuotaExceeded."""
+        usage = self._usage(scheme, access_id, namespace, scope)
+        if usage is None:
             return
-        groups = (
-            command.groups
-            if isinstance(command, Stage)
-            else (command,)
-            if isinstance(command, WriteGroup)
-            else ()
-        )
-        if isinstance(command, Load) or any(
-            isinstance(write.change, (Replace, Edit)) for group in groups for write in group.writes
-        ):
-            raise allowance.refusal(BYTES)
+        if request.authorization is None:
+            source = Source(request.client, request.secure)
+            request.authorization = _unrestricted(scheme, access_id, source)
+        request.authorization.usage = usage
+        usage.begin()
 
-    def _count(self, held: list[Allowance], namespace: str, command: AnyCommand, outcome: Any) -> None:
-        if isinstance(outcome, GatewayError):
-            return
-        read, written, added = _taken(command, outcome)
-        for allowance in held:
-            if read:
-                allowance.take(READ_UNITS, read)
-            if written:
-                allowance.take(WRITE_UNITS, written)
-        if added and namespace in self.stored:
-            self.stored[namespace].size_bytes += added
+    def of_background_work(self, scheme: str, access_id: str, namespace: str) -> Authorization | None:
+        """The authorization for work on behalf of a caller whose request was admitted before. None: nothing limits it."""
+        usage = self._usage(scheme, access_id, namespace, None) if self.is_on else None
+        if usage is None:
+            return None
+        authorization = _unrestricted(scheme, access_id, Source("", False))
+        authorization.usage = usage
+        return authorization
+
+    def _usage(self, scheme: str, access_id: str, namespace: str, scope: str | None) -> Usage | None:
+        account = account_of(namespace)
+        owners = {
+            credential_owner(scheme, access_id): account if scope is None else scope,
+            namespace_owner(namespace): namespace,
+            namespace_owner(account): account,
+        }
+        held = [
+            Held(found, of)
+            for owner, of in owners.items()
+            if (found := self.allowances.get(owner)) is not None
+        ]
+        return Usage(self, held) if held else None
+
+    # Bytes that are stored
+
+    def stored(self, scope: str) -> int:
+        """The bytes of a scope: those that were counted lately, and those that were added since."""
+        known = self._stored.get(scope)
+        if known is None:
+            sizes = self._sizes.items()
+            known = self._stored[scope] = sum(size for namespace, size in sizes if covers(scope, namespace))
+        return known
+
+    def add_stored(self, scopes: Iterable[str], size_bytes: int) -> None:
+        """Count bytes that were added, or taken away."""
+        for scope in scopes:
+            self._stored[scope] = self.stored(scope) + size_bytes
+
+    def keep_sizes(self, sizes: Mapping[str, int]) -> None:
+        """Take the bytes of namespaces as they were counted."""
+        self._sizes, self._stored = sizes, {}
 
     # Shares of processes, and sizes
 
@@ -281,12 +310,19 @@ class Quotas:
                 elsewhere = [demand.get(name, 0.0) for demand in others.get(owner, ())]
                 bucket.share = share_of(bucket.rate, asked, elsewhere)
 
-    def namespaces_of_bytes(self, of: Iterable[str]) -> list[str]:
-        """Those among these namespaces whose bytes some quota may limit."""
-        limited = {owner for owner, allowance in self.allowances.items() if allowance.quota.bytes is not None}
-        if any(not owner.startswith("namespace/") for owner in limited):
-            return list(of)  # a credential may write to any
-        return [namespace for namespace in of if namespace_owner(namespace) in limited]
+    @property
+    def limits_bytes(self) -> bool:
+        """True if a quota limits bytes."""
+        return any(allowance.quota.bytes is not None for allowance in self.allowances.values())
+
+    def limits_bytes_of(self, namespace: str) -> bool:
+        """True if a quota may limit the bytes of a namespace. A credential's may: it is not known here where it writes."""
+        prefix = namespace_owner("")
+        return any(
+            not owner.startswith(prefix) or covers(owner.removeprefix(prefix), namespace)
+            for owner, allowance in self.allowances.items()
+            if allowance.quota.bytes is not None
+        )
 
 
 def share_of(rate: float, asked: float, elsewhere: list[float]) -> float:
@@ -300,25 +336,77 @@ def share_of(rate: float, asked: float, elsewhere: list[float]) -> float:
     return max(_LEAST_SHARE, (asked + (rate - total) / (1 + len(elsewhere))) / rate)
 
 
+def _unrestricted(scheme: str, access_id: str, source: Source) -> Authorization:
+    """The authorization of a caller that only quotas limit."""
+    return Authorization(EVERYTHING, Identity(scheme, access_id, "", ""), source, 0)
+
+
+def _added_at_least(command: AnyCommand) -> int:
+    """The bytes that a command is known to add before it runs; 1 if it adds some; 0 if it adds none."""
+    match command:
+        case c.WriteGroup():
+            return int(_puts_anything((command,)))
+        case c.Stage():
+            return int(_puts_anything(command.groups))
+        case c.Load():
+            return 1
+        case c.RestoreTable() | c.CreateBackup():
+            return max(1, command.size_bytes)
+        case c.StartJob():
+            return int(command.stores_rows)
+        case c.AdvanceJob():
+            return _put_by(command)
+    return 0
+
+
+def _puts_anything(groups: Iterable[c.WriteGroup]) -> bool:
+    """False if groups only delete and check: that is always admitted."""
+    return any(isinstance(write.change, (Replace, Edit)) for group in groups for write in group.writes)
+
+
+def _put_by(command: c.AdvanceJob) -> int:
+    """The bytes of the rows that a step of a job puts into tables of its caller."""
+    return sum(
+        write.change.contents.size_bytes
+        for group in command.groups
+        for write in group.writes
+        if isinstance(write.change, Replace) and not is_reserved(write.table.namespace)
+    )
+
+
 def _taken(command: AnyCommand, outcome: Any) -> tuple[float, float, int]:
     """(read units, write units, bytes added) of a command that was done."""
     match command, outcome:
-        case Get(), _:
+        case c.Get(), _:
             return _units(0 if outcome is None else outcome.size_bytes, READ_UNIT_BYTES), 0.0, 0
-        case ReadAll(), list():
-            sizes = [0 if row is None else row.size_bytes for row in outcome]
-            return sum(_units(size, READ_UNIT_BYTES) for size in sizes), 0.0, 0
-        case Read(), Page():
+        case c.ReadAll(), list():
+            return _read([0 if row is None else row.size_bytes for row in outcome]), 0.0, 0
+        case c.Read(), Page():
             return _units(outcome.scanned_bytes, READ_UNIT_BYTES), 0.0, 0
-        case WriteGroup(), list():
+        case c.SearchVectors(), list():
+            return max(1.0, _read([nearest.row.size_bytes for nearest in outcome])), 0.0, 0
+        case c.ReadChanges(), ChangePage():
+            images = [image for change in outcome.changes for image in (change.old, change.new)]
+            # Billed sizes are not kept with changes.
+            read_bytes = sum(len(image.body) for image in images if image is not None)
+            return _units(read_bytes, READ_UNIT_BYTES), 0.0, 0
+        case c.WriteGroup(), list():
             return _written(outcome)
-        case Stage(), list():
+        case c.Stage(), list():
             parts = [_written(answer) for answer in outcome if isinstance(answer, list)]
             return 0.0, sum(part[1] for part in parts), sum(part[2] for part in parts)
-        case Load(), _:
+        case c.Load(), _:
             sizes = [contents.size_bytes for _, contents in command.rows]
             return 0.0, sum(_units(size, WRITE_UNIT_BYTES) for size in sizes), sum(sizes)
+        case ((c.RestoreTable() | c.CreateBackup()), _):
+            return 0.0, 0.0, command.size_bytes
+        case c.AdvanceJob(), Job():
+            return 0.0, 0.0, _put_by(command)
     return 0.0, 0.0, 0
+
+
+def _read(sizes: Iterable[int]) -> float:
+    return sum(_units(size, READ_UNIT_BYTES) for size in sizes)
 
 
 def _written(outcomes: list[Any]) -> tuple[float, float, int]:
@@ -366,8 +454,7 @@ class QuotaKeeper:
             return
         now = time.monotonic()
         if now - self._counted_at >= _COUNTING_S:
-            self._counted_at = now
-            self._count()
+            self.count()
         if self._store.shared and now - self._shared_at >= _SHARING_S:
             period_s, self._shared_at = min(now - self._shared_at, 10.0), now
             self._share(period_s)
@@ -386,18 +473,31 @@ class QuotaKeeper:
                     others.setdefault(owner, []).append(orjson.loads(document))
         self._quotas.share(own, others)
 
-    def _count(self) -> None:
-        """Sizes of namespaces, of counts that are kept for a while where they take long (engine/defining.py)."""
-        if all(allowance.quota.bytes is None for allowance in self._quotas.allowances.values()):
+    def count(self) -> None:
+        """Count the bytes of namespaces that a quota limits. Counts of large tables may be a little old
+        (engine/tables/defining.py)."""
+        self._counted_at = time.monotonic()
+        if not self._quotas.limits_bytes:
             return
         with self._store.read() as session:
             tables = self._store.catalog.all(session)
-        by_namespace: dict[str, int] = {}
-        wanted = set(self._quotas.namespaces_of_bytes({table.namespace for table in tables}))
+            sizes = backups.bytes_by_namespace(session)
+            filled_from = copies.sources(session)
+        by_namespace = {
+            namespace: size for namespace, size in sizes.items() if self._quotas.limits_bytes_of(namespace)
+        }
+        counted: dict[int, int] = {}
         for table in tables:
-            if table.namespace in wanted:
-                [statistics] = self._engine.run([CountRows(table)])
-                if not isinstance(statistics, GatewayError):
-                    size = by_namespace.get(table.namespace, 0) + statistics.size_bytes
-                    by_namespace[table.namespace] = size
-        self._quotas.stored = {namespace: _Stored(size) for namespace, size in by_namespace.items()}
+            if self._quotas.limits_bytes_of(table.namespace) and not is_reserved(table.namespace):
+                size = self._size_of(table, counted)
+                if table.id in filled_from:  # it will be about as large as what it is made of
+                    sources = [each for each in tables if each.id == filled_from[table.id]]
+                    size = max(size, *(self._size_of(each, counted) for each in sources), 0)
+                by_namespace[table.namespace] = by_namespace.get(table.namespace, 0) + size
+        self._quotas.keep_sizes(by_namespace)
+
+    def _size_of(self, table: Table, counted: dict[int, int]) -> int:
+        if table.id not in counted:
+            [statistics] = self._engine.run([c.CountRows(table)])
+            counted[table.id] = 0 if isinstance(statistics, GatewayError) else statistics.size_bytes
+        return counted[table.id]

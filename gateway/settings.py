@@ -13,15 +13,18 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gateway.database_urls import BadDatabaseURL, normalise, sqlite_path
-from gateway.model.fast_dataclasses import dataclass
 
 ENVIRONMENT_PREFIX = "TABLEGATE_"
+MOST_PORT = 65_535
 ANY = "*"
 """Of `cors_origin` and `allowed_host`: every one."""
+OPAQUE_ORIGIN = "null"
+"""The Origin header of sandboxed frames and local files (RFC 6454, 7.1). It names no page, so `cors_origin` cannot have it."""
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*", re.ASCII)
 _ALLOWED_HOST = re.compile(r"\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.ASCII)
 
@@ -37,11 +40,13 @@ def setting(
     everywhere: bool = False,
     separator: str = ",",
     flag: str = "",
+    most: int | None = None,
 ) -> Any:
     """A field of Settings. `serve` has a flag for each, of its name or of another one; `everywhere`: all other commands have it
-    too. `separator`: what stands between the members of a list that is given as one text."""
+    too. `separator`: what stands between the members of a list that is given as one text. `most`: the largest number."""
     metadata = {
-        "meaning": meaning, "choices": choices, "everywhere": everywhere, "separator": separator, "flag": flag
+        "meaning": meaning, "choices": choices, "everywhere": everywhere, "separator": separator, "flag": flag,
+        "most": most,
     }  # fmt: skip
     return dataclasses.field(default=default, metadata=metadata, repr=default != "")
 
@@ -52,13 +57,14 @@ class Settings:
 
     # Where to listen
     host: str = setting("127.0.0.1", "Address to listen on.")
-    port: int = setting(8000, "Port to listen on; 0 takes a free one.")
+    port: int = setting(8000, "Port to listen on; 0 takes a free one.", most=MOST_PORT)
     azure_port: int | None = setting(
-        None, "Listen on this port too (10002 is where UseDevelopmentStorage=true looks)."
+        None, "Listen on this port too (10002 is where UseDevelopmentStorage=true looks).", most=MOST_PORT
     )
     metrics_port: int | None = setting(
         None,
         "Serve /metrics on this port of a loopback address only, instead of on the main one; 0 takes a free one.",
+        most=MOST_PORT,
     )
     metrics_token: str = setting(
         "",
@@ -102,6 +108,11 @@ class Settings:
         "full",
         "SQLite: full survives a power cut, normal only a crash of the process.",
         ("full", "normal"),
+        everywhere=True,
+    )
+    verify_checksums: bool = setting(
+        True,
+        "Verify the checksum of every row that is read: about 0.5 microseconds a row. A damaged row is then an error.",
         everywhere=True,
     )
     prepared_statements: bool = setting(
@@ -151,7 +162,7 @@ class Settings:
     )
     cors_origin: tuple[str, ...] = setting(
         (),
-        "Origin of pages that may call (scheme://host[:port], null, or * for all); repeatable. Pages of this machine may "
+        "Origin of pages that may call (scheme://host[:port], or * for all); repeatable. Pages of this machine may "
         "with auth dev, all with auth strict.",
     )
     allowed_host: tuple[str, ...] = setting(
@@ -291,13 +302,21 @@ class Settings:
     max_request_line_bytes: int = setting(16 << 10, "Longest request line.")
     max_header_bytes: int = setting(16 << 10, "Most bytes of headers in a request.")
     max_body_bytes: int = setting(20 << 20, "Longest request body as it is sent.")
-    max_buffered_bytes: int = setting(256 << 20, "Most bytes of request bodies held at a time.")
+    max_buffered_bytes: int = setting(
+        256 << 20,
+        "Maximum memory of requests in flight, in bytes: their bodies, and what these are decoded into.",
+    )
     header_seconds: float = setting(15.0, "Time for the head of a request to arrive.")
     body_seconds: float = setting(60.0, "Time for the body of a request to arrive.")
     idle_seconds: float = setting(120.0, "Time after which an idle connection is closed.")
     write_seconds: float = setting(60.0, "Time for a client to take its reply.")
     stop_with_stdin: bool = setting(
         False, "Stop when standard input ends, as it does with the program that has started this one."
+    )
+    drain_seconds: float = setting(
+        0.5,
+        "Time for which idle connections stay open when the server is told to stop (default 0.5). A request that arrives "
+        "meanwhile is answered with Connection: close. Raise it where clients pause longer between requests.",
     )
     stop_seconds: float = setting(8.0, "Time for requests in hand when the server is told to stop.")
 
@@ -398,7 +417,10 @@ def _checked(values: dict[str, Any]) -> Settings:
         settings,
         memory=settings.database == "sqlite://",
         cors_origin=_checked_names(
-            "cors_origin", settings.cors_origin, _ORIGIN, "scheme://host[:port], null or *"
+            "cors_origin",
+            settings.cors_origin,
+            _ORIGIN,
+            "scheme://host[:port] or * (null is every sandboxed frame)",
         ),
         allowed_host=_checked_names(
             "allowed_host", settings.allowed_host, _ALLOWED_HOST, "a host name without port"
@@ -448,7 +470,7 @@ def _checked_names(
     """Names in lower case, without the slash that ends a URL."""
     names = tuple(name.lower() if name.lower() == "file://" else name.lower().rstrip("/") for name in given)
     for name in names:
-        if name not in (ANY, "null") and form.fullmatch(name) is None:
+        if name != ANY and form.fullmatch(name) is None:
             raise BadSetting(f"{setting_name}: {name!r} is not {what}")
     return names
 
@@ -468,6 +490,9 @@ def _convert(name: str, value: Any, source: str) -> Any:
         raise BadSetting(f"{source}{name}: {value!r} is none of {', '.join(choices)}")
     if isinstance(made, int | float) and made < 0:
         raise BadSetting(f"{source}{name}: must not be negative")
+    most = field.metadata["most"]
+    if most is not None and made > most:
+        raise BadSetting(f"{source}{name}: must be at most {most}")
     return made
 
 

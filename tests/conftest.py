@@ -24,11 +24,14 @@ from typing import Any
 import hypothesis
 import pytest
 
-from gateway.engine import defining, page_budget
+from gateway.engine.background import working
+from gateway.engine.rows import page_budget
+from gateway.engine.tables import defining
 from gateway.model import fast_paths
-from gateway.store.databases import Database
-from gateway.store.migrating import migrate
-from gateway.store.opening import open_database
+from gateway.server import server as server_module
+from gateway.store.opening.migrating import migrate
+from gateway.store.opening.opening import open_database
+from gateway.store.sql.databases import Database
 from tests.support.databases import OWN_URL, PostgresServer, leave_own_server, start_postgres
 from tests.support.running import Running, start
 
@@ -70,10 +73,19 @@ def pytest_sessionfinish() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _a_busy_machine_changes_no_answer() -> Iterator[None]:
     """A page that may take five seconds ends early in no test, and tests of that end turn a clock; no count of rows is kept
-    because it took long."""
+    because it took long; no batch of a job is left alone because it takes long."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(page_budget, "monotonic", time.process_time)
         patched.setattr(defining, "_LONG_COUNT_S", 60.0)
+        patched.setattr(working, "_PATIENCE_WITH_BATCH_S", 60.0)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _refusals_are_not_held_back() -> Iterator[None]:
+    """Servers in this process answer unauthenticated requests at once. The tests of the delay set it themselves."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(server_module, "HELD_BACK_S", 0.0)
         yield
 
 

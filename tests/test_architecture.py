@@ -1,11 +1,8 @@
-"""Sections 1 and 2 of docs/architecture.md as tests: which module has which purpose, and who may import whom."""
+"""The import rules of docs/architecture.md, section 1, and the generated page of modules."""
 
 from __future__ import annotations
 
 import ast
-import copy
-import importlib
-import inspect
 import re
 import sys
 from collections.abc import Iterator
@@ -13,15 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import reference_pages
+from tests.support.reference_pages import purpose_of
+
 ROOT = Path(__file__).parent.parent
 OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 # From the lowest to the highest: a module imports from its own group and from lower ones. A group is a folder, or a module
 # that stands alone; a module inside a folder may be a group of its own, lower than the rest of the folder.
 GROUPS = {
     "gateway": (
-        "model", "parser_tables", "database_urls", "settings", "logs", "figures", "metrics", "handling", "http", "audit", "store",
-        "audit_sinks", "security", "engine", "quotas", "clock", "telemetry", "server.flask_bridge", "dialect", "late_dialect",
-        "control", "wiring", "console", "app",
+        "model", "exchanges", "database_urls", "settings", "logs", "figures", "metrics", "handling", "http", "request_bodies",
+        "request_memory", "audit", "store", "audit_sinks", "security", "engine", "quotas", "security.gate", "clock",
+        "telemetry", "server.flask_bridge", "dialect",
+        "control", "health", "application", "wiring", "console", "app",
         "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
@@ -30,11 +31,11 @@ GROUPS = {
         "blueprint",
     ),
     "adapters.azuretable": (
-        "claims", "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",
+        "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",
         "operation_table", "summaries", "audited", "display", "blueprint",
     ),
     "adapters.tablestore": (
-        "values.views", "claims", "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "summaries",
+        "values.views", "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "summaries",
         "audited", "display", "blueprint",
     ),
     "transfer": (
@@ -94,8 +95,9 @@ def test_the_model_knows_only_itself(module: str) -> None:
 
 @pytest.mark.parametrize("module", of("gateway.store"))
 def test_the_store_knows_the_model_and_its_database(module: str) -> None:
-    # psycopg and sqlite3 are the drivers of the hot path; alembic and migrations lead to the schema; the rest is for files.
-    allowed = PURE | {"sqlalchemy", "psycopg", "alembic", "zstandard", "fastcrc"}
+    # psycopg and sqlite3 are the drivers of the hot path; alembic and migrations lead to the schema; xxhash makes the checksums
+    # of rows; the rest is for files.
+    allowed = PURE | {"xxhash", "sqlalchemy", "psycopg", "alembic", "zstandard", "fastcrc"}
     for imported in IMPORTS[module]:
         if outside(imported):
             assert imported.partition(".")[0] in allowed, imported
@@ -115,21 +117,25 @@ def test_the_engine_knows_the_store_and_the_model(module: str) -> None:
 
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_numpy_is_for_vector_searches(module: str) -> None:
-    """It is not always installed, and takes long to load: who searches loads it (gateway/engine/reading.py). usearch is loaded
-    by whoever makes a graph."""
-    may = ("gateway.engine.nearest", "gateway.engine.vector_graphs", "gateway.engine.vector_images")
-    if module != "gateway.engine.vector_graphs":
+    """It is not always installed, and takes long to load: who searches loads it (gateway/engine/rows/reading.py). usearch is
+    loaded by whoever makes a graph."""
+    may = (
+        "gateway.engine.vectors.nearest",
+        "gateway.engine.vectors.vector_graphs",
+        "gateway.engine.vectors.vector_images",
+    )
+    if module != "gateway.engine.vectors.vector_graphs":
         assert not [name for name in IMPORTS[module] if within(name, "usearch")]
     assert "usearch" not in str([getattr(node, "module", "") for node in TREES[module].body])
     if module not in may:
         assert not [name for name in IMPORTS[module] if within(name, "numpy")]
-    if module not in (*may, "gateway.engine.searching"):
+    if module not in (*may, "gateway.engine.vectors.searching"):
         assert not [
             node
             for node in TREES[module].body
             if isinstance(node, ast.ImportFrom) and node.module == "gateway.engine"
             for name in node.names
-            if f"gateway.engine.{name.name}" in (*may, "gateway.engine.searching")
+            if f"gateway.engine.{name.name}" in (*may, "gateway.engine.vectors.searching")
         ]
 
 
@@ -138,13 +144,16 @@ def test_an_adapter_knows_the_engine_the_model_and_http(module: str) -> None:
     own = ".".join(module.split(".")[:2])
     entry_points = (
         "engine.engine",
+        "exchanges",
         "model",
         "security.credentials",
+        "security.gate",
         "dialect",
         "handling",
         "http",
         "metrics",
-        "parser_tables",
+        "request_bodies",
+        "request_memory",
         "audit",
         "settings",
     )
@@ -210,12 +219,12 @@ def test_only_the_command_line_knows_transfers(module: str) -> None:
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_only_opening_knows_the_databases(module: str) -> None:
     for package in ("gateway.store.sqlite", "gateway.store.postgresql"):
-        if module != "gateway.store.opening" and not within(module, package):
+        if module != "gateway.store.opening.opening" and not within(module, package):
             assert not [imported for imported in IMPORTS[module] if within(imported, package)]
 
 
 def test_nobody_asks_which_database_it_is() -> None:
-    """What differs between databases is a method of each (store/databases.py)."""
+    """What differs between databases is a method of each (store/sql/databases.py)."""
     question = "is_" + "postgresql"
     for folder in (*OUR_FOLDERS, "tests", "benchmarks", "docs"):
         for path in (ROOT / folder).rglob("*"):
@@ -223,78 +232,10 @@ def test_nobody_asks_which_database_it_is() -> None:
                 assert question not in path.read_text(), path
 
 
-def late_modules(module: str) -> dict[str, str]:
-    """Name in a module -> the late module that it stands for (gateway/model/late_modules.py)."""
-    return {
-        node.targets[0].id: node.value.args[0].value
-        for node in ast.walk(TREES[module])
-        if isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.Call)
-        and isinstance(node.value.func, ast.Name)
-        and node.value.func.id == "LateModule"
-    }
-
-
-LATE = sorted(module for module in MODULES if late_modules(module))
-
-
-@pytest.mark.parametrize("module", LATE)
-def test_what_is_late_is_what_readers_see_imported(module: str) -> None:
-    """Under TYPE_CHECKING: so every test in here, and every type checker, sees it too."""
-    seen = [
-        f"{node.module}.{name.name}"
-        for block in TREES[module].body
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING" and block.orelse
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for name in node.names
-    ]
-    for name, late in late_modules(module).items():
-        assert late.rpartition(".")[2] == name
-        assert late in seen
-
-
-@pytest.mark.parametrize("module", LATE)
-def test_of_what_is_late_nothing_but_functions_is_used(module: str) -> None:
-    late = late_modules(module)
-    used = {
-        (late[node.value.id], node.attr)
-        for node in ast.walk(strip_annotations(TREES[module]))
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in late
-    }
-    assert {name for name, _ in used} == {*late.values()}
-    for name, function in used:
-        thing = getattr(importlib.import_module(name), function)
-        assert inspect.isfunction(inspect.unwrap(thing)), (name, function)
-
-
-def strip_annotations(tree: ast.Module) -> ast.Module:
-    """A module without the annotations of its functions, which nobody evaluates."""
-    tree = copy.deepcopy(tree)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            node.returns = None
-            for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
-                argument.annotation = None
-    return tree
-
-
-@pytest.mark.parametrize("module", [*of("gateway"), *of("adapters")])
-def test_dataclasses_are_those_that_start_quickly(module: str) -> None:
-    """gateway/model/fast_dataclasses.py says why. (Commands that are no server's, such as transfers, may take the library's.)"""
-    taken = [
-        name.name
-        for node in TREES[module].body
-        if isinstance(node, ast.ImportFrom) and node.module == "dataclasses"
-        for name in node.names
-    ]
-    assert "dataclass" not in taken
-
-
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_only_the_settings_name_a_module(module: str) -> None:
-    """wiring.py finds an adapter by the name that the settings give; everything else is imported, some of it late."""
-    if module not in ("gateway.wiring", "gateway.model.late_modules"):
+    """wiring.py finds an adapter by the name that the settings give. Everything else is imported."""
+    if module != "gateway.wiring":
         assert not [name for name in IMPORTS[module] if name == "importlib"]
         assert "__import__" not in FILES[module].read_text()
 
@@ -340,7 +281,8 @@ def test_a_driver_is_its_databases_own(driver: str) -> None:
 def test_nobody_asks_which_database_it_is_on(module: str) -> None:
     own = {"gateway.store.sqlite", "gateway.store.postgresql"}
     # Which URL is whose; how a migration begins; arguments of SQLAlchemy that carry a database's name.
-    may = {"gateway.store.opening", "gateway.store.migrating", "gateway.store.schema"}
+    schema = {"gateway.store.sql.schema", "gateway.store.sql.administration_schema"}
+    may = {"gateway.store.opening.opening", "gateway.store.opening.migrating", *schema}
     if module in may or any(within(module, folder) for folder in own):
         return
     words = {node.id for node in ast.walk(TREES[module]) if isinstance(node, ast.Name)}
@@ -360,49 +302,16 @@ def is_short(node: ast.Constant) -> bool:
 
 # The purpose of each module
 
-STRUCTURE = (ROOT / "docs" / "architecture.md").read_text().partition("\n## 2. ")[0]
-
-
-def described() -> list[str]:
-    """The files that have a line in section 1, in its order."""
-    found, folder = [], ""
-    for line in STRUCTURE.splitlines():
-        if heading := re.match(r"#### `([\w/]+/)`: ", line):
-            folder = heading[1]
-        elif row := re.match(r"\| `([\w.]+)` \| \S.* \|$", line):
-            found.append(folder + row[1])
-    return found
-
 
 def test_every_module_has_a_purpose() -> None:
-    """What an `__init__.py` says is its folder's purpose, which the heading says."""
-    modules = {
-        str(path.relative_to(ROOT))
-        for folder in (*OUR_FOLDERS, "tablegate")
-        for path in (ROOT / folder).rglob("*.py")
-        if path.name != "__init__.py"
-    }
-    lines = described()
-    assert len(lines) == len(set(lines))
-    assert modules - set(lines) == set(), "these have no line in section 1 of docs/architecture.md"
-    assert set(lines) - modules == set(), "section 1 of docs/architecture.md names these, which are not there"
+    """Its docstring's first sentence, from which docs/reference/modules.md is generated."""
+    paths = [path for folder in reference_pages.FOLDERS for path in (ROOT / folder).rglob("*.py")]
+    assert [str(path) for path in paths if not purpose_of(path) and not path.name.endswith("_pb2.py")] == []
 
 
-def test_every_folder_has_a_purpose() -> None:
-    folders = {
-        str(path.parent.relative_to(ROOT)) + "/"
-        for path in FILES.values()
-        if not is_empty_folder(path.parent)
-    }
-    assert set(re.findall(r"^#### `([\w/]+/)`: \S", STRUCTURE, re.MULTILINE)) == folders | {
-        "tablegate/",
-        "tablegate/testing/",
-    }
-
-
-def is_empty_folder(folder: Path) -> bool:
-    """Whether a folder has no modules of its own, but only folders."""
-    return not [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+def test_the_page_of_modules_is_generated_from_the_code() -> None:
+    """If it is not: `make reference`."""
+    assert reference_pages.MODULES_PAGE.read_text() == reference_pages.modules_page()
 
 
 @pytest.mark.parametrize("name", ["architecture", "glossary", "adding-a-database", "adding-a-dialect"])

@@ -25,13 +25,14 @@ from adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB_OPERATIONS
 from adapters.tablestore import audited as tablestore
 from gateway import audit, audit_sinks, figures, metrics
 from gateway.__main__ import main
-from gateway.audit import Deed, Keys, Kind, Sink, Trail, Wanted
+from gateway.audit import Keys, Sink, Trail, Wanted
 from gateway.audit_sinks import DatabaseSink, FileSink
 from gateway.http import Reply, Request
+from gateway.model.authorization.deeds import Deed, Kind
 from gateway.security.credentials import Credential
 from gateway.security.grant_store import ALL, Written
 from gateway.settings import load
-from gateway.store.databases import Database
+from gateway.store.sql.databases import Database
 from gateway.store.store import Store
 from gateway.wiring import connect, open_store
 from tests.support.live_dynamodb import ONCE
@@ -220,7 +221,7 @@ def test_the_control_api_and_credentials_are_on_record(tmp_path: Path) -> None:
             assert done.exit_code == 0, done.output
     found = lines(tmp_path / "audit.jsonl")
     [refusal] = [line for line in found if line["event"] == "refusal"]
-    assert refusal["operation"] == "/_tablegate/clock"
+    assert refusal["operation"] == "GET /_tablegate/clock"  # issue 23: in the form of the dialects' own
     assert refusal["dialect"] == "gateway"
     changes = [(line["event"], line["access_id"]) for line in found if line["event"].startswith("credential")]
     assert changes == [

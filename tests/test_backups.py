@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from gateway.store.databases import Unusable
-from gateway.store.opening import open_database
+from gateway.store.opening.opening import open_database
+from gateway.store.sql.databases import Unusable
 from gateway.store.sqlite import backup
 from tests.support.loads import number, text
 from tests.support.raw_client import RawClient, Refused

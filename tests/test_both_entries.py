@@ -1,5 +1,4 @@
-"""Each answer is equal through both entries: in front of Flask, where the gateway's own server enters hot operations, and
-through Flask, under a WSGI server that knows nothing of the gateway.
+"""Each answer is equal through both entries: the tick of the gateway's own server, and Flask under another WSGI server.
 
 Two gateways, each on data of its own and on a clock that stands still, get the same requests (entry_requests/) in the same
 order. What is drawn at random is drawn alike for both, so status, headers and body are compared as they are; only the
@@ -23,14 +22,14 @@ import pytest
 from adapters.dynamodb import operation_table
 from adapters.tablestore.operation_table import OPERATIONS
 from gateway import http as gateway_http
-from gateway.app import mounted
+from gateway.app import application_of
 from gateway.dialect import Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
 from gateway.model.errors import Busy, StaleTable
 from gateway.security.credentials import Credentials
 from gateway.settings import load
-from gateway.store.migrating import migrate
+from gateway.store.opening.migrating import migrate
 from gateway.store.store import Store
 from gateway.wiring import connect
 from tests.entry_requests import NOW_MS, Case, azure, dynamodb, tablestore
@@ -52,7 +51,7 @@ class Pair:
     def __init__(self) -> None:
         self.gateways = [_gateway(), _gateway()]
         ours, others = (plain_app(gateway, *EVERY_DIALECT) for gateway in self.gateways)
-        self.dialects = mounted(ours).dialects
+        self.dialects = application_of(ours).dialects
         self.servers: list[Running] = [start_app(ours), start_plain(others)]
 
     def send(self, case: Case) -> Reply:
@@ -124,18 +123,9 @@ def test_answers_are_equal(pair: Pair, dialect: str) -> None:
     assert not any(status >= 500 for status in statuses - {501})
 
 
-def test_what_is_hot_enters_in_front_of_flask(pair: Pair) -> None:
-    dialects = {dialect.name: dialect for dialect in pair.dialects}
-    for name, known in DIALECTS.items():
-        for case in known.CASES:
-            assert (dialects[name].enter(case.request) is not None) is case.is_hot, case.name
-
-
-def test_every_hot_operation_is_among_the_requests() -> None:
+def test_every_operation_on_rows_is_among_the_requests() -> None:
     sent = {name: {case.operation for case in known.CASES} for name, known in DIALECTS.items()}
-    assert {
-        target.partition(".")[2] for target, row in operation_table.OPERATIONS.items() if row.hot
-    } - STREAMS <= sent["dynamodb"]
+    assert operation_table.DATA.keys() <= sent["dynamodb"]
     assert OPERATIONS.keys() - STREAMS - TRANSACTIONS <= sent["tablestore"]
 
 

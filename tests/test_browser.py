@@ -5,10 +5,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from selenium import webdriver
@@ -16,8 +21,11 @@ from selenium.common.exceptions import NoSuchElementException, StaleElementRefer
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.wait import WebDriverWait
 
+from gateway.model.commands.commands import StartJob
+from gateway.security.credentials import Credential, Scheme
 from tests.support.live_dynamodb import Live
 from tests.support.raw_client import RawClient
 from tests.support.running import Running, start
@@ -26,6 +34,7 @@ CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="no browser: apt-get install chromium chromium-driver"
 )
+TEMPLATES = Path(__file__).parent.parent / "gateway/console/templates/console"
 EVIL = "<script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
 ROWS = int(os.environ.get("TABLEGATE_CONSOLE_ROWS", "2000"))
 
@@ -47,7 +56,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 def _database(folders: pytest.TempPathFactory) -> Path:
     from gateway.settings import load
-    from gateway.store.migrating import migrate
+    from gateway.store.opening.migrating import migrate
     from gateway.wiring import connect
 
     path = folders.mktemp("console") / "console.sqlite"
@@ -157,8 +166,9 @@ def _is_followed(browser: webdriver.Chrome, live: Live) -> bool:
 
 
 def _are_drawn(browser: webdriver.Chrome) -> bool:
+    """Four charts of the server, and one of the table."""
     widths = browser.execute_script("return [...document.images].map(image => image.naturalWidth)")
-    return len(widths) == 4 and all(widths)
+    return len(widths) == 5 and all(widths)
 
 
 def test_rows_are_gone_through_page_by_page(server: Running, browser: webdriver.Chrome) -> None:
@@ -187,6 +197,143 @@ def test_it_can_be_used_with_the_keyboard_alone(server: Running, browser: webdri
             break
     assert reached[0] == "To the content"
     waiting(browser).until(lambda _: text_of(browser, "h1") == "songs")
+
+
+def test_every_form_of_the_console_is_accepted(
+    tmp_path_factory: pytest.TempPathFactory, browser: webdriver.Chrome
+) -> None:
+    """Chromium sends `Origin: null` with a form if the page has `Referrer-Policy: no-referrer` (Fetch standard, "append a request
+    `Origin` header"). The console refuses that origin, so its own pages must not cause it."""
+    running = start(
+        f"sqlite:///{_database(tmp_path_factory)}",
+        auth="strict",
+        admin_token="the token",
+        console_writes=True,
+    )
+    submitted: set[tuple[str, str]] = set()
+
+    def submit(element: WebElement, then: str) -> None:
+        form = element.find_element(By.XPATH, "ancestor::form")
+        path = urlsplit(str(form.get_property("action"))).path
+        submitted.add((str(form.get_property("method")), path.removeprefix("/_tablegate/console")))
+        element.click()
+        if then == "confirm":
+            browser.switch_to.alert.accept()
+        else:
+            # The page before may have the same heading.
+            waiting(browser).until(staleness_of(element))
+            waiting(browser).until(lambda _: text_of(browser, "h1") == then)
+
+    def button(text: str) -> WebElement:
+        return browser.find_element(By.XPATH, f"//button[text()='{text}']")
+
+    try:
+        gateway = running.app.extensions["tablegate"].gateway
+        gateway.credentials.replace([Credential(Scheme.AWS, "anybody", ("any secret",))])  # those of Live
+        live = Live(running.url)
+        live.create("p:S", name="songs")
+        live.client.put_item(TableName="songs", Item={"p": {"S": "a"}, "n": {"N": "1"}})
+        browser.get(f"{running.url}/_tablegate/console/")
+        browser.find_element(By.NAME, "access_id").send_keys("administrator")
+        browser.find_element(By.NAME, "secret").send_keys("the token")
+        submit(button("Sign in"), "Tables")
+        link(browser, "songs").click()
+        submit(button("Search"), "songs")
+        link(browser, "a").click()
+        field = browser.find_element(By.NAME, "row")
+        field.clear()
+        field.send_keys('{"p": {"S": "a"}, "n": {"N": "2"}}')
+        submit(button("Put"), "songs")
+        assert live.client.get_item(TableName="songs", Key={"p": {"S": "a"}})["Item"]["n"] == {"N": "2"}
+        submit(button("Delete"), "confirm")
+        waiting(browser).until(lambda _: "0 rows of" in text_of(browser, "[role=status]"))
+        assert "Item" not in live.client.get_item(TableName="songs", Key={"p": {"S": "a"}})
+        gateway.engine.run([StartJob("kind", "shared", "songs", {}, "IN_PROGRESS", 9)])
+        link(browser, "Jobs").click()
+        submit(button("Cancel"), "confirm")
+        waiting(browser).until(lambda _: "cancelling" in text_of(browser, "tbody"))
+        submit(button("Sign out"), "Sign in")
+        assert problems(browser) == []
+    finally:
+        running.stop()
+    assert submitted == _forms_of_templates()
+
+
+def _forms_of_templates() -> set[tuple[str, str]]:
+    """(method, path below the console) of every form. The form without an action is that of the page itself."""
+    paths = {
+        "console.sign_out": "/sign-out", "console.rows": "/rows", "console.put": "/row/put",
+        "console.delete": "/row/delete", "console.cancel": "/jobs/cancel", "": "/sign-in",
+    }  # fmt: skip
+    found = set()
+    for template in TEMPLATES.glob("*.html"):
+        for form in re.findall("<form[^>]*>", template.read_text()):
+            [method] = re.findall(r'method="(\w+)"', form)
+            [action] = re.findall(r"url_for\('([\w.]+)'\)", form) or [""]
+            found.add((method, paths[action]))
+    return found
+
+
+@contextmanager
+def _foreign_site(pages: dict[str, str]) -> Iterator[str]:
+    """Another web site, with these pages by their paths; its URL."""
+
+    class Site(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = pages.get(self.path, "").encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    site = ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    thread = threading.Thread(target=site.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{site.server_port}"
+    finally:
+        site.shutdown()
+        thread.join()
+        site.server_close()
+
+
+@pytest.mark.parametrize("referrer_policy", ["same-origin", "no-referrer"])
+def test_a_page_of_another_site_signs_nobody_in_or_out(
+    tmp_path_factory: pytest.TempPathFactory, browser: webdriver.Chrome, referrer_policy: str
+) -> None:
+    """The same host at another port is another origin, and `SameSite` cookies are sent from there all the same."""
+    running = start(f"sqlite:///{_database(tmp_path_factory)}", auth="strict", admin_token="the token")
+    console = f"{running.url}/_tablegate/console"
+    pages = {
+        "/in": f"""<meta name="referrer" content="{referrer_policy}"><form method="post" action="{console}/sign-in">
+            <input name="access_id" value="administrator"><input name="secret" value="the token"><button>go</button></form>""",
+        "/out": f"""<meta name="referrer" content="{referrer_policy}">
+            <form method="post" action="{console}/sign-out"><button>go</button></form>""",
+    }
+    try:
+        with _foreign_site(pages) as site:
+            browser.get(f"{site}/in")
+            browser.find_element(By.TAG_NAME, "button").click()
+            waiting(browser).until(lambda _: text_of(browser, "h1") == "This is not possible")
+            browser.get(f"{console}/")
+            assert text_of(browser, "h1") == "Sign in"
+            browser.find_element(By.NAME, "access_id").send_keys(
+                "administrator", Keys.TAB, "the token", Keys.ENTER
+            )
+            waiting(browser).until(lambda _: text_of(browser, "h1") == "Tables")
+            browser.get(f"{site}/out")
+            browser.find_element(By.TAG_NAME, "button").click()
+            waiting(browser).until(lambda _: text_of(browser, "h1") == "This is not possible")
+            browser.get(f"{console}/")
+            assert text_of(browser, "h1") == "Tables"
+    finally:
+        browser.delete_all_cookies()
+        browser.get_log("browser")  # the refusals are in it
+        running.stop()
 
 
 def test_one_signs_in_and_out(tmp_path_factory: pytest.TempPathFactory, browser: webdriver.Chrome) -> None:

@@ -13,18 +13,22 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+import requests
 from azure.core.credentials import AzureNamedKeyCredential
-from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_account_sas
+from azure.data.tables import AccountSasPermissions, ResourceTypes, TableCorsRule, generate_account_sas
 
 from gateway.dialect import Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
+from gateway.model.commands.commands import GetProperties
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
 from gateway.settings import BadSetting, load
-from gateway.store.migrating import migrate
+from gateway.store.opening.migrating import migrate
 from gateway.store.store import Store
 from gateway.wiring import connect
+from tests.conftest import Serve
 from tests.entry_requests import NOW_MS, azure, dynamodb, tablestore
+from tests.support.live_azure import LiveAzure
 from tests.support.running import EVERY_DIALECT, Running, call_plainly, plain_app, start_app
 
 # Of each dialect a write, and what its refusal says.
@@ -50,6 +54,11 @@ class Desk:
         gateway = Gateway(self._engine, Credentials(made), made, lambda: NOW_MS, lambda: NOW_MS)
         self._app = plain_app(gateway, *EVERY_DIALECT)
         self._server: Running = start_app(self._app)
+
+    @property
+    def changes(self) -> list[Any]:
+        """What it has been told but to look up an Azure account's rules about origins (issue 24, point 8)."""
+        return [command for command in self.done if not isinstance(command, GetProperties)]
 
     def ask(self, entry: str, request: Request, **headers: str) -> Reply:
         """The reply to a request whose headers are changed; None takes one away."""
@@ -133,7 +142,7 @@ def test_a_foreign_page_is_refused_before_anything_is_done(
     *_, status, words = WRITES[dialect]
     request = writing(dialect)
     reply = here.ask(entry, request, **headers)
-    assert (reply.status, here.done) == (status, [])
+    assert (reply.status, here.changes) == (status, [])
     assert words in reply.body
     assert not is_readable(reply)
 
@@ -216,7 +225,7 @@ def simple_post(now: datetime = datetime(2023, 11, 14, tzinfo=UTC)) -> Request:
 def test_a_request_without_a_preflight_is_refused_too(desk, entry: str) -> None:
     here = desk()
     assert here.ask(entry, simple_post(), origin=EVIL).status == 403
-    assert here.done == []
+    assert here.changes == []
     assert here.ask(entry, simple_post()).status == 201
     assert here.done
 
@@ -243,16 +252,16 @@ def test_the_gateways_own_paths_have_no_foreign_host(desk, entry: str, path: str
 @pytest.mark.parametrize("entry", ["server", "wsgi"])
 @pytest.mark.parametrize("dialect", WRITES)
 def test_settings_name_more(desk, dialect: str, entry: str) -> None:
-    here = desk(cors_origin=("https://App.example.com/", "null"), allowed_host="db.example.com,.example.net")
+    here = desk(cors_origin="https://App.example.com/", allowed_host="db.example.com,.example.net")
     request = writing(dialect)
     refused = WRITES[dialect][2]
     good = [
         {"origin": "https://app.example.com"},
-        {"origin": "null"},
         {"host": "DB.example.com:80"},
         {"host": "a.b.example.net"},
     ]
     bad = [
+        {"origin": "null"},
         {"origin": "https://app.example.com:444"},
         {"origin": "http://app.example.com"},
         {"host": "x.db.example.com"},
@@ -260,7 +269,7 @@ def test_settings_name_more(desk, dialect: str, entry: str) -> None:
         {"host": "badexample.net"},
     ]
     assert [here.ask(entry, request, **headers).status for headers in bad] == [refused] * len(bad)
-    assert here.done == []
+    assert here.changes == []
     first, *others = [here.ask(entry, request, **headers).status for headers in good]
     assert first in (200, 201)
     # The table is there by now, which is said by somebody who was let in.
@@ -268,9 +277,50 @@ def test_settings_name_more(desk, dialect: str, entry: str) -> None:
     assert len(set(others)) == 1
 
 
+@pytest.mark.parametrize("entry", ["server", "wsgi"])
+def test_the_rules_of_an_azure_account_allow_pages_in_dev_too(
+    serve: Serve, database_url: str, entry: str
+) -> None:
+    """ "Cross-Origin Resource Sharing (CORS) support for Azure Storage": the account's owner says which origins may call."""
+    azure_account = LiveAzure(serve(database_url, entry=entry).url)
+    azure_account.service.create_table("people")
+
+    def status(origin: str, method: str = "GET", **headers: str) -> tuple[int, str]:
+        reply = azure_account.send(method, "/people", headers={"Origin": origin, **headers})
+        return reply.status_code, reply.headers.get("Access-Control-Allow-Origin", "")
+
+    def preflight(origin: str) -> int:
+        asked = {"Origin": origin, "Access-Control-Request-Method": "GET"}
+        return requests.options(f"{azure_account.endpoint}/people", headers=asked, timeout=30).status_code
+
+    assert status(EVIL) == (403, "")
+    assert preflight(EVIL) == 403
+    rule = TableCorsRule(["https://app.example.com"], ["GET"])
+    azure_account.service.set_service_properties(cors=[rule])
+    assert status("https://app.example.com") == (200, "https://app.example.com")
+    assert preflight("https://app.example.com") == 200
+    assert status("https://app.example.com", "POST") == (403, "")
+    for foreign in (EVIL, "null", "https://app.example.com.evil.example"):
+        assert status(foreign) == (403, "")
+        assert preflight(foreign) == 403
+    assert status("http://localhost:3000")[0] == 200  # pages of this machine need no rule
+    assert status("https://app.example.com", Host="evil.example.com")[0] == 403
+    azure_account.service.set_service_properties(cors=[])
+    assert status("https://app.example.com") == (403, "")
+
+
 def test_all_origins_and_hosts_only_by_name(desk) -> None:
     here = desk(cors_origin="*", allowed_host="*")
     assert here.ask("server", writing("dynamodb"), origin=EVIL, host="anything.example.com").status == 200
+
+
+def test_a_refusal_of_the_origin_null_suggests_no_setting(desk) -> None:
+    # Every site can send it, so there is no setting that allows it by name (issue 23, point 3).
+    reply = desk().ask("server", writing("dynamodb"), origin="null")
+    assert b"The origin null is not allowed here" in reply.body
+    assert b"--cors-origin" not in reply.body
+    with pytest.raises(BadSetting, match=r"'null'.*sandboxed"):
+        load({"cors_origin": "null"}, {})
 
 
 @pytest.mark.parametrize("entry", ["server", "wsgi"])
@@ -293,6 +343,8 @@ def test_strict_leaves_pages_to_signatures(desk, entry: str) -> None:
     [
         ("cors_origin", "app.example.com"),
         ("cors_origin", "https://a/b"),
+        ("cors_origin", "null"),
+        ("cors_origin", "Null"),
         ("allowed_host", "a:1"),
         ("allowed_host", "a/b"),
     ],

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.dialect import Dialect
-from gateway.store.databases import Database, Statements
+from gateway.store.sql.databases import Database, Statements
 from tests.support.running import ROOT
 
 _CITING = sorted(

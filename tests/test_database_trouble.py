@@ -21,17 +21,17 @@ from sqlalchemy import make_url
 
 from gateway import background
 from gateway.__main__ import main
-from gateway.app import mounted
+from gateway.app import application_of
 from gateway.model.errors import Busy, OutOfSpace
 from gateway.security.credentials import Credentials
 from gateway.settings import load
-from gateway.store.migrating import migrate
-from gateway.store.postgresql.database import _postgresql_error
+from gateway.store.opening.migrating import migrate
+from gateway.store.postgresql.errors import meaning_of
 from gateway.store.sqlite.database import SQLite
 from gateway.wiring import connect, open_store
 from tests.support.databases import PostgresServer
 from tests.support.raw_client import RawClient, Refused
-from tests.support.running import Process, start
+from tests.support.running import Process, processes, start
 
 
 def until(holds: Callable[[], bool], seconds: float = 60) -> None:
@@ -182,7 +182,7 @@ def test_while_writes_are_refused_for_want_of_room_the_gateway_is_not_ready(tmp_
     database.close()
     server = start(url)
     try:
-        used = mounted(server.app).gateway.engine._store.database
+        used = application_of(server.app).gateway.engine._store.database
         assert isinstance(used, SQLite)
 
         def limit(pages: int) -> None:
@@ -205,7 +205,7 @@ def test_while_writes_are_refused_for_want_of_room_the_gateway_is_not_ready(tmp_
             assert client.call("GetItem", TableName="things", Key={"p": {"S": "a"}}) == {}
             for _ in range(5):
                 with pytest.raises(OutOfSpace):
-                    mounted(server.app).gateway.engine.retry_writes()
+                    application_of(server.app).gateway.engine.retry_writes()
             assert readiness()[0] == 503
             limit(1 << 30)
             until(lambda: readiness() == (200, "ready\n"))
@@ -216,7 +216,61 @@ def test_while_writes_are_refused_for_want_of_room_the_gateway_is_not_ready(tmp_
 
 
 def test_postgresql_says_it_in_an_error_of_its_own() -> None:
-    error = _postgresql_error(psycopg.errors.DiskFull("could not extend file"))
+    error = meaning_of(psycopg.errors.DiskFull("could not extend file"))
     assert isinstance(error, OutOfSpace)
     assert isinstance(error, Busy)
-    assert not isinstance(_postgresql_error(psycopg.errors.OutOfMemory("")), OutOfSpace)
+    assert not isinstance(meaning_of(psycopg.errors.OutOfMemory("")), OutOfSpace)
+
+
+# Files that are removed under a running server
+
+
+@pytest.mark.parametrize("way", ["removed", "renamed", "replaced"])
+def test_a_log_that_is_removed_loses_nothing(way: str, tmp_path: Path) -> None:
+    """What was acknowledged is found after a kill, and nothing more is acknowledged."""
+    with processes(tmp_path) as begin:
+        path, url = tmp_path / "a.sqlite", f"sqlite:///{tmp_path / 'a.sqlite'}"
+        process = begin(url)
+        with RawClient(process.url) as client:
+            client.create_table("things")
+            client.call("PutItem", TableName="things", Item={"p": {"S": "before"}})
+            log = Path(f"{path}-wal")
+            log.rename(tmp_path / "elsewhere") if way == "renamed" else log.unlink()
+            if way == "replaced":
+                log.touch()
+            acknowledged = ["before"]
+            for name in ("after", "later"):
+                with contextlib.suppress(Refused):
+                    client.call("PutItem", TableName="things", Item={"p": {"S": name}})
+                    acknowledged.append(name)
+            process.wait_for_error("what was acknowledged is in the database")
+            with pytest.raises(Refused) as refused:
+                client.call("PutItem", TableName="things", Item={"p": {"S": "never"}})
+            assert refused.value.status == 503
+            assert client.call("GetItem", TableName="things", Key={"p": {"S": "before"}})["Item"]
+            reply = requests.get(f"{process.url}/readyz")
+            told = f"writes are refused: {log} was removed or replaced; the server must be restarted\n"
+            assert (reply.status_code, reply.text) == (503, told)
+        process.kill()
+        if way == "renamed":
+            (tmp_path / "elsewhere").unlink()
+        again = begin(url)
+        with RawClient(again.url) as client:
+            found = {item["p"]["S"] for item in client.scan("things")}
+            assert set(acknowledged) <= found
+            assert "never" not in found
+            client.call("PutItem", TableName="things", Item={"p": {"S": "again"}})
+
+
+def test_a_database_that_is_removed_takes_no_writes(tmp_path: Path) -> None:
+    with processes(tmp_path) as begin:
+        process = begin(f"sqlite:///{tmp_path / 'a.sqlite'}")
+        with RawClient(process.url) as client:
+            client.create_table("things")
+            (tmp_path / "a.sqlite").unlink()
+            for _ in range(2):
+                with pytest.raises(Refused) as refused:
+                    client.call("PutItem", TableName="things", Item={"p": {"S": "a"}})
+                assert refused.value.status in (500, 503)
+            assert requests.get(f"{process.url}/readyz").status_code == 503
+        process.kill()

@@ -12,13 +12,13 @@ from adapters.dynamodb.operations.items import _check_updated
 from adapters.dynamodb.wire import errors as dynamodb
 from adapters.dynamodb.wire import limits as dynamodb_limits
 from adapters.tablestore.wire import errors as tablestore
+from gateway.model.commands.write_groups import apply_group
+from gateway.model.commands.writes import Edit, Write
 from gateway.model.errors import GatewayError, RowRefused
-from gateway.model.keys import Key, KeyColumn, KeySchema
-from gateway.model.tables import Rules, State, Table
-from gateway.model.updates import Literal, SetTo
-from gateway.model.values import Kind, Value, text
-from gateway.model.write_groups import apply_group
-from gateway.model.writes import Edit, Write
+from gateway.model.expressions.updates import Literal, SetTo
+from gateway.model.tables.tables import Rules, State, Table
+from gateway.model.values.keys import Key, KeyColumn, KeySchema
+from gateway.model.values.values import Kind, Value, text
 
 
 @pytest.mark.parametrize("dialect", [azuretable, dynamodb, tablestore], ids=lambda module: module.__name__)

@@ -23,18 +23,18 @@ from sqlalchemy import make_url
 
 from gateway.__main__ import main
 from gateway.engine.engine import Engine, EngineOptions, run_with_retries
-from gateway.model.changes import Change, ChangePage
-from gateway.model.commands import ListShards, ListStreams, Read, ReadChanges, WriteGroup
+from gateway.model.commands.commands import ListShards, ListStreams, Read, ReadChanges, WriteGroup
 from gateway.model.errors import GatewayError
-from gateway.model.pages import PageLimits
-from gateway.model.ranges import EVERYTHING
-from gateway.model.tables import Rules, StreamRule, Table
-from gateway.model.values import decimal
-from gateway.store import audit_events, grants, quotas
-from gateway.store.databases import Unusable
-from gateway.store.grants import StoredGrant
-from gateway.store.migrating import migrate
-from gateway.store.opening import open_database, placement_of
+from gateway.model.expressions.ranges import EVERYTHING
+from gateway.model.tables.changes import Change, ChangePage
+from gateway.model.tables.pages import PageLimits
+from gateway.model.tables.tables import Rules, StreamRule, Table
+from gateway.model.values.values import decimal
+from gateway.store.accounts import audit_events, grants, quotas
+from gateway.store.accounts.grants import StoredGrant
+from gateway.store.opening.migrating import migrate
+from gateway.store.opening.opening import open_database, placement_of
+from gateway.store.sql.databases import Unusable
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, make_table
 from tests.support.cluster_nodes import ClusterNode

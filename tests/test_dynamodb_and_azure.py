@@ -1,6 +1,6 @@
 """What one dialect wrote, read and changed by another, through their official SDKs on one live server.
 
-Source: docs/architecture.md section 8. DynamoDB and Azure Table here; `view` and key spellings have their own tests beside each
+Source: docs/architecture.md section 7. DynamoDB and Azure Table here; `view` and key spellings have their own tests beside each
 adapter.
 """
 

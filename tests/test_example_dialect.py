@@ -18,12 +18,13 @@ from azure.data.tables import TableServiceClient
 from adapters.azuretable import blueprint as azuretable
 from docs.examples import key_value_dialect as key_value
 from gateway.app import mount
+from gateway.application import Application
 from gateway.dialect import Gateway
-from gateway.model.commands import FindTable
+from gateway.model.commands.commands import FindTable
 from gateway.model.errors import Busy, DatabaseFailed, PartitionLocked, TableBusy
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
 from gateway.settings import load
-from gateway.wiring import Mounted, connect, open_store
+from gateway.wiring import connect, open_store
 from tests.support.running import ENTRIES, ROOT, Running, start_app, start_plain
 
 BODY_MAX_BYTES = 1 << 20
@@ -64,7 +65,7 @@ def client(request: pytest.FixtureRequest, shared_database_url: str) -> Iterator
     opened = open_store(settings, connect(settings))
     clock = opened.clock
     gateway = Gateway(opened.engine, Credentials(settings), settings, clock.now_ms, clock.now_ms)
-    app = mount(Mounted(gateway, (key_value.create(gateway), azuretable.create(gateway))))
+    app = mount(Application(gateway, (key_value.create(gateway), azuretable.create(gateway))))
     running = start_app(app) if request.param == "server" else start_plain(app)
     yield Client(gateway, running, request.param)
     running.stop()

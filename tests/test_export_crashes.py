@@ -1,5 +1,5 @@
-"""A server that is killed while it exports and imports tables, and puts items in bulk: what is half done is never said to be
-done, and the next server ends it, with every item there once."""
+"""Kills of a server during full exports, incremental exports, imports and bulk puts. The next server completes each job, with
+every item exactly once."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from gateway.settings import Settings
+from tests.adapters.dynamodb.conftest import Clock, serving
 from tests.support.object_places import BUCKET, FolderPlace
 from tests.support.raw_client import RawClient
 from tests.support.running import Process
@@ -20,6 +22,7 @@ from tests.support.soak import minutes_long
 
 KILLS = int(os.environ.get("TABLEGATE_EXPORT_KILLS", "2"))
 ITEMS = 900
+CHANGED = 300  # of them, within the window of incremental exports
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/things"
 KEY = {
     "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
@@ -29,17 +32,34 @@ KEY = {
 _PATIENCE_S = 90
 
 
-def item(number: int) -> dict[str, Any]:
-    return {"p": {"S": f"{number:05}"}, "x": {"S": "x" * 300}}
+def item(number: int, letter: str = "x") -> dict[str, Any]:
+    return {"p": {"S": f"{number:05}"}, "x": {"S": letter * 300}}
 
 
-def fill(client: RawClient) -> None:
-    client.create_table("things")
-    on = {"PointInTimeRecoveryEnabled": True}
-    client.call("UpdateContinuousBackups", TableName="things", PointInTimeRecoverySpecification=on)
-    for first in range(0, ITEMS, 25):
-        wanted = [{"PutRequest": {"Item": item(number)}} for number in range(first, first + 25)]
-        client.call("BatchWriteItem", RequestItems={"things": wanted})
+def fill(database_url: str) -> dict[str, Any]:
+    """Make a table two hours ago, and change some of its items one hour ago. Return the members of a request that exports these
+    changes."""
+    now_s = time.time_ns() // 1_000_000_000
+    begin_s, end_s = now_s - 3_600, now_s - 1_800
+    clock = Clock()
+    for service in serving(Settings(database=database_url), clock):
+        clock.ms = (now_s - 7_200) * 1_000
+        service.table("things", **KEY)
+        on = {"PointInTimeRecoveryEnabled": True}
+        given = {"TableName": "things", "PointInTimeRecoverySpecification": on}
+        service.call("UpdateContinuousBackups", given)
+        for at_s, letter, numbers in (
+            (now_s - 7_200, "w", range(ITEMS)),
+            (begin_s + 1, "x", range(CHANGED)),
+            (end_s + 1, "x", range(CHANGED, ITEMS)),
+        ):
+            clock.ms = at_s * 1_000
+            for first in numbers[::25]:
+                wanted = [{"PutRequest": {"Item": item(first + more, letter)}} for more in range(25)]
+                service.call("BatchWriteItem", {"RequestItems": {"things": wanted}})
+                assert service.last.status == 200
+    spec = {"ExportFromTime": begin_s, "ExportToTime": end_s}
+    return {"ExportType": "INCREMENTAL_EXPORT", "IncrementalExportSpecification": spec}
 
 
 def scanned(client: RawClient, name: str) -> list[str]:
@@ -82,14 +102,20 @@ def test_kills_during_exports_and_imports(tmp_path: Path, database_url: str) -> 
         process.wait_until_ready()
         return process
 
+    changes = fill(database_url)
     server = begin()
     try:
-        with RawClient(server.url) as client:
-            fill(client)
         for round_ in range(KILLS):
             with RawClient(server.url) as client:
                 export = client.call(
                     "ExportTableToPointInTime", TableArn=ARN, S3Bucket=BUCKET, S3Prefix=f"o{round_}"
+                )
+                incremental = client.call(
+                    "ExportTableToPointInTime",
+                    TableArn=ARN,
+                    S3Bucket=BUCKET,
+                    S3Prefix=f"i{round_}",
+                    **changes,
                 )
                 imported = client.call(
                     "ImportTable",
@@ -115,9 +141,12 @@ def test_kills_during_exports_and_imports(tmp_path: Path, database_url: str) -> 
             server.kill()
             server = begin()
             with RawClient(server.url) as client:
-                arn = export["ExportDescription"]["ExportArn"]
-                shown = ended(client, "DescribeExport", "ExportDescription", "ExportStatus", ExportArn=arn)
-                assert (shown["ExportStatus"], shown["ItemCount"]) == ("COMPLETED", ITEMS)
+                for begun, items in ((export, ITEMS), (incremental, CHANGED)):
+                    arn = begun["ExportDescription"]["ExportArn"]
+                    shown = ended(
+                        client, "DescribeExport", "ExportDescription", "ExportStatus", ExportArn=arn
+                    )
+                    assert (shown["ExportStatus"], shown["ItemCount"]) == ("COMPLETED", items)
                 arn = imported["ImportTableDescription"]["ImportArn"]
                 shown = ended(
                     client, "DescribeImport", "ImportTableDescription", "ImportStatus", ImportArn=arn
@@ -137,14 +166,17 @@ def test_kills_during_exports_and_imports(tmp_path: Path, database_url: str) -> 
                 [usage] = shown["BulkOperationUsage"]
                 assert usage["BulkPutBytes"] == ITEMS * 307
                 assert scanned(client, f"bulk{round_}") == keys
-                assert exported(place, f"o{round_}/") == keys
+                assert sorted(line["Item"]["p"]["S"] for line in exported(place, f"o{round_}/")) == keys
+                images = [(line["OldImage"], line["NewImage"]) for line in exported(place, f"i{round_}/")]
+                images.sort(key=lambda each: each[0]["p"]["S"])
+                assert images == [(item(number, "w"), item(number)) for number in range(CHANGED)]
     finally:
         if server.is_running:
             server.kill()
 
 
-def exported(place: FolderPlace, prefix: str) -> list[str]:
-    """The keys of the items in the data files that the manifest names."""
+def exported(place: FolderPlace, prefix: str) -> list[dict[str, Any]]:
+    """The lines of the data files that the manifest names."""
     objects = place.objects()
     [files] = [
         data
@@ -153,12 +185,12 @@ def exported(place: FolderPlace, prefix: str) -> list[str]:
     ]
     listed = [json.loads(line) for line in files.splitlines()]
     found = [
-        json.loads(line)["Item"]["p"]["S"]
+        json.loads(line)
         for file in listed
         for line in gzip.decompress(objects[file["dataFileS3Key"]]).splitlines()
     ]
     assert sum(file["itemCount"] for file in listed) == len(found)
-    return sorted(found)
+    return found
 
 
 @pytest.mark.soak

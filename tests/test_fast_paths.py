@@ -18,11 +18,8 @@ ROOT = Path(__file__).parent.parent
 # Parts of a fast path that is in the list: its closures, what it is chosen by, what stands in its place if it is off.
 PARTS = {
     "adapters.dynamodb.values.values:fast_render_row": "adapters.dynamodb.values.values:fast_render_rows",
-    "gateway.model.updates:_fast_draft_of": "gateway.model.updates:FastDraft",
+    "gateway.model.expressions.updates:_fast_draft_of": "gateway.model.expressions.updates:FastDraft",
 }
-# The way past Flask is named by what it is in the server: an entry.
-OTHERWISE_NAMED = {"gateway.dialect:Dialect.enter"}
-OTHERWISE_NAMED_DEFINITIONS = {"gateway.dialect:enter"}
 
 
 def named(path: FastPath) -> str:
@@ -51,7 +48,7 @@ def test_both_ways_and_the_test_are_there(path: FastPath) -> None:
 def test_fast_paths_are_called_fast(path: FastPath) -> None:
     module, _, inner = path.fast.partition(":")
     names = (module.rpartition(".")[2], inner.rpartition(".")[2].lstrip("_").lower())
-    assert any(name.startswith("fast") for name in names) is (path.fast not in OTHERWISE_NAMED)
+    assert any(name.startswith("fast") for name in names)
 
 
 def fast_definitions() -> set[str]:
@@ -83,7 +80,7 @@ def test_the_list_is_complete() -> None:
             if module.rpartition(".")[2].startswith("fast_")
             else f"{module}:{inner.rpartition('.')[2]}"
         )
-    assert fast_definitions() - PARTS.keys() == listed - OTHERWISE_NAMED_DEFINITIONS
+    assert fast_definitions() - PARTS.keys() == listed
     assert set(PARTS.values()) <= {path.fast for path in FAST_PATHS}
 
 
@@ -93,14 +90,14 @@ def test_the_documentation_has_the_list() -> None:
     assert len(rows) == len(FAST_PATHS)
     for line, path in zip(rows, FAST_PATHS, strict=True):
         assert all(f"`{name}`" in line for name in (path.fast, path.general, path.test)), line
-        assert line.endswith(f"| {path.general_takes:.1f} |"), (line, path)
+        assert line.endswith(f"| {path.general_takes:.2f} |"), (line, path)
 
 
 @pytest.mark.fast_paths
 def test_a_fast_path_is_taken_while_it_is_safe() -> None:
     """A new field of a command or table switches off the fast paths that have not heard of it: here is where that shows."""
-    from gateway.engine import blind_writes, page_builder, reading
-    from gateway.model import updates
+    from gateway.engine.rows import blind_writes, page_builder, reading
+    from gateway.model.expressions import updates
 
     assert updates._draft_of is updates._fast_draft_of
     assert blind_writes._IS_SAFE
@@ -112,31 +109,27 @@ def test_a_fast_path_is_taken_while_it_is_safe() -> None:
 def test_one_switch_turns_all_of_them_off() -> None:
     """In a process of its own, since it is read once: everything that is chosen is the general way."""
     program = """
-from adapters.azuretable.entities import entity_parser, entity_renderer
+from adapters.azuretable.entities import entity_renderer
 from adapters.dynamodb.expressions import request_clauses
 from adapters.dynamodb.validation import fast_validator, operation_schemas
-from adapters.dynamodb.values import keys, values
+from adapters.dynamodb.values import values
 from adapters.tablestore.rows import rows, selections
-from unittest.mock import MagicMock
-from gateway.wiring import _dialect
-from gateway.engine import blind_writes, page_builder, reading
-from gateway.model import fast_paths, updates
+from gateway.engine.rows import blind_writes, page_builder, reading
+from gateway.model import fast_paths
+from gateway.model.expressions import updates
 from transfer.comparing import sides
 assert not fast_paths.ARE_ON
 assert operation_schemas.checker("PutItem", "2026").fast_check is fast_validator.leave_to_full_validator
 assert request_clauses._prepared_read is not request_clauses.fast_read
 assert request_clauses._prepared_write is not request_clauses.fast_write
-assert keys._text_key is not keys.fast_text_key
 assert (values.render_row, values.render_rows) == (values.render_row_generally, values.render_rows_generally)
-assert entity_parser._fast_members is not entity_parser.fast_members
 assert entity_renderer._SPLICED == ()
 assert rows._fast_put_of is rows._no_fast_put
 assert not selections._ENCODES
 assert updates._draft_of == updates.Draft.of
-assert blind_writes.puts is blind_writes.inserts is blind_writes._looks
+assert blind_writes.puts is blind_writes._looks
 assert not (page_builder._TAKES_MANY or reading._LOOKS_UP)
 assert not sides._HASHES_BODIES
-assert _dialect("dynamodb", MagicMock()).enter(MagicMock()) is None
 assert (reading._prefiltered, reading._concatenated) == (reading._row_by_row, reading._no_bodies)
 """
     switched_off = {**os.environ, "TABLEGATE_FAST_PATHS": "off"}

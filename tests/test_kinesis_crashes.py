@@ -104,6 +104,52 @@ def test_what_is_in_order() -> None:
     assert not in_order([2, 1]) and not in_order([1, 2, 1, 3])
 
 
+@pytest.mark.parametrize("ending", ["disable", "delete"])
+def test_what_was_acknowledged_before_the_end_arrives(
+    tmp_path: Path, database_url: str, kinesis: str, ending: str
+) -> None:
+    """Before Disable or DeleteTable, even if the server is killed right after it."""
+    flags = ("--database", database_url, "--dialects", "dynamodb", "--kinesis-endpoint-url", kinesis)
+    secret = {"TABLEGATE_KINESIS_ACCESS_KEY_ID": "any", "TABLEGATE_KINESIS_SECRET_ACCESS_KEY": "any"}
+    port = str(free_port())
+
+    def begin() -> Process:
+        process = Process(tmp_path, *flags, "--port", port, environment=secret)
+        process.wait_until_ready()
+        return process
+
+    server = begin()
+    tables = client("dynamodb", f"http://127.0.0.1:{port}")
+    tables.create_table(
+        TableName="orders",
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    tables.enable_kinesis_streaming_destination(TableName="orders", StreamArn=ARN)
+    for number in range(20):
+        tables.put_item(TableName="orders", Item={"pk": {"S": f"k{number % KEYS}"}, "n": {"N": str(number)}})
+    if ending == "disable":
+        tables.disable_kinesis_streaming_destination(TableName="orders", StreamArn=ARN)
+        tables.put_item(TableName="orders", Item={"pk": {"S": "k0"}, "n": {"N": "99"}})
+    else:
+        tables.delete_table(TableName="orders")
+    server.kill()
+    server = begin()
+    until = time.monotonic() + 60
+    while time.monotonic() < until and len({number for _, number in records(kinesis)}) < 20:
+        time.sleep(0.1)
+    assert {number for _, number in records(kinesis)} == set(range(20))
+    while ending == "disable":
+        answer = tables.describe_kinesis_streaming_destination(TableName="orders")
+        [destination] = answer["KinesisDataStreamDestinations"]
+        if destination["DestinationStatus"] == "DISABLED" or time.monotonic() > until:
+            assert destination["DestinationStatus"] == "DISABLED"
+            break
+        time.sleep(0.1)
+    server.terminate()
+
+
 @pytest.mark.soak
 def test_each_change_arrives_and_those_of_an_item_in_order(
     tmp_path: Path, database_url: str, kinesis: str

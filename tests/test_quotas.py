@@ -6,6 +6,7 @@ The words: "Error handling with DynamoDB" and "Service, account, and table quota
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -27,12 +28,12 @@ from click.testing import CliRunner
 
 from gateway import quotas as module
 from gateway.__main__ import main
-from gateway.engine.engine import Returned, next_commands
 from gateway.http import Request
+from gateway.model.authorization.quotas import Bucket, Quota
 from gateway.model.errors import QuotaExceeded
-from gateway.quotas import Bucket, Quota, QuotaKeeper, Quotas, share_of
+from gateway.quotas import QuotaKeeper, Quotas, share_of
 from gateway.server.pending_request import HELD_BACK_S
-from gateway.store.databases import Database
+from gateway.store.sql.databases import Database
 from gateway.store.store import Store
 from tests.conftest import Serve
 from tests.support.live_dynamodb import ONCE
@@ -44,7 +45,6 @@ from tests.test_refused_neighbours import cpu_of
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "5"))
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-REQUEST = Request("POST", "/", (), b"")
 
 
 def command(url: str, *words: str, code: int = 0) -> str:
@@ -64,23 +64,20 @@ class Clock:
 # Rates
 
 
+def ask(quotas: Quotas, scheme: str = "aws", access_id: str = "K") -> None:
+    """A request of a caller. Raises QuotaExceeded."""
+    quotas.enter(Request("POST", "/", (), b""), scheme, access_id, "shared")
+
+
 def asked(quotas: Quotas, clock: Clock, seconds: float, every: float) -> int:
     """How many requests of a caller who asks so often are let in."""
     let_in = 0
     for _ in range(round(seconds / every)):
-        exchange = quotas.limited(REQUEST, "aws", "K", "shared", iter_nothing())
-        try:
-            assert isinstance(next_commands(exchange, None), Returned)
+        with contextlib.suppress(QuotaExceeded):
+            ask(quotas)
             let_in += 1
-        except QuotaExceeded:
-            exchange.close()
         clock.now += every
     return let_in
-
-
-def iter_nothing() -> Any:
-    return "reply"
-    yield
 
 
 def test_a_rate_holds_over_time_and_a_burst_is_a_quarter_of_a_second() -> None:
@@ -102,16 +99,16 @@ def test_nobody_else_is_touched() -> None:
         for scheme in ("azure", "aws"):
             if (scheme, owner) != ("aws", "K"):
                 for _ in range(10):
-                    next_commands(quotas.limited(REQUEST, scheme, owner, "shared", iter_nothing()), None)
+                    ask(quotas, scheme, owner)
 
 
 def test_a_quota_that_has_not_changed_keeps_what_is_left() -> None:
     quotas = Quotas(Clock())
     quotas.replace({"aws/K": Quota(requests=1)})
-    next_commands(quotas.limited(REQUEST, "aws", "K", "shared", iter_nothing()), None)
+    ask(quotas)
     quotas.replace({"aws/K": Quota(requests=1), "aws/L": Quota(requests=1)})
     with pytest.raises(QuotaExceeded):
-        next_commands(quotas.limited(REQUEST, "aws", "K", "shared", iter_nothing()), None)
+        ask(quotas)
 
 
 def test_debts_are_paid_before_anything_else_is_let_in() -> None:

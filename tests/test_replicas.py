@@ -17,7 +17,7 @@ import tablestore as ots
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 
-from gateway.app import mounted
+from gateway.app import application_of
 from gateway.command_line.doctor import nodes
 from gateway.command_line.doctor.findings import Examined
 from gateway.engine.engine import Engine
@@ -73,7 +73,7 @@ def is_used(server: Running, node: Node) -> bool:
 
 
 def engine(server: Running) -> Engine:
-    return mounted(server.app).gateway.engine
+    return application_of(server.app).gateway.engine
 
 
 def until(holds: Any, seconds: float = 30) -> None:

@@ -20,14 +20,14 @@ from azure.data.tables import UpdateMode
 from botocore.exceptions import ClientError
 
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.app import mounted
+from gateway.app import application_of
 from gateway.engine.engine import Engine, run_with_retries
-from gateway.model.commands import DropTable, FindTable, KeepHistory, ListBackups, Read, RestoreTable
+from gateway.model.commands.commands import DropTable, FindTable, KeepHistory, ListBackups, Read, RestoreTable
 from gateway.model.errors import GatewayError
-from gateway.model.pages import PageLimits
-from gateway.model.ranges import EVERYTHING
-from gateway.model.restored_tables import like
-from gateway.model.tables import State, Table
+from gateway.model.expressions.ranges import EVERYTHING
+from gateway.model.tables.pages import PageLimits
+from gateway.model.tables.restored_tables import like
+from gateway.model.tables.tables import State, Table
 from gateway.security.credentials import SHARED_NAMESPACE
 from tests.support.across import Across
 from tests.support.live_dynamodb import Index
@@ -224,7 +224,7 @@ def indexed(across: Across) -> tuple[str, Callable[[random.Random], None]]:
 @pytest.fixture(scope="module")
 def served(shared_database_url: str) -> Iterator[tuple[Across, Engine]]:
     running = start(shared_database_url, sweep_period=86_400)
-    yield Across(running.url), mounted(running.app).gateway.engine
+    yield Across(running.url), application_of(running.app).gateway.engine
     running.stop()
 
 
@@ -251,7 +251,7 @@ def go_back(across: Across, engine: Engine, make: Any, seed: int, restores: int)
         kept.write(dice)
         kept.note()
         if dice.random() < 0.1:
-            engine.catch_up()  # what has expired goes
+            engine.background.catch_up()  # what has expired goes
             kept.note()
     for number in range(restores):
         at, wanted = dice.choice(kept.moments)

@@ -20,7 +20,7 @@ import pytest
 
 from adapters.tablestore.wire.plainbuffer import decode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.commands import FindTable, Reshard
+from gateway.model.commands.commands import FindTable, Reshard
 from gateway.settings import load
 from gateway.wiring import connect, open_store
 from tests.adapters.tablestore.client import Refused

@@ -20,7 +20,7 @@ import tablestore as ots
 from azure.data.tables import TableServiceClient
 
 from gateway.security.credentials import DEV_AZURE_KEY
-from gateway.store.databases import Database
+from gateway.store.sql.databases import Database
 from tests.support.running import Begin, Process, processes
 
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "0"))

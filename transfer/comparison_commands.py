@@ -98,10 +98,15 @@ def lint(
     with told_clearly():
         from transfer.endpoints.addresses import tables_of
         from transfer.endpoints.endpoint import Service
+        from transfer.mapping.linting import check_rules
         from transfer.mapping.linting import lint as look
         from transfer.mapping.mapping import MappingOptions
         from transfer.mapping.rules import Fidelity
 
+        try:
+            check_rules(accepted)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
         worst = None if fail_on is None else Fidelity(fail_on)
         options = MappingOptions(escape_keys=bool(escape_keys))
         for address in tables_of(source):

@@ -21,6 +21,17 @@ class AccessRefused(TransferError):
     """The service does not accept the credentials, or there are none."""
 
 
+class RequestRefused(TransferError):
+    """The service does not take this request, whenever it is sent. `code`, `reason`: its own words; `status`: of HTTP."""
+
+    def __init__(self, shown: str, code: str, reason: str, status: int = 0) -> None:
+        self.code = code
+        self.reason = reason
+        self.status = status
+        self.words = f"{code}: {reason}" if reason else code
+        super().__init__(f"{shown}: the service refuses the request: {self.words}")
+
+
 class TableAbsent(TransferError):
     """The table that an endpoint names is not there."""
 

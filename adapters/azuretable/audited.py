@@ -14,8 +14,9 @@ from adapters.azuretable.summaries import Asked
 from adapters.azuretable.wire import addresses
 from adapters.azuretable.wire.addresses import Batch
 from adapters.azuretable.wire.errors import REFUSALS
-from gateway.audit import Deed, Kind, RefusedParts, names_among
+from gateway.audit import names_among
 from gateway.http import Reply, Request
+from gateway.model.authorization.deeds import Deed, Kind, RefusedParts
 
 KINDS: Mapping[str, Kind] = {
     "POST TableSet": Kind.DEFINITION,
@@ -35,6 +36,8 @@ def kinds() -> Mapping[str, Kind]:
     return KINDS
 
 
+_OF_PROVEN_CALLERS = frozenset({"AuthorizationPermissionMismatch"})
+"""Refusals of callers whose signature or token is right."""
 PART_MARKS: Mapping[str, bytes] = {"POST Batch": b"\r\nHTTP/1.1 403 "}
 """No value of JSON has a line break."""
 
@@ -45,11 +48,12 @@ def part_marks() -> Mapping[str, bytes]:
 
 
 def deed_of(request: Request, reply: Reply, operation: str, host: str) -> Deed:
-    """What a request to a host ("": it names no account) did. Of one that was refused nothing is read but its address."""
+    """What a request to a host ("": it names no account) did. If its sender is not proven, nothing is read but its address."""
     address = addresses.parse(request.path, host)
     code = next((value for name, value in reply.headers if name.lower() == "x-ms-error-code"), "")
     kind = KINDS.get(operation, Kind.READ)
-    if code in REFUSALS:
+    is_refusal = code in REFUSALS
+    if is_refusal and code not in _OF_PROVEN_CALLERS:
         tables = summaries.summary(operation, address.account, [Asked(address.resource)]).tables
         return Deed(kind, address.account, names_among(tables), (), code, True)
     asked = summaries.asked(request, address, host)
@@ -61,7 +65,7 @@ def deed_of(request: Request, reply: Reply, operation: str, host: str) -> Deed:
     found = summaries.summary(operation, address.account, asked)
     tables = names_among(found.tables)
     parts = _refused_parts(reply, operation, tables)
-    return Deed(kind, address.account, tables, [key for _, key in found.keys], code, parts=parts)
+    return Deed(kind, address.account, tables, [key for _, key in found.keys], code, is_refusal, parts)
 
 
 def _refused_parts(reply: Reply, operation: str, tables: list[str]) -> RefusedParts | None:

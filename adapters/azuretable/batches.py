@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from adapters.azuretable.calls import Answer, Call, find_table, options_of, service_id
+from adapters.azuretable.calls import Answer, Call, find_table, judge_table, options_of, service_id
 from adapters.azuretable.entities import entities
 from adapters.azuretable.entities.entities import Prepared
 from adapters.azuretable.entities.entity_renderer import Level, content_type
@@ -19,11 +19,11 @@ from adapters.azuretable.wire.addresses import Batch, Entity, EntitySet, Resourc
 from adapters.azuretable.wire.errors import TOO_MANY_CHANGES, ServiceError, as_json, service_error_of
 from adapters.azuretable.wire.methods import method_of
 from adapters.azuretable.wire.multipart import InnerAnswer, InnerHead, InnerRequest
-from gateway.engine.engine import write_rows
+from gateway.exchanges import exchange_of, write_rows
 from gateway.http import Request
-from gateway.model.commands import Exchange
+from gateway.model.commands.commands import Exchange
 from gateway.model.errors import GatewayError, GroupRefused, NotPermitted
-from gateway.model.tables import Table
+from gateway.model.tables.tables import Table
 
 _VERBS = frozenset({"POST", "PUT", "MERGE", "PATCH", "DELETE"})
 
@@ -62,8 +62,10 @@ def _query(call: Call, request: InnerRequest) -> Exchange[InnerAnswer]:
         raise ServiceError("InvalidInput")
     inner, resource = _inner_call(call, request.head)
     try:
+        if isinstance(resource, Entity | EntitySet):
+            yield from judge_table(inner, resource.table)
         if isinstance(resource, Entity):
-            answer = yield from entities.get(inner, resource)
+            answer = yield from exchange_of(entities.get(inner, resource))
         elif isinstance(resource, EntitySet):
             answer = yield from queries.query(inner, resource)
         else:
@@ -153,6 +155,7 @@ def _inner_call(call: Call, head: InnerHead) -> tuple[Call, Resource]:
     if address.secondary and head.method != "GET":
         raise ServiceError("InsufficientAccountPermissions")
     made = Request(head.method, head.target, head.headers, b"", outer.client, outer.secure, outer.id)
+    made.authorization = outer.authorization
     inner = Call(
         request=made,
         address=address,

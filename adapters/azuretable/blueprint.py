@@ -1,6 +1,5 @@
-"""The way of a request: authentication, dispatch from one operation table, and the headers that every reply has.
-
-`handle` is all of it, under Flask and in the server's tick alike. What operations do is elsewhere.
+"""The steps of a request (gateway/dialect.py): authentication, dispatch from one operation table, CORS, and the headers that
+every reply has. What operations do is elsewhere.
 """
 
 from __future__ import annotations
@@ -8,21 +7,29 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from email.utils import formatdate
-from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
-from adapters.azuretable import DIALECT
+from adapters.azuretable import DIALECT, audited, summaries
 from adapters.azuretable.auth import auth, bearer
 from adapters.azuretable.auth.auth import Account
 from adapters.azuretable.auth.bearer import Issuer
 from adapters.azuretable.auth.shared_access import Grant
-from adapters.azuretable.calls import Answer, Call, OneCommand, find_table, options_of, service_id
-from adapters.azuretable.claims import CLAIMS
+from adapters.azuretable.calls import (
+    Answer,
+    Call,
+    find_table,
+    judge_table,
+    known_table,
+    options_of,
+    service_id,
+)
 from adapters.azuretable.entities import entity_renderer
 from adapters.azuretable.entities.entity_renderer import Level
 from adapters.azuretable.operation_table import OPERATIONS, PLAIN, Operation, purpose_of, refuse_nested
@@ -38,23 +45,31 @@ from adapters.azuretable.wire.addresses import (
 )
 from adapters.azuretable.wire.errors import PLANTED, ServiceError, as_json, as_xml, service_error_of
 from adapters.azuretable.wire.methods import method_of
-from gateway.dialect import Dialect, Gateway, Handler, Round, Summary
+from gateway.dialect import Begun, Dialect, Gateway, Summary, reply_exchange
+from gateway.exchanges import Steps, after
 from gateway.http import Reply, Request
-from gateway.model.authorizations import Authorization, Source
-from gateway.model.commands import Exchange
-from gateway.model.composites import name_of
+from gateway.model.authorization.authorizations import Source
+from gateway.model.commands.commands import Exchange
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, NotPermitted
-from gateway.model.late_modules import LateModule
-from gateway.model.tables import Table
-from gateway.security.credentials import Credential, Scheme
+from gateway.model.tables.tables import Table
+from gateway.model.values.composites import name_of
+from gateway.request_memory import MIN_PARSED_BYTES
+from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credential, Scheme
 
 if TYPE_CHECKING:
-    from adapters.azuretable import audited, summaries
-    from gateway.audit import Deed, Kind
-else:
-    audited = LateModule("adapters.azuretable.audited")
-    summaries = LateModule("adapters.azuretable.summaries")
+    from gateway.model.authorization.deeds import Deed, Kind
 
+log = logging.getLogger("tablegate")
+
+_HINT = (
+    f'TableServiceClient.from_connection_string("AccountName={DEV_AZURE_ACCOUNT};AccountKey={DEV_AZURE_KEY};'
+    f'TableEndpoint={{url}}/{DEV_AZURE_ACCOUNT}")'
+)
+# Host names of the service: public Azure, its sovereign clouds, and Cosmos DB. Not every name with `.table.`, which may belong
+# to anyone.
+_SERVICE_HOSTS = re.compile(
+    r"[a-z0-9]{3,24}(?:-secondary)?\.table\.(?:core\.(?:windows\.net|chinacloudapi\.cn|usgovcloudapi\.net)|cosmos\.azure\.com)"
+)
 _XML_COMPONENTS = frozenset({"acl", "properties", "stats"})
 _READING = frozenset({"GET", "HEAD"})
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -82,9 +97,10 @@ class AzureTable(Dialect):
     """The dialect on a gateway, with what it reads once from the settings."""
 
     name = DIALECT
-    hint = CLAIMS.hint
-    service_hosts = CLAIMS.service_hosts
+    hint = _HINT
+    service_hosts = _SERVICE_HOSTS
     methods = Dialect.methods | {"MERGE"}
+    has_origin_rules = True
     faults = PLANTED
 
     def __init__(self, gateway: Gateway) -> None:
@@ -103,7 +119,7 @@ class AzureTable(Dialect):
 
     def claims(self, request: Request) -> bool:
         """Whether a request is Azure's: by the account in its host name or its path."""
-        return CLAIMS.claims(request)
+        return addresses.has_account(request.path, request.header_map.get("host", ""))
 
     def operation(self, request: Request) -> str:
         """The method and the kind of resource, or "unknown" for an address that means nothing."""
@@ -120,6 +136,8 @@ class AzureTable(Dialect):
 
     def summary(self, request: Request) -> Summary:
         """What a request asks for, in short (Dialect.summary)."""
+        if self.refusal_of_head(request) is not None:
+            return Summary(self.operation(request))
         host = self._host(request)
         address = addresses.parse(request.path, host)
         return summaries.summary(
@@ -147,64 +165,88 @@ class AzureTable(Dialect):
 
     # From request to reply
 
+    def refusal_of_head(self, request: Request) -> Reply | None:
+        """The refusal of a request that is not authenticated (Dialect.refusal_of_head). No signature covers the body."""
+        try:
+            address = addresses.parse(request.path, self._host(request))
+            auth.verify(
+                request, options_of(request.query), self._account(address.account), self._issuer, self.gateway
+            )
+        except ServiceError as error:
+            return self._reply(request, self._refusal(request, error))
+        return None
+
     def only_reads(self, request: Request) -> bool:
         """Whether a request wants nothing but to read (Dialect.only_reads)."""
         return request.method == "GET" and "x-http-method" not in request.header_map
 
-    def enter(self, request: Request) -> Handler | None:
-        """The handler of a request for the server's tick: in parts, where nothing but the operation itself asks the engine."""
-        if request.method == "OPTIONS" or "origin" in request.header_map or self.gateway.quotas.is_on:
-            return self.handle
-        return self._begin
+    def handle(self, request: Request) -> Begun:
+        """Begin to answer a request (Dialect.handle). Those of pages in a browser are subject to CORS."""
+        if request.method == "OPTIONS" or request.header_map.get("origin", ""):
+            return self._handle_cross_origin(request)
+        return super().handle(request)
 
-    def _begin(self, request: Request) -> Round | Reply | Exchange[Reply]:
-        """What `handle` does, without a generator for an operation that one command is enough for and whose table is known."""
+    def _handle_cross_origin(self, request: Request) -> Exchange[Reply]:
+        if request.method == "OPTIONS":
+            return (yield from self._run_steps(request, None, self._preflight(request)))
         try:
-            call = self._authenticated(request, self._address_of(request))
-            if _names_policy(call.grant):
-                return self.handle(request)
-            row = self._operation(call)
-            handler, resource = row.handler, call.address.resource
-            if type(handler) is not OneCommand:
-                return self._told(request, handler(call, resource))
-            assert isinstance(resource, (EntitySet, Entity))
-            table = self.gateway.engine.cached_azure_table(call.namespace, resource.table)
-            if table is None:
-                return self._told(request, handler(call, resource))
-            command, answer = handler.begin(call, resource)(table)
+            yield from self._check_origin(request)
         except (ServiceError, GatewayError) as error:
-            return self._reply(request, self._refusal(request, error))
-        return Round([command], partial(self._finish, request, handler, answer))
+            reply = self.render_error(request, None, error)
+        else:
+            reply = yield from reply_exchange(super().handle(request))
+        status, headers, body = reply
+        return Reply(status, [*headers, *(yield from self._cors_headers(request))], body)
 
-    def _finish(
-        self,
-        request: Request,
-        handler: OneCommand,
-        answer: Callable[[Any], Answer],
-        outcomes: list[Any] | Exception,
-    ) -> Reply:
-        try:
-            if isinstance(outcomes, Exception):
-                raise outcomes
-            answered = handler.finish(answer, outcomes[0])
-        except (ServiceError, GatewayError) as error:
-            answered = self._refusal(request, error)
-        return self._reply(request, answered)
+    def _preflight(self, request: Request) -> Exchange[Answer]:
+        account = self._account(addresses.account_of(request.path, self._host(request)))
+        return (yield from service.preflight(request, account.namespace, account.name))
 
-    def handle(self, request: Request) -> Exchange[Reply]:
-        """Answer a request: an exchange that yields commands and returns a Reply, also where it refuses. Raises nothing."""
-        return (yield from self._told(request, self._answer(request)))
+    def _check_origin(self, request: Request) -> Exchange[None]:
+        """Raises NotAllowed for a page that neither the server's settings nor a CORS rule of the account allows."""
+        refusal = self.refusal_of_origin(request)
+        if refusal is None:
+            return
+        account = self._account(addresses.account_of(request.path, self._host(request)))
+        properties = yield from service.load(account.namespace, account.name)
+        if not cors.allows(properties["Cors"], request.header_map.get("origin", ""), request.method):
+            raise refusal
 
-    def _told(self, request: Request, exchange: Exchange[Answer]) -> Exchange[Reply]:
-        """The reply to a request that is answered by an exchange."""
-        try:
-            answer = yield from exchange
-        except (ServiceError, GatewayError) as error:
-            answer = self._refusal(request, error)
-        status, headers, body = self._reply(request, answer)
-        if request.header_map.get("origin", "") and request.method != "OPTIONS":
-            headers = [*headers, *(yield from self._cors_headers(request))]
-        return Reply(status, headers, body)
+    def parse(self, request: Request, caller: Call) -> Call:
+        """Return the call (Dialect.parse). Its operation decodes the body. Raises QuotaExceeded, Busy."""
+        account = caller.address.account
+        if self.gateway.quotas.is_on:
+            self.gateway.quotas.enter(request, Scheme.AZURE.value, account, caller.namespace)
+        if len(request.body) > MIN_PARSED_BYTES:
+            self.gateway.memory.hold_json(request, request.body)
+        return caller
+
+    def begin(self, call: Call) -> Steps[Answer]:
+        """Authorize the table that a call names, and begin its operation (Dialect.begin)."""
+        if _names_policy(call.grant):
+            return after(self._under_policy(call), self._begin_granted)
+        return self._begin_granted(call)
+
+    def _begin_granted(self, call: Call) -> Steps[Answer]:
+        handler, resource = self._operation(call).handler, call.address.resource
+        if (
+            call.request.authorization is not None
+            and isinstance(resource, (EntitySet, Entity))
+            and known_table(call, resource.table) is None
+        ):
+            return after(judge_table(call, resource.table), lambda _: handler(call, resource))
+        return handler(call, resource)
+
+    def render(self, request: Request, caller: Call, answer: Answer) -> Reply:
+        """Return the reply with an answer (Dialect.render)."""
+        return self._reply(request, answer)
+
+    def render_error(self, request: Request, caller: Call | None, error: Exception) -> Reply:
+        """Return the error reply (Dialect.render_error)."""
+        if not isinstance(error, (ServiceError, GatewayError)):
+            log.error("request %s failed", request.id, exc_info=error)
+            error = ServiceError("InternalError")
+        return self._reply(request, self._refusal(request, error))
 
     def _reply(self, request: Request, answer: Answer) -> Reply:
         body = b"" if request.method == "HEAD" else answer.body
@@ -226,21 +268,6 @@ class AzureTable(Dialect):
                 refusal = ServiceError("InternalError")
         answer = self._refusal(request, refusal)
         return Reply(answer.status, self._headers(request, answer), answer.body)
-
-    def _answer(self, request: Request) -> Exchange[Answer]:
-        if request.method == "OPTIONS":
-            account = self._account(addresses.account_of(request.path, self._host(request)))
-            return (yield from service.preflight(request, account.namespace, account.name))
-        call = self._authenticated(request, self._address_of(request))
-        if _names_policy(call.grant):
-            call = yield from self._under_policy(call)
-        exchange = self._operation(call).handler(call, call.address.resource)
-        if self.gateway.quotas.is_on:
-            name = call.address.account
-            exchange = self.gateway.quotas.limited(
-                request, Scheme.AZURE.value, name, call.namespace, exchange
-            )
-        return (yield from exchange)
 
     def _address_of(self, request: Request) -> Address:
         """Where a request goes, if its parts may be as they are. Raises ServiceError."""
@@ -272,8 +299,9 @@ class AzureTable(Dialect):
             raise ServiceError("MethodNotAllowed")
         return row
 
-    def _authenticated(self, request: Request, address: Address) -> Call:
-        """The call that a request is, once it is known who makes it. Raises ServiceError."""
+    def authenticate(self, request: Request) -> Call:
+        """Return the call (Dialect.authenticate). The head has all of it but the body. Raises ServiceError."""
+        address = self._address_of(request)
         options = options_of(request.query)
         account = self._account(address.account)
         grant = auth.verify(request, options, account, self._issuer, self.gateway)
@@ -315,18 +343,6 @@ class AzureTable(Dialect):
             return
         component = options_of(request.query).get("comp", PLAIN)
         authorization.purpose = purpose_of(address.resource, method_of(request), component)
-
-    def names(self, request: Request, authorization: Authorization) -> Iterable[tuple[str, str]]:
-        """The table that a request names (Dialect.names)."""
-        try:
-            address = addresses.parse(request.path, self._host(request))
-        except ServiceError:
-            return []
-        resource = address.resource
-        name = getattr(resource, "table", None) or getattr(resource, "name", None)
-        namespace = self.gateway.credentials.namespace(Scheme.AZURE, address.account)
-        table = self.gateway.engine.cached_azure_table(namespace, name) if name else None
-        return [] if table is None else [(namespace, table.name)]
 
     def _account(self, name: str) -> Account:
         credentials = self.gateway.credentials

@@ -1,30 +1,28 @@
 """One call of an operation: what a handler gets, what it answers, and how it finds its table.
 
-A handler is a generator function `operation(call, resource) -> Exchange[Answer]`. It parses the request to commands, yields
-lists of them and returns an Answer; it raises ServiceError (errors.py) or lets a GatewayError pass. The blueprint makes both
-into replies.
-
-An operation on one entity, which one command is enough for, is given as a OneCommand, which is such a handler too.
+A handler is a function `operation(call, resource) -> Steps[Answer]` (gateway/exchanges.py), usually a generator function. It
+parses the request to commands and returns an Answer. It raises ServiceError (errors.py) or GatewayError. The blueprint renders
+both as replies.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import field
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass, field
 from urllib.parse import unquote, unquote_plus
 
 from adapters.azuretable.auth.shared_access import Grant
 from adapters.azuretable.wire import limits
-from adapters.azuretable.wire.addresses import Address, Entity, EntitySet, check_table_name
+from adapters.azuretable.wire.addresses import Address, check_table_name
 from adapters.azuretable.wire.errors import ServiceError
 from gateway.dialect import Gateway
-from gateway.engine.engine import one
+from gateway.exchanges import SingleStep, Steps, after, one
 from gateway.http import Request
-from gateway.model.commands import AnyCommand, Exchange, FindTable
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.tables import Table
+from gateway.model.commands.commands import Exchange, FindTable
+from gateway.model.errors import TableMissing
+from gateway.model.tables.tables import Table
 
 
 # Neither is frozen: that would treble the time in which one is made, and both are made of every request.
@@ -50,36 +48,6 @@ class Answer:
     status: int
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
-
-
-Asked = tuple[AnyCommand, Callable[[Any], Answer]]
-"""What the engine is asked for, and the answer of its outcome. Both raise ServiceError."""
-
-
-@dataclass(frozen=True, slots=True)
-class OneCommand:
-    """An operation on one entity, for which one command is enough. The server's tick carries out the parts one after the other;
-    called as a handler, it does that itself.
-
-    `begin`: what can be judged without the table; it gives what is asked of a table. Raises ServiceError.
-    """
-
-    begin: Callable[[Call, Any], Callable[[Table], Asked]]
-
-    def __call__(self, call: Call, resource: EntitySet | Entity) -> Exchange[Answer]:
-        """The operation as a handler. Raises ServiceError, and what the command met."""
-        of_table = self.begin(call, resource)
-        table = yield from find_table(call, resource.table)
-        command, answer = of_table(table)
-        [outcome] = yield [command]
-        return self.finish(answer, outcome)
-
-    @staticmethod
-    def finish(answer: Callable[[Any], Answer], outcome: Any) -> Answer:
-        """The answer of an outcome. Raises it if it is an error."""
-        if isinstance(outcome, Exception):
-            raise outcome
-        return answer(outcome)
 
 
 def service_id(request_id: str) -> str:
@@ -113,10 +81,31 @@ def options_of(query: str) -> dict[str, str]:
     return options
 
 
+def known_table(call: Call, name: str) -> Table | None:
+    """The descriptor of a table from the cache. None: the engine must be asked for it, which is always so of a forbidden table,
+    as of one that is not there."""
+    table = call.gateway.engine.cached_azure_table(call.namespace, name)
+    authorization = call.request.authorization
+    return table if authorization is None or table is None or authorization.reaches(table) else None
+
+
 def find_table(call: Call, name: str) -> Exchange[Table]:
     """The descriptor of a table, by the name that Azure knows it by, in whatever case. Raises TableMissing, ServiceError."""
-    table = call.gateway.engine.cached_azure_table(call.namespace, name)
+    table = known_table(call, name)
     return (yield from find_table_now(call, name)) if table is None else table
+
+
+def on_table(call: Call, name: str, step_of: Callable[[Table], SingleStep]) -> Steps[Answer]:
+    """Return the steps of an operation on a table: one, if the table is cached. Raises TableMissing, ServiceError."""
+    table = known_table(call, name)
+    return step_of(table) if table is not None else after(find_table_now(call, name), step_of)
+
+
+def judge_table(call: Call, name: str) -> Exchange[None]:
+    """Refuse a caller to whom a table is forbidden, before anything else about the request is judged. Raises NotPermitted."""
+    if call.request.authorization is not None:
+        with suppress(TableMissing, ServiceError):
+            yield from find_table(call, name)
 
 
 def find_table_now(call: Call, name: str) -> Exchange[Table]:

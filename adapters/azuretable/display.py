@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from adapters.azuretable.entities.entity_renderer import EntityFormat, Level
-from gateway.model.rows import Row
-from gateway.model.tables import Table
+from gateway.model.tables.tables import Table
+from gateway.model.values.rows import Row
 from gateway.security.credentials import DEV_AZURE_ACCOUNT
 
 FORM = "OData"

@@ -25,15 +25,16 @@ from adapters.azuretable.wire.addresses import (
     TableSet,
 )
 from adapters.azuretable.wire.errors import KEY_COUNT, ServiceError
-from gateway.model.commands import Exchange
-from gateway.model.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
+from gateway.exchanges import Steps
+from gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
+from gateway.model.commands.commands import Exchange
 
 
 class Operation(NamedTuple):
     """One operation of the API. Its handler is given the call and the resource. `purpose`: what a caller must be
     allowed to do."""
 
-    handler: Callable[..., Exchange[Answer]]
+    handler: Callable[..., Steps[Answer]]
     purpose: Purpose = UNKNOWN_PURPOSE
 
 

@@ -16,9 +16,10 @@ from adapters.dynamodb.operation_table import OPERATIONS
 from adapters.dynamodb.wire import auth
 from adapters.dynamodb.wire.calls import Caller
 from adapters.dynamodb.wire.errors import REFUSALS
-from gateway.audit import Deed, Kind, RefusedParts, kind_of, names_among
+from gateway.audit import kind_of, names_among
 from gateway.dialect import Gateway
 from gateway.http import Reply, Request
+from gateway.model.authorization.deeds import Deed, Kind, RefusedParts
 
 _WRITES = frozenset({
     "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems",

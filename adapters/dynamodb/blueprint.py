@@ -1,8 +1,7 @@
 """DynamoDB's one endpoint: which handler a request belongs to, and what becomes of it on the way there and back.
 
 The order of checks is the service's (docs/protocols/dynamodb.md rule 5): size, method and content type, JSON, target, signature,
-then operation_schemas.check, then the handler. One path serves both entries: the server's tick drives `DynamoDB.handle` itself,
-Flask's route drives it to its end.
+then operation_schemas.check, then the handler.
 """
 
 from __future__ import annotations
@@ -10,44 +9,38 @@ from __future__ import annotations
 import gc
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from adapters.dynamodb import DIALECT
+from adapters.dynamodb import DIALECT, audited, summaries
 from adapters.dynamodb.capacity.throughput import Throttle
-from adapters.dynamodb.operation_table import OF_NEW_TABLES, OPERATIONS, READING, Operation, purpose_of
+from adapters.dynamodb.jobs import workers
+from adapters.dynamodb.operation_table import OF_NEW_TABLES, OPERATIONS, READING, purpose_of
 from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.wire import auth, http, limits, planted_errors
-from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
+from adapters.dynamodb.wire.calls import Answer, Call, Caller
 from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
+from adapters.dynamodb.wire.named_resources import named_resources
 from adapters.dynamodb.wire.refusals import not_permitted
-from adapters.dynamodb.wire.resources import bare_name
-from gateway.dialect import Dialect, Gateway, Handler, Round, Seed, Summary
+from gateway.dialect import Begun, Dialect, Gateway, Seed, Summary
+from gateway.exchanges import SingleStep, Steps, exchange_of
 from gateway.http import Reply, Request
-from gateway.model.authorizations import Authorization
-from gateway.model.commands import AnyCommand, Exchange
-from gateway.model.errors import GatewayError, LimitExceeded, NotPermitted
-from gateway.model.late_modules import LateModule
-from gateway.model.tables import Table
+from gateway.model.authorization.authorizations import Authorization, Named
+from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotPermitted
+from gateway.model.tables.tables import Table
+from gateway.request_memory import MIN_PARSED_BYTES
 from gateway.security.credentials import Scheme
 from gateway.settings import BadSetting
 
 if TYPE_CHECKING:
-    from adapters.dynamodb import audited, summaries
-    from adapters.dynamodb.jobs import workers
-    from gateway.audit import Deed, Kind
-else:
-    audited = LateModule("adapters.dynamodb.audited")
-    summaries = LateModule("adapters.dynamodb.summaries")
-    workers = LateModule("adapters.dynamodb.jobs.workers")
+    from gateway.model.authorization.deeds import Deed, Kind
 
 _SCHEME = Scheme.AWS.value
-_new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
 log = logging.getLogger("tablegate")
 
 _HINT = (
@@ -98,6 +91,7 @@ class DynamoDB(Dialect):
         if gateway.settings.has_object_store:
             workers.register(gateway)
         self._operations = OPERATIONS
+        self._handlers = {target.partition(".")[2]: row.handler for target, row in OPERATIONS.items()}
         self._style = gateway.settings.message_style
         if gateway.settings.kinesis_endpoint_url:
             _deliver_to_kinesis(gateway)
@@ -122,20 +116,22 @@ class DynamoDB(Dialect):
         target = request.header_map.get("x-amz-target", "")
         return target.partition(".")[2] if target in self._operations else ""
 
+    def refusal_of_head(self, request: Request) -> Reply | None:
+        """The refusal of a request whose signature fails whatever the body is (Dialect.refusal_of_head)."""
+        try:
+            auth.check_head(request, self.gateway.credentials, self.gateway.real_now_ms(), self._style)
+        except ServiceError as error:
+            return http.plain_answer(request) or self.render_error(request, None, error)
+        return None
+
     def only_reads(self, request: Request) -> bool:
         """Whether a request wants nothing but to read rows (Dialect.only_reads)."""
         return self.operation(request) in READING and self._throttle is None
 
-    def enter(self, request: Request) -> Handler | None:
-        """The handler of a hot operation, for the server's tick. Everything else goes through Flask."""
-        if request.method != "POST" or request.target != "/":
-            return None
+    def may_block(self, request: Request) -> bool:
+        """True for operations that read an object store or count a table first (Dialect.may_block)."""
         row = self._operations.get(request.header_map.get("x-amz-target", ""))
-        if row is None or not row.hot:
-            return None
-        if row.parts is None or self._throttle is not None or self.gateway.quotas.is_on:
-            return self.handle
-        return self._begin
+        return row is not None and row.may_block
 
     @cached_property
     def audited_operations(self) -> Mapping[str, Kind]:
@@ -173,81 +169,37 @@ class DynamoDB(Dialect):
 
     # From request to reply
 
-    def _begin(self, request: Request) -> Round | Reply | Exchange[Reply]:
-        """What `handle` does, without a generator, for an operation that one command is enough for and whose table is known."""
+    def handle(self, request: Request) -> Begun:
+        """Begin to answer a request (Dialect.handle). Some answers are no operation's: health checks and CORS."""
         plain = http.plain_answer(request)
-        if plain is not None:
-            return plain
-        try:
-            row, call = self._admit(request)
-            table = self.gateway.engine.cached_table(call.caller.namespace, call.input["TableName"])
-            parts = row.parts
-            if table is None or parts is None:
-                return self.handle(request)
-            clauses = parts.clauses(call, call.input)
-            command = parts.command(call, clauses, table)
-        except http.TooLarge:
-            return http.too_large(request)
-        except Exception as error:
-            return self._failure(request, error)
-        return _new(Round, ([command], partial(self._finish, request, parts, call, clauses, command)))
+        if plain is None:
+            return super().handle(request)
+        return (http.emulator_health(request) if self.gateway.settings.emulator_health else None) or plain
 
-    def _finish(
-        self,
-        request: Request,
-        parts: OneCommand[Any, Any],
-        call: Call,
-        clauses: Any,
-        command: AnyCommand,
-        outcomes: list[Any] | Exception,
-    ) -> Reply:
-        try:
-            if isinstance(outcomes, Exception):
-                raise outcomes
-            answer = parts.finish(call, clauses, command, outcomes[0])
-        except Exception as error:
-            return self._failure(request, error)
-        return http.reply(request, 200, answer if type(answer) is bytes else orjson.dumps(answer))
+    def authenticate(self, request: Request) -> Caller | None:
+        """Return the caller (Dialect.authenticate). With auth `dev` nothing is proven, and errors come in the service's order, in
+        which broken JSON precedes a missing signature (docs/protocols/dynamodb.md rule 5): None."""
+        credentials = self.gateway.credentials
+        if credentials.is_dev:
+            return None
+        return auth.verify(request, credentials, self.gateway.real_now_ms(), self._style)
 
-    def handle(self, request: Request) -> Exchange[Reply]:
-        """Answer a request: an exchange that yields commands and returns a Reply, also where it refuses. Raises nothing."""
-        plain = http.plain_answer(request)
-        if plain is not None and self.gateway.settings.emulator_health:
-            plain = http.emulator_health(request) or plain
-        if plain is not None:
-            return plain
-        try:
-            answer = yield from self._answer(request)
-        except http.TooLarge:
-            return http.too_large(request)
-        except Exception as error:
-            return self._failure(request, error)
-        return http.reply(request, 200, answer)
+    def parse(self, request: Request, caller: Caller | None) -> Call:
+        """Return the call (Dialect.parse). Raises TooLarge, ServiceError, Busy.
 
-    def _answer(self, request: Request) -> Exchange[bytes]:
-        """The body of the answer. Raises TooLarge, ServiceError, GatewayError."""
-        row, call = self._admit(request)
-        exchange = row.handler(call)
-        if self._throttle is not None:
-            exchange = self._throttle.limited(call, exchange)
-        quotas, caller = self.gateway.quotas, call.caller
-        if quotas.is_on:
-            exchange = quotas.limited(request, _SCHEME, caller.access_id, caller.namespace, exchange)
-        answer = yield from exchange
-        return _json(answer)
-
-    def _admit(self, request: Request) -> tuple[Operation, Call]:
-        """The operation and the call of a request. Raises TooLarge, ServiceError.
-
-        The garbage collector is off while a large body is read: JSON has no circles, and each look through a million new
-        objects, whenever they had grown by a quarter, took five times as long as the reading.
+        The garbage collector is off while a large body is parsed: JSON has no cycles, and the collections that a million new
+        objects cause took five times as long as the parsing.
         """
-        text = http.body_of(request) if "content-encoding" in request.header_map else request.body
+        # Until it is known what a request is for, there is nothing to authorize.
+        authorization, request.authorization = request.authorization, None
+        text = self._text(request) if "content-encoding" in request.header_map else request.body
+        if len(text) > MIN_PARSED_BYTES:
+            self.gateway.memory.hold_json(request, text)
         if len(text) <= limits.LARGE_REQUEST_BYTES or not gc.isenabled():
-            return self._read(request, text)
+            return self._read(request, text, caller, authorization)
         gc.disable()
         try:
-            return self._read(request, text)
+            return self._read(request, text, caller, authorization)
         except ServiceError as error:
             # What was read is let go before the collector sees it.
             error.__traceback__ = error.__context__ = None
@@ -255,41 +207,82 @@ class DynamoDB(Dialect):
         finally:
             gc.enable()
 
-    def _read(self, request: Request, text: bytes) -> tuple[Operation, Call]:
-        try:
-            body = orjson.loads(text) if text else None
-        except (
-            orjson.JSONDecodeError
-        ):  # so are nesting bombs, lone surrogates, NaN and bytes that are no UTF-8
-            raise serialization() from None
+    def begin(self, call: Call) -> Steps[Answer]:
+        """Authorize what a call names, and begin its operation (Dialect.begin). The command of a single step names its one table
+        itself, and is authorized in front of the engine."""
+        steps = self._handlers[call.operation](call)
+        if call.authorization is not None and type(steps) is not SingleStep:
+            purpose = call.authorization.purpose
+            _require(call.authorization, named_resources(call.input, purpose, call.caller.namespace))
+        return steps if self._throttle is None else self._throttle.limited(call, exchange_of(steps))
+
+    def render(self, request: Request, caller: Caller | None, answer: Answer) -> Reply:
+        """Return the reply with an answer (Dialect.render)."""
+        return http.reply(request, 200, _json(answer))
+
+    def _text(self, request: Request) -> bytes:
+        """The body without its content coding. Raises TooLarge, ServiceError, Busy."""
+        memory = self.gateway.memory
+        memory.hold_inflated(request, limits.REQUEST_BYTES)
+        text = http.body_of(request)
+        memory.hold(request, len(text))
+        return text
+
+    def _read(
+        self, request: Request, text: bytes, caller: Caller | None, authorization: Authorization | None
+    ) -> Call:
+        """`caller`: None if it is not known yet (auth `dev`); `authorization`: what it has, if it is limited."""
         target = request.header_map.get("x-amz-target", "")
+        name = target.partition(".")[2]
+        dense = None
+        parse: Callable[[bytes], Any] = orjson.loads
+        if len(text) > limits.LARGE_REQUEST_BYTES:
+            dense = operation_schemas.refusal_of_dense(name, text, self._style)
+            parse = partial(operation_schemas.parse, name, style=self._style)
+        try:
+            body = parse(text) if text and dense is None else None
+        except Exception as error:  # nesting bombs, lone surrogates, NaN and bytes that are no UTF-8, too
+            raise http.json_failure(error) from None
         row = self._operations.get(target)
         if row is None:
             raise ServiceError("UnknownOperationException", None)
         gateway = self.gateway
-        # With auth dev nobody looks at the clock.
-        now_ms = 0 if gateway.credentials.is_dev else gateway.real_now_ms()
-        caller = auth.verify(request, gateway.credentials, now_ms, self._style)
-        name = target.partition(".")[2]
-        if request.authorization is not None:
+        if caller is None:
+            caller = auth.verify(request, gateway.credentials, 0, self._style)
+        if authorization is not None:
             is_new = row.purpose is OF_NEW_TABLES and isinstance(body, dict)
-            request.authorization.purpose = purpose_of(row.purpose, body or {}) if is_new else row.purpose
+            authorization.purpose = purpose_of(row.purpose, body or {}) if is_new else row.purpose
+            request.authorization = authorization
+        if gateway.quotas.is_on:
+            gateway.quotas.enter(request, _SCHEME, caller.access_id, caller.namespace)
+        if dense is not None:
+            raise dense
         if not text:
             raise serialization()
         if len(text) > limits.LARGE_REQUEST_BYTES:
             operation_schemas.shorten(name, body, self._style)
-        checked = operation_schemas.checker(name, self._style)(body)
-        return row, _new(Call, (name, checked, caller, gateway, request.header_map))
-
-    def names(self, request: Request, authorization: Authorization) -> Iterable[tuple[str, str]]:
-        """The table that a request names (Dialect.names)."""
         try:
-            name = orjson.loads(request.body).get("TableName")
-        except (orjson.JSONDecodeError, AttributeError):
-            return []
+            checked = operation_schemas.checker(name, self._style)(body)
+        except ServiceError as refusal:
+            raise operation_schemas.told_of_body(name, text, self._style, refusal) from None
+        return Call(name, checked, caller, gateway, request.header_map, request.authorization)
+
+    def judged(self, request: Request, reply: Reply) -> Reply:
+        """The reply to a request of a restricted caller that failed before anything was judged (Dialect.judged)."""
+        authorization = request.authorization
+        assert authorization is not None
+        if "content-encoding" in request.header_map or len(request.body) > limits.LARGE_REQUEST_BYTES:
+            return super().judged(request, reply)  # to read it again costs more than a refusal may
         identity, region = authorization.identity, authorization.source.region
         namespace = self.gateway.credentials.aws_namespace(identity.access_id, identity.account, region)
-        return [(namespace, bare_name(name))] if isinstance(name, str) else []
+        try:
+            body = summaries.document(request)
+            _require(authorization, named_resources(body, authorization.purpose, namespace))
+        except NotPermitted as refusal:
+            return self.render_error(request, None, refusal)
+        except (http.TooLarge, ServiceError, Busy):
+            pass
+        return super().judged(request, reply)
 
     def _told(self, request: Request, error: Exception) -> ServiceError:
         if isinstance(error, NotPermitted) and request.authorization is not None:
@@ -299,8 +292,10 @@ class DynamoDB(Dialect):
             )
         return service_error_of(error, self.operation(request), self._style)
 
-    def _failure(self, request: Request, error: Exception) -> Reply:
-        """The reply to a request that failed. What nobody foresaw is logged under the id that the client gets too."""
+    def render_error(self, request: Request, caller: Caller | None, error: Exception) -> Reply:
+        """Return the error reply (Dialect.render_error). It is logged under the id that the client gets, too."""
+        if isinstance(error, http.TooLarge):
+            return http.too_large(request)
         told = self._told(request, error)
         if told.status >= 500:
             unforeseen = not isinstance(error, (ServiceError, GatewayError))
@@ -315,6 +310,13 @@ class DynamoDB(Dialect):
             return http.too_large(request)
         told = self._told(request, error) if isinstance(error, GatewayError) else internal()
         return http.reply(request, told.status, render(told))
+
+
+def _require(authorization: Authorization, named: Iterable[Named]) -> None:
+    """Raise NotPermitted if the caller cannot be allowed what a request names."""
+    refusal = authorization.refusal_of_named(named)
+    if refusal is not None:
+        raise refusal
 
 
 def _json(answer: Answer) -> bytes:

@@ -10,10 +10,10 @@ from adapters.dynamodb.operations.items import put_write
 from adapters.dynamodb.values.composites import render
 from adapters.dynamodb.values.values import is_too_large, item_of
 from adapters.dynamodb.wire.errors import ServiceError
+from gateway.model.commands.writes import Write
 from gateway.model.errors import BadKey, KeyTooLong
-from gateway.model.rows import Row
-from gateway.model.tables import Table
-from gateway.model.writes import Write
+from gateway.model.tables.tables import Table
+from gateway.model.values.rows import Row
 
 FORM = "DynamoDB JSON"
 

@@ -1,68 +1,56 @@
-"""The operation table: X-Amz-Target -> the handler that answers it, and whether the server's tick enters it.
+"""The operation table: X-Amz-Target -> the handler that answers it.
 
-An operation that is not here is answered with UnknownOperationException. Handlers that few servers are ever asked for are
-loaded when they are first called (gateway/model/late_modules.py).
+An operation that is not here is answered with UnknownOperationException.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
+from adapters.dynamodb.capacity import contributor_insights
+from adapters.dynamodb.jobs import bulk_puts, exports, imports
+from adapters.dynamodb.kinesis import destinations
 from adapters.dynamodb.operations import batches, items, queries, streams, transactions, vectors
-from adapters.dynamodb.tables import replicas, resource_policies, tables, tags, time_to_live
-from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
-from gateway.model.commands import Exchange
-from gateway.model.late_modules import LateModule
-from gateway.model.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
-
-if TYPE_CHECKING:
-    from adapters.dynamodb.capacity import contributor_insights
-    from adapters.dynamodb.jobs import bulk_puts, exports, imports
-    from adapters.dynamodb.kinesis import destinations
-    from adapters.dynamodb.partiql import statements
-    from adapters.dynamodb.tables import account, backups, global_tables, recovery, replica_auto_scaling
-else:
-    contributor_insights = LateModule("adapters.dynamodb.capacity.contributor_insights")
-    bulk_puts = LateModule("adapters.dynamodb.jobs.bulk_puts")
-    exports = LateModule("adapters.dynamodb.jobs.exports")
-    imports = LateModule("adapters.dynamodb.jobs.imports")
-    destinations = LateModule("adapters.dynamodb.kinesis.destinations")
-    statements = LateModule("adapters.dynamodb.partiql.statements")
-    account = LateModule("adapters.dynamodb.tables.account")
-    backups = LateModule("adapters.dynamodb.tables.backups")
-    global_tables = LateModule("adapters.dynamodb.tables.global_tables")
-    recovery = LateModule("adapters.dynamodb.tables.recovery")
-    replica_auto_scaling = LateModule("adapters.dynamodb.tables.replica_auto_scaling")
+from adapters.dynamodb.partiql import statements
+from adapters.dynamodb.tables import (
+    account,
+    backups,
+    global_tables,
+    recovery,
+    replica_auto_scaling,
+    replicas,
+    resource_policies,
+    tables,
+    tags,
+    time_to_live,
+)
+from adapters.dynamodb.wire.calls import Handler
+from gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
 
 
 class Operation(NamedTuple):
-    """One operation of the API. `hot`: quick enough for the server's tick; others go through Flask, on their own. `parts`: of an
-    operation that one command is enough for; its handler is made of them. `purpose`: what a
-    caller must be allowed to do."""
+    """One operation of the API. `purpose`: what a caller must be allowed to do. `may_block`: it may wait for something else than
+    the database, so the server runs it on a thread."""
 
-    handler: Callable[[Call], Exchange[Answer]]
-    hot: bool = True
-    parts: OneCommand[Any, Any] | None = None
+    handler: Handler
     purpose: Purpose = UNKNOWN_PURPOSE
+    may_block: bool = False
 
 
 _DYNAMODB = "DynamoDB_20120810."
 _STREAMS = "DynamoDBStreams_20120810."
 
-_Handlers = Mapping[str, Callable[[Call], Exchange[Answer]]]
+_Handlers = Mapping[str, Handler]
 
-# Rows and items: so quick that the server's tick handles many at once.
-_SINGLE: Mapping[str, OneCommand[Any, Any]] = {
-    "GetItem": items.GET_ITEM,
-    "PutItem": items.PUT_ITEM,
-    "UpdateItem": items.UPDATE_ITEM,
-    "DeleteItem": items.DELETE_ITEM,
-    "Query": queries.QUERY,
-    "Scan": queries.SCAN,
-    "SearchVectors": vectors.SEARCH_VECTORS,
-}
-_DATA: _Handlers = {
+DATA: _Handlers = {
+    "GetItem": items.get_item,
+    "PutItem": items.put_item,
+    "UpdateItem": items.update_item,
+    "DeleteItem": items.delete_item,
+    "Query": queries.query,
+    "Scan": queries.scan,
+    "SearchVectors": vectors.search_vectors,
     "BatchGetItem": batches.batch_get_item,
     "BatchWriteItem": batches.batch_write_item,
     "TransactGetItems": transactions.transact_get_items,
@@ -77,7 +65,6 @@ _STREAM_READS: _Handlers = {
     "GetShardIterator": streams.get_shard_iterator,
     "GetRecords": streams.get_records,
 }
-# The control plane: through Flask, each on its own.
 _CONTROL: _Handlers = {
     "CreateTable": tables.create_table,
     "DescribeTable": tables.describe_table,
@@ -191,7 +178,7 @@ PURPOSES: Mapping[str, Purpose] = {
     "DescribeTableReplicaAutoScaling": Purpose((_P.DESCRIBE_FEATURES,)),
     "DescribeGlobalTableSettings": Purpose((_P.DESCRIBE_FEATURES,)),
     "UpdateContributorInsights": Purpose((_P.ALTER_INSIGHTS,)),
-    "EnableKinesisStreamingDestination": Purpose((_P.ALTER_DELIVERIES,)),
+    "EnableKinesisStreamingDestination": Purpose((_P.ALTER_DELIVERIES,), also=(_P.READ_STREAM,)),
     "DisableKinesisStreamingDestination": Purpose((_P.ALTER_DELIVERIES,)),
     "UpdateKinesisStreamingDestination": Purpose((_P.ALTER_DELIVERIES,)),
     "UpdateTableReplicaAutoScaling": Purpose((_P.ALTER_FEATURES,)),
@@ -214,21 +201,29 @@ def purpose_of(purpose: Purpose, body: Mapping[str, Any]) -> Purpose:
 _BESIDES_TABLES = {"Tags": _P.TAG, "ResourcePolicy": _P.WRITE_POLICY}
 
 
-def _operations(handlers: _Handlers, prefix: str = _DYNAMODB, hot: bool = True) -> dict[str, Operation]:
+# The size of a table or backup is counted first where quotas of bytes are set (security/gate.py).
+_BLOCKING = frozenset(
+    {
+        "CreateBackup",
+        "ImportTable",
+        "RestoreTableFromBackup",
+        "RestoreTableToPointInTime",
+        "StartBulkPutItems",
+    }
+)
+
+
+def _operations(handlers: _Handlers, prefix: str = _DYNAMODB) -> dict[str, Operation]:
     return {
-        prefix + name: Operation(handler, hot, purpose=PURPOSES.get(name, UNKNOWN_PURPOSE))
+        prefix + name: Operation(handler, PURPOSES.get(name, UNKNOWN_PURPOSE), name in _BLOCKING)
         for name, handler in handlers.items()
     }
 
 
 OPERATIONS: Mapping[str, Operation] = {
-    **{
-        _DYNAMODB + name: Operation(parts.exchange, hot=True, parts=parts, purpose=PURPOSES[name])
-        for name, parts in _SINGLE.items()
-    },
-    **_operations(_DATA),
+    **_operations(DATA),
     **_operations(_STREAM_READS, _STREAMS),
-    **_operations(_CONTROL, hot=False),
+    **_operations(_CONTROL),
 }
 READING = frozenset({"BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems"})
 """Operations that do nothing but read items."""

@@ -31,9 +31,10 @@ from adapters.dynamodb.wire.auth import DEFAULT_ACCOUNT, DEFAULT_REGION
 from adapters.dynamodb.wire.calls import Call, Caller, find_table
 from adapters.dynamodb.wire.errors import LATEST, ServiceError, service_error_of
 from gateway.dialect import BadSeed, Gateway, Seed
-from gateway.engine.engine import drive, each
-from gateway.model.commands import Exchange, WriteGroup
+from gateway.exchanges import drive, each, exchange_of
+from gateway.model.commands.commands import AnyCommand, Exchange, WriteGroup
 from gateway.model.errors import GatewayError
+from gateway.security import gate
 from gateway.security.credentials import Scheme
 
 _API = "DynamoDB_20120810."
@@ -134,16 +135,19 @@ class _Planting:
                     if isinstance(outcome, GatewayError):
                         raise outcome
 
-            drive(self._gateway.engine, puts)
+            drive(puts, self._run)
             self.items[name] += len(batch)
 
     def _call(self, operation: str, given: dict[str, Any]) -> None:
         checked = operation_schemas.check(operation, given, LATEST)
         call = Call(operation, checked, self._caller, self._gateway)
         try:
-            drive(self._gateway.engine, lambda: OPERATIONS[_API + operation].handler(call))
+            drive(lambda: exchange_of(OPERATIONS[_API + operation].handler(call)), self._run)
         except GatewayError as error:
             raise service_error_of(error, operation) from None
+
+    def _run(self, commands: list[AnyCommand]) -> list[Any]:
+        return gate.run(self._gateway.engine, commands, None)
 
     def _is_of_export(self, path: PurePosixPath) -> bool:
         return any(str(parent) in self._exports for parent in path.parents)

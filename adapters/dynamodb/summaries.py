@@ -20,19 +20,25 @@ from gateway.http import Request
 
 _NAMING = (
     "TableName", "TableArn", "ResourceArn", "SourceTableName", "SourceTableArn", "TargetTableName", "BackupArn", "StreamArn",
+    "ShardIterator", "ExportArn", "ImportArn", "BulkOperationArn", "GlobalTableName",
 )  # fmt: skip
 _TABLE_IN_STATEMENT = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+(?:"((?:[^"]|"")+)"|([\w.-]+))', re.IGNORECASE)
 
 
 def document(request: Request) -> dict[str, Any]:
-    """The JSON of a request. Raises TooLarge, JSONDecodeError."""
-    body = orjson.loads(http.body_of(request) or b"{}")
+    """The JSON of a request. Raises TooLarge, ServiceError, Busy."""
+    try:
+        body = orjson.loads(http.body_of(request) or b"{}")
+    except (ValueError, SystemError, MemoryError) as error:
+        raise http.json_failure(error) from None
     return body if isinstance(body, dict) else {}
 
 
 def summary(body: dict[str, Any], operation: str, gateway: Gateway, caller: Caller | None) -> Summary:
     """The summary of a request with this JSON. `caller`: who sent it, as far as whoever asks believes it."""
     names = [body.get(member) for member in _NAMING]
+    made = body.get("TableCreationParameters")
+    names.append(made.get("TableName") if isinstance(made, dict) else None)
     requests = body.get("RequestItems")
     names += requests if isinstance(requests, dict) else ()
     keys = []

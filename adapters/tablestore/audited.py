@@ -10,10 +10,12 @@ from collections.abc import Mapping
 
 from adapters.tablestore import summaries
 from adapters.tablestore.operation_table import OPERATIONS
+from adapters.tablestore.wire.auth import SIGNATURES
 from adapters.tablestore.wire.errors import REFUSALS
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.audit import Deed, Kind, kind_of, names_among
+from gateway.audit import kind_of, names_among
 from gateway.http import Reply, Request
+from gateway.model.authorization.deeds import Deed, Kind
 
 _WRITES = frozenset({
     "PutRow", "UpdateRow", "DeleteRow", "BatchWriteRow", "BulkImport",
@@ -31,12 +33,14 @@ def kinds() -> Mapping[str, Kind]:
 
 
 def deed_of(request: Request, reply: Reply, operation: str) -> Deed:
-    """What a request did."""
+    """What a request did. One without key or signature is a refusal, too, though its code is OTSParameterInvalid."""
     who = request.header("x-ots-accesskeyid")
     kind = KINDS.get(operation, Kind.READ)
     code = messages.Error.FromString(reply.body).code if reply.status >= 400 else ""
     row = OPERATIONS.get(operation)
-    if row is None or (code in REFUSALS and code != "OTSNoPermissionAccess"):
-        return Deed(kind, who, code=code, is_refusal=code in REFUSALS)
+    is_unsigned = not who or not any(map(request.header, SIGNATURES))
+    is_refusal = is_unsigned or code in REFUSALS
+    if row is None or (is_refusal and code != "OTSNoPermissionAccess"):
+        return Deed(kind, who, code=code, is_refusal=is_refusal)
     found = summaries.summary(request, operation, row.request, who)
     return Deed(kind, who, names_among(found.tables), [key for _, key in found.keys], code, code in REFUSALS)

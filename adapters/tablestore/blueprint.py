@@ -6,20 +6,20 @@ A request is Table Store's if it has an x-ots- header; its operation is the path
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 from google.protobuf.message import Message
 
-from adapters.tablestore import DIALECT
-from adapters.tablestore.claims import CLAIMS
-from adapters.tablestore.operation_table import OPERATIONS, READING, Operation
+from adapters.tablestore import DIALECT, audited, summaries
+from adapters.tablestore.operation_table import OPERATIONS, READING
 from adapters.tablestore.values.values import key_type
 from adapters.tablestore.values.views import index_view
-from adapters.tablestore.wire import auth, replies
+from adapters.tablestore.wire import auth, limits, replies
 from adapters.tablestore.wire.auth import Caller
-from adapters.tablestore.wire.calls import Call, OneCommand, check_names, named_tables
+from adapters.tablestore.wire.calls import Call, check_names, judge_names, names_known_tables
 from adapters.tablestore.wire.errors import (
     INTERNAL,
     PLANTED,
@@ -29,24 +29,29 @@ from adapters.tablestore.wire.errors import (
     service_error_of,
 )
 from adapters.tablestore.wire.parsing import parse
+from adapters.tablestore.wire.plainbuffer import CELL_BEGINNING
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.dialect import Dialect, Gateway, Handler, Round, Summary
+from gateway.dialect import Dialect, Gateway, Summary
+from gateway.exchanges import Steps, exchange_of
 from gateway.http import Reply, Request
-from gateway.model.authorizations import Authorization
-from gateway.model.commands import Exchange
+from gateway.model.authorization.quotas import account_of
+from gateway.model.commands.commands import Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
-from gateway.model.late_modules import LateModule
-from gateway.model.tables import Table
+from gateway.model.tables.tables import Table
+from gateway.request_memory import MIN_PARSED_BYTES
 from gateway.security.credentials import Scheme
 
 if TYPE_CHECKING:
-    from adapters.tablestore import audited, summaries
-    from gateway.audit import Deed, Kind
-else:
-    audited = LateModule("adapters.tablestore.audited")
-    summaries = LateModule("adapters.tablestore.summaries")
+    from gateway.model.authorization.deeds import Deed, Kind
 
 log = logging.getLogger(__name__)
+
+_HEADER_PREFIX = "x-ots-"
+_HINT = 'OTSClient("{url}", "tablegate", "tablegate", "instance")'
+# "Endpoints" (Tablestore developer guide).
+_SERVICE_HOSTS = re.compile(
+    r"[a-z0-9-]+\.[a-z0-9-]+\.(?:ots|ots-internal|vpc\.tablestore|tablestore)\.aliyuncs\.com"
+)
 
 
 def create(gateway: Gateway) -> Dialect:
@@ -65,10 +70,11 @@ class TableStore(Dialect):
     """The dialect on a gateway, with what it reads once from the settings."""
 
     name = DIALECT
-    hint = CLAIMS.hint
-    service_hosts = CLAIMS.service_hosts
+    hint = _HINT
+    service_hosts = _SERVICE_HOSTS
     faults = PLANTED
     batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
+    refusal_statuses = frozenset({400, 403})  # 400: without key or signature
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -80,7 +86,7 @@ class TableStore(Dialect):
 
     def claims(self, request: Request) -> bool:
         """Whether a request is Table Store's: no other has such headers."""
-        return CLAIMS.claims(request)
+        return f"\n{_HEADER_PREFIX}" in "\n" + "\n".join(request.header_map)  # no name has a line break
 
     def operation(self, request: Request) -> str:
         """The operation's name, or "unknown" where there is none."""
@@ -119,91 +125,76 @@ class TableStore(Dialect):
 
     # From request to reply
 
+    def refusal_of_head(self, request: Request) -> Reply | None:
+        """The refusal of a request that is not authenticated (Dialect.refusal_of_head). The signature covers the body's digest
+        as the head declares it."""
+        try:
+            self.authenticate(request, has_body=False)
+        except (ServiceError, GatewayError) as error:
+            return self.render_error(request, None, error)
+        return None
+
     def only_reads(self, request: Request) -> bool:
         """Whether a request wants nothing but to read rows (Dialect.only_reads)."""
         return _operation_name(request.path) in READING
 
-    def enter(self, request: Request) -> Handler | None:
-        """The handler of a request for the server's tick: in parts, where nothing but the operation itself asks the engine."""
-        return self.handle if self.gateway.quotas.is_on else self._begin
-
-    def _begin(self, request: Request) -> Round | Reply | Exchange[Reply]:
-        """What `handle` does, without a generator for an operation that one command is enough for and whose table is known."""
-        caller: Caller | None = None
-        try:
-            caller = self._verified(request)
-            row, call = self._read(request, caller)
-            handler = row.handler
-            asked = handler.known(call) if type(handler) is OneCommand else None
-        except Exception as error:
-            return self._reply(request, caller, self._told(request, error))
-        if asked is None:
-            return self._exchange(request, row, call)
-        return Round([asked[0]], partial(self._finish, request, caller, asked[1]))
-
-    def _finish(
-        self,
-        request: Request,
-        caller: Caller,
-        answer: Callable[[Any], Message],
-        outcomes: list[Any] | Exception,
-    ) -> Reply:
-        told: bytes | ServiceError
-        try:
-            if isinstance(outcomes, Exception):
-                raise outcomes
-            told = answer(outcomes[0]).SerializeToString()
-        except Exception as error:
-            told = self._told(request, error)
-        return self._reply(request, caller, told)
-
-    def handle(self, request: Request) -> Exchange[Reply]:
-        """Answer a request: an exchange that yields commands and returns a Reply, also where it refuses. Raises nothing."""
-        caller: Caller | None = None
-        try:
-            caller = self._verified(request)
-            row, call = self._read(request, caller)
-        except Exception as error:
-            return self._reply(request, caller, self._told(request, error))
-        return (yield from self._exchange(request, row, call))
-
-    def _exchange(self, request: Request, row: Operation, call: Call) -> Exchange[Reply]:
-        """The reply to a request that has been read."""
-        answer: bytes | ServiceError
-        try:
-            yield from check_names(call)
-            exchange = row.handler(call)
-            caller, quotas = call.caller, self.gateway.quotas
-            if quotas.is_on:
-                exchange = quotas.limited(
-                    request, Scheme.TABLESTORE.value, caller.access_id, caller.namespace, exchange
-                )
-            made: Message = yield from exchange
-            answer = made.SerializeToString()
-        except Exception as error:
-            answer = self._told(request, error)
-        return self._reply(request, call.caller, answer)
-
-    def _verified(self, request: Request) -> Caller:
-        """Who a request is from. Raises ServiceError, NotAuthenticated."""
+    def authenticate(self, request: Request, has_body: bool = True) -> Caller:
+        """Return the caller (Dialect.authenticate). Raises ServiceError, NotAuthenticated."""
         if request.method != "POST":
             raise ServiceError("OTSMethodNotAllowed", "Only POST method for requests is supported.")
         gateway = self.gateway
-        return auth.verify(request, _operation_name(request.path), gateway.credentials, gateway.real_now_ms())
+        operation = _operation_name(request.path)
+        return auth.verify(request, operation, gateway.credentials, gateway.real_now_ms(), has_body)
 
-    def _read(self, request: Request, caller: Caller) -> tuple[Operation, Call]:
-        """The operation and the call of a request. Raises ServiceError, NotPermitted."""
+    def begin(self, call: Call) -> Steps[Message]:
+        """Authorize the tables that a call names, and begin its operation (Dialect.begin)."""
+        handler = self._operations[call.operation].handler
+        return handler(call) if names_known_tables(call) else _after_names(call, handler)
+
+    def render(self, request: Request, caller: Caller, answer: Message) -> Reply:
+        """Return the signed reply with an answer (Dialect.render)."""
+        return self._reply(request, caller, answer.SerializeToString())
+
+    def render_error(self, request: Request, caller: Caller | None, error: Exception) -> Reply:
+        """Return the error reply, signed for a known caller (Dialect.render_error)."""
+        return self._reply(request, caller, self._told(request, error))
+
+    def parse(self, request: Request, caller: Caller) -> Call:
+        """Return the call (Dialect.parse). Raises ServiceError, QuotaExceeded, Busy."""
         operation = _operation_name(request.path)
         row = self._operations.get(operation)
         if row is None:
             raise invalid(f"Unsupported operation: {operation}.")
         if request.authorization is not None:
             request.authorization.purpose = row.purpose
-        message = parse(row.request, replies.inflated(request), "the ProtoBuf message")
+        if self.gateway.quotas.is_on:
+            self._enter_quotas(request, caller)
         gateway = self.gateway
+        body = request.body
+        if len(body) > MIN_PARSED_BYTES or "x-ots-request-compress-type" in request.header_map:
+            body = self._serialized(request)
+        message = parse(row.request, body, "the ProtoBuf message")
         may_be_old = gateway.settings.replica_reads == "all"
-        call = Call(operation, message, caller, gateway, gateway.now_ms(), may_be_old)
-        return row, call
+        return Call(operation, message, caller, gateway, gateway.now_ms(), may_be_old, request.authorization)
+
+    def _enter_quotas(self, request: Request, caller: Caller) -> None:
+        """Hold a request to quotas. A credential that may enter several instances has one allowance for all of them. Raises
+        QuotaExceeded."""
+        credential = self.gateway.credentials.find(Scheme.TABLESTORE, caller.access_id)
+        scope = None
+        if credential is not None and credential.place != caller.instance:
+            scope = account_of(caller.namespace).partition("/")[0]
+        self.gateway.quotas.enter(request, Scheme.TABLESTORE.value, caller.access_id, caller.namespace, scope)
+
+    def _serialized(self, request: Request) -> bytes:
+        """The message as the client serialized it. Raises ServiceError, Busy."""
+        if "x-ots-request-compress-type" in request.header_map:
+            self.gateway.memory.hold_inflated(request, limits.BODY_MAX_BYTES)
+        body = replies.inflated(request)
+        if len(body) > MIN_PARSED_BYTES:
+            cells = body.count(CELL_BEGINNING)
+            self.gateway.memory.hold(request, 3 * len(body) + limits.CELL_BYTES * cells)
+        return body
 
     def _told(self, request: Request, error: Exception) -> ServiceError:
         """What a client is told of an error. What nobody foresaw is logged."""
@@ -219,19 +210,6 @@ class TableStore(Dialect):
         operation = _operation_name(request.path) if is_post else request.path.lstrip("/")
         return replies.reply(request, operation, caller, answer, self.gateway.real_now_ms())
 
-    def names(self, request: Request, authorization: Authorization) -> Iterable[tuple[str, str]]:
-        """The tables that a request names (Dialect.names). What is no table is perhaps an index, and judged when it is found."""
-        row = self._operations.get(_operation_name(request.path))
-        instance = request.header("x-ots-instancename").strip()
-        namespace = self.gateway.credentials.namespace(Scheme.TABLESTORE, instance)
-        try:
-            assert row is not None
-            named = named_tables(parse(row.request, replies.inflated(request), "the ProtoBuf message"))
-        except (ServiceError, AssertionError):
-            return []
-        known = self.gateway.engine.cached_table
-        return [(namespace, name) for name in named if known(namespace, name) is not None]
-
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse). It is not signed: who
         sent the request is not proven."""
@@ -240,6 +218,13 @@ class TableStore(Dialect):
         else:
             told = service_error_of(error) if isinstance(error, GatewayError) else INTERNAL
         return replies.reply(request, _operation_name(request.path), None, told, self.gateway.real_now_ms())
+
+
+def _after_names(call: Call, handler: Callable[[Call], Steps[Message]]) -> Exchange[Message]:
+    """An operation after the names of its tables have been looked up, because one is forbidden, unknown or unusual."""
+    yield from judge_names(call)
+    yield from check_names(call)
+    return (yield from exchange_of(handler(call)))
 
 
 @lru_cache(maxsize=256)

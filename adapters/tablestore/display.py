@@ -8,9 +8,9 @@ from typing import Any
 from adapters.tablestore.rows.selections import Selection
 from adapters.tablestore.wire.calls import Target
 from adapters.tablestore.wire.plainbuffer import WireCell
-from gateway.model.predicates import ALWAYS
-from gateway.model.rows import Row, Window
-from gateway.model.tables import Table
+from gateway.model.expressions.predicates import ALWAYS
+from gateway.model.tables.tables import Table
+from gateway.model.values.rows import Row, Window
 
 FORM = "Table Store cells"
 

@@ -15,8 +15,8 @@ from adapters.tablestore.streams import streams
 from adapters.tablestore.tables import indexes, splits, tables
 from adapters.tablestore.wire.calls import Call
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.commands import Exchange
-from gateway.model.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
+from gateway.exchanges import Steps
+from gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
 
 
 class Operation(NamedTuple):
@@ -24,7 +24,7 @@ class Operation(NamedTuple):
     must be allowed to do."""
 
     request: type[Message]
-    handler: Callable[[Call], Exchange[Message]]
+    handler: Callable[[Call], Steps[Message]]
     purpose: Purpose = UNKNOWN_PURPOSE
 
 
@@ -44,7 +44,7 @@ OPERATIONS: Mapping[str, Operation] = {
         messages.DeleteDefinedColumnRequest, tables.delete_defined_column, Purpose((_P.DROP_COLUMNS,))
     ),
     "ComputeSplitPointsBySize": Operation(
-        messages.ComputeSplitPointsBySizeRequest, splits.compute_split_points_by_size, Purpose((_P.DESCRIBE,))
+        messages.ComputeSplitPointsBySizeRequest, splits.compute_split_points_by_size, Purpose((_P.SPLIT,))
     ),
     "CreateIndex": Operation(messages.CreateIndexRequest, indexes.create_index, Purpose((_P.CREATE_INDEX,))),
     "DropIndex": Operation(messages.DropIndexRequest, indexes.drop_index, Purpose((_P.DROP_INDEX,))),

@@ -17,9 +17,11 @@ from adapters.tablestore.wire.parsing import parse
 from adapters.tablestore.wire.plainbuffer import Bound, Datum
 from gateway.dialect import Summary
 from gateway.http import Request
-from gateway.model.values import Value
+from gateway.model.values.values import Value
 
 _NAMING = ("table_name", "main_table_name")
+_NAMING_STREAMS = ("stream_id", "shard_iterator")
+"""Members that begin with a stream's id, which is its table's name and its label (streams/streams.py)."""
 _OF_A_ROW = ("primary_key", "row", "row_change")
 
 
@@ -41,7 +43,9 @@ def _table(part: Any) -> str:
     """The table that a message, or a table's part of it, names; "" if it names none of its own."""
     if _has(part, "table_meta"):
         return _table(part.table_meta)
-    return next((getattr(part, name) for name in _NAMING if _has(part, name)), "")
+    named = next((getattr(part, name) for name in _NAMING if _has(part, name)), "")
+    stream = next((getattr(part, name).partition(":")[0] for name in _NAMING_STREAMS if _has(part, name)), "")
+    return named or stream.rpartition("_")[0]
 
 
 def _rows(part: Any) -> Iterator[bytes]:

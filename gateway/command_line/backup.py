@@ -26,7 +26,7 @@ def backup(settings: Settings, file: Path, quiet: bool) -> None:
     FILE is itself a database: a server that is given it goes on from there (docs/operating.md). Stored credentials open with
     the secret key only, which is not in it. PostgreSQL has its own means.
     """
-    from gateway.store.opening import open_database
+    from gateway.store.opening.opening import open_database
 
     path = settings.database_path
     if settings.memory or (path is not None and not path.is_file()):

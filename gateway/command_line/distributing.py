@@ -8,7 +8,7 @@ import click
 
 from gateway.command_line.errors import told_in_one_line
 from gateway.command_line.flags import with_settings
-from gateway.command_line.opening import opened_database
+from gateway.command_line.opening import record_command
 from gateway.settings import Settings
 
 # Some for each of many nodes, and more than 256 slots could not fill.
@@ -27,13 +27,17 @@ _MOST_SHARDS = 256
 @with_settings(every=False)
 def distribute(settings: Settings, shards: int) -> None:
     """Spread the tables over the nodes of Citus: at the coordinator, while no gateway runs. May be interrupted, and run again."""
-    from gateway.store.opening import distribute as run
+    from gateway.store.opening.migrating import migrate as bring_up_to_date
+    from gateway.store.opening.opening import distribute as run
+    from gateway.wiring import connect
 
     _check(settings)
-    with opened_database(settings):
-        pass  # of this release's schema from here on
     with told_in_one_line():
+        database = connect(settings)
+        bring_up_to_date(database)
+        database.close()
         _tell(run(settings.database, shards), "everything was distributed already")
+    record_command(settings)
     list_placement(settings.database)
 
 
@@ -41,16 +45,17 @@ def distribute(settings: Settings, shards: int) -> None:
 @with_settings(every=False)
 def undistribute(settings: Settings) -> None:
     """Bring all tables back to the coordinator, while no gateway runs."""
-    from gateway.store.opening import undistribute as run
+    from gateway.store.opening.opening import undistribute as run
 
     _check(settings)
     with told_in_one_line():
         _tell(run(settings.database), "nothing was distributed")
+    record_command(settings)
 
 
 def list_placement(url: str) -> None:
     """Tell where the tables of a database are, if they are at several nodes."""
-    from gateway.store.opening import placement_of
+    from gateway.store.opening.opening import placement_of
 
     found = placement_of(url)
     if found is None:

@@ -55,7 +55,7 @@ def dynamodb_local(words: tuple[str, ...]) -> None:
     settings = _settings(given)
     from gateway.server import serving
     from gateway.server.file_lock import FileLock
-    from gateway.store.opening import compact_file
+    from gateway.store.opening.opening import compact_file
 
     class Lines(serving.Announcement):
         def bound(self, settings: Settings, sockets: list[socket.socket]) -> None:

@@ -21,8 +21,8 @@ def told_in_one_line() -> Iterator[None]:
     from gateway.security.secret_cipher import WrongKey
     from gateway.server.file_lock import AlreadyHeld
     from gateway.server.serving import Refused
-    from gateway.store.databases import Retry, Unusable
-    from gateway.store.migrating import NewerDatabase
+    from gateway.store.opening.migrating import NewerDatabase
+    from gateway.store.sql.databases import Retry, Unusable
 
     try:
         yield

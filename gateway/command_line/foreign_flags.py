@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from gateway.command_line.errors import told_in_one_line
-from gateway.model.fast_dataclasses import dataclass
+from gateway.settings import MOST_PORT
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,6 @@ def taken_port_told(words: Callable[[str, int], str]) -> Iterator[None]:
 def port_of(found: Mapping[str, Any], name: str, usual: int) -> int:
     """A port number. Raises ClickException."""
     text = found.get(name, str(usual))
-    if not text.isdecimal() or int(text) > 65_535:
+    if not text.isdecimal() or int(text) > MOST_PORT:
         raise click.ClickException(f"{text} is no port number")
     return int(text)

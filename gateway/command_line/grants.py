@@ -1,4 +1,4 @@
-"""grants: who may do what; added, listed and taken back."""
+"""The command `tablegate grants`: add, list and remove grants."""
 
 from __future__ import annotations
 
@@ -16,56 +16,57 @@ _SCHEME = click.option(
     type=click.Choice(["aws", "azure", "tablestore"]),
     default="aws",
     show_default=True,
-    help="Of the credential that KEY is.",
+    help="Credential scheme of KEY.",
 )
-_TABLES = "to tables whose names are TABLE (* for any run of characters), with their indexes and streams"
 
 
 def _words(command: Any) -> Any:
     for word, meaning in reversed(
         (
-            ("read", "Single rows may be read"),
-            ("query", "Rows of one partition may be read"),
-            ("scan", "Rows of all partitions may be read"),
-            ("write", "Rows may be put and updated"),
-            ("delete", "Rows may be deleted"),
-            ("define", "Tables may be made, described, changed and dropped"),
-            ("stream", "Change streams may be read"),
-            ("admin", "All of this may be done, and policies changed,"),
+            ("read", "Read single rows of TABLE."),
+            ("query", "Read the rows of one partition of TABLE."),
+            ("scan", "Read all rows of TABLE, and the split points between them."),
+            ("write", "Put and update rows of TABLE."),
+            ("delete", "Delete rows of TABLE."),
+            ("define", "Create, describe, change and drop TABLE."),
+            ("stream", "Read the change streams of TABLE."),
+            ("admin", "Do all of this, and manage policies, backups, exports and imports of TABLE."),
         )
     ):
-        command = click.option(
-            f"--{word}",
-            multiple=True,
-            metavar="TABLE",
-            help=f"{meaning} {'in' if word != 'define' else 'of'} TABLE.",
-        )(command)
+        command = click.option(f"--{word}", multiple=True, metavar="TABLE", help=meaning)(command)
     return command
 
 
 @click.group()
 def grants() -> None:
-    """Who may do what (docs/permissions.md). A running server takes changes up within seconds."""
+    """Manage permissions (docs/permissions.md). A running server applies changes within seconds."""
 
 
 @grants.command("add")
 @click.argument("key")
 @_SCHEME
 @_words
-@click.option("--keys", multiple=True, metavar="PATTERN", help="Only in partitions whose key is PATTERN.")
-@click.option("--attributes", multiple=True, metavar="PATTERN", help="Only attributes whose name is PATTERN.")
-@click.option("--deny", is_flag=True, help="Refuse this instead, whatever else is granted.")
-@click.option("--all", "everything", is_flag=True, help="Everything may be done.")
 @click.option(
-    "--policy", type=click.File("r"), help="A policy of IAM or RAM as a JSON file, - for standard input."
+    "--keys", multiple=True, metavar="PATTERN", help="Limit the grant to partition keys like PATTERN."
 )
-@click.option("--role", default="", help="KEY has this role, and what is granted to it (as role/NAME).")
+@click.option(
+    "--attributes", multiple=True, metavar="PATTERN", help="Limit the grant to attributes like PATTERN."
+)
+@click.option("--deny", is_flag=True, help="Deny instead of allow. A denial overrides every grant.")
+@click.option("--all", "everything", is_flag=True, help="Allow everything.")
+@click.option(
+    "--policy", type=click.File("r"), help="JSON file with an IAM or RAM policy. - reads standard input."
+)
+@click.option("--role", default="", help="Give KEY a role, with the grants of role/NAME.")
 @with_settings(every=False)
 def grants_add(
     settings: Settings, key: str, scheme: str, deny: bool, everything: bool, policy: TextIO | None, role: str,
     **given: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """Grant something to a credential, to role/NAME, or to * (all stored credentials), and print the grant's id.
+    """Add a grant to a credential, to role/NAME, or to * (all stored credentials), and print its id.
+
+    TABLE is a pattern: * is any run of characters, ? is one. It covers the indexes, streams, backups, exports and
+    imports of a table too.
 
     \b
     tablegate grants add KEY --read 'orders*' --query 'orders*' --write orders
@@ -101,7 +102,7 @@ def grants_add(
 @_SCHEME
 @with_settings(every=False)
 def grants_list(settings: Settings, key: str | None, scheme: str) -> None:
-    """List grants: id, who, form, what. Of one credential, role or * if KEY is given."""
+    """List grants: id, grantee, form, document. KEY limits the list to one credential, role or *."""
     with opened_database(settings) as opened:
         for grant in opened.credential_store.grants.load():
             if key is None or grant.grantee == _grantee(key, scheme):
@@ -113,7 +114,7 @@ def grants_list(settings: Settings, key: str | None, scheme: str) -> None:
 @click.argument("grant_id", metavar="ID")
 @with_settings(every=False)
 def grants_remove(settings: Settings, grant_id: str) -> None:
-    """Take a grant back, by its id."""
+    """Remove a grant by its id."""
     with opened_database(settings) as opened:
         opened.credential_store.grants.remove(grant_id)
     click.echo(f"removed {grant_id}")

@@ -6,7 +6,7 @@ import click
 
 from gateway.command_line.errors import told_in_one_line
 from gateway.command_line.flags import with_settings
-from gateway.command_line.opening import opened_database
+from gateway.command_line.opening import opened_database, record_command
 from gateway.database_urls import without_password
 from gateway.settings import Settings
 
@@ -15,13 +15,14 @@ from gateway.settings import Settings
 @with_settings(every=False)
 def migrate(settings: Settings) -> None:
     """Bring the database to this release's schema."""
-    from gateway.store.migrating import migrate as run
+    from gateway.store.opening.migrating import migrate as run
     from gateway.wiring import connect
 
     with told_in_one_line():
         database = connect(settings)
         done = run(database)
         database.close()
+    record_command(settings)
     shown = without_password(settings.database)
     click.echo(f"{shown}: {'ran ' + ', '.join(done) if done else 'up to date'}")
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import click
 
-from gateway import audit
+from gateway.command_line.audited import put_on_record
 from gateway.command_line.errors import told_in_one_line
 from gateway.settings import Settings
 
 
 @contextlib.contextmanager
 def opened_database(settings: Settings) -> Iterator[Any]:
-    """Within it the database of these settings is open (app.Opened) and of this release's schema. Raises ClickException."""
-    from gateway.store.migrating import migrate as run
+    """Within it the database of these settings is open (app.OpenDatabase) and of this release's schema. Raises ClickException."""
+    from gateway.store.opening.migrating import migrate as run
     from gateway.wiring import connect, open_store
 
     if settings.memory:
@@ -33,21 +33,25 @@ def opened_database(settings: Settings) -> Iterator[Any]:
             opened.close()
 
 
+def record_command(settings: Settings) -> None:
+    """Put the command that has run on record, where it did not run in `opened_database`."""
+    if settings.audit:
+        with opened_database(settings):
+            pass
+
+
 @contextlib.contextmanager
 def _on_record(settings: Settings, opened: Any) -> Iterator[None]:
     """Within it what is changed goes to the audit, if the settings ask for one. Standard output is the command's own."""
     if not settings.audit:
         yield
         return
-    from gateway.audit_sinks import trail_of
+    from gateway.audit_sinks import recording
 
-    try:
-        trail = trail_of(settings, opened.store, sys.stderr)
-    except OSError as error:
-        raise click.ClickException(f"cannot write the audit {settings.audit}: {error.strerror}") from None
-    if trail is not None:
-        audit.start(trail)
-    try:
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(recording(settings, opened.store, sys.stderr))
+        except OSError as error:
+            raise click.ClickException(f"cannot write the audit {settings.audit}: {error.strerror}") from None
         yield
-    finally:
-        audit.stop()
+        put_on_record()

@@ -11,10 +11,10 @@ import click
 from gateway import audit
 from gateway.command_line.flags import with_settings
 from gateway.command_line.opening import opened_database
-from gateway.quotas import Quota, credential_owner, namespace_owner
+from gateway.model.authorization.quotas import Quota, credential_owner, namespace_owner
 from gateway.security.credentials import Scheme
 from gateway.settings import Settings
-from gateway.store import quotas as rows
+from gateway.store.accounts import quotas as rows
 
 _RATE = click.FloatRange(min=0, min_open=True)
 _OWNER = (

@@ -21,7 +21,7 @@ def streams() -> None:
 @with_settings(every=False)
 def streams_list(settings: Settings) -> None:
     """List each stream: its table and label, and its shards with their hash slots and parents."""
-    from gateway.store import changes
+    from gateway.store.streams import changes
 
     with opened_database(settings) as opened, opened.store.read() as session:
         for stream in changes.all_streams(session):
@@ -43,16 +43,17 @@ def streams_list(settings: Settings) -> None:
 @with_settings(every=False)
 def streams_reshard(settings: Settings, table: str, shards: int, namespace: str) -> None:
     """Split or merge the shards of a table's stream. What is in the old ones stays readable, and is read first."""
-    from gateway.model.commands import FindTable, Reshard
+    from gateway.model.commands.commands import FindTable, Reshard
     from gateway.model.errors import GatewayError, StaleTable
+    from gateway.security import gate
 
     with opened_database(settings) as opened:
         outcome: Any = StaleTable()
         while isinstance(outcome, StaleTable):  # somebody else changed the table in between
-            [found] = opened.engine.run([FindTable(namespace, table)])
+            [found] = gate.run(opened.engine, [FindTable(namespace, table)], None)
             if isinstance(found, GatewayError):
                 raise click.ClickException(f"there is no table {table} in {namespace}")
-            [outcome] = opened.engine.run([Reshard(found, shards)])
+            [outcome] = gate.run(opened.engine, [Reshard(found, shards)], None)
         if isinstance(outcome, GatewayError):
             raise click.ClickException(f"{table} has no enabled stream")
         numbers = ", ".join(str(number) for number, _ in outcome.rules.stream.shards)

@@ -12,7 +12,8 @@ import click
 from gateway.command_line.distributing import list_placement
 from gateway.command_line.flags import with_settings
 from gateway.command_line.opening import opened_database
-from gateway.model.namespaces import is_reserved
+from gateway.model.tables.backups import RECOVERY_DAYS
+from gateway.model.tables.namespaces import is_reserved
 from gateway.security.credentials import SHARED_NAMESPACE
 from gateway.settings import Settings
 
@@ -32,13 +33,13 @@ def tables(context: click.Context, settings: Settings) -> None:
 
 @tables.command("keep-history")
 @click.argument("table")
-@click.option("--days", type=click.IntRange(1, 35), help="For how long.")
+@click.option("--days", type=click.IntRange(1, RECOVERY_DAYS), help="Number of days to keep.")
 @click.option("--off", is_flag=True, help="No longer; what has been kept is forgotten.")
 @_NAMESPACE
 @with_settings(every=False)
 def keep_history(settings: Settings, table: str, days: int | None, off: bool, namespace: str) -> None:
     """Keep what the rows of a table were, so that it can be restored: point-in-time recovery, whatever dialect writes."""
-    from gateway.model.commands import KeepHistory
+    from gateway.model.commands.commands import KeepHistory
 
     if off is (days is not None):
         raise click.UsageError("say either --days or --off")
@@ -61,8 +62,8 @@ def restore(
 ) -> None:
     """Make a table TARGET with the rows that TABLE had at a moment or in a backup, its keys, indexes and rules; not its stream.
     A running server brings the rows, or `tablegate sweep`."""
-    from gateway.model.commands import RestoreTable
-    from gateway.model.restored_tables import like
+    from gateway.model.commands.commands import RestoreTable
+    from gateway.model.tables.restored_tables import like
 
     if at is not None and backup is not None:
         raise click.UsageError("say either --at or --backup")
@@ -84,7 +85,7 @@ def restore(
 @with_settings(every=False)
 def create_backup(settings: Settings, table: str, name: str | None, namespace: str) -> None:
     """Make a backup of TABLE as it is now, whatever dialect writes. A running server brings the rows, or `tablegate sweep`."""
-    from gateway.model.commands import CreateBackup
+    from gateway.model.commands.commands import CreateBackup
 
     with opened_database(settings) as opened:
         made = _outcome(opened, CreateBackup(_found(opened, namespace, table), name or table))
@@ -114,7 +115,7 @@ def list_backups(settings: Settings, table: str | None, namespace: str) -> None:
 @with_settings(every=False)
 def delete_backup(settings: Settings, backup: str, namespace: str) -> None:
     """Delete a backup, as list-backups names it."""
-    from gateway.model.commands import DeleteBackup
+    from gateway.model.commands.commands import DeleteBackup
 
     with opened_database(settings) as opened:
         _outcome(opened, DeleteBackup(_found_backup(opened, namespace, backup)))
@@ -122,7 +123,7 @@ def delete_backup(settings: Settings, backup: str, namespace: str) -> None:
 
 
 def _backups(opened: Any, namespace: str, table: str | None) -> Iterator[Any]:
-    from gateway.model.commands import ListBackups
+    from gateway.model.commands.commands import ListBackups
 
     after = ("", 0, 0)
     while page := _outcome(opened, ListBackups(namespace, after, table_name=table)):
@@ -147,7 +148,7 @@ def _ticks(at: str) -> int:
 
 
 def _found(opened: Any, namespace: str, table: str) -> Any:
-    from gateway.model.commands import FindTable
+    from gateway.model.commands.commands import FindTable
 
     return _outcome(opened, FindTable(namespace, table))
 
@@ -162,8 +163,9 @@ def _outcome(opened: Any, command: Any) -> Any:
         TableExists,
         TableMissing,
     )
+    from gateway.security import gate
 
-    [outcome] = opened.engine.run([command])
+    [outcome] = gate.run(opened.engine, [command], None)
     match outcome:
         case TableMissing(name=name):
             raise click.ClickException(f"there is no table {name}")
@@ -186,7 +188,7 @@ def _outcome(opened: Any, command: Any) -> Any:
 
 
 def _list(settings: Settings) -> None:
-    from gateway.store import progress
+    from gateway.store.sql import progress
     from gateway.wiring import listings
 
     with opened_database(settings) as opened:

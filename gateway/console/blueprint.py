@@ -14,21 +14,43 @@ from urllib.parse import urlencode
 
 import flask
 import orjson
+from werkzeug.exceptions import RequestEntityTooLarge
 
 from gateway import logs
-from gateway.console.charts import CHARTS, Recorder, drawing
-from gateway.console.reading import CHANGES, Reading
+from gateway.console.charts import CHARTS, Recorder
+from gateway.console.reading import (
+    CHANGES,
+    DELETING,
+    DESCRIBING,
+    LOOKING_UP,
+    PUTTING,
+    READING_A_ROW,
+    STREAMING,
+    Reading,
+)
 from gateway.console.searches import KEY_OPERATORS, OPERATORS, BadSearch, Search, place_of, position_of
 from gateway.console.sign_in import COOKIE, HOURS, SignIn, Visitor
+from gateway.control import access
 from gateway.control.access import CONSOLE
 from gateway.dialect import Gateway
-from gateway.model.changes import Change
-from gateway.model.commands import WriteGroup
-from gateway.model.errors import GatewayError, NotAllowed, NotPermitted, TableMissing
-from gateway.model.keys import Key
-from gateway.model.rows import Row
-from gateway.model.tables import Table
-from gateway.model.writes import Remove, Write
+from gateway.model.authorization.deeds import Deed, Kind
+from gateway.model.authorization.permissions import Permission, Purpose
+from gateway.model.commands.commands import WriteGroup
+from gateway.model.commands.writes import Remove, Write
+from gateway.model.errors import (
+    GatewayError,
+    InvalidInput,
+    NotAllowed,
+    NotPermitted,
+    QuotaExceeded,
+    TableMissing,
+    TooManyAttempts,
+)
+from gateway.model.tables.changes import Change
+from gateway.model.tables.namespaces import served_by_job
+from gateway.model.tables.tables import Index, Table
+from gateway.model.values.keys import Key
+from gateway.model.values.rows import Row
 from gateway.server.flask_bridge import current_request
 from gateway.wiring import Display, displays, listings
 
@@ -38,10 +60,14 @@ _POLICY = (
 )
 # Counting is a scan: what a list has not counted by then, the page of the table itself does.
 _COUNTING_S = 1.0
+_MAX_FORM_FIELDS = 16
+_NO_FIGURES = "These figures are of tables that this key may not describe. The administrator sees them."
+_CHARTS_OF_TABLES = 20
 _HEADERS = {
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    # Not no-referrer: that makes browsers send `Origin: null` with forms.
+    "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
 
@@ -60,21 +86,31 @@ def create(gateway: Gateway) -> flask.Blueprint:
         ("/changes", console.changes),
         ("/changes.json", console.latest_changes),
         ("/grants", console.grants),
+        ("/jobs", console.jobs),
         ("/figures", console.figures),
         ("/chart.svg", console.chart),
     )
     for path, page in pages:
         made.add_url_rule(path, page.__name__, functools.partial(console.shown, page))
-    made.add_url_rule("/sign-in", "sign_in", console.sign_in, methods=["GET", "POST"])
-    made.add_url_rule("/sign-out", "sign_out", console.sign_out, methods=["POST"])
+    for path, page_of_all, methods in (
+        ("/sign-in", console.sign_in, ["GET", "POST"]),
+        ("/sign-out", console.sign_out, ["POST"]),
+    ):
+        made.add_url_rule(
+            path, page_of_all.__name__, functools.partial(console.answered, page_of_all), methods=methods
+        )
     if gateway.settings.console_writes:
-        changes = [("/row/delete", console.delete)]
+        changes = [("/row/delete", console.delete), ("/jobs/cancel", console.cancel)]
         if console.writable is not None:
             changes.append(("/row/put", console.put))
         for path, change in changes:
             made.add_url_rule(
-                path, change.__name__, functools.partial(console.shown, change), methods=["POST"]
+                path,
+                change.__name__,
+                functools.partial(console.shown, change, Kind.WRITE),
+                methods=["POST"],
             )
+    made.before_request(console.refuse_long_form)
     made.after_request(_with_headers)
     made.add_app_template_filter(_json, "pretty")
     return made
@@ -103,19 +139,53 @@ class Console:
 
     # Coming in
 
-    def shown(self, page: Callable[[Visitor], Any]) -> Any:
-        """A page for whoever may see it; else the way to sign in, or what is wrong with what was asked for."""
+    def refuse_long_form(self) -> Any:
+        """The refusal of a form that is longer than any of the console's, before it is parsed; None: it is not."""
+        flask.request.max_content_length = access.form_limit(flask.request.path)
         try:
-            visitor = self._sign_in.visitor(current_request(), flask.request.cookies.get(COOKIE, ""))
-            if visitor is None:
-                return flask.redirect(flask.url_for("console.sign_in"), 303)
-            return page(visitor)
+            if flask.request.get_data().count(b"&") < _MAX_FORM_FIELDS:
+                return None
+        except RequestEntityTooLarge:
+            pass
+        current_request().is_unauthenticated = True  # held back, since no form of the console is so long
+        return self._problem(413, "The form is too long.")
+
+    def shown(self, page: Callable[[Visitor], Any], kind: Kind = Kind.READ) -> Any:
+        """Return a page for a visitor, or redirect to the sign-in form. `kind`: what it does, for the audit."""
+        return self.answered(functools.partial(self._for_visitor, page, kind))
+
+    def _for_visitor(self, page: Callable[[Visitor], Any], kind: Kind) -> Any:
+        given, request = flask.request.values, current_request()
+        tables = [given["name"][:255]] if "namespace" in given and "name" in given else []
+        request.deed = Deed(Kind.READ, tables=tables)
+        visitor = self._sign_in.visitor(
+            request, flask.request.cookies.get(COOKIE, ""), given.get("namespace", "")
+        )
+        if visitor is None:
+            # A page without a session leads to the sign-in form. A form that would change something is refused.
+            is_form = flask.request.method == "POST"
+            request.is_unauthenticated = is_form
+            request.deed = request.deed._replace(is_refusal=is_form)
+            return flask.redirect(flask.url_for("console.sign_in"), 303)
+        request.deed = Deed(kind, visitor.name, tables)
+        return page(visitor)
+
+    def answered(self, page: Callable[[], Any]) -> Any:
+        """Return a page, or a page that explains the error. Requests from pages of other origins are refused."""
+        current_request().deed = Deed(Kind.READ)
+        try:
+            access.check_origin(current_request(), self._gateway.settings)
+            return page()
         except NotAllowed as error:
             return self._problem(403, error.facts.get("text", ""))
         except BadSearch as error:
             return self._problem(400, str(error))
         except NotPermitted as error:
-            return self._problem(403, f"Your key may not do that: {error.permission.value} {error.path}.")
+            return self._problem(403, _refusal(error))
+        except QuotaExceeded as error:
+            return self._problem(
+                429, f"Your quota is used up: {error.limit:,.0f} {error.kind.replace('_', ' ')}."
+            )
         except TableMissing as error:
             return self._problem(404, f"There is no table {error.name}.")
         except GatewayError as error:
@@ -124,19 +194,28 @@ class Console:
 
     def sign_in(self) -> Any:
         """The form, and what it sends."""
-        problem = ""
-        if flask.request.method == "POST":
-            given = flask.request.form
-            cookie = self._sign_in.cookie_of(given.get("access_id", "")[:256], given.get("secret", "")[:1024])
-            if cookie is not None:
-                response = flask.redirect(flask.url_for("console.tables"), 303)
-                response.set_cookie(
-                    COOKIE, cookie, max_age=HOURS * 3600, path=CONSOLE, httponly=True, samesite="Strict",
-                    secure=current_request().secure,
-                )  # fmt: skip
-                return response
-            problem = "Nobody has this id and secret."
-        return self._render("sign_in.html", 403 if problem else 200, problem=problem)
+        if flask.request.method != "POST":
+            return self._render("sign_in.html", problem="")
+        given, request = flask.request.form, current_request()
+        access_id, secret = given.get("access_id", "")[:256], given.get("secret", "")[:1024]
+        request.deed = Deed(Kind.SIGN_IN, access_id)
+        try:
+            cookie = self._sign_in.cookie_of(access_id, secret, request.client)
+        except TooManyAttempts as error:
+            request.is_unauthenticated = True
+            request.deed = request.deed._replace(is_refusal=True)
+            refusal = self._render("sign_in.html", 429, problem=error.text)
+            refusal.headers["Retry-After"] = str(error.retry_after_s)
+            return refusal
+        if cookie is None:
+            request.is_unauthenticated = True
+            return self._render("sign_in.html", 403, problem="The id or the secret is wrong.")
+        response = flask.redirect(flask.url_for("console.tables"), 303)
+        response.set_cookie(
+            COOKIE, cookie, max_age=HOURS * 3600, path=CONSOLE, httponly=True, samesite="Strict",
+            secure=request.secure,
+        )  # fmt: skip
+        return response
 
     def sign_out(self) -> Any:
         """Forget who it is."""
@@ -157,8 +236,9 @@ class Console:
             (
                 table,
                 table.state_at(now_ms).value,
-                reading.statistics_if_allowed(table) if monotonic() < until else None,
+                reading.statistics(table) if monotonic() < until else None,
                 _stream(table),
+                self._may_see(reading, table, Permission.DESCRIBE_EXPIRY),
             )
             for table in found
         ]
@@ -168,7 +248,7 @@ class Console:
     def table(self, visitor: Visitor) -> Any:
         """What a table is, as each dialect names it, and how each SDK reads it."""
         reading = self._reading(visitor)
-        table = self._table(reading)
+        table = self._table(reading, DESCRIBING)
         request = current_request()
         url = f"{'https' if request.secure else 'http'}://{request.header('host')}"
         snippets = [(each.form, each.snippet(table, url)) for each in self._displays.values()]
@@ -176,6 +256,9 @@ class Console:
         return self._render(
             "table.html", visitor=visitor, table=table, state=table.state_at(self._gateway.now_ms()).value,
             statistics=reading.statistics(table), names=names, snippets=snippets, stream=_stream(table),
+            shows_expiry=self._may_see(reading, table, Permission.DESCRIBE_EXPIRY),
+            shows_recovery=self._may_see(reading, table, Permission.DESCRIBE_FEATURES),
+            shows_figures=reading.shows_figures(table),
         )  # fmt: skip
 
     def grants(self, visitor: Visitor) -> Any:
@@ -187,15 +270,20 @@ class Console:
     # Rows
 
     def rows(self, visitor: Visitor) -> Any:
-        """A page of rows, by key, by index, by filter."""
+        """A page of rows, by key, by index, by filter; the form alone if the visitor may not do this search."""
         reading = self._reading(visitor)
-        table = self._table(reading)
+        table = self._table(reading, LOOKING_UP)
         search = Search.of_form(flask.request.args)
-        problem, found = "", None
+        status, problem, found = 200, "", None
         try:
             found = reading.rows(table, search)
         except BadSearch as error:
-            problem = str(error)
+            status, problem = 400, str(error)
+        except NotPermitted as error:
+            status, problem = 403, _refusal(error)
+            if error.permission is Permission.SCAN:
+                problem += " Rows can be looked up by a value of the first key column."
+        indexes = [each for each in table.indexes if self._may_read(reading, table, each)]
         index = table.index(search.index) if search.index else None
         schema = table.key_schema if index is None else index.key_schema
         shown = [(place_of(row.position), self._summary(table, row)) for row in found.rows] if found else []
@@ -203,7 +291,7 @@ class Console:
         if found is not None and found.after:
             onward = urlencode({**flask.request.args.to_dict(), "after": found.after})
         return self._render(
-            "rows.html", 400 if problem else 200, visitor=visitor, table=table, search=search, schema=schema,
+            "rows.html", status, visitor=visitor, table=table, search=search, schema=schema, indexes=indexes,
             rows=shown, found=found, onward=onward, problem=problem, key_operators=KEY_OPERATORS,
             operators=OPERATORS,
         )  # fmt: skip
@@ -211,31 +299,36 @@ class Console:
     def row(self, visitor: Visitor) -> Any:
         """One row, side by side as each dialect shows it, and what its stream kept of it."""
         reading = self._reading(visitor)
-        table = self._table(reading)
+        table = self._table(reading, READING_A_ROW)
         position = position_of(flask.request.args.get("at", ""))
         row = reading.row(table, position)
         forms = [(each.form, each.shown_row(table, row)) for each in self._displays.values()] if row else []
-        history = [self._change(table, change) for change in reading.history(table, position)]
+        try:
+            history = [self._change(table, change) for change in reading.history(table, position)]
+            shows_history = True
+        except NotPermitted:
+            history, shows_history = [], False
         return self._render(
             "row.html", 200 if row or history else 404, visitor=visitor, table=table, row=row, forms=forms,
             history=history, stream=_stream(table), place=place_of(position), writes=self._gateway.settings.console_writes,
-            writable=self.writable, changes=CHANGES,
+            writable=self.writable, changes=CHANGES, shows_history=shows_history,
         )  # fmt: skip
 
     def delete(self, visitor: Visitor) -> Any:
         """Delete a row."""
         reading = self._reading(visitor)
-        table = self._table(reading)
+        table = self._table(reading, DELETING)
         row = reading.row(table, position_of(flask.request.form.get("at", "")))
         if row is not None:
             key = table.key_schema.key(row.latest)
-            reading.run(WriteGroup((Write(table, Key(key.values, row.position), Remove()),)))
+            _note_key(table, key)
+            reading.run(WriteGroup((Write(table, Key(key.values, row.position), Remove()),)), DELETING)
         return flask.redirect(_address("console.rows", table), 303)
 
     def put(self, visitor: Visitor) -> Any:
         """Put a row that was written in the form of `writable`."""
         reading = self._reading(visitor)
-        table = self._table(reading)
+        table = self._table(reading, PUTTING)
         assert self.writable is not None
         put_of = self.writable.put_of
         assert put_of is not None
@@ -244,46 +337,83 @@ class Console:
             write = put_of(table, document)
         except (ValueError, TypeError) as error:
             raise BadSearch(f"This is no item of {table.name}: {error}") from None
-        reading.run(WriteGroup((write,)))
+        _note_key(table, write.key)
+        reading.run(WriteGroup((write,)), PUTTING)
         return flask.redirect(_address("console.row", table, at=place_of(write.key.position)), 303)
+
+    # Jobs
+
+    def jobs(self, visitor: Visitor) -> Any:
+        """The jobs that have not ended."""
+        found = [(job, served_by_job(job.namespace)) for job in self._reading(visitor).jobs()]
+        return self._render(
+            "jobs.html", visitor=visitor, jobs=found, writes=self._gateway.settings.console_writes
+        )
+
+    def cancel(self, visitor: Visitor) -> Any:
+        """Cancel a job."""
+        wanted = flask.request.form.get("id", "")
+        if not (wanted.isascii() and wanted.isdecimal() and len(wanted) < 19):
+            raise BadSearch("This is no id of a job.")
+        try:
+            self._reading(visitor).cancel(int(wanted))
+        except InvalidInput:
+            raise BadSearch("This job cannot be cancelled. It ends when its backup is deleted.") from None
+        return flask.redirect(flask.url_for("console.jobs"), 303)
 
     # Changes
 
     def changes(self, visitor: Visitor) -> Any:
         """The page that shows changes as they come."""
         reading = self._reading(visitor)
-        table = self._table(reading)
+        table = self._table(reading, STREAMING)
         return self._render("changes.html", visitor=visitor, table=table, stream=_stream(table))
 
     def latest_changes(self, visitor: Visitor) -> Any:
         """Changes since a place, as JSON; `place`: where to go on."""
         reading = self._reading(visitor)
-        table = self._table(reading)
+        table = self._table(reading, STREAMING)
         found, place = reading.latest_changes(table, flask.request.args.get("since", "")[:50_000])
         return {"changes": [self._change(table, change) for change in found], "place": place}
 
     # Figures
 
     def figures(self, visitor: Visitor) -> Any:
-        """Drawings of the last minutes."""
-        self._recorder.look()
-        return self._render("figures.html", visitor=visitor, charts=list(CHARTS))
+        """Charts of the last minutes: of the server if the visitor sees all of it, and of tables that it may describe."""
+        reading = self._reading(visitor)
+        found, _ = reading.tables()
+        tables = [table for table in found if reading.shows_figures(table)][:_CHARTS_OF_TABLES]
+        charts = list(CHARTS) if visitor.sees_everything else []
+        self._recorder.look(table.name for table in tables)
+        return self._render("figures.html", visitor=visitor, charts=charts, tables=tables)
 
     def chart(self, visitor: Visitor) -> Any:
-        """One drawing."""
-        name = flask.request.args.get("name", "")
-        if name not in CHARTS:
-            raise BadSearch("there is no such drawing")
-        return flask.Response(drawing(name, self._recorder.look()), mimetype="image/svg+xml")
+        """One chart: of a table if a namespace is named, else of the server."""
+        given, drawn = flask.request.args, None
+        if "namespace" in given:
+            reading = self._reading(visitor)
+            table = self._table(reading, DESCRIBING)
+            if reading.shows_figures(table):
+                drawn = self._recorder.chart_of_table(table.name)
+        elif visitor.sees_everything:
+            drawn = self._recorder.chart(given.get("name", ""))
+        return flask.Response(drawn, mimetype="image/svg+xml") if drawn else self._problem(403, _NO_FIGURES)
 
     # What they have in common
 
     def _reading(self, visitor: Visitor) -> Reading:
         return Reading(self._gateway.engine, visitor)
 
-    def _table(self, reading: Reading) -> Table:
+    def _table(self, reading: Reading, purpose: Purpose) -> Table:
         given = flask.request.values
-        return reading.table(given.get("namespace", ""), given.get("name", ""))
+        return reading.table(given.get("namespace", ""), given.get("name", ""), purpose)
+
+    def _may_see(self, reading: Reading, table: Table, permission: Permission) -> bool:
+        return reading.may(permission, table.namespace, table.name)
+
+    def _may_read(self, reading: Reading, table: Table, index: Index) -> bool:
+        path = f"{table.name}/index/{index.name}"
+        return any(reading.may(each, table.namespace, path) for each in (Permission.QUERY, Permission.SCAN))
 
     def _summary(self, table: Table, row: Row) -> tuple[list[str], str]:
         """(key values, the rest in one line) of a row."""
@@ -310,6 +440,18 @@ class Console:
 
     def _problem(self, status: int, text: str) -> flask.Response:
         return self._render("problem.html", status, text=text)
+
+
+def _note_key(table: Table, key: Key) -> None:
+    """Note for the audit which row a request is about."""
+    request = current_request()
+    if request.deed is not None:
+        values = zip(table.key_schema.names, key.values, strict=True)
+        request.deed = request.deed._replace(keys=[{name: str(value.data) for name, value in values}])
+
+
+def _refusal(error: NotPermitted) -> str:
+    return f"Your key may not do that: {error.permission.value} {error.path}."
 
 
 def _address(page: str, table: Table, **more: Any) -> str:

@@ -1,7 +1,7 @@
-"""Request rates, latencies, ticks and refusals of the last minutes, as drawings.
+"""Charts of the last minutes: request rates, latencies, ticks and refusals of the server, and capacity units of single tables.
 
-The figures are those of /metrics. While somebody looks, they are noted every two seconds; what a drawing shows is the difference
-between one note and the next.
+The figures are those of /metrics. They are noted every two seconds while a page shows them. A chart shows the differences between
+one note and the next.
 """
 
 from __future__ import annotations
@@ -10,21 +10,24 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from gateway import metrics
-from gateway.model.fast_dataclasses import dataclass
+from gateway.console.searches import BadSearch
 
 _PERIOD_S = 2.0
 _KEPT = 300
 # So long after the last look nothing is noted any more.
 _PATIENCE_S = 600.0
+_MOST_TABLES = 100
 _WIDTH, _HEIGHT, _LEFT, _TOP = 560, 150, 52, 22
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Totals at a moment. `buckets`: requests by the longest that they took, in seconds, cumulative."""
+    """Totals at a moment. `buckets`: requests by the longest that they took, in seconds, cumulative; `units`: (table, kind) ->
+    capacity units, of the tables that are noted."""
 
     at: float
     requests: float
@@ -34,10 +37,11 @@ class Figures:
     tick_requests: float
     seconds: float
     buckets: tuple[tuple[float, float], ...]
+    units: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
-def figures() -> Figures:
-    """The totals now."""
+def figures(tables: Container[str] = ()) -> Figures:
+    """The totals now. `tables`: those whose capacity units are noted."""
     totals = {
         "requests": 0.0,
         "refused": 0.0,
@@ -47,6 +51,7 @@ def figures() -> Figures:
         "seconds": 0.0,
     }
     buckets: dict[float, float] = {}
+    units: dict[tuple[str, str], float] = {}
     for sample in metrics.samples():
         match sample.name:
             case "tablegate_requests_total":
@@ -59,11 +64,14 @@ def figures() -> Figures:
             case "tablegate_request_seconds_bucket":
                 bound = float(sample.labels["le"])
                 buckets[bound] = buckets.get(bound, 0.0) + sample.value
+            case "tablegate_consumed_capacity_total" if sample.labels["table"] in tables:
+                of = sample.labels["table"], sample.labels["kind"]
+                units[of] = units.get(of, 0.0) + sample.value
             case "tablegate_tick_requests_count":
                 totals["ticks"] += sample.value
             case "tablegate_tick_requests_sum":
                 totals["tick_requests"] += sample.value
-    return Figures(time.monotonic(), **totals, buckets=tuple(sorted(buckets.items())))
+    return Figures(time.monotonic(), **totals, buckets=tuple(sorted(buckets.items())), units=units)
 
 
 def quantile(before: Figures, after: Figures, share: float) -> float:
@@ -90,7 +98,19 @@ def _per_tick(before: Figures, after: Figures) -> float:
     return (after.tick_requests - before.tick_requests) / ticks if ticks else 0.0
 
 
-CHARTS: dict[str, tuple[str, str, tuple[tuple[str, Curve], ...]]] = {
+def _units(table: str, kind: str) -> Curve:
+    """Units of a table a second. Zero if it was not noted before, or has been dropped."""
+
+    def curve(before: Figures, after: Figures) -> float:
+        now = after.units.get((table, kind), 0.0)
+        return max(0.0, now - before.units.get((table, kind), now)) / (after.at - before.at)
+
+    return curve
+
+
+Chart = tuple[str, str, tuple[tuple[str, Curve], ...]]
+"""Title, unit, curves."""
+CHARTS: Mapping[str, Chart] = {
     "requests": ("Requests a second", "", (("all", _rate("requests")), ("refused", _rate("refused")))),
     "latencies": (
         "Latency",
@@ -103,30 +123,53 @@ CHARTS: dict[str, tuple[str, str, tuple[tuple[str, Curve], ...]]] = {
     "ticks": ("Requests that went to the database together", "", (("mean", _per_tick),)),
     "throttles": ("Throttled a second", "", (("429 and 503", _rate("throttled")),)),
 }
-"""Name -> title, unit, curves."""
+"""Charts of the whole server, by name."""
+
+
+def chart_of(table: str) -> Chart:
+    """The chart of one table."""
+    return "Capacity units a second", "", (("read", _units(table, "read")), ("write", _units(table, "write")))
 
 
 class Recorder:
-    """Notes the figures while somebody looks at them. Safe to use from several threads."""
+    """Notes the figures while a page shows them. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._noted: deque[Figures] = deque(maxlen=_KEPT)
         self._looked = 0.0
         self._is_running = False
+        self._tables: dict[str, None] = {}  # the one that was shown last is last
 
-    def look(self) -> list[Figures]:
-        """What has been noted; from now on more is."""
+    def look(self, tables: Iterable[str] = ()) -> list[Figures]:
+        """Return what has been noted, and go on. `tables`: those to note from now on, besides the ones that were shown lately."""
         with self._lock:
             self._looked = time.monotonic()
+            for table in tables:
+                self._tables.pop(table, None)
+                self._tables[table] = None
+            while len(self._tables) > _MOST_TABLES:
+                del self._tables[next(iter(self._tables))]
             if not self._is_running:
                 self._is_running = True
                 threading.Thread(target=self._work, name="console figures", daemon=True).start()
             return list(self._noted)
 
+    def chart(self, name: str) -> str:
+        """A chart of the server as SVG. Raises BadSearch."""
+        if name not in CHARTS:
+            raise BadSearch("there is no such drawing")
+        return drawing(CHARTS[name], self.look())
+
+    def chart_of_table(self, table: str) -> str:
+        """The chart of a table as SVG."""
+        return drawing(chart_of(table), self.look([table]))
+
     def _work(self) -> None:
         while True:
-            found = figures()
+            with self._lock:
+                tables = frozenset(self._tables)
+            found = figures(tables)
             with self._lock:
                 self._noted.append(found)
                 if found.at > self._looked + _PATIENCE_S:
@@ -135,9 +178,9 @@ class Recorder:
             time.sleep(_PERIOD_S)
 
 
-def drawing(name: str, noted: Sequence[Figures]) -> str:
-    """One of CHARTS as SVG."""
-    title, unit, curves = CHARTS[name]
+def drawing(chart: Chart, noted: Sequence[Figures]) -> str:
+    """A chart as SVG."""
+    title, unit, curves = chart
     pairs = list(itertools.pairwise(noted))
     drawn = [(label, [curve(before, after) for before, after in pairs]) for label, curve in curves]
     highest = max([value for _, values in drawn for value in values], default=0.0) or 1.0

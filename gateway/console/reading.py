@@ -3,35 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 from gateway.console.searches import BadSearch, Search, place_of
 from gateway.console.sign_in import Visitor
-from gateway.engine.engine import Engine, run_with_retries
-from gateway.model.changes import Change, Latest, Oldest, Stream
-from gateway.model.commands import (
+from gateway.engine.engine import Engine
+from gateway.model.authorization.authorizations import Named
+from gateway.model.authorization.permissions import Permission, Purpose
+from gateway.model.commands.commands import (
+    CancelJob,
     CountRows,
     FindPosition,
     FindTable,
     Get,
+    ListJobs,
     ListNamespaces,
     ListShards,
     ListStreams,
     ListTables,
+    ListUnfinishedJobs,
     Read,
     ReadChanges,
     TableStatistics,
 )
 from gateway.model.errors import GatewayError, NotPermitted, TableMissing
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.keys import Position
-from gateway.model.pages import PageLimits
-from gateway.model.permissions import Permission, Purpose
-from gateway.model.rows import Row
-from gateway.model.tables import Index, Table
-from gateway.security.authorizing import authorize, settle
+from gateway.model.tables.changes import Change, Latest, Oldest, Stream
+from gateway.model.tables.jobs import Job
+from gateway.model.tables.namespaces import served_by_job
+from gateway.model.tables.pages import PageLimits
+from gateway.model.tables.tables import Index, Table
+from gateway.model.values.keys import Position
+from gateway.model.values.rows import Row
+from gateway.security.credentials import SHARED_NAMESPACE
+from gateway.security.gate import run, run_one
 
-_LOOKING, _DESCRIBING = Purpose((Permission.QUERY,)), Purpose((Permission.DESCRIBE,))
+DESCRIBING = Purpose((Permission.DESCRIBE,))
+LOOKING_UP = Purpose((Permission.QUERY, Permission.SCAN, Permission.READ))
+READING_A_ROW = Purpose((Permission.READ,))
+PUTTING, DELETING = Purpose((Permission.PUT,)), Purpose((Permission.DELETE,))
+STREAMING = Purpose((Permission.READ_STREAM,))
+DESCRIBING_JOBS, CANCELLING = Purpose((Permission.DESCRIBE_JOB,)), Purpose((Permission.CANCEL_JOB,))
 ROWS = 50
 TABLES = 200
 # A page looks no further, however few rows pass the filter: the next one goes on there.
@@ -53,52 +65,75 @@ class Rows:
 
 
 class Reading:
-    """What one visitor may read. Raises GatewayError."""
+    """The tables, rows and changes that one visitor is allowed to read. Raises GatewayError."""
 
     def __init__(self, engine: Engine, visitor: Visitor) -> None:
         self._engine = engine
         self._visitor = visitor
 
     def tables(self, after: tuple[str, str] = ("", "")) -> tuple[list[Table], bool]:
-        """The visitor's tables after a (namespace, name), and whether there are more."""
+        """The tables that the visitor may describe after a (namespace, name), and whether there are more."""
         found: list[Table] = []
-        [namespaces] = self._engine.run([ListNamespaces()])
-        for namespace in namespaces:
+        # Which of them the visitor sees is decided by `sees`.
+        for namespace in run_one(self._engine, ListNamespaces(), None):
             if namespace < after[0] or not self._visitor.sees(namespace):
                 continue
             name = after[1] if namespace == after[0] else ""
-            found += self.run(ListTables(namespace, name, TABLES + 1 - len(found)))
-            if len(found) > TABLES:
-                return found[:TABLES], True
+            while page := self.run(ListTables(namespace, name, TABLES + 1), DESCRIBING):
+                found += [each for each in page if self.may(Permission.DESCRIBE, namespace, each.name)]
+                if len(found) > TABLES:
+                    return found[:TABLES], True
+                name = page[-1].name
         return found, False
 
-    def table(self, namespace: str, name: str) -> Table:
-        """One table of the visitor's. Raises TableMissing, also of others' tables."""
+    def may(self, permission: Permission, namespace: str, path: str) -> bool:
+        """True if the visitor has a permission on a table, or a part of one."""
+        authorization = self._visitor.authorization
+        if authorization is None:
+            return True
+        authorization.purpose = Purpose((permission,))
+        return authorization.allows(namespace, path)
+
+    def shows_figures(self, table: Table) -> bool:
+        """True if the visitor may see the figures of a table. It must be allowed to describe the table.
+
+        Figures are counted by the name of a table without its namespace. So a visitor that is kept to namespaces of its own has
+        none: they would contain those of other namespaces."""
+        has_all = self._visitor.scope in (None, SHARED_NAMESPACE)
+        return has_all and self.may(Permission.DESCRIBE, table.namespace, table.name)
+
+    def table(self, namespace: str, name: str, purpose: Purpose) -> Table:
+        """One table of which the visitor may use something: the table, an index or the stream.
+
+        Raises NotPermitted, whether or not there is such a table, and TableMissing, also for tables of others."""
         if not self._visitor.sees(namespace):
             raise TableMissing(name)
-        found: Table = self.run(FindTable(namespace, name))
-        return found
+        [found] = run(self._engine, [FindTable(namespace, name)], None)
+        authorization = self._visitor.authorization
+        if authorization is not None:
+            authorization.purpose = purpose
+            refusals = [
+                authorization.refusal_of_named([Named(purpose.permissions, namespace, path)])
+                for path in _paths(name, found)
+            ]
+            if None not in refusals and refusals[0] is not None:
+                raise refusals[0]
+        if isinstance(found, GatewayError):
+            raise found
+        return cast(Table, found)
 
     def statistics(self, table: Table) -> TableStatistics:
-        """Rows and bytes of a table and its indexes, about. Raises NotPermitted where a table may not be described."""
-        found: TableStatistics = self.run(CountRows(table), _DESCRIBING)
+        """Rows and bytes of a table and its indexes, about."""
+        found: TableStatistics = self.run(CountRows(table), DESCRIBING)
         return found
-
-    def statistics_if_allowed(self, table: Table) -> TableStatistics | None:
-        """Those of a table in a list; None where it may not be described."""
-        try:
-            return self.statistics(table)
-        except NotPermitted:
-            return None
 
     def rows(self, table: Table, search: Search) -> Rows:
         """A page of what a search finds. Raises BadSearch."""
         index = _index(table, search.index)
         schema = table.key_schema if index is None else index.key_schema
         limits = PageLimits(scanned=_SCANNED, returned=ROWS, seconds=_SECONDS)
-        page = self.run(
-            Read(table, search.range(schema), limits, index, filter=search.predicate(), whole_rows=True)
-        )
+        wanted = Read(table, search.range(schema), limits, index, filter=search.predicate(), whole_rows=True)
+        page = self.run(wanted, LOOKING_UP)
         after = ""
         if page.last is not None:
             last = page.last if index is None else index.entry(page.last)
@@ -107,13 +142,15 @@ class Reading:
 
     def row(self, table: Table, position: Position) -> Row | None:
         """The row at a position."""
-        found: Row | None = self.run(Get(table, position))
+        found: Row | None = self.run(Get(table, position), READING_A_ROW)
         return found
 
     def history(self, table: Table, position: Position) -> list[Change]:
-        """What the table's stream has kept of one row, newest first; of a long stream its last CHANGES changes are looked at."""
+        """The changes of one row that the table's stream has kept, newest first; of a long stream the last CHANGES changes are
+        searched. Raises NotPermitted, whether or not there is a stream."""
+        self.table(table.namespace, table.name, STREAMING)
         found: list[Change] = []
-        for stream in self.run(ListStreams(table.namespace, table.name)):
+        for stream in self.run(ListStreams(table.namespace, table.name), STREAMING):
             if stream.table_id == table.id:
                 found += [
                     each
@@ -124,7 +161,7 @@ class Reading:
 
     def latest_changes(self, table: Table, since: str) -> tuple[list[Change], str]:
         """Changes of the stream that a table has now, and where to go on; `since` is "" to begin at its end."""
-        streams: list[Stream] = self.run(ListStreams(table.namespace, table.name))
+        streams: list[Stream] = self.run(ListStreams(table.namespace, table.name), STREAMING)
         streams = [each for each in streams if each.ended_at_ms is None and each.table_id == table.id]
         if not streams:
             return [], ""
@@ -132,12 +169,12 @@ class Reading:
         places = _places(since)
         found: list[Change] = []
         going_on: list[str] = []
-        for shard in self.run(ListShards(stream)):
+        for shard in self.run(ListShards(stream), STREAMING):
             place = places.get(shard.number)
             if place is None:
                 start = Latest() if not since else Oldest()
-                place = self.run(FindPosition(stream, shard.number, start))
-            page = self.run(ReadChanges(stream, shard.number, place, _LIVE))
+                place = self.run(FindPosition(stream, shard.number, start), STREAMING)
+            page = self.run(ReadChanges(stream, shard.number, place, _LIVE), STREAMING)
             found += page.changes
             going_on.append(f"{shard.number}-{place if page.next is None else page.next}")
         return found, " ".join(going_on)
@@ -145,30 +182,56 @@ class Reading:
     def _newest_changes(self, stream: Stream) -> Iterator[Change]:
         """The last changes of a stream, at most CHANGES of them."""
         left = CHANGES
-        for shard in reversed(self.run(ListShards(stream))):
-            oldest, end = (self.run(FindPosition(stream, shard.number, at)) for at in (Oldest(), Latest()))
+        for shard in reversed(self.run(ListShards(stream), STREAMING)):
+            oldest, end = (
+                self.run(FindPosition(stream, shard.number, at), STREAMING) for at in (Oldest(), Latest())
+            )
             place: int | None = max(oldest, end - left)
             left -= end - max(oldest, end - left)
             while place is not None and place < end:
-                page = self.run(ReadChanges(stream, shard.number, place, _CHANGES_AT_ONCE))
+                page = self.run(ReadChanges(stream, shard.number, place, _CHANGES_AT_ONCE), STREAMING)
                 yield from page.changes
                 place = page.next if page.changes else None
             if left <= 0:
                 return
 
-    def run(self, command: Any, purpose: Purpose = _LOOKING) -> Any:
-        """The outcome of one command, if the visitor may have it. Raises NotPermitted."""
+    def jobs(self) -> list[Job]:
+        """The jobs that have not ended and that the visitor may describe."""
+        found = run_one(self._engine, ListUnfinishedJobs(), None)
+        return [job for job in found if self._shows(job)]
+
+    def cancel(self, job_id: int) -> None:
+        """Cancel a job, unless it has ended or the visitor may not describe it. Raises NotPermitted, InvalidInput."""
+        found = [job for job in run_one(self._engine, ListUnfinishedJobs(job_id), None) if self._shows(job)]
+        if found:
+            self.run(CancelJob(found[0]), CANCELLING)
+
+    def _shows(self, job: Job) -> bool:
+        """True if a job works for a namespace of the visitor, who may describe the jobs of its table."""
+        namespace = served_by_job(job.namespace)
+        if not self._visitor.sees(namespace):
+            return False
+        try:
+            self.run(ListJobs(namespace, job.kind, limit=1, table_name=job.table_name), DESCRIBING_JOBS)
+        except NotPermitted:
+            return False
+        return True
+
+    def run(self, command: Any, purpose: Purpose) -> Any:
+        """The outcome of one command of the visitor. Raises NotPermitted, QuotaExceeded."""
         authorization = self._visitor.authorization
         if authorization is not None:
             authorization.purpose = purpose
-            refusal = authorize(authorization, [command])
-            if refusal is not None:
-                raise refusal
-        outcomes = run_with_retries(self._engine, [command])
-        [outcome] = outcomes if authorization is None else settle(authorization, [command], outcomes)
-        if isinstance(outcome, GatewayError):
-            raise outcome
-        return outcome
+        return run_one(self._engine, command, authorization)
+
+
+def _paths(name: str, found: Any) -> Iterator[str]:
+    """The paths that grants know of a table, which may be missing."""
+    yield name
+    if isinstance(found, Table):
+        yield from (f"{name}/index/{index.name}" for index in found.indexes)
+        rule = found.rules.stream
+        yield f"{name}/stream/{'' if rule is None else rule.label}"
 
 
 def _index(table: Table, name: str) -> Index | None:

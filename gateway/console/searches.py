@@ -9,13 +9,12 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 import orjson
 
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.keys import KeyColumn, KeySchema, Position
-from gateway.model.predicates import (
+from gateway.model.expressions.predicates import (
     ALWAYS,
     Attribute,
     Compare,
@@ -27,8 +26,16 @@ from gateway.model.predicates import (
     Predicate,
     StartsWith,
 )
-from gateway.model.ranges import EVERYTHING, ColumnBounds, KeyRange, bounds_of, bounds_of_prefix, range_of
-from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
+from gateway.model.expressions.ranges import (
+    EVERYTHING,
+    ColumnBounds,
+    KeyRange,
+    bounds_of,
+    bounds_of_prefix,
+    range_of,
+)
+from gateway.model.values.keys import KeyColumn, KeySchema, Position
+from gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
 
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=", "begins with", "contains", "exists", "is missing")
 KEY_OPERATORS = ("=", "<", "<=", ">", ">=", "begins with")

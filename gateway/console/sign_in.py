@@ -10,58 +10,76 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Callable
+from dataclasses import dataclass
 
 from gateway.control import access
+from gateway.control.access import ADMINISTRATOR
 from gateway.dialect import Gateway
 from gateway.http import Request
-from gateway.model.authorizations import Authorization, Source
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.namespaces import is_reserved
+from gateway.model.authorization.authorizations import Authorization, Source
+from gateway.model.authorization.quotas import covers
+from gateway.model.tables.namespaces import is_reserved
 from gateway.security.credentials import ANY_PLACE, SHARED_NAMESPACE, Credential, Scheme
 
 COOKIE = "tablegate-console"
 HOURS = 8
-ADMINISTRATOR = "administrator"
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Somebody who may look. `name`: who; `sees`: whether the tables of a namespace are theirs; `authorization`: what they may do
-    with these (None: everything); `grantee`: as whom they hold grants ("": they see everybody's)."""
+    """The caller of a page.
+
+    `scope`: the namespaces whose tables are shown (model/authorization/quotas.py; None: all). `authorization`: the permissions
+    there (None: unrestricted). `grantee`: the caller's name in grants ("": all grants are shown).
+    """
 
     name: str
-    sees: Callable[[str], bool]
+    scope: str | None = None
     authorization: Authorization | None = None
     has_signed_in: bool = True
     grantee: str = ""
 
+    def sees(self, namespace: str) -> bool:
+        """True if the tables of a namespace are among the visitor's."""
+        if is_reserved(namespace):
+            return False
+        return self.scope is None or (bool(self.scope) and covers(self.scope, namespace))
+
+    @property
+    def sees_everything(self) -> bool:
+        """True if nothing of the server is hidden from the visitor."""
+        return self.authorization is None and self.scope in (None, SHARED_NAMESPACE)
+
 
 class SignIn:
-    """Lets visitors in. Nothing is remembered."""
+    """Lets visitors in. No session is kept."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
-    def visitor(self, request: Request, cookie: str) -> Visitor | None:
-        """Who sends a request; None: somebody who has to sign in first. Raises NotAllowed for pages of other origins."""
-        settings = self._gateway.settings
-        access.check_origin(request, settings)
-        if settings.auth == "dev" and access.is_loopback(request.client):
-            return Visitor("everybody on this machine", _everything, has_signed_in=False)
-        return self._of_cookie(cookie, Source(request.client, request.secure))
+    def visitor(self, request: Request, cookie: str, namespace: str) -> Visitor | None:
+        """Return the visitor that sends a request about a namespace (""; none), or None without a session. Raises
+        QuotaExceeded."""
+        if self._gateway.settings.auth == "dev" and access.is_loopback(request.client):
+            return Visitor("everybody on this machine", has_signed_in=False)
+        return self._of_cookie(cookie, request, namespace)
 
-    def cookie_of(self, access_id: str, secret: str) -> str | None:
-        """The cookie of somebody who has this secret; None: nobody has it. A credential's access id with its secret, or
-        `administrator` with the administrator's token."""
+    def cookie_of(self, access_id: str, secret: str, address: str) -> str | None:
+        """The cookie for a credential's access id and secret, or `administrator` and the administrator's token; None if they are
+        wrong. `address`: the client's. Raises TooManyAttempts."""
+        scheme = self._gateway.attempts.judge(address, access_id, lambda: self._scheme_of(access_id, secret))
+        if scheme is None:
+            return None
         until = self._gateway.real_now_ms() // 1000 + HOURS * 3600
+        return f"{scheme}|{until}|{_seal(secret, scheme, access_id, until)}|{access_id}"
+
+    def _scheme_of(self, access_id: str, secret: str) -> str | None:
         for scheme, secrets in self._known(access_id):
-            for each in secrets:
-                if hmac.compare_digest(each.encode(), secret.encode()):
-                    return f"{scheme}|{until}|{_seal(each, scheme, access_id, until)}|{access_id}"
+            if any(hmac.compare_digest(each.encode(), secret.encode()) for each in secrets):
+                return scheme
         return None
 
-    def _of_cookie(self, cookie: str, source: Source) -> Visitor | None:
+    def _of_cookie(self, cookie: str, request: Request, namespace: str) -> Visitor | None:
         scheme, _, rest = cookie.partition("|")
         until_text, _, rest = rest.partition("|")
         seal, _, access_id = rest.partition("|")
@@ -73,7 +91,7 @@ class SignIn:
         for known, secrets in self._known(access_id):
             for each in secrets:
                 if known == scheme and hmac.compare_digest(_seal(each, scheme, access_id, until), seal):
-                    return self._visitor(known, access_id, source)
+                    return self._visitor(known, access_id, request, namespace)
         return None
 
     def _known(self, access_id: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -84,39 +102,35 @@ class SignIn:
         found = [self._gateway.credentials.find(scheme, access_id) for scheme in Scheme]
         return [(each.scheme.value, each.secrets) for each in found if each is not None]
 
-    def _visitor(self, scheme: str, access_id: str, source: Source) -> Visitor | None:
+    def _visitor(self, scheme: str, access_id: str, request: Request, namespace: str) -> Visitor | None:
         if scheme == ADMINISTRATOR:
-            return Visitor(ADMINISTRATOR, _everything)
-        credential = self._gateway.credentials.find(Scheme(scheme), access_id)
+            return Visitor(ADMINISTRATOR)
+        gateway = self._gateway
+        credential = gateway.credentials.find(Scheme(scheme), access_id)
         if credential is None:
             return None
-        namespaces = _namespaces_of(credential, self._gateway.settings.namespaces)
-        authorization = self._gateway.credentials.authorization(
-            credential, credential.policy, source, self._gateway.real_now_ms()
+        scope = _scope_of(credential, gateway.settings.namespaces)
+        source = Source(request.client, request.secure)
+        request.authorization = gateway.credentials.authorization(
+            credential, credential.policy, source, gateway.real_now_ms()
         )
-        return Visitor(
-            access_id,
-            lambda namespace: namespaces(namespace) and not is_reserved(namespace),
-            authorization,
-            grantee=f"{scheme}/{access_id}",
-        )
+        if gateway.quotas.is_on:
+            is_own = bool(scope) and covers(scope, namespace)
+            gateway.quotas.enter(request, scheme, access_id, namespace if is_own else scope, scope)
+        return Visitor(access_id, scope, request.authorization, grantee=credential.grantee)
 
 
-def _everything(namespace: str) -> bool:
-    return not is_reserved(namespace)
-
-
-def _namespaces_of(credential: Credential, kept: str) -> Callable[[str], bool]:
-    """Which namespaces a credential's own tables live in: one for all, or those that security/credentials.py makes of it."""
+def _scope_of(credential: Credential, kept: str) -> str:
+    """The scope of a credential's own tables: one namespace for all, or those that security/credentials.py makes of it; "" if it
+    has none."""
     if kept == "shared":
-        return lambda namespace: namespace == SHARED_NAMESPACE
+        return SHARED_NAMESPACE
     scheme, place = credential.scheme, credential.place
     if scheme is Scheme.AZURE or (scheme is Scheme.AWS and kept == "keys"):
         place = credential.access_id
     if place == ANY_PLACE:
-        return lambda namespace: namespace.startswith(f"{scheme.value}/")
-    own = "/".join((scheme.value, place.replace("%", "%25").replace("/", "%2F")))
-    return lambda namespace: bool(place) and (namespace == own or namespace.startswith(f"{own}/"))
+        return scheme.value
+    return "/".join((scheme.value, place.replace("%", "%25").replace("/", "%2F"))) if place else ""
 
 
 def _seal(secret: str, scheme: str, access_id: str, until: int) -> str:

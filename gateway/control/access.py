@@ -13,40 +13,65 @@ from urllib.parse import urlsplit
 
 from gateway.http import Request
 from gateway.model.errors import NotAllowed
+from gateway.security.attempts import Attempts
+from gateway.security.browsers import foreign_origin
 from gateway.settings import ANY, Settings
 
 PREFIX = "/_tablegate/"
 """What all paths of the control API begin with. No dialect has such a path."""
+ADMINISTRATOR = "administrator"
+"""The name to sign in by with the administrator's token."""
 CONSOLE = f"{PREFIX}console"
+# A row has at most 400 KB, and a form encodes a byte as up to three.
+_SIGN_IN_BYTES, _FORM_BYTES = 8 << 10, 2 << 20
+
+
+def form_limit(path: str) -> int:
+    """Return the number of bytes that a form of the console may have."""
+    return _SIGN_IN_BYTES if path == f"{CONSOLE}/sign-in" else _FORM_BYTES
+
+
 """Where the console's pages are, which are no part of the control API."""
 
 
-def check(request: Request, settings: Settings) -> None:
-    """Raises NotAllowed, rule `origin` or `administrator`, with a text that says what to do."""
+def check(request: Request, settings: Settings, attempts: Attempts) -> str:
+    """Return the name of the caller, "" if it has none. Raises NotAllowed, rule `origin` or `administrator`, with a text that
+    says what to do, and TooManyAttempts."""
     check_origin(request, settings)
-    given = request.header("authorization").encode("latin-1")
-    token = settings.admin_token
-    if token and hmac.compare_digest(given, f"Bearer {token}".encode()):
-        return
+    given = request.header("authorization")
+    if has_token(request, settings.admin_token, ADMINISTRATOR, attempts):
+        return ADMINISTRATOR
     if settings.auth == "dev" and not given and is_loopback(request.client):
-        return
+        return ""
     raise NotAllowed(
         "administrator",
         text="The control API wants the administrator's token: --admin-token, Authorization: Bearer ...",
     )
 
 
+def has_token(request: Request, token: str, name: str, attempts: Attempts) -> bool:
+    """True if a request has a bearer token. `name`: what its wrong ones are counted by. Raises TooManyAttempts."""
+    given, wanted = request.header("authorization").encode("latin-1"), f"Bearer {token}".encode()
+    if not token or not given:
+        return False
+    proof = attempts.judge(
+        request.client, name, lambda: given if hmac.compare_digest(given, wanted) else None
+    )
+    return proof is not None
+
+
 def check_origin(request: Request, settings: Settings) -> None:
     """Raises NotAllowed, rule `origin`, of what a page of another origin sends that the settings do not name."""
     origin = request.header("origin")
     if origin and not _is_own(origin, request) and not {origin.lower(), ANY} & {*settings.cors_origin}:
-        raise NotAllowed(
-            "origin", text=f"Pages of {origin[:256]} cannot use the control API (--cors-origin)."
-        )
+        raise foreign_origin(origin)
 
 
 def _is_own(origin: str, request: Request) -> bool:
-    """Whether a page came from the address at which it calls."""
+    """True if a page came from the address at which it calls. Pages cannot set Sec-Fetch-Site, and behind a proxy that ends TLS
+    only the browser knows the address."""
+    if request.header("sec-fetch-site") == "same-origin":
+        return True
     parts = urlsplit(origin)
     scheme = "https" if request.secure else "http"
     return parts.scheme == scheme and parts.netloc.lower() == request.header("host").lower()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from gateway.engine.engine import Engine
-from gateway.model.commands import Command
-from gateway.model.errors import GatewayError
-from gateway.model.namespaces import is_reserved
+from gateway.model.commands.commands import Command
+from gateway.model.tables.namespaces import is_reserved
+from gateway.security.gate import run_one
 
 R = TypeVar("R")
 
@@ -53,9 +53,5 @@ def namespace_of(given: dict[str, Any]) -> str | None:
 
 
 def run(engine: Engine, command: Command[R]) -> R:
-    """The outcome of one command. Raises GatewayError."""
-    [outcome] = engine.run([command])  # type: ignore[list-item]  # every command is one of the union
-    if isinstance(outcome, GatewayError):
-        raise outcome
-    answer: R = outcome
-    return answer
+    """Return the outcome of one command of the administrator. Raises GatewayError."""
+    return run_one(engine, command, None)

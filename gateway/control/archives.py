@@ -1,7 +1,7 @@
 """A snapshot as one file, and back: a gzip-compressed tar of a document that names the tables, and of each table's rows.
 
     snapshot.json    {"tablegate": "snapshot", "version": 1, ..., "tables": [{"file", "namespace", "definition", "rows", ...}]}
-    0.jsonl          a row a line, just as it was stored (gateway/model/row_lines.py)
+    0.jsonl          a row a line, just as it was stored (gateway/model/values/row_lines.py)
 
 Written by and for either database. A file of a newer version is refused; one that is damaged too, and changes nothing.
 """
@@ -15,6 +15,7 @@ import io
 import secrets
 import tarfile
 import tempfile
+import time
 import zlib
 from collections.abc import Iterator
 from itertools import islice
@@ -25,21 +26,19 @@ import orjson
 
 from gateway.control.answers import BadRequest, run
 from gateway.engine.engine import Engine
-from gateway.model.commands import (
+from gateway.model.commands.commands import (
     CopyTables,
     DescribeTables,
     ImportDefinition,
     ImportRows,
-    ListNamespaces,
     Read,
-    ResetTables,
 )
 from gateway.model.errors import InvalidInput, TableExists
-from gateway.model.namespaces import SNAPSHOTS, is_reserved
-from gateway.model.pages import PageLimits
-from gateway.model.ranges import EVERYTHING
-from gateway.model.row_lines import Unreadable, read_row, row_line
-from gateway.model.tables import Table
+from gateway.model.expressions.ranges import EVERYTHING
+from gateway.model.tables.namespaces import SNAPSHOTS, is_reserved
+from gateway.model.tables.pages import PageLimits
+from gateway.model.tables.tables import Table
+from gateway.model.values.row_lines import Unreadable, read_row, row_line
 
 FORMAT, VERSION = "snapshot", 1
 MANIFEST = "snapshot.json"
@@ -100,19 +99,22 @@ def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return made
 
 
-def read(engine: Engine, file: BinaryIO, name: str) -> dict[str, Any]:
-    """Make the tables of a file those of the snapshot `name`; what it says of itself. Raises BadRequest, GatewayError."""
-    making = f"{SNAPSHOTS}.{secrets.token_hex(8)}/"
-    known: dict[str, Any] = {}
+def begun_at_ms(name: str) -> int | None:
+    """The time at which a snapshot was begun to be read that is called so until it is whole; None: it is called otherwise."""
+    begun, _, token = name.removeprefix(".").partition("-")
+    return int(begun) if name.startswith(".") and token and begun.isdecimal() else None
+
+
+def read(engine: Engine, file: BinaryIO) -> tuple[dict[str, Any], str]:
+    """Make the tables of a file, in namespaces of their own. Return what the file says of itself, and what the names of these
+    namespaces begin with. Raises BadRequest, GatewayError, and leaves nothing then."""
+    making = f"{SNAPSHOTS}.{time.time_ns() // 1_000_000}-{secrets.token_hex(8)}/"
     try:
         with _understood():
-            known = _read(engine, file, making)
-        copies = tuple((making + each, f"{SNAPSHOTS}{name}/{each}") for each in known["namespaces"])
-        run(engine, CopyTables(copies))
-    finally:
-        for namespace in known.get("namespaces", ()) or _made(engine, making):
-            run(engine, ResetTables(making + namespace))
-    return known
+            return _read(engine, file, making), making
+    except BaseException:
+        run(engine, CopyTables((), making))
+        raise
 
 
 @contextlib.contextmanager
@@ -159,7 +161,7 @@ def _read_tar(engine: Engine, file: IO[bytes], making: str) -> dict[str, Any]:
             if member is None or member.name != described["file"]:
                 raise BadRequest(f"{described['file']} is missing")
             _restore(engine, making, described, _member(archive, member))
-    return {**known, "tables": len(manifest["tables"])}
+    return known
 
 
 def _restore(engine: Engine, making: str, described: dict[str, Any], lines: IO[bytes]) -> None:
@@ -179,7 +181,3 @@ def _member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     if found is None:
         raise BadRequest(f"{member.name} is no file")
     return found
-
-
-def _made(engine: Engine, making: str) -> list[str]:
-    return [each.removeprefix(making) for each in run(engine, ListNamespaces(making))]

@@ -36,7 +36,7 @@ def change(engine: Engine, clock: Clock, given: dict[str, Any]) -> dict[str, Any
         clock.freeze()
     elif members.get("frozen") is False:
         clock.run()
-    engine.catch_up()
+    engine.background.catch_up()
     return described(clock)
 
 
@@ -46,7 +46,7 @@ def advance(engine: Engine, clock: Clock, given: dict[str, Any]) -> dict[str, An
     if seconds is None or not math.isfinite(seconds):
         raise BadRequest("seconds says how far: a number")
     clock.advance(round(seconds * 1_000_000_000))
-    engine.catch_up()
+    engine.background.catch_up()
     return described(clock)
 
 

@@ -11,11 +11,11 @@ import math
 import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from gateway.control.answers import BadRequest, Refused, only
 from gateway.dialect import THROTTLING, Dialect, Summary
-from gateway.model.fast_dataclasses import dataclass
 
 _MOST_FAULTS = 1000
 _MOST_LATENCY_MS = 60_000

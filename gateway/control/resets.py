@@ -6,7 +6,7 @@ from typing import Any
 
 from gateway.control.answers import BadRequest, Refused, names_of, namespace_of, only, run
 from gateway.engine.engine import Engine
-from gateway.model.commands import ResetTables
+from gateway.model.commands.commands import ResetTables
 from gateway.model.errors import TableMissing
 
 MODES = ("tables", "rows")

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import orjson
 
+from gateway import audit
 from gateway.clock import BadTime, Clock
 from gateway.control import access, clocks, resets, seeds, snapshots
 from gateway.control.access import PREFIX
@@ -21,7 +23,9 @@ from gateway.control.answers import BadRequest, Refused
 from gateway.control.watching import Watch
 from gateway.dialect import Gateway
 from gateway.http import Reply, Request
-from gateway.model.errors import GatewayError, NotAllowed
+from gateway.model.authorization.deeds import Deed, Kind
+from gateway.model.errors import GatewayError, NotAllowed, TooManyAttempts
+from gateway.request_bodies import Undecodable, parse_json
 
 _HEADERS = (("Content-Type", "application/json"), ("Cache-Control", "no-store"))
 _OF_ONE_PROCESS = ("/clock", "/faults", "/requests")
@@ -33,6 +37,7 @@ class Routes:
 
     def __init__(self, gateway: Gateway, clock: Clock, watch: Watch) -> None:
         self._settings = gateway.settings
+        self._attempts = gateway.attempts
         self._routes = [
             (method, path, re.compile(re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", re.escape(path))), operation)
             for method, path, operation in _operations(gateway, clock, watch)
@@ -44,11 +49,18 @@ class Routes:
         return [(method, path) for method, path, _, _ in self._routes]
 
     def reply(self, request: Request) -> Reply:
-        """The answer to a request for a path of the control API."""
+        """Return the answer to a request for a path of the control API."""
+        kind = Kind.READ if request.method in ("GET", "HEAD") else Kind.DEFINITION
+        request.deed = Deed(kind)
         try:
-            access.check(request, self._settings)
+            who = access.check(request, self._settings, self._attempts)
+            request.deed = Deed(kind, who, _tables_in(request.body))
             answer = self._answer(request)
             return answer if isinstance(answer, Reply) else _json(200, answer)
+        except TooManyAttempts as error:
+            request.deed = Deed(kind, is_refusal=True)
+            refusal = _json(429, {"error": "TooManyAttempts", "message": error.text})
+            return refusal._replace(headers=(*refusal.headers, ("Retry-After", str(error.retry_after_s))))
         except NotAllowed as error:
             return _json(403, {"error": "NotAllowed", "message": error.facts.get("text", "")})
         except (BadRequest, BadTime) as error:
@@ -109,12 +121,21 @@ def _document_of_this() -> Reply:
     return Reply(200, _HEADERS, Path(__file__).with_name("openapi.json").read_bytes())
 
 
+def _tables_in(body: bytes) -> list[str]:
+    """The tables that a document names, for the audit. Files of snapshots name none."""
+    if not body.startswith(b"{"):
+        return []
+    with suppress(orjson.JSONDecodeError, AttributeError, TypeError):
+        return audit.names_among(orjson.loads(body).get("tables") or ())
+    return []
+
+
 def _document(body: bytes) -> dict[str, Any]:
     if not body:
         return {}
     try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
+        document = parse_json(body)
+    except Undecodable as error:
         raise BadRequest(f"the body is no JSON: {error}") from None
     if not isinstance(document, dict):
         raise BadRequest("the body must be a JSON object")

@@ -6,9 +6,11 @@ was made of stands in a document beside it, so that an empty one is known too.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,13 +18,22 @@ from gateway.control import archives
 from gateway.control.answers import BadRequest, Refused, namespace_of, only, run
 from gateway.engine.engine import Engine
 from gateway.http import Reply
-from gateway.model.commands import CopyTables, GetProperties, ListNamespaces, PutProperties, ResetTables
-from gateway.model.namespaces import SNAPSHOTS, is_reserved
+from gateway.model.commands.commands import (
+    CopyTables,
+    DocumentChange,
+    GetProperties,
+    ListNamespaces,
+    PutProperties,
+)
+from gateway.model.tables.namespaces import SNAPSHOTS, is_reserved
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_START = "start"
+_START = ".start"  # no caller can name it
+_DAY_MS = 86_400_000
 _INDEX = (SNAPSHOTS, "index")
 """The document that says which snapshots there are: name -> what is known of it."""
+_STARTED = (SNAPSHOTS, "started")
+"""The document that says from which file the database was begun."""
 
 
 def listed(engine: Engine) -> dict[str, Any]:
@@ -38,20 +49,10 @@ def save(engine: Engine, given: dict[str, Any], now_ms: int) -> dict[str, Any]:
     namespace = namespace_of(members)
     present = [found for found in run(engine, ListNamespaces()) if not is_reserved(found)]
     namespaces = present if namespace is None else [namespace]
-    former = run(engine, ListNamespaces(_place(name, "")))
-    stale = [found for found in former if found not in {_place(name, each) for each in namespaces}]
     copies = tuple((each, _place(name, each)) for each in namespaces)
-    tables = run(engine, CopyTables(copies))
-    for found in stale:
-        run(engine, ResetTables(found))
-    known = {
-        "saved_at_ms": now_ms,
-        "namespaces": namespaces,
-        "whole": namespace is None,
-        "tables": tables,
-    }
-    _write_index(engine, {**_index(engine), name: known})
-    return {"name": name, **known}
+    known = {"saved_at_ms": now_ms, "namespaces": namespaces, "whole": namespace is None}
+    tables = run(engine, CopyTables(copies, _place(name, ""), _recorded(name, known)))
+    return {"name": name, **known, "tables": tables}
 
 
 def load(engine: Engine, name: str) -> dict[str, Any]:
@@ -86,9 +87,7 @@ def fork(engine: Engine, name: str, given: dict[str, Any]) -> dict[str, Any]:
 def remove(engine: Engine, name: str) -> dict[str, Any]:
     """Forget a snapshot. Raises Refused, GatewayError."""
     _known(engine, name)
-    _write_index(engine, {each: known for each, known in _index(engine).items() if each != name})
-    for namespace in run(engine, ListNamespaces(_place(name, ""))):
-        run(engine, ResetTables(namespace))
+    run(engine, CopyTables((), _place(name, ""), DocumentChange(*_INDEX, partial(_without, name))))
     return {"name": name}
 
 
@@ -104,24 +103,69 @@ def export(engine: Engine, name: str) -> Reply:
 
 def put(engine: Engine, content: bytes, name: str) -> dict[str, Any]:
     """Make a snapshot of a file's content. Raises BadRequest, GatewayError."""
+    _check_name(name)
     return _put(engine, name, io.BytesIO(content))
 
 
 def start_from(engine: Engine, path: Path) -> None:
-    """Make the tables of an empty database those of a file. Raises BadRequest, Refused, GatewayError, OSError."""
-    if run(engine, ListNamespaces()):
-        raise Refused(409, "the database is not empty")
-    with path.open("rb") as file:
-        _put(engine, _START, file)
-    load(engine, _START)
-    remove(engine, _START)
+    """Make the tables of an empty database those of a file, once. A start that was killed is done again.
+
+    Raises BadRequest, Refused, GatewayError, OSError."""
+    if run(engine, GetProperties(*_STARTED)) is None:
+        if _START not in _index(engine):
+            if any(not each.startswith(f"{SNAPSHOTS}.") for each in run(engine, ListNamespaces())):
+                raise Refused(409, "the database is not empty")
+            with path.open("rb") as file:
+                _put(engine, _START, file)
+        load(engine, _START)
+        run(engine, PutProperties(*_STARTED, {"from": str(path)}))
+    if _START in _index(engine):
+        remove(engine, _START)
+
+
+def remove_unfinished(engine: Engine, is_shared: bool, now_ms: int) -> None:
+    """Remove the tables of snapshots that are not in the index. Killed servers left them: earlier releases those of a named
+    snapshot, all releases those of a file that was being read. If the database is shared, another server may be reading a file
+    now, so these are removed after a day."""
+    index = _index(engine)
+    found = {
+        each.removeprefix(SNAPSHOTS).partition("/")[0] for each in run(engine, ListNamespaces(SNAPSHOTS))
+    }
+    for name in sorted(found - index.keys()):
+        begun = archives.begun_at_ms(name)
+        if not is_shared or begun is None or now_ms - begun > _DAY_MS:
+            with contextlib.suppress(_Recorded):
+                unchanged = DocumentChange(*_INDEX, partial(_still_without, name))
+                run(engine, CopyTables((), _place(name, ""), unchanged))
 
 
 def _put(engine: Engine, name: str, file: BinaryIO) -> dict[str, Any]:
-    _check_name(name)
-    known = archives.read(engine, file, name)
-    _write_index(engine, {**_index(engine), name: known})
-    return {"name": name, **known}
+    known, making = archives.read(engine, file)
+    try:
+        copies = tuple((making + each, _place(name, each)) for each in known["namespaces"])
+        tables = run(engine, CopyTables(copies, _place(name, ""), _recorded(name, known)))
+    finally:
+        run(engine, CopyTables((), making))
+    return {"name": name, **known, "tables": tables}
+
+
+def _recorded(name: str, known: dict[str, Any]) -> DocumentChange:
+    """The change of the index by which a snapshot is there."""
+    return DocumentChange(*_INDEX, lambda index, tables: {**index, name: {**known, "tables": tables}})
+
+
+def _without(name: str, index: dict[str, Any], _: int) -> dict[str, Any]:
+    return {each: known for each, known in index.items() if each != name}
+
+
+class _Recorded(Exception):
+    """A snapshot is in the index by now."""
+
+
+def _still_without(name: str, index: dict[str, Any], _: int) -> dict[str, Any]:
+    if name in index:
+        raise _Recorded
+    return index
 
 
 def _check_name(name: str) -> None:
@@ -137,10 +181,6 @@ def _place(name: str, namespace: str) -> str:
 
 def _index(engine: Engine) -> dict[str, Any]:
     return run(engine, GetProperties(*_INDEX)) or {}
-
-
-def _write_index(engine: Engine, index: dict[str, Any]) -> None:
-    run(engine, PutProperties(*_INDEX, index))
 
 
 def _known(engine: Engine, name: str) -> dict[str, Any]:

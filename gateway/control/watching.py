@@ -13,11 +13,11 @@ from typing import Any
 from gateway import handling
 from gateway.control.faults import Effect, Faults
 from gateway.control.requests import RequestLog
-from gateway.dialect import Dialect, Handler, Round, Summary
-from gateway.engine.engine import Returned, next_commands
+from gateway.dialect import Begun, Dialect, Handler, ReplyStep, Summary
+from gateway.exchanges import Returned, next_commands
 from gateway.handling import Handling
 from gateway.http import CUT, Reply, Request
-from gateway.model.commands import Exchange
+from gateway.model.commands.commands import Exchange
 
 
 class Watch:
@@ -85,22 +85,20 @@ class Met:
         return CUT if any(effect.cut == "after" for effect in self._effects) else reply
 
 
-def _under(current: Handling, handler: Handler, request: Request) -> Round | Reply | Exchange[Reply]:
+def _under(current: Handling, handler: Handler, request: Request) -> Begun:
     with handling.current(current):
         begun = handler(request)
     match begun:
-        case Round(commands, finish):
-            return Round(commands, partial(_finished, current, finish))
+        case ReplyStep(command, reply):
+            return ReplyStep(command, partial(_finished, current, reply))
         case Reply():
             return begun
     return _driven(current, begun)
 
 
-def _finished(
-    current: Handling, finish: Callable[[list[Any] | Exception], Reply], outcomes: list[Any] | Exception
-) -> Reply:
+def _finished(current: Handling, reply: Callable[[Any], Reply], outcome: Any) -> Reply:
     with handling.current(current):
-        return finish(outcomes)
+        return reply(outcome)
 
 
 def _driven(current: Handling, exchange: Exchange[Reply]) -> Exchange[Reply]:

@@ -18,8 +18,10 @@
     ├── QuotaExceeded              what the operator lets a caller take is used up
     ├── Busy                       locks or the database did not yield in time; a retry may help
     │   ├── Contended              internal: not now; whoever can wait without holding up others tries again
-    │   └── OutOfSpace             the database has no room for writes, or its disk fails; reads may go on
+    │   ├── OutOfSpace             the database has no room for writes, or its disk fails; reads may go on
+    │   └── SchemaTooNew           the database was migrated, and this server cannot serve it any more
     ├── DatabaseFailed             the database refused a statement for good: a defect
+    │   └── DataCorrupted          what is stored is damaged: a row differs from its checksum, a page cannot be read
     ├── Unknowable                 the connection broke at COMMIT and the outcome cannot be asked for
     ├── PositionExpired            a stream position older than what is kept
     ├── BackupMissing, BackupBusy
@@ -27,6 +29,7 @@
     ├── MomentNotKept              nothing is known of a table at a moment that is to be gone back to
     ├── TokenReused                an idempotency token seen before with another request
     ├── StaleTable                 internal: the descriptor that parse saw is out of date; parse again
+    ├── TooManyAttempts            wrong secrets were given too often; a later attempt may help
     └── NotAuthenticated, NotAllowed, NotPermitted
 
 Errors carry facts. Codes, statuses and texts belong to the adapters' `errors.py`, whose own errors are no GatewayErrors: nothing
@@ -169,8 +172,8 @@ class NumberOutOfRange(InvalidInput):
 
 
 class RowRefused(InvalidInput):
-    """What a write would leave breaks a rule of the dialect that writes it (`RowRule`, gateway/model/writes.py): `rule` names it
-    as that dialect does."""
+    """What a write would leave breaks a rule of the dialect that writes it (`RowRule`, gateway/model/commands/writes.py): `rule`
+    names it as that dialect does."""
 
 
 class LimitExceeded(GatewayError):
@@ -235,8 +238,20 @@ class OutOfSpace(Busy):
     """The database has no room for writes, or its disk fails them; reads may go on."""
 
 
+class SchemaTooNew(Busy):
+    """A later release has migrated the database to a schema that this one cannot serve."""
+
+
 class DatabaseFailed(GatewayError):
     """The database refused a statement, and would again. A client that can cause this has found a defect."""
+
+
+class DataCorrupted(DatabaseFailed):
+    """Stored data is damaged. `row`: the row as it is stored, (partition, sort), if it is known which one it is."""
+
+    def __init__(self, reason: str, row: tuple[bytes, bytes] | None = None) -> None:
+        super().__init__(reason)
+        self.row = row
 
 
 class Unknowable(GatewayError):
@@ -264,6 +279,19 @@ class NotAuthenticated(GatewayError):
         self.facts = facts
 
 
+class TooManyAttempts(GatewayError):
+    """Wrong secrets were given too often from an address or for a name. The secret that came with this attempt was not read."""
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__(retry_after_s)
+        self.retry_after_s = retry_after_s
+
+    @property
+    def text(self) -> str:
+        """What happened and what to do."""
+        return f"There were too many wrong secrets. Try again in {self.retry_after_s} s."
+
+
 class NotAllowed(GatewayError):
     """The caller is known and may not do this. `rule` says which check failed."""
 
@@ -274,8 +302,9 @@ class NotAllowed(GatewayError):
 
 
 class NotPermitted(GatewayError):
-    """The caller's grants do not reach what a request asks for. `permission` and `path` (model/accesses.py) say what and of which
-    resource; `by`: what refused it (a Verdict's value, model/grants.py). Nothing of the request was done."""
+    """The caller's grants do not reach what a request asks for. `permission` and `path` (model/authorization/accesses.py) say
+    what and of which resource; `by`: what refused it (a Verdict's value, model/authorization/grants.py). Nothing of the request
+    was done."""
 
     def __init__(self, permission: Any, path: str, by: str) -> None:
         super().__init__(permission, path, by)

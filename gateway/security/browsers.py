@@ -8,8 +8,8 @@ label, one below `localhost` (RFC 6761) or `internal` (reserved for private use 
 the settings name. And Origin must be of this machine, or named in the settings.
 
 Programs that are no browser send no Origin and pass. Electron's send `file://` (NoSQL Workbench: LocalStack lets it in as
-this, localstack/aws/handlers/cors.py) or `app://...`, which no page of the web can. A page in a sandboxed frame can have
-the origin `null`, and so has a file that was opened in a browser: it must be named to be let in.
+this, localstack/aws/handlers/cors.py) or `app://...`, which no page of the web can. Every web site can make a sandboxed frame,
+whose origin is `null`, so no setting allows `null` by name.
 
 Knows two headers, and Sec-Fetch-Site. Knows no dialect: their `refuse` words the refusal.
 """
@@ -24,7 +24,7 @@ from functools import lru_cache
 
 from gateway.http import Request
 from gateway.model.errors import NotAllowed
-from gateway.settings import ANY, Settings
+from gateway.settings import ANY, OPAQUE_ORIGIN, Settings
 
 # uri-host and port (RFC 9110, 7.2); names as resolvers take them, underscores of container names included.
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::\d{0,5})?", re.IGNORECASE | re.ASCII)
@@ -69,9 +69,7 @@ class Browsers:
         if self._guards_origins:
             if origin:
                 if not self.takes_origin(origin):
-                    raise NotAllowed(
-                        "origin", text=f"The origin {origin[:256]} is not allowed here (--cors-origin)."
-                    )
+                    raise foreign_origin(origin)
             elif site == "cross-site":
                 # What a page only embeds (an image, a script) is asked for without an Origin.
                 raise NotAllowed("origin", text="Pages of other sites are not allowed here (--cors-origin).")
@@ -90,6 +88,10 @@ class Browsers:
             return True
         return any(pattern.fullmatch(name) for pattern in self._service_hosts)
 
+    def takes_page(self, origin: str) -> bool:
+        """True if `check` has nothing against this Origin header."""
+        return not self._guards_origins or self.takes_origin(origin)
+
     def takes_origin(self, origin: str) -> bool:
         """Whether an Origin header is that of a page of this machine, of a desktop application, or named in the settings."""
         if origin.lower() in self._origins:
@@ -98,6 +100,15 @@ class Browsers:
             return True
         found = _WEB_ORIGIN.fullmatch(origin)
         return found is not None and _is_loopback(found.group(1))
+
+
+def foreign_origin(origin: str) -> NotAllowed:
+    """The refusal of a page by its Origin header."""
+    if origin.lower() == OPAQUE_ORIGIN:
+        return NotAllowed(
+            "origin", text="The origin null is not allowed here: any page can have it by a sandboxed frame."
+        )
+    return NotAllowed("origin", text=f"The origin {origin[:256]} is not allowed here (--cors-origin).")
 
 
 def _is_loopback(authority: str) -> bool:

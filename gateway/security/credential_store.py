@@ -14,14 +14,14 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
-from gateway.model.authorizations import PoliciesOfTable
-from gateway.model.grants import Policy
-from gateway.model.late_modules import LateModule
-from gateway.model.tables import RESOURCE_POLICIES
+from gateway import audit
+from gateway.model.authorization.authorizations import PoliciesOfTable
+from gateway.model.authorization.grants import Policy
+from gateway.model.tables.tables import RESOURCE_POLICIES
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.grant_store import (
     ALL,
@@ -35,16 +35,11 @@ from gateway.security.grant_store import (
     written_of,
 )
 from gateway.security.secret_cipher import SecretCipher
-from gateway.store import credentials as rows
-from gateway.store import grants as grant_rows
-from gateway.store.credentials import StoredCredential
-from gateway.store.grants import StoredGrant
+from gateway.store.accounts import credentials as rows
+from gateway.store.accounts import grants as grant_rows
+from gateway.store.accounts.credentials import StoredCredential
+from gateway.store.accounts.grants import StoredGrant
 from gateway.store.store import Store
-
-if TYPE_CHECKING:
-    from gateway import audit
-else:
-    audit = LateModule("gateway.audit")
 
 _ACCESS_ID = re.compile(r"[\x21-\x7e]{1,128}")
 # Storage accounts are named so: https://learn.microsoft.com/azure/storage/common/storage-account-overview

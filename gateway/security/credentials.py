@@ -1,7 +1,7 @@
 """Who may come in: access id -> Credential, as a snapshot in memory that signatures are checked against.
 
 Knows the three kinds of keys and which namespace a caller's tables live in. Knows neither how a signature is computed (each
-dialect's auth.py) nor how credentials are kept (store/credentials.py).
+dialect's auth.py) nor how credentials are kept (store/accounts/credentials.py).
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gateway.model.authorizations import (
+from gateway.model.authorization.authorizations import (
     Authorization,
     Identity,
     OfResource,
@@ -22,16 +22,9 @@ from gateway.model.authorizations import (
     ResourcePolicies,
     Source,
 )
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.grants import EVERYTHING, Policy, place_of
-from gateway.model.late_modules import LateModule
+from gateway.model.authorization.grants import EVERYTHING, Policy
+from gateway.security.policies import azure_roles, iam_documents
 from gateway.settings import Settings
-
-if TYPE_CHECKING:
-    from gateway.security.policies import azure_roles, iam_documents
-else:
-    azure_roles = LateModule("gateway.security.policies.azure_roles")
-    iam_documents = LateModule("gateway.security.policies.iam_documents")
 
 _log = logging.getLogger(__name__)
 
@@ -213,11 +206,9 @@ class Credentials:
         return self.namespace(Scheme.AWS, access_id if self._by_key else account, region)
 
 
-def read_resource_policy(text: str, identity: Identity, namespace: str, path: str) -> OfResource:
-    """What a policy that is to be a resource's would say of a caller. Raises ValueError (BadPolicy) for one that cannot be."""
-    found = iam_documents.resource_policy(text, identity)
-    iam_documents.check_resources(text, identity, place_of(namespace), path)
-    return found
+def read_resource_policy(text: str, identity: Identity) -> OfResource:
+    """What a resource's policy would say of a caller. Raises ValueError (BadPolicy) for one that is not supported."""
+    return iam_documents.resource_policy(text, identity)
 
 
 @lru_cache(maxsize=1024)

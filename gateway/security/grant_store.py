@@ -15,26 +15,18 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from gateway.model.authorizations import Identity
+from gateway import audit
+from gateway.model.authorization.authorizations import Identity
+from gateway.model.authorization.grants import EVERYTHING, REFUSING_ALL, Policy, Statement
 from gateway.model.errors import Busy
-from gateway.model.grants import EVERYTHING, REFUSING_ALL, Policy, Statement
-from gateway.model.late_modules import LateModule
+from gateway.security.policies import iam_documents, ram_documents, short_forms
 from gateway.security.policies.errors import BadPolicy
-from gateway.store import grants as rows
-from gateway.store.databases import Retry, Session
-from gateway.store.grants import StoredGrant
+from gateway.store.accounts import grants as rows
+from gateway.store.accounts.grants import StoredGrant
+from gateway.store.sql.databases import Retry, Session
 from gateway.store.store import Store
-
-if TYPE_CHECKING:
-    from gateway import audit
-    from gateway.security.policies import iam_documents, ram_documents, short_forms
-else:
-    audit = LateModule("gateway.audit")
-    iam_documents = LateModule("gateway.security.policies.iam_documents")
-    ram_documents = LateModule("gateway.security.policies.ram_documents")
-    short_forms = LateModule("gateway.security.policies.short_forms")
 
 _log = logging.getLogger(__name__)
 

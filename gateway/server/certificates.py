@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import math
 import os
 import ssl
+import threading
+import time
 from pathlib import Path
 
+from gateway import logs, metrics
+
 _DAYS = 90
+_DAY_S = 86_400
+_WARNING_S = 14 * _DAY_S
 # Names by which a client on the same machine may call; the last is Azure's host style.
 _NAMES = ("localhost", "*.localhost", "*.table.localhost")
 _ADDRESSES = ("127.0.0.1", "::1")
@@ -21,11 +28,42 @@ class Certificate:
         """Raises OSError; ssl.SSLError is one."""
         self._paths = certificate, key
         self.context = _context(*self._paths)
+        self.expires_at = _expires_at(certificate)
 
     def reload(self) -> None:
         """Read the files again. Raises OSError and stays as it was if they are of no use."""
         _context(*self._paths)  # a certificate without its key must not be half taken
         self.context.load_cert_chain(*self._paths)
+        self.expires_at = _expires_at(self._paths[0])
+
+    def check_expiry(self, now: float) -> float:
+        """Log a warning if the certificate has expired or soon will. Return the seconds until the next check."""
+        path, left_s = str(self._paths[0]), self.expires_at - now
+        metrics.certificate_expires(path, self.expires_at)
+        if left_s <= _WARNING_S:
+            at = datetime.datetime.fromtimestamp(self.expires_at, datetime.UTC).isoformat()
+            what = "has expired: clients refuse to connect" if left_s <= 0 else "expires soon"
+            logs.warning(f"the TLS certificate {what}", path=path, expires_at=at)
+        return min(left_s, _DAY_S) if left_s > 0 else _DAY_S
+
+    def watch_expiry(self) -> None:
+        """Check the expiry now, each day, and when the certificate expires, from a thread that ends with the process."""
+
+        def watch() -> None:
+            while True:
+                time.sleep(self.check_expiry(time.time()))
+
+        threading.Thread(target=watch, name="certificate", daemon=True).start()
+
+
+def _expires_at(certificate: Path) -> float:
+    """The time, in seconds since 1970, at which the first certificate of a file expires; infinity if that cannot be read."""
+    from cryptography import x509
+
+    try:
+        return x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc.timestamp()
+    except ValueError:
+        return math.inf
 
 
 def _context(certificate: Path, key: Path) -> ssl.SSLContext:

@@ -18,6 +18,7 @@ import httptools
 from gateway.http import CUT, Headers, Reply, Request
 from gateway.model import fast_paths
 from gateway.model.errors import Busy, LimitExceeded
+from gateway.request_memory import HEAD_FIRST_BYTES, RequestMemory
 from gateway.server import fast_heads, framing, heads
 from gateway.server.fast_heads import Whole
 from gateway.server.pending_request import PendingRequest
@@ -38,7 +39,7 @@ class Reception(Protocol):
 
     settings: Settings
     is_stopping: bool
-    buffered_bytes: int
+    memory: RequestMemory
 
     def enter(self, connection: Connection) -> bool:
         """A new connection; False if there are too many."""
@@ -54,6 +55,15 @@ class Reception(Protocol):
 
     def handle(self, pending: PendingRequest) -> None:
         """Have a request handled; its connection's `answer` is called once, in the event loop."""
+
+    def answer(self, pending: PendingRequest, reply: Reply) -> None:
+        """Have a request answered that was refused by its head, and note it."""
+
+    def refusal_of_head(self, pending: PendingRequest) -> Reply | None:
+        """The refusal of a request whose body is not worth waiting for, or None."""
+
+    def discard(self, transport: asyncio.Transport, size_bytes: int) -> None:
+        """Count bytes that were received for nothing, and read the connection on later."""
 
     def refuse(self, request: Request, error: Exception) -> Reply:
         """Word a refusal of the server's as the request's dialect has it."""
@@ -91,6 +101,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, reception: Reception) -> None:
         self._reception = reception
+        self._memory = reception.memory
         self._settings = reception.settings
         self._parser = httptools.HttpRequestParser(self)
         self._in_line: deque[PendingRequest] = deque()
@@ -122,6 +133,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._is_last_read:
+            self._reception.discard(self._transport, len(data))
             return
         if not self._has_message and not self._quiet_bytes:
             whole = _whole_request(data, self._max_header_bytes, self._max_target_bytes)
@@ -143,14 +155,12 @@ class Connection(asyncio.Protocol):
 
     def _take(self, method: str, target: str, headers: Headers, known: dict[str, str], body: bytes) -> bool:
         """Take a request that came whole, as the parser's calls below would. False: its body is refused, as they will say."""
-        reception, body_bytes = self._reception, len(body)
-        if body_bytes > self._max_body_bytes or (
-            body_bytes + reception.buffered_bytes > self._settings.max_buffered_bytes
-        ):
+        memory, body_bytes = self._memory, len(body)
+        if body_bytes > self._max_body_bytes or memory.received_bytes + body_bytes > memory.receivable_bytes:
             return False
         pending = PendingRequest(method, target, headers, body, self.client, self._is_secure, "", known)
         pending.connection = self
-        reception.buffered_bytes += body_bytes
+        memory.received_bytes += body_bytes
         if self.phase is Phase.IDLE and not self._is_blocked and not self._transport.is_closing():
             self._begin(pending)  # nothing is in hand or in line
         else:
@@ -177,7 +187,7 @@ class Connection(asyncio.Protocol):
         self._leave_phase()
         self._drop_body()
         for waiting in self._in_line:
-            self._reception.buffered_bytes -= len(waiting.body)
+            self._memory.received_bytes -= len(waiting.body)
         self._in_line.clear()
         self._reception.leave(self)
 
@@ -215,14 +225,20 @@ class Connection(asyncio.Protocol):
         if self._parser.should_upgrade() and self._parser.get_method() == b"CONNECT":
             self._refuse(framing.plain(405, "this is no proxy"))
             return
-        self._check_body(int(known.get("content-length") or 0))
+        size_bytes = int(known.get("content-length") or 0)
+        self._check_body(size_bytes)
+        if self._refusal is None and (size_bytes > HEAD_FIRST_BYTES or "transfer-encoding" in known):
+            pending = self._message(b"")
+            refusal = self._reception.refusal_of_head(pending)
+            if refusal is not None:
+                self._refuse(refusal, pending)
         self._owes_continue = "expect" in known and known["expect"].lower() == "100-continue"
 
     def on_body(self, part: bytes) -> None:
         if self._refusal is None:
             self._body.append(part)
             self._body_bytes += len(part)
-            self._reception.buffered_bytes += len(part)
+            self._memory.received_bytes += len(part)
             self._check_body(self._body_bytes)
 
     def on_message_complete(self) -> None:
@@ -305,28 +321,26 @@ class Connection(asyncio.Protocol):
     def _check_body(self, size_bytes: int) -> None:
         if size_bytes > self._settings.max_body_bytes:
             error: Exception = LimitExceeded("body", self._settings.max_body_bytes, size_bytes)
-        elif (
-            size_bytes - self._body_bytes + self._reception.buffered_bytes > self._settings.max_buffered_bytes
-        ):
+        elif self._memory.received_bytes + size_bytes - self._body_bytes > self._memory.receivable_bytes:
             error = Busy("too many request bodies in memory")
         else:
             return
         self._refuse(self._reception.refuse(self._message(b""), error))
 
-    def _refuse(self, reply: Reply) -> None:
-        """Answer this message so, then nothing more of this connection."""
+    def _refuse(self, reply: Reply, pending: PendingRequest | None = None) -> None:
+        """Answer this message so, then nothing more of this connection. `pending`: the request, if it is known whose it is."""
         if self._refusal is None:
             self._drop_body()
-            self._refusal = self._refused(reply)
+            self._refusal = self._refused(reply, pending)
 
-    def _refused(self, reply: Reply) -> PendingRequest:
-        pending = self._message(b"")
+    def _refused(self, reply: Reply, pending: PendingRequest | None = None) -> PendingRequest:
+        pending = pending or self._message(b"")
         pending.keep_alive = False
         pending.refusal = reply
         return pending
 
     def _drop_body(self) -> None:
-        self._reception.buffered_bytes -= self._body_bytes
+        self._memory.received_bytes -= self._body_bytes
         self._body_bytes = 0
         self._body = []
 
@@ -362,7 +376,9 @@ class Connection(asyncio.Protocol):
         self._current = pending
         self.phase = Phase.WORKING
         self.deadline = NEVER
-        if pending.refusal is not None:
+        if pending.refusal is not None and pending.dialect is not None:
+            self._reception.answer(pending, pending.refusal)
+        elif pending.refusal is not None:
             self.answer(pending.refusal)
         else:
             self._reception.handle(pending)
@@ -373,7 +389,7 @@ class Connection(asyncio.Protocol):
         if current is None:
             return
         self._current = None
-        self._reception.buffered_bytes -= len(current.body)
+        self._memory.received_bytes -= len(current.body)
         if reply is CUT:
             self._transport.abort()
         if self._transport.is_closing():
@@ -389,7 +405,10 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.writelines((head, body))
         if not keep_alive:
-            self._finish(linger=current.refusal is not None)
+            # While the server stops, a request that comes behind the last reply must not reset the connection before that
+            # reply is read. (TLS waits for the client's end by itself.)
+            is_stopping = self._reception.is_stopping and self._transport.can_write_eof()
+            self._finish(linger=current.refusal is not None or is_stopping)
         elif self._in_line or self._has_message or self._is_paused or self._is_blocked or self._is_last_read:
             self._next()
         else:  # as `_rest` has it

@@ -14,6 +14,8 @@ from werkzeug.datastructures import Headers as FlaskHeaders
 
 from gateway.http import WSGI_REQUEST, Reply, Request
 
+_REQUEST = "tablegate_request"
+
 
 def request_of(environ: dict[str, Any], body: bytes) -> Request:
     """The request of a WSGI call. Our server brings it along; of others its parts are put together, the target from where
@@ -42,9 +44,14 @@ def request_of(environ: dict[str, Any], body: bytes) -> Request:
 
 
 def current_request() -> Request:
-    """The request that Flask is handling."""
+    """The request that Flask is handling: one object, whoever asks."""
     environ = flask.request.environ
-    return request_of(environ, b"" if WSGI_REQUEST in environ else flask.request.get_data())
+    if WSGI_REQUEST in environ:
+        return request_of(environ, b"")
+    if _REQUEST not in flask.g:
+        setattr(flask.g, _REQUEST, request_of(environ, flask.request.get_data()))
+    found: Request = flask.g.get(_REQUEST)
+    return found
 
 
 def flask_response(reply: Reply) -> flask.Response:

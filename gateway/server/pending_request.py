@@ -13,10 +13,11 @@ from gateway.control.watching import Met
 from gateway.dialect import Dialect, Handler
 from gateway.engine.engine import contended, longest_wait_s, pauses_between_attempts
 from gateway.http import Reply, Request
-from gateway.model.commands import AnyCommand, Exchange
+from gateway.model.commands.commands import AnyCommand, Exchange
 
 HELD_BACK_S = 0.1
-"""So much later are requests answered that were beyond a quota: clients that try again at once would else take the machine."""
+"""Least delay of the answers to requests that exceed a quota or are not authenticated, in seconds. Clients that try again at once
+would otherwise take all of the server's time."""
 
 
 class Answering(Protocol):
@@ -42,20 +43,16 @@ class PendingRequest(Request):
     began = 0.0
     dialect: Dialect | None = None
     met: Met | None = None
-    answered_after_s = 0.0
+    is_held_back = False
     span: Any = None  # with OpenTelemetry alone
 
     # Of the tick: the handler; what the engine is asked for; who is told the outcomes, an exchange or a function.
     handler: Handler
     commands: list[AnyCommand]
     exchange: Exchange[Reply] | None = None
-    finish: Callable[[list[Any] | Exception], Reply] | None = None
+    finish: Callable[[Any], Reply] | None = None
     restarts = 0
     lock_retry: LockRetry | None = None
-
-    def hold_back(self) -> None:
-        """Have it answered somewhat later."""
-        self.answered_after_s = HELD_BACK_S
 
 
 class LockRetry:

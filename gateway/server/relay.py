@@ -18,13 +18,14 @@ import shutil
 import socket
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from gateway import logs
 from gateway.http import Reply, Request
 from gateway.model.errors import Busy, Unknowable
-from gateway.model.fast_dataclasses import dataclass
+from gateway.request_memory import RequestMemory
 from gateway.server.pending_request import PendingRequest
 
 _LENGTH = struct.Struct("<I")
@@ -57,6 +58,8 @@ class RelaySocket:
 
 class Handling(Protocol):
     """What the two ends call of a server."""
+
+    memory: RequestMemory
 
     def handle(self, pending: PendingRequest) -> None:
         """Have a request handled; its connection's `answer` is called once."""
@@ -115,6 +118,8 @@ class Relay(_Frames):
         """Have the writer answer a request; its connection's `answer` is called once."""
         number = next(self._numbers)
         self._waiting[number] = pending
+        if pending.held_bytes:  # the writer decodes it anew
+            self._server.memory.release(pending)
         frame = self.framed(
             number, pending.method, pending.target, pending.headers, pending.body, pending.client, pending.secure, pending.id
         )  # fmt: skip
@@ -161,15 +166,19 @@ class Relay(_Frames):
 class _Place:
     """Where the reply to a request that was handed on goes: a PendingRequest's connection."""
 
-    __slots__ = ("_number", "_relayed", "written_up_to")
+    __slots__ = ("_body_bytes", "_memory", "_number", "_relayed", "written_up_to")
 
-    def __init__(self, relayed: Relayed, number: int) -> None:
+    def __init__(self, relayed: Relayed, number: int, body_bytes: int, memory: RequestMemory) -> None:
         self._relayed = relayed
         self._number = number
+        self._body_bytes = body_bytes
+        self._memory = memory
         self.written_up_to = 0
+        memory.received_bytes += body_bytes
 
     def answer(self, reply: Reply) -> None:
         """Send the reply back to the reader."""
+        self._memory.received_bytes -= self._body_bytes
         self._relayed.send(self._number, reply)
 
 
@@ -182,8 +191,13 @@ class Relayed(_Frames):
 
     def take(self, number: int, *parts: Any) -> None:
         pending = PendingRequest(*parts)
-        pending.connection = _Place(self, number)
-        self._server.handle(pending)
+        memory = self._server.memory
+        is_too_much = memory.received_bytes + len(pending.body) > memory.receivable_bytes
+        pending.connection = _Place(self, number, len(pending.body), memory)
+        if is_too_much:
+            pending.connection.answer(self._server.refuse(pending, Busy("too many request bodies in memory")))
+        else:
+            self._server.handle(pending)
 
     def send(self, number: int, reply: Reply) -> None:
         """Send a reply, if the reader is still there."""

@@ -1,7 +1,8 @@
 """The server process: sockets, the event loop, and the way of a request through it.
 
-A request that its dialect `enter`s goes into the tick (tick.py); any other is served by its dialect on a small pool of threads,
-or, if no dialect claims it, by the WSGI application. Everything that touches connections happens in the event loop's thread.
+A request of a dialect goes into the tick (tick.py). If it may wait for something else than the database, its dialect serves it on
+a small pool of threads. If no dialect claims it, the WSGI application answers it there. Everything that touches connections
+happens in the event loop's thread.
 
 Knows no HTTP grammar (connection.py), no dialect and no SQL.
 """
@@ -16,20 +17,21 @@ import socket
 import ssl
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from random import random
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from gateway import handling, logs, metrics
+from gateway.application import Application
 from gateway.http import Reply, Request
-from gateway.model import fast_paths
-from gateway.model.fast_dataclasses import dataclass
 from gateway.server import allocator
 from gateway.server.connection import NEVER, Connection
-from gateway.server.pending_request import PendingRequest
+from gateway.server.listening import Listener
+from gateway.server.pending_request import HELD_BACK_S, PendingRequest
 from gateway.server.relay import Relay, Relayed, RelaySocket
 from gateway.server.tick import Ticker, TickLimits
 from gateway.settings import Settings
-from gateway.wiring import Mounted
 
 if TYPE_CHECKING:
     from gateway.audit import Trail
@@ -37,8 +39,10 @@ if TYPE_CHECKING:
 
 _WSGI_THREADS = 8
 _SWEEP_S = 1.0
+# Bytes that refused clients go on sending, of all connections. To read 10 MB takes 5 ms of CPU.
+_DISCARDED_BYTES_PER_S = 32 << 20
+_DISCARDING_PAUSE_MAX_S = 1.0
 _GC_THRESHOLDS = (10_000, 20, 20)
-_BACKLOG = 1024
 # So many connections are asked to make room for a new one: on an idle one a request may be arriving.
 _CANDIDATES = 16
 
@@ -48,7 +52,7 @@ class Served:
     """What a server serves: dialects, and the WSGI application (wsgi.py) that answers what none of them claims; and whom it
     tells of what it has answered (gateway/audit.py, gateway/telemetry.py)."""
 
-    dialects: Mounted
+    dialects: Application
     call_application: Callable[[Request], Reply]
     trail: Trail | None = None
     telemetry: Telemetry | None = None
@@ -59,10 +63,10 @@ class Server:
 
     def __init__(self, served: Served, lane: str, writer_path: str = "") -> None:
         """`writer_path`: where the process is to which writes are handed on; "" where this one writes."""
-        self._mounted = served.dialects
-        self.settings: Settings = self._mounted.gateway.settings
+        self._application = served.dialects
+        self.settings: Settings = self._application.gateway.settings
         self.is_stopping = False
-        self.buffered_bytes = 0
+        self.memory = self._application.gateway.memory
         self._call_application = served.call_application
         self._trail = served.trail
         self._telemetry = served.telemetry
@@ -75,50 +79,87 @@ class Server:
         self._relay = Relay(writer_path, self) if writer_path else None
         hand_on = self._relay.hand_on if self._relay is not None else None
         self._ticker = Ticker(
-            self._mounted.gateway.engine, limits, lane, self.answer, self.refuse, hand_on, traced
+            self._application.gateway.engine, limits, lane, self.answer, self.refuse, hand_on, traced
         )
-        self._listeners: list[asyncio.Server] = []
+        self._listeners: list[Listener] = []
+        self._from_readers: asyncio.Server | None = None
+        self._discarding_until = 0.0
         self._sweeper: asyncio.TimerHandle | None = None
         self._all_gone = asyncio.Event()
 
     async def listen_to_readers(self, listening: socket.socket) -> None:
         """Answer what other processes of this server hand on."""
-        self._listeners.append(await self._loop.create_unix_server(lambda: Relayed(self), sock=listening))
+        self._from_readers = await self._loop.create_unix_server(lambda: Relayed(self), sock=listening)
 
     async def listen(self, sockets: list[socket.socket], tls: ssl.SSLContext | None) -> None:
-        """Answer whoever calls on these sockets, which are bound."""
+        """Start to serve on these bound sockets, which are closed at the end."""
         for each in sockets:
-            listener = await self._loop.create_server(
-                lambda: Connection(self), sock=each, ssl=tls, backlog=_BACKLOG,
-                ssl_handshake_timeout=self.settings.header_seconds if tls else None,
-            )  # fmt: skip
+            listener = Listener(
+                each, lambda: Connection(self), tls, self.settings.header_seconds, self._note_if_all_gone
+            )
+            await listener.start()
             self._listeners.append(listener)
         self._sweep()
 
-    async def stop(self) -> bool:
-        """Listen no more, answer what was accepted, close; after `stop_seconds` whatever is in hand. Whether all was
-        answered."""
+    async def stop(self, is_shared: bool = False) -> bool:
+        """Stop: answer the requests that clients have sent, each last one with `Connection: close`, and close the connections.
+
+        Return False if connections were left after `drain_seconds` and `stop_seconds`. Those are aborted.
+
+        is_shared: other processes accept connections from the same sockets, and go on.
+        """
         self.is_stopping = True
+        until = monotonic() + self.settings.drain_seconds + self.settings.stop_seconds
+        for listener in self._listeners:
+            if not is_shared:
+                listener.hold_handshakes()
+            listener.accept()
+        for connection in list(self._connections):
+            self._close_idle_later(connection)
+        await self._all_are_gone(self.settings.drain_seconds)
         for listener in self._listeners:
             listener.close()
-        await asyncio.sleep(0)  # what has arrived is read first
-        for connection in list(self._connections):
-            if connection.is_idle:
-                connection.give_up()
-        is_clean = True
-        if self._connections:
-            try:
-                await asyncio.wait_for(self._all_gone.wait(), self.settings.stop_seconds)
-            except TimeoutError:
-                is_clean = False
-                logs.error("stopped with requests in hand", connections=len(self._connections))
-                for connection in list(self._connections):
-                    connection.abort()
+        await asyncio.sleep(0)  # connections that the loop itself has accepted are known after its next turn
+        await asyncio.sleep(0)
+        is_clean = await self._all_are_gone(until - monotonic())
+        if not is_clean:
+            logs.error("stopped with requests in hand", connections=len(self._connections))
+            for connection in list(self._connections):
+                connection.abort()
+        if self._from_readers is not None:
+            self._from_readers.close()
         if self._sweeper is not None:
             self._sweeper.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._ticker.close()
         return is_clean
+
+    def _close_idle_later(self, connection: Connection) -> None:
+        """Close a connection if nothing is sent on it while the server drains."""
+
+        def close() -> None:
+            if connection.is_idle:
+                connection.give_up()
+
+        self._loop.call_later(self.settings.drain_seconds, close)
+
+    async def _all_are_gone(self, seconds: float) -> bool:
+        """Wait until there is no connection. False if there is one after so many seconds."""
+        self._all_gone.clear()
+        self._note_if_all_gone()
+        try:
+            await asyncio.wait_for(self._all_gone.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    def _note_if_all_gone(self) -> None:
+        if (
+            self.is_stopping
+            and not self._connections
+            and not any(listener.opening for listener in self._listeners)
+        ):
+            self._all_gone.set()
 
     # What connections call (connection.Reception)
 
@@ -126,6 +167,8 @@ class Server:
         """A new connection. When there are as many as may be, the one goes that has waited longest for its client to send, be it
         idle, in the middle of a head or of a body that has stopped coming; if none waits, this one."""
         self._connections.add(connection)
+        if self.is_stopping:
+            self._close_idle_later(connection)
         metrics.connections = len(self._connections)
         if len(self._connections) <= self.settings.max_connections:
             return True
@@ -140,8 +183,7 @@ class Server:
         """A connection is gone."""
         self._connections.discard(connection)
         metrics.connections = len(self._connections)
-        if self.is_stopping and not self._connections:
-            self._all_gone.set()
+        self._note_if_all_gone()
 
     def head_began(self, connection: Connection) -> None:
         """A part of a head has come. Of one client so many are waited for; with more its oldest is refused."""
@@ -164,10 +206,10 @@ class Server:
             pending.began = monotonic()
             if self._telemetry is not None:
                 pending.span = self._telemetry.began(pending)
-            dialect = pending.dialect = self._mounted.dialect_of(pending)
-            instead = self._mounted.turn_away(pending)
-            if instead is None and dialect is not None and self._mounted.watch.is_on:
-                pending.met = self._mounted.watch.meet(pending, dialect)
+            dialect = pending.dialect = self._application.dialect_of(pending)
+            instead = self._application.reject_cross_origin(pending)
+            if instead is None and dialect is not None and self._application.watch.is_on:
+                pending.met = self._application.watch.meet(pending, dialect)
                 self._loop.call_later(pending.met.latency_s, self.handle, pending)
                 return
         else:
@@ -178,13 +220,8 @@ class Server:
         if self._relay is not None and not self._may_read_here(pending):
             self._relay.hand_on(pending)
             return
-        try:
-            handler = dialect.enter(pending) if dialect is not None and fast_paths.ARE_ON else None
-        except Exception as error:
-            self._loop.call_soon(self.answer, pending, self.refuse(pending, error))
-            return
-        if handler is not None:
-            self._ticker.submit(pending, handler if met is None else met.watched(handler))
+        if dialect is not None and not dialect.may_block(pending):
+            self._ticker.submit(pending, dialect.handle if met is None else met.watched(dialect.handle))
         else:
             self._threads.submit(self._serve, pending)
 
@@ -195,13 +232,18 @@ class Server:
         return pending.method in ("GET", "HEAD") and pending.path in ("/healthz", "/metrics")
 
     def answer(self, pending: PendingRequest, reply: Reply) -> None:
-        """Send the reply to a request in hand, then note it for the figures and write down what is worth a line."""
-        authorization = pending.authorization
-        if authorization is not None and not authorization.is_checked and pending.dialect is not None:
-            reply = pending.dialect.judged(pending, reply)
-        if pending.answered_after_s:
-            after_s, pending.answered_after_s = pending.answered_after_s, 0.0
-            self._loop.call_later(after_s, self.answer, pending, reply)
+        """Send the reply to a request, then note it for the figures and write down what is worth a line."""
+        if pending.held_bytes:
+            self.memory.release(pending)
+        authorization, is_late = pending.authorization, pending.is_unauthenticated
+        if authorization is not None:
+            if not authorization.is_checked and pending.dialect is not None:
+                reply = pending.dialect.judged(pending, reply)
+            is_late = authorization.usage is not None and authorization.exceeded_quota is not None
+        if is_late and not pending.is_held_back:
+            pending.is_held_back = True
+            # Not all at the same moment: clients that are answered together come back together.
+            self._loop.call_later(HELD_BACK_S * (1 + random()), self.answer, pending, reply)
             return
         pending.connection.answer(reply if pending.met is None else pending.met.answered(reply))
         seconds = monotonic() - pending.began
@@ -223,19 +265,43 @@ class Server:
                 bytes_in=len(pending.body), bytes_out=len(reply.body), ms=round(seconds * 1000, 2),
             )  # fmt: skip
 
+    def refusal_of_head(self, pending: PendingRequest) -> Reply | None:
+        """Return the refusal of a request that is refused by its head, or None."""
+        reply = self._application.refusal_of_head(pending)
+        if reply is not None:
+            pending.is_unauthenticated = True
+            pending.began = monotonic()
+            pending.dialect = self._application.dialect_of(pending)
+            if self._telemetry is not None:
+                pending.span = self._telemetry.began(pending)
+        return reply
+
+    def discard(self, transport: asyncio.Transport, size_bytes: int) -> None:
+        """Count bytes that were received for nothing, and read the connection on later, so that what refused clients go on
+        sending takes little of the server's time."""
+
+        def resume() -> None:
+            if not transport.is_closing():
+                transport.resume_reading()
+
+        if not transport.is_closing():
+            now = monotonic()
+            self._discarding_until = max(now, self._discarding_until) + size_bytes / _DISCARDED_BYTES_PER_S
+            transport.pause_reading()
+            self._loop.call_later(min(self._discarding_until - now, _DISCARDING_PAUSE_MAX_S), resume)
+
     def refuse(self, request: Request, error: Exception) -> Reply:
         """What the server itself has to say to a request. A line for what should not have happened."""
-        return self._mounted.refuse_and_log(request, error)
+        return self._application.refuse_and_log(request, error)
 
     def _serve(self, pending: PendingRequest) -> None:
         dialect = pending.dialect
-        is_dialects = dialect is not None and fast_paths.ARE_ON and pending.method in dialect.methods
         token = None if pending.met is None else handling.CURRENT.set(pending.met.handling)
         try:
-            if dialect is not None and is_dialects:
+            if dialect is not None:
                 reply = dialect.serve(pending)
             else:
-                reply = self._mounted.own_reply(pending) or self._call_application(pending)
+                reply = self._application.own_reply(pending) or self._call_application(pending)
         except Exception as error:
             reply = self.refuse(pending, error)
         finally:
@@ -256,33 +322,18 @@ class Server:
         self._sweeper = self._loop.call_later(_SWEEP_S, self._sweep)
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises OSError."""
-    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-    made = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # "::" is every address, of IPv4 too
-        made.bind((host, port))
-        made.listen(_BACKLOG)
-        made.setblocking(False)
-    except OSError:
-        made.close()
-        raise
-    return made
-
-
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
     """Where and how to listen: bound sockets, TLS or not; `lane` is the ticker's (tick.py). `relay`: where readers reach the
-    writer, if there are several processes on a database that one of them writes; `is_writer`: whether this is that one."""
+    writer, if there are several processes on a database that one of them writes; `is_writer`: whether this is that one.
+    `is_shared`: other processes accept connections from the same sockets."""
 
     sockets: list[socket.socket]
     lane: str
     tls: ssl.SSLContext | None = None
     relay: RelaySocket | None = None
     is_writer: bool = True
+    is_shared: bool = False
 
 
 async def serve(
@@ -297,7 +348,7 @@ async def serve(
     await server.listen(listen_address.sockets, listen_address.tls)
     ready()
     await told.wait()
-    return await server.stop()
+    return await server.stop(listen_address.is_shared)
 
 
 def run(

@@ -15,31 +15,31 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gateway import __version__, logs
+from gateway import __version__, audit, logs
+from gateway.application import Application
 from gateway.background import BackgroundWork
 from gateway.database_urls import without_password
 from gateway.dialect import BadSeed
+from gateway.health import PATHS
 from gateway.http import Reply, Request
 from gateway.model.errors import GatewayError
-from gateway.model.late_modules import LateModule
-from gateway.server import certificates, server, workers, wsgi
+from gateway.model.tables.namespaces import SNAPSHOTS
+from gateway.server import certificates, listening, server, workers, wsgi
 from gateway.server.file_lock import FileLock
 from gateway.server.relay import RelaySocket
 from gateway.settings import Settings
-from gateway.store.migrating import migrate, revision_of, steps
-from gateway.store.opening import prepare_file
-from gateway.wiring import OWN_PATHS, Mounted, Opened, connect, open_store, wire
+from gateway.store.opening.migrating import migrate, revision_of, steps
+from gateway.store.opening.opening import prepare_file
+from gateway.wiring import OpenDatabase, connect, open_store, wire
 
 if TYPE_CHECKING:
-    from gateway import audit
     from gateway.telemetry import Telemetry
-else:
-    audit = LateModule("gateway.audit")
 
 _OWN_DESCRIPTORS = 512
 
@@ -67,7 +67,7 @@ class Announcement:
     def ready(
         self,
         settings: Settings,
-        dialects: Mounted,
+        dialects: Application,
         sockets: list[socket.socket],
         figures: socket.socket | None,
     ) -> None:
@@ -98,10 +98,7 @@ def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> Non
         database = connect(settings)
         migrate(database)
         opened = open_store(settings, database)
-        if settings.credentials_file is not None:
-            opened.credential_store.add_first(settings.credentials_file)
-        if settings.seed is not None or settings.start_from is not None:
-            _plant(settings, opened)
+        _furnish(settings, opened)
         sockets = [_bind(settings.host, port) for port in _ports(settings)]
         figures = _metrics_socket(settings)
         announcement.bound(settings, sockets)
@@ -116,9 +113,9 @@ def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> Non
             workers.supervise(
                 settings.workers,
                 lambda: _work(settings, sockets, figures, tls, None, ready, relay),
-                [each.fileno() for each in sockets],
+                sockets,
                 None if figures is None else figures.fileno(),
-                settings.stop_seconds,
+                settings.drain_seconds + settings.stop_seconds,
                 # A program that is started in a worker's place would have to find the others' way to the writer.
                 may_replace=relay is None,
             )
@@ -160,8 +157,8 @@ def _work(
     sockets: list[socket.socket],
     figures: socket.socket | None,
     tls: certificates.Certificate | None,
-    opened: Opened | None,
-    announce: Callable[[Settings, Mounted, list[socket.socket], socket.socket | None], None],
+    opened: OpenDatabase | None,
+    announce: Callable[[Settings, Application, list[socket.socket], socket.socket | None], None],
     relay: RelaySocket | None = None,
 ) -> None:
     """What one server process does; a worker opens the database for itself. `announce` is called when requests are being
@@ -190,6 +187,7 @@ def _work(
         if tls is not None:
             # A SIGHUP that came earlier met nobody, and the process that forked this one has read the files at its own start.
             _read_again(tls)
+            tls.watch_expiry()
         background.start()
         if workers.is_first() and figures is not None:
             _serve_metrics(dialects, figures)
@@ -201,7 +199,12 @@ def _work(
             logs.info("credentials and certificates are read again")
 
     listen_address = server.ListenAddress(
-        sockets, lane_of(settings), tls.context if tls is not None else None, relay, is_writer
+        sockets,
+        lane_of(settings),
+        tls.context if tls is not None else None,
+        relay,
+        is_writer,
+        workers.is_worker(),
     )
     is_clean = server.run(served, listen_address, ready, reload)
     if trail is not None:
@@ -216,7 +219,46 @@ def _work(
     opened.close()
 
 
-def _plant(settings: Settings, opened: Opened) -> None:
+def _furnish(settings: Settings, opened: OpenDatabase) -> None:
+    """Make the credentials and the tables with which the server begins, and put them on record. Raises Refused, BadCredential."""
+    planted = [
+        name
+        for name, value in (("--from", settings.start_from), ("--seed", settings.seed))
+        if value is not None
+    ]
+    _remove_unfinished_snapshots(opened)
+    if settings.credentials_file is None and not planted:
+        return
+    with contextlib.ExitStack() as stack:
+        if settings.audit:
+            from gateway.audit_sinks import recording
+
+            try:
+                stack.enter_context(recording(settings, opened.store))
+            except OSError as error:
+                raise _audit_refused(settings, error) from None
+        if settings.credentials_file is not None:
+            opened.credential_store.add_first(settings.credentials_file)
+        if planted:
+            _plant(settings, opened)
+        for name in planted:
+            audit.record_operation(f"serve {name}", (), "done")
+
+
+def _remove_unfinished_snapshots(opened: OpenDatabase) -> None:
+    with opened.store.read() as session:
+        names = opened.store.catalog.namespaces(session)
+    if any(name.startswith(SNAPSHOTS) for name in names):
+        from gateway.control import snapshots
+
+        snapshots.remove_unfinished(opened.engine, opened.store.shared, time.time_ns() // 1_000_000)
+
+
+def _audit_refused(settings: Settings, error: OSError) -> Refused:
+    return Refused(f"cannot write the audit {settings.audit}: {error.strerror}")
+
+
+def _plant(settings: Settings, opened: OpenDatabase) -> None:
     """Make the tables with which the server begins. Raises Refused."""
     from gateway.control import answers, seeds, snapshots
 
@@ -241,7 +283,7 @@ def _stop_with_stdin() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _trail(settings: Settings, opened: Opened) -> audit.Trail | None:
+def _trail(settings: Settings, opened: OpenDatabase) -> audit.Trail | None:
     """Where what is done goes on record; it has begun. Raises Refused."""
     if not settings.audit:
         return None
@@ -250,13 +292,13 @@ def _trail(settings: Settings, opened: Opened) -> audit.Trail | None:
     try:
         trail = trail_of(settings, opened.store)
     except OSError as error:
-        raise Refused(f"cannot write the audit {settings.audit}: {error.strerror}") from None
+        raise _audit_refused(settings, error) from None
     if trail is not None:
         audit.start(trail)
     return trail
 
 
-def _telemetry(settings: Settings, opened: Opened) -> Telemetry | None:
+def _telemetry(settings: Settings, opened: OpenDatabase) -> Telemetry | None:
     """OpenTelemetry, if it is asked for; else nothing of it is imported. Raises Refused."""
     if not settings.otel:
         return None
@@ -269,7 +311,7 @@ def _telemetry(settings: Settings, opened: Opened) -> Telemetry | None:
     return telemetry
 
 
-def _application(dialects: Mounted) -> Callable[[Request], Reply]:
+def _application(dialects: Application) -> Callable[[Request], Reply]:
     """The WSGI application, called with a request. Flask is loaded and the application made when the first comes, since many
     servers of tests never need it."""
     lock = threading.Lock()
@@ -288,7 +330,7 @@ def _application(dialects: Mounted) -> Callable[[Request], Reply]:
     return call
 
 
-def _tell(settings: Settings, dialects: Mounted, urls: list[str], figures: socket.socket | None) -> None:
+def _tell(settings: Settings, dialects: Application, urls: list[str], figures: socket.socket | None) -> None:
     """Print how each SDK is pointed at this server."""
     lines = [f"tablegate {__version__} on {without_password(settings.database)}, auth {settings.auth}"]
     if settings.memory:
@@ -300,12 +342,12 @@ def _tell(settings: Settings, dialects: Mounted, urls: list[str], figures: socke
     if figures is not None:
         host, port = figures.getsockname()[:2]
         lines.append(f"metrics on http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
-    lines.append("health: " + ", ".join(sorted(OWN_PATHS)))
+    lines.append("health: " + ", ".join(sorted(PATHS)))
     print("\n".join(lines), flush=True)
 
 
 def lane_of(settings: Settings) -> str:
-    """The lane that `auto` means; measured, see docs/architecture.md section 7."""
+    """The lane that `auto` means; measured, see docs/architecture.md, "The tick"."""
     if settings.lane != "auto":
         return settings.lane
     return "inline" if settings.database.startswith("sqlite") else "thread"
@@ -373,7 +415,7 @@ def _ports(settings: Settings) -> list[int]:
 
 def _bind(host: str, port: int) -> socket.socket:
     try:
-        return server.bind(host, port)
+        return listening.bind(host, port)
     except OSError as error:
         raise PortTaken(host, port, error.strerror or str(error)) from None
 
@@ -386,7 +428,7 @@ def _metrics_socket(settings: Settings) -> socket.socket | None:
     return _bind(settings.host if is_loopback(settings.host) else "127.0.0.1", settings.metrics_port)
 
 
-def _serve_metrics(dialects: Mounted, figures: socket.socket) -> None:
+def _serve_metrics(dialects: Application, figures: socket.socket) -> None:
     """Serve /metrics on its own port, from a thread that ends with the process."""
     from werkzeug.serving import WSGIRequestHandler, make_server
 
@@ -411,6 +453,7 @@ def _read_again(tls: certificates.Certificate) -> bool:
     except OSError as error:
         logs.error("the certificate cannot be used, the last one stays", None, reason=str(error))
         return False
+    tls.check_expiry(time.time())
     return True
 
 

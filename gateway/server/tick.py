@@ -1,8 +1,8 @@
 """The tick: what is ready in the same turn of the event loop goes to the database as one list.
 
-A request is an exchange (model/commands.py): a generator that yields commands, is sent their outcomes and returns its reply; or,
-where one round is enough, commands and a function that makes the reply of their outcomes (dialect.Round). All that are
-ready are begun, their commands go to `engine.run` together, each is told its own outcomes; those that yield again join
+A request is an exchange (model/commands/commands.py): a generator that yields commands, is sent their outcomes and returns its
+reply. If one command is enough, it is that command and a function that makes the reply of its outcome (dialect.ReplyStep). All
+that are ready are begun, their commands go to `engine.run` together, each is told its own outcomes; those that yield again join
 the next tick. So one transaction and one fsync serve everybody who came while the last one was under way - which
 is the whole concurrency model of a server process.
 
@@ -30,17 +30,19 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from time import monotonic, perf_counter
 from typing import Any, cast
 
 from gateway import metrics
-from gateway.dialect import Handler, Round
+from gateway.dialect import Handler, ReplyStep
 from gateway.engine.engine import Engine, contended
-from gateway.engine.reading import Reading
-from gateway.engine.reading_replicas import may_be_old
+from gateway.engine.rows.reading import Reading
+from gateway.engine.rows.reading_replicas import may_be_old
+from gateway.exchanges import MOST_ATTEMPTS
 from gateway.http import Reply
-from gateway.model.commands import (
+from gateway.model.commands.commands import (
     Exchange,
     FindTable,
     Get,
@@ -51,16 +53,13 @@ from gateway.model.commands import (
     WriteGroup,
 )
 from gateway.model.errors import Busy, Contended, StaleTable
-from gateway.model.fast_dataclasses import dataclass
-from gateway.security.authorizing import authorize, settle
+from gateway.security.gate import admit, complete
 from gateway.server.pending_request import LockRetry, PendingRequest
 
 _READS = {Get, Read, ReadAll, SearchVectors}
 _IN_SLICES = {Read, SearchVectors}
 _WRITES = {WriteGroup}
 _FINDING = {FindTable, ListTables}
-# A request whose tables change under it this many times in a row is told to come back.
-_MOST_RESTARTS = 8
 _MOST_ALONE = 8
 # What was put aside may take so much of a tick from the others.
 _ASIDE_S = 0.05
@@ -169,8 +168,9 @@ class Ticker:
     def _begin(self, pending: PendingRequest) -> None:
         try:
             begun = pending.handler(pending)
-            if type(begun) is Round:
-                pending.commands, pending.finish = begun
+            if type(begun) is ReplyStep:
+                command, pending.finish = begun
+                pending.commands = [command]
             elif type(begun) is Reply:
                 self._answer(pending, begun)
                 return
@@ -184,7 +184,7 @@ class Ticker:
         else:
             commands = pending.commands
             if pending.authorization is not None:
-                refusal = authorize(pending.authorization, commands)
+                refusal = admit(pending.authorization, commands)
                 if refusal is not None:
                     self._advance(pending, refusal)
                     return
@@ -197,7 +197,7 @@ class Ticker:
     def _enqueue_if_allowed(self, pending: PendingRequest) -> None:
         """Let the commands of a request that may not do everything go on, or tell its handler that they may not."""
         assert pending.authorization is not None
-        refusal = authorize(pending.authorization, pending.commands)
+        refusal = admit(pending.authorization, pending.commands)
         if refusal is None:
             self._enqueue(pending)
         else:
@@ -256,16 +256,16 @@ class Ticker:
         exchange = pending.exchange
         if (
             pending.authorization is not None
-            and pending.authorization.looks_up
+            and pending.authorization.needs_review
             and not isinstance(outcomes, Exception)
         ):
-            outcomes = settle(pending.authorization, pending.commands, outcomes)
+            outcomes = complete(pending.authorization, pending.commands, outcomes)
         try:
             if exchange is None:
                 # It holds the request: no circle is left behind.
                 finish, pending.finish = pending.finish, None
                 assert finish is not None
-                reply = finish(outcomes)
+                reply = finish(outcomes if isinstance(outcomes, Exception) else outcomes[0])
             elif isinstance(outcomes, Exception):
                 pending.commands = exchange.throw(outcomes)
             else:
@@ -290,7 +290,7 @@ class Ticker:
         pending.exchange = pending.finish = None
         pending.restarts += 1
         pending.lock_retry = None
-        if pending.restarts < _MOST_RESTARTS:
+        if pending.restarts < MOST_ATTEMPTS:
             self._arrived.append(pending)
             self.wake()
         else:

@@ -16,6 +16,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import sys
 import threading
 import time
@@ -24,12 +25,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from gateway import logs
+from gateway.server import listening
 
 _RESTART_PAUSE_S = 0.5
 # So long a new program may take until it serves.
 _START_S = 60.0
 _INHERITED = "TABLEGATE_INHERITED"
-_number = 0
+_number: int | None = None  # of this worker; None where there are none
 
 
 class Inherited(NamedTuple):
@@ -45,7 +47,12 @@ class Inherited(NamedTuple):
 
 def is_first() -> bool:
     """Whether this process is the one that speaks for all: the first worker, or the only process."""
-    return _number == 0
+    return not _number
+
+
+def is_worker() -> bool:
+    """True if this process is one of several that accept connections from the same sockets."""
+    return _number is not None
 
 
 def inherited() -> Inherited | None:
@@ -63,14 +70,14 @@ def inherited() -> Inherited | None:
 def supervise(
     count: int,
     work: Callable[[], None],
-    sockets: Sequence[int],
+    sockets: Sequence[socket.socket],
     figures: int | None,
     stop_seconds: float,
     may_replace: bool = True,
 ) -> None:
     """Keep `count` processes doing `work` until SIGTERM or SIGINT; then stop all of them, by force those that are still there
-    a second after `stop_seconds`. `sockets`, `figures`: descriptors for programs that take their place at SIGHUP, if they
-    `may_replace` them."""
+    a second after `stop_seconds`. `sockets`, `figures` (a descriptor): for programs that take their place at SIGHUP, if they
+    `may_replace` them. The sockets are closed at the end."""
     _Supervisor(work, sockets, figures, stop_seconds, may_replace).run(count)
 
 
@@ -80,7 +87,7 @@ class _Supervisor:
     def __init__(
         self,
         work: Callable[[], None],
-        sockets: Sequence[int],
+        sockets: Sequence[socket.socket],
         figures: int | None,
         stop_seconds: float,
         may_replace: bool,
@@ -111,10 +118,13 @@ class _Supervisor:
             if self._is_to_replace:
                 self._is_to_replace = False
                 self._replace_all()
-        # The first may have to answer what others have handed on (relay.py).
+        # The first may have to answer what others have handed on (relay.py). It accepts connections until it is told, too.
         first = {pid for pid, number in self._children.items() if number == 0}
-        for some in (set(self._children) - first, first):
-            _stop_all(some, time.monotonic() + self._stop_seconds + 1)
+        _stop_all(set(self._children) - first, time.monotonic() + self._stop_seconds + 1)
+        for each in self._sockets:
+            listening.hold_handshakes(each)
+            each.close()  # so that nothing waits in it that no process accepts
+        _stop_all(first, time.monotonic() + self._stop_seconds + 1)
         shutil.rmtree(os.environ.get("PROMETHEUS_MULTIPROC_DIR", ""), ignore_errors=True)
 
     def _hang_up(self, number: int, _: object) -> None:
@@ -174,7 +184,9 @@ class _Supervisor:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
-            given = Inherited(number, self._sockets, self._figures, self._lifeline, ready)
+            given = Inherited(
+                number, [each.fileno() for each in self._sockets], self._figures, self._lifeline, ready
+            )  # fmt: skip
             for descriptor in (
                 *given.sockets,
                 *given.lifeline,

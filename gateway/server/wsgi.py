@@ -1,4 +1,4 @@
-"""Calling a WSGI application with a Request: what no dialect enters itself goes to Flask this way.
+"""Calls a WSGI application with a Request: the console, and paths that belong to no dialect, are answered by Flask.
 
 The application finds the request as it came under `tablegate.request`, and its raw target where werkzeug's server puts it.
 """

@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 
-from gateway.model.commands import ListJobs
-from gateway.model.jobs import Job
-from gateway.model.namespaces import RETAINED
-from gateway.store.databases import Session
+from gateway.model.commands.commands import ListJobs, ListUnfinishedJobs
+from gateway.model.tables.jobs import Job
+from gateway.model.tables.namespaces import RETAINED
+from gateway.store.sql.databases import Session
 
 _COLUMNS = "id, kind, namespace, table_name, definition, progress, state, created_at_ms, ended_at_ms, cancelled, claim"
 _FORGOTTEN = 100
@@ -70,23 +70,40 @@ def count_unfinished(session: Session, namespace: str, kind: str) -> int:
     return int(number)
 
 
-def unfinished(session: Session, kinds: Collection[str], limit: int) -> list[tuple[Job, int]]:
-    """The oldest jobs of some kinds that wait or are under way, and until when they are claimed."""
+def unfinished(session: Session, kinds: Collection[str]) -> list[tuple[int, str, bool]]:
+    """The jobs of some kinds that wait or are under way: id, namespace, whether each is cancelled."""
     if not kinds:
         return []
     places = ", ".join("?" * len(kinds))
     found = session.query(
-        f"SELECT {_COLUMNS}, claimed_until_ms FROM jobs WHERE ended_at_ms IS NULL AND kind IN ({places})"
-        " ORDER BY id LIMIT ?",
-        (*sorted(kinds), limit),
+        f"SELECT id, namespace, cancelled FROM jobs WHERE ended_at_ms IS NULL AND kind IN ({places}) ORDER BY id",
+        tuple(sorted(kinds)),
     )
-    return [(_job(*columns[:-1]), columns[-1]) for columns in found]
+    return [(job_id, namespace, bool(cancelled)) for job_id, namespace, cancelled in found]
 
 
-def namespaces_of_unfinished(session: Session, kind: str) -> set[str]:
-    """The namespaces that have jobs of a kind which wait or are under way."""
-    found = session.query("SELECT namespace FROM jobs WHERE ended_at_ms IS NULL AND kind = ?", (kind,))
-    return {namespace for (namespace,) in found}
+def listed(session: Session, wanted: ListUnfinishedJobs) -> list[Job]:
+    """The jobs that a command asks for, the oldest first."""
+    found = session.query(
+        f"SELECT {_COLUMNS} FROM jobs WHERE ended_at_ms IS NULL{'' if wanted.job_id is None else ' AND id = ?'}"
+        " ORDER BY id LIMIT ?",
+        (*([] if wanted.job_id is None else [wanted.job_id]), wanted.limit),
+    )
+    return [_job(*columns) for columns in found]
+
+
+def unfinished_of_kind(session: Session, kind: str) -> list[Job]:
+    """The jobs of a kind that wait or are under way."""
+    found = session.query(f"SELECT {_COLUMNS} FROM jobs WHERE ended_at_ms IS NULL AND kind = ?", (kind,))
+    return [_job(*columns) for columns in found]
+
+
+def to_do(session: Session, job_id: int) -> tuple[Job, int] | None:
+    """A job that has not ended, and the time until which it is claimed."""
+    found = session.query(
+        f"SELECT {_COLUMNS}, claimed_until_ms FROM jobs WHERE id = ? AND ended_at_ms IS NULL", (job_id,)
+    )
+    return (_job(*found[0][:-1]), found[0][-1]) if found else None
 
 
 def claim(session: Session, job: Job, until_ms: int) -> bool:
@@ -119,12 +136,9 @@ def save(session: Session, job: Job, until_ms: int) -> bool:
     )
 
 
-def cancel(session: Session, job_id: int, state: str) -> None:
-    """Note that somebody wants a job to end, if it has not ended."""
-    session.execute(
-        "UPDATE jobs SET cancelled = 1, state = ? WHERE id = ? AND ended_at_ms IS NULL AND cancelled = 0",
-        (state, job_id),
-    )
+def cancel(session: Session, job_id: int) -> None:
+    """Note that a job is to end, if it has not ended."""
+    session.execute("UPDATE jobs SET cancelled = 1 WHERE id = ? AND ended_at_ms IS NULL", (job_id,))
 
 
 def end(session: Session, job: Job) -> bool:
@@ -132,16 +146,19 @@ def end(session: Session, job: Job) -> bool:
     return bool(session.execute("DELETE FROM jobs WHERE id = ? AND claim = ?", (job.id, job.claim)))
 
 
-def forget_of(session: Session, namespace: str | None) -> list[int]:
-    """Forget the jobs of a namespace (None: of all namespaces of callers), whoever carries them on; the ids of those that had not
-    ended."""
-    where, parameter = (
-        ("namespace NOT LIKE ?", f"{RETAINED}%") if namespace is None else ("namespace = ?", namespace)
+def forget_of(session: Session, namespace: str | None, tables: Collection[str] | None) -> list[int]:
+    """Forget the jobs of a namespace (None: of all namespaces of callers), or of these the jobs of some tables. Return the ids of
+    those that had not ended."""
+    where, parameters = (
+        ("namespace NOT LIKE ?", [f"{RETAINED}%"]) if namespace is None else ("namespace = ?", [namespace])
     )
+    if tables is not None:
+        where += f" AND table_name IN ({', '.join('?' * len(tables))})"
+        parameters += sorted(tables)
     unfinished = session.query(
-        f"SELECT id FROM jobs WHERE {where} AND ended_at_ms IS NULL ORDER BY id", (parameter,)
+        f"SELECT id FROM jobs WHERE {where} AND ended_at_ms IS NULL ORDER BY id", tuple(parameters)
     )
-    session.send(f"DELETE FROM jobs WHERE {where}", (parameter,))
+    session.send(f"DELETE FROM jobs WHERE {where}", tuple(parameters))
     return [int(job_id) for (job_id,) in unfinished]
 
 

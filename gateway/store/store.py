@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from gateway.store.catalog import Catalog
-from gateway.store.databases import Database, Session
+from gateway.model.errors import DataCorrupted, SchemaTooNew
+from gateway.store.opening.migrating import NewerDatabase, revision_of, steps
+from gateway.store.sql import damage
+from gateway.store.sql.databases import Database, Session
+from gateway.store.tables.catalog import Catalog
 
 if TYPE_CHECKING:
-    from gateway.store.backup_files import BackupDirectory
+    from gateway.store.tables.backup_files import BackupDirectory
+
+log = logging.getLogger(__name__)
 
 
 class Store:
@@ -18,15 +25,16 @@ class Store:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.catalog = Catalog()
-        # By table, on the monotonic clock; see engine/writing.py.
-        self.looks_first_until: dict[int, float] = {}
         # What vector searches keep in memory, how many bytes of it at most, and of how many vectors on they are approximate
-        # (0: never); see engine/searching.py.
+        # (0: never); see engine/vectors/searching.py.
         self.vector_images: Any = None
         self.vector_memory_bytes = 0
         self.vector_approximate_from = 0
         self.backup_files: BackupDirectory | None = None
         """Where backups are kept as files; None: in the database."""
+        self.damage = damage.Damage()
+        self._revisions = steps()
+        self._is_schema_too_new = False
 
     @property
     def shared(self) -> bool:
@@ -43,8 +51,31 @@ class Store:
 
     def write(self, nowait: bool = False, near: bytes = b"") -> AbstractContextManager[Session]:
         """A write transaction: commits at the end of the block, rolls back on any exception. `nowait`: waits for no lock
-        longer than a moment. `near`: a partition that it is about to write to, if it is known."""
+        longer than a moment. `near`: a partition that it is about to write to, if it is known. Raises SchemaTooNew."""
+        if self._is_schema_too_new:
+            raise SchemaTooNew("the database has the schema of a later release")
         return self.database.write(nowait, near)
+
+    def check_schema(self) -> None:
+        """Read the revision of the schema. Raises SchemaTooNew if it is one that this release cannot serve; from then on, until
+        it is found otherwise, nothing is written."""
+        try:
+            revision_of(self.database, self._revisions)
+        except NewerDatabase as newer:
+            text = f"the database has schema {newer.revision} of a later release, this server has {self._revisions[-1]}"
+            if not self._is_schema_too_new:
+                log.error("%s: replace the server by that release", text)
+            self._is_schema_too_new = True
+            raise SchemaTooNew(text) from None
+        self._is_schema_too_new = False
+
+    def note_damage(self, error: DataCorrupted) -> None:
+        """Log damaged data that was read, and remember it. Not to be called inside a session."""
+        table = None
+        if error.row is not None:
+            with contextlib.suppress(Exception), self.read() as session:
+                table = damage.table_of(session, *error.row)
+        self.damage.note(error, table)
 
     def close(self) -> None:
         """Give back every connection."""

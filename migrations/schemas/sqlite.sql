@@ -1,11 +1,11 @@
--- 0012
+-- 0014
 
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )
 
-INSERT INTO alembic_version (version_num) VALUES ('0012')
+INSERT INTO alembic_version (version_num) VALUES ('0014')
 
 CREATE TABLE audit_events (
 	at_ms BIGINT NOT NULL,
@@ -120,6 +120,7 @@ CREATE TABLE followers (
 	mark BLOB,
 	owner TEXT NOT NULL,
 	owned_until_ms BIGINT NOT NULL,
+	ending TEXT,
 	PRIMARY KEY (id)
 )
 
@@ -251,6 +252,8 @@ CREATE TABLE rows (
 	kinds BLOB,
 	body BLOB,
 	full_key BLOB,
+	checksum BIGINT,
+	checksum_at BIGINT,
 	PRIMARY KEY (table_id, partition, sort, slot)
 )
 

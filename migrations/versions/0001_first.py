@@ -1,4 +1,4 @@
-"""The first schema, frozen: what it means stands in gateway/store/schema.py."""
+"""The first schema, frozen: what it means stands in gateway/store/sql/schema.py."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def upgrade() -> None:
 
 
 def slot_of(text: str) -> int:
-    """The slot that a text hashes to (gateway/model/keys.py)."""
+    """The slot that a text hashes to (gateway/model/values/keys.py)."""
     return zlib.crc32(text.encode()) >> 24
 
 

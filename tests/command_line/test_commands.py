@@ -116,7 +116,10 @@ def test_a_database_is_locked_whatever_it_is_called(serving: Process, tmp_path: 
     (tmp_path / "tablegate.sqlite").rename(tmp_path / "moved.sqlite")
     assert "another server" in refusal(tmp_path, "--database", "sqlite:///moved.sqlite")
     (tmp_path / "moved.sqlite").rename(tmp_path / "tablegate.sqlite")
-    assert serving.terminate() == (0, "")
+    status, said = serving.terminate()
+    # If the server looked while the file had another name, it has refused writes and said so.
+    assert status == 0
+    assert all("was removed or replaced" in line for line in said.splitlines())
     again = Process(tmp_path, "--database", "sqlite:///other.sqlite")
     again.wait_until_ready()
     assert again.terminate() == (0, "")

@@ -12,7 +12,7 @@ from gateway.security.credential_store import BadCredential, CredentialStore, ne
 from gateway.security.credentials import ANY_PLACE, DEV_AZURE_ACCOUNT, Credential, Credentials, Scheme
 from gateway.security.secret_cipher import SecretCipher, WrongKey, find_key
 from gateway.settings import BadSetting, load
-from gateway.store.databases import Database
+from gateway.store.sql.databases import Database
 from gateway.store.store import Store
 
 KEY = "a key that is long enough"

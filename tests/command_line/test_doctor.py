@@ -20,13 +20,16 @@ from gateway.__main__ import main
 from gateway.command_line.doctor import databases as database_checks
 from gateway.command_line.doctor import machine, nodes
 from gateway.command_line.doctor.findings import Check, Examined, Level, Told, findings_of
+from gateway.engine.engine import Engine
+from gateway.model.values.values import text
 from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credential, Scheme
 from gateway.server.certificates import make_self_signed
 from gateway.settings import BadSetting, load
-from gateway.store.databases import Database, NodeShards, Placement
+from gateway.store.sql.databases import Database, NodeShards, Placement
 from gateway.store.store import Store
 from gateway.wiring import open_store
+from tests.gateway.engine.conftest import Client, by_color, make_table
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
@@ -268,3 +271,129 @@ def test_a_distributed_database_has_no_replicas() -> None:
     assert told.level is Level.FAILED
     with pytest.raises(BadSetting, match="distributed over several nodes"):
         open_store(settings, Distributed())  # type: ignore[arg-type]
+
+
+# --deep
+
+
+def filled(database: Database) -> Client:
+    engine = Engine(Store(database))
+    client = Client(engine, make_table(engine, indexes=(by_color(),)))
+    client.write(*(client.put("a", s, color=text("red")) for s in range(700)))
+    return client
+
+
+def deep(database_url: str, code: int) -> dict[str, Any]:
+    return examined(own(database_url), "--deep", code=code)
+
+
+@pytest.fixture
+def well(database_url: str) -> int:
+    """The exit status if nothing more is found: the PostgreSQL of the tests does not sync."""
+    return OK if database_url.startswith("sqlite") else WARNINGS
+
+
+def test_deep_reads_every_row_and_entry(database_url: str, database: Database, well: int) -> None:
+    filled(database)
+    found = deep(database_url, well)
+    assert found["rows and index entries"]["facts"] == {
+        "rows": 700, "without_checksum": 0, "entries": 700, "faults": [],
+    }  # fmt: skip
+    assert found["pages"]["level"] == ("ok" if well == OK else "skipped")
+    with database.write() as session:
+        session.execute("UPDATE rows SET checksum = NULL, checksum_at = NULL")
+    assert deep(database_url, well)["rows and index entries"]["facts"]["without_checksum"] == 700
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("UPDATE rows SET size_bytes = size_bytes + 1", "does not match its checksum"),
+        ("body", "cannot be read"),
+        ("DELETE FROM entries", "has no entry in the index by_color"),
+        ("DELETE FROM rows", "an entry of the index by_color is not that of a row"),
+    ],
+)
+def test_deep_finds_damage(database_url: str, database: Database, damage: str, said: str) -> None:
+    client = filled(database)
+    with database.write() as session:
+        column = "row_sort" if "entries" in damage else "sort"
+        sort = client.key("a", 600).position.sort
+        if damage == "body":
+            session.execute("UPDATE rows SET body = ?, checksum = NULL WHERE sort = ?", (b"{", sort))
+        else:
+            session.execute(f"{damage} WHERE {column} = ?", (sort,))
+    check = deep(database_url, SOMETHING_FAILED)["rows and index entries"]
+    assert check["level"] == "failed"
+    assert len(check["facts"]["faults"]) == 1
+    assert said in check["text"]
+
+
+@on_sqlite
+def test_deep_finds_a_damaged_page(database_url: str, database: Database) -> None:
+    filled(database)
+    database.close()
+    path = Path(database_url.removeprefix("sqlite:///"))
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        [(root,)] = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'rows_by_slot'")
+        [(page_bytes,)] = connection.execute("PRAGMA page_size")
+    with path.open("r+b") as file:
+        file.seek((root - 1) * page_bytes)
+        file.write(b"\xee" * 100)
+    assert deep(database_url, SOMETHING_FAILED)["pages"]["level"] == "failed"
+
+
+@pytest.fixture
+def amcheck(database_url: str) -> Iterator[psycopg.Connection[Any]]:
+    """A superuser's connection to a PostgreSQL that has amcheck. The wheel of the tests has none; Debian's packages have it
+    (TABLEGATE_TEST_DATABASE_URL)."""
+    plain = make_url(database_url).set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(plain, autocommit=True) as connection:
+        known = connection.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'amcheck'").fetchall()
+        if not known:
+            pytest.skip("this PostgreSQL has no amcheck")
+        connection.execute("CREATE EXTENSION amcheck")
+        yield connection
+        connection.execute("DROP EXTENSION amcheck")
+
+
+@on_postgresql
+def test_deep_calls_amcheck(database_url: str, database: Database, amcheck: psycopg.Connection[Any]) -> None:
+    """An index that was not kept up for a while lacks an entry; the other indexes are read all the same."""
+    filled(database)
+    found = CliRunner().invoke(main, ["doctor", "--deep", "--json", "--database", database_url])
+    assert "amcheck finds nothing in" in found.output
+    kept_up = "UPDATE pg_index SET indisready = {0}, indisvalid = {0} WHERE indexrelid = '{1}'::regclass"
+    names = ("rows_by_slot", "entries_pkey")
+    try:
+        for name in names:
+            amcheck.execute(kept_up.format("false", name))  # type: ignore[arg-type]
+        for table in ("rows", "entries"):
+            amcheck.execute(
+                f"UPDATE {table} SET sort = sort || '\\x00' WHERE ctid = (SELECT min(ctid) FROM {table})"  # type: ignore[arg-type]
+            )
+        for name in names:
+            amcheck.execute(kept_up.format("true", name))  # type: ignore[arg-type]
+        pages = deep(database_url, SOMETHING_FAILED)["pages"]
+        assert pages["level"] == "failed"
+        assert [text.partition(": ")[0] for text in pages["facts"]["found"]] == sorted(names)
+        assert all("lacks matching index tuple" in text for text in pages["facts"]["found"])
+    finally:
+        for name in names:
+            amcheck.execute(kept_up.format("true", name))  # type: ignore[arg-type]
+            amcheck.execute(f"REINDEX INDEX {name}")  # type: ignore[arg-type]
+
+
+@on_postgresql
+def test_deep_says_which_right_amcheck_needs(database_url: str, amcheck: psycopg.Connection[Any]) -> None:
+    amcheck.execute("CREATE ROLE plain_doctor LOGIN")
+    try:
+        amcheck.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO plain_doctor")
+        url = make_url(database_url).set(username="plain_doctor").render_as_string(hide_password=False)
+        done = CliRunner().invoke(main, ["doctor", "--deep", "--json", "--database", url])
+        [pages] = [check for check in json.loads(done.output)["checks"] if check["check"] == "pages"]
+        assert pages["level"] == "skipped"
+        assert "grant it EXECUTE" in pages["text"]
+    finally:
+        amcheck.execute("DROP OWNED BY plain_doctor")
+        amcheck.execute("DROP ROLE plain_doctor")

@@ -13,7 +13,7 @@ from gateway.__main__ import main
 from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.grant_store import ALL, Written
-from gateway.store.databases import Database
+from gateway.store.sql.databases import Database
 from gateway.store.store import Store
 
 KEY = "a key that is long enough"

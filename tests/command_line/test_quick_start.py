@@ -1,4 +1,4 @@
-"""A start and a first request load nothing that they do not need (docs/architecture.md, "A quick start").
+"""A start and a first request load nothing that they do not need (docs/architecture.md section 11).
 
 Modules are counted, not seconds: what a start takes is mostly what it imports.
 """
@@ -14,19 +14,8 @@ from pathlib import Path
 import pytest
 
 _HEAVY = {
-    "alembic", "cryptography", "flask", "google.protobuf", "hypothesis", "jinja2", "jwt", "lark", "mako", "numpy",
-    "prometheus_client", "psycopg", "pyarrow", "rich", "sqlalchemy", "transfer", "werkzeug",
-    "zstandard",
-}  # fmt: skip
-# What few servers are asked for, or what only a setting asks for (gateway/model/late_modules.py).
-_SELDOM = {
-    "adapters.dynamodb.audited", "adapters.dynamodb.capacity.contributor_insights", "adapters.dynamodb.export_files",
-    "adapters.dynamodb.jobs", "adapters.dynamodb.kinesis", "adapters.dynamodb.object_stores", "adapters.dynamodb.partiql",
-    "adapters.dynamodb.summaries", "adapters.dynamodb.tables.account", "adapters.dynamodb.tables.backups",
-    "adapters.dynamodb.tables.global_tables", "adapters.dynamodb.tables.recovery",
-    "adapters.dynamodb.tables.replica_auto_scaling", "gateway.audit", "gateway.command_line.asking",
-    "gateway.security.policies.azure_roles", "gateway.security.policies.iam_documents",
-    "gateway.security.policies.ram_documents", "gateway.telemetry", "re2", "tomllib",
+    "alembic", "cryptography", "flask", "hypothesis", "jinja2", "jwt", "lark", "mako", "numpy", "prometheus_client", "psycopg",
+    "pyarrow", "re2", "rich", "sqlalchemy", "transfer", "werkzeug",
 }  # fmt: skip
 # Serves in the main thread; another one asks, then tells which modules are there and stops the server.
 _PROGRAM = """
@@ -83,7 +72,6 @@ _OWN = [
     f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" for path in ("/healthz", "/readyz")
 ]
 _FIGURES = [_OWN[0].replace("/healthz", "/metrics")]
-_AZURE = ["GET /devstoreaccount1/Tables HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"]
 
 
 def _loaded(requests: list[str], *flags: str) -> tuple[list[str], set[str]]:
@@ -99,15 +87,11 @@ def _loaded(requests: list[str], *flags: str) -> tuple[list[str], set[str]]:
 
 @pytest.mark.fast_paths
 @pytest.mark.parametrize("where", ["--memory", "--database"])
-def test_first_requests_of_dynamodb_load_no_framework_no_parser_and_no_other_dialect(
-    where: str, tmp_path: Path
-) -> None:
+def test_first_requests_of_dynamodb_load_no_framework_and_no_parser(where: str, tmp_path: Path) -> None:
     flags = [where] if where == "--memory" else [where, str(tmp_path / "new.sqlite")]
     statuses, modules = _loaded(_OWN + _DYNAMODB, *flags)
     assert statuses == ["200"] * 7
-    assert not (_HEAVY | _SELDOM) & modules
-    assert not {"adapters.azuretable.blueprint", "adapters.tablestore.blueprint"} & modules
-    assert "adapters.dynamodb.blueprint" in modules
+    assert not _HEAVY & modules
 
 
 def test_hot_operations_load_nothing_more() -> None:
@@ -150,23 +134,3 @@ def test_figures_load_the_library_that_counts_when_somebody_asks() -> None:
     statuses, modules = _loaded(_OWN + _FIGURES, "--memory")
     assert statuses == ["200"] * 3
     assert _HEAVY & modules == {"prometheus_client"}
-
-
-@pytest.mark.fast_paths
-def test_a_first_request_of_azure_loads_its_dialect_alone() -> None:
-    statuses, modules = _loaded(_AZURE, "--memory", "--dialects", "azuretable,tablestore")
-    assert statuses == ["401"]  # it is not signed
-    assert not _HEAVY & modules
-    assert not {"adapters.azuretable.audited", "adapters.azuretable.summaries", "gateway.audit"} & modules
-    assert "adapters.azuretable.blueprint" in modules
-    assert not {"adapters.dynamodb.blueprint", "adapters.tablestore.blueprint"} & modules
-
-
-def test_a_strict_server_loads_its_dialects_at_its_start() -> None:
-    _, modules = _loaded(
-        ["GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"],
-        "--memory",
-        "--auth",
-        "strict",
-    )
-    assert {f"adapters.{name}.blueprint" for name in ("azuretable", "dynamodb", "tablestore")} <= modules

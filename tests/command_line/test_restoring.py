@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from gateway.command_line.maintenance import sweep
 from gateway.command_line.tables import tables
 from gateway.engine.engine import Engine
-from gateway.model.commands import FindTable
+from gateway.model.commands.commands import FindTable
 from gateway.security.credentials import SHARED_NAMESPACE
-from gateway.store.migrating import migrate
-from gateway.store.opening import open_database
+from gateway.store.opening.migrating import migrate
+from gateway.store.opening.opening import open_database
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, do_background_work
 
@@ -110,7 +110,7 @@ def test_the_directory_must_be_one(path: Path, tmp_path: Path, make: Callable[[P
 
 
 def make_table_in_shared() -> object:
-    from gateway.model.commands import CreateTable
+    from gateway.model.commands.commands import CreateTable
     from tests.gateway.engine.conftest import PAIR
 
     return CreateTable("test", SHARED_NAMESPACE, "things", PAIR)

@@ -26,6 +26,9 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -
     [
         ({"TABLEGATE_PORT": "http"}, "TABLEGATE_port: 'http' is not a whole number"),
         ({"TABLEGATE_PORT": "-1"}, "must not be negative"),
+        ({"TABLEGATE_PORT": "65536"}, "TABLEGATE_port: must be at most 65535"),
+        ({"TABLEGATE_AZURE_PORT": "70000"}, "TABLEGATE_azure_port: must be at most 65535"),
+        ({"TABLEGATE_METRICS_PORT": "99999999999999999999"}, "TABLEGATE_metrics_port: must be at most 65535"),
         ({"TABLEGATE_AUTH": "none"}, "none of dev, strict"),
         ({"TABLEGATE_INSECURE": "maybe"}, "is not yes or no"),
         ({"TABLEGATE_SWEEP_PERIOD": "nan"}, "is not a number"),

@@ -8,12 +8,12 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from gateway.__main__ import main
-from gateway.model.commands import AlterTable, CreateTable, FindStream, ListShards
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.tables import Rules, StreamRule
-from gateway.model.values import Kind
+from gateway.model.commands.commands import AlterTable, CreateTable, FindStream, ListShards
+from gateway.model.tables.tables import Rules, StreamRule
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.values import Kind
 from gateway.settings import load
-from gateway.store.migrating import migrate
+from gateway.store.opening.migrating import migrate
 from gateway.wiring import connect, open_store
 
 

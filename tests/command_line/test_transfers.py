@@ -11,11 +11,12 @@ import sys
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gateway.model.rows import Row
-from gateway.model.values import Kind, Value, text
+from gateway.model.values.rows import Row
+from gateway.model.values.values import Kind, Value, text
 from tests.command_line.test_commands import tablegate
 from tests.support.databases import PostgresServer
 from tests.support.running import ROOT
@@ -165,6 +166,12 @@ def test_a_job_is_resumed_by_its_file_alone(fill: Fill, tmp_path: Path) -> None:
         (("copy", "nosql://x", B), "no kind of address"),
         (("copy", "dynamodb://t?region=x&secret=hidden", B), "holds no credentials"),
         (("verify", A, B, "--level", "some"), "is none of count, checksum"),
+        (("lint", A, "dynamodb", "--accept", "nonsense"), "no rule is called 'nonsense'"),
+        (
+            ("lint", "dynamodb://abc?region=x&endpoint=http://127.0.0.1:65536", "dynamodb"),
+            "a port of 1 to 65535",
+        ),
+        (("lint", "tablestore://i/t?endpoint=http://127.0.0.1:99999", "dynamodb"), "a port of 1 to 65535"),
         (("diff", A), "Missing argument"),
         (("signature", A), "there is no such database"),
     ],
@@ -175,6 +182,55 @@ def test_bad_input_is_status_2(tmp_path: Path, arguments: tuple[str, ...], words
     assert "hidden" not in told
     assert "Traceback" not in told
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", [("lint", "dynamodb"), ("signature",)])
+def test_a_port_of_the_environment_that_is_none_is_status_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    for name, value in (
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:99999"),
+        ("AWS_ACCESS_KEY_ID", "a"),
+        ("AWS_SECRET_ACCESS_KEY", "b"),
+    ):
+        monkeypatch.setenv(name, value)
+    name, *more = command
+    [line] = tablegate(tmp_path, name, "dynamodb://abc?region=x", *more, code=2).splitlines()
+    assert line.startswith("Error: dynamodb://abc?region=x: ")
+
+
+def test_a_table_to_standard_output_and_from_standard_input(fill: Fill, tmp_path: Path) -> None:
+    rows = rows_of(500)
+    fill(rows)
+    done = _process(tmp_path, "copy", A, "-")
+    assert (done.returncode, done.stdout.count(b"\n")) == (0, 1 + len(rows) + 1)  # with a header and an end
+    assert b"copied 500 rows" in done.stderr
+    done = _process(tmp_path, "copy", "-", B, typed=done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert tablegate(tmp_path, "verify", A, B, "--strict").endswith("equal\n\n")
+    assert "-: is made" in tablegate(tmp_path, "copy", A, "-", "--dry-run")
+    assert not list(tmp_path.glob("*.job*"))
+
+
+def test_standard_output_that_is_gone_leaves_no_job(fill: Fill, tmp_path: Path) -> None:
+    """What was written to a pipe cannot be gone on with."""
+    fill(rows_of(10))
+    with open("/dev/full", "wb") as full:
+        done = _process(tmp_path, "copy", A, "-", "--quiet", stdout=full)
+    assert (done.returncode, done.stderr) == (2, b"Error: -: No space left on device\n")
+    assert "cannot follow" in tablegate(tmp_path, "copy", A, "-", "--follow", code=2)
+    assert not list(tmp_path.glob("*.job*"))
+
+
+def _process(
+    folder: Path, *arguments: str, typed: bytes = b"", stdout: Any = subprocess.PIPE
+) -> subprocess.CompletedProcess[bytes]:
+    """A command as a process of its own."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
+    return subprocess.run(
+        [sys.executable, "-m", "gateway", *arguments], cwd=folder, env={**clean, "PYTHONPATH": str(ROOT)},
+        input=typed, stdout=stdout, stderr=subprocess.PIPE,
+    )  # fmt: skip
 
 
 def test_no_password_is_kept(fill: Fill, postgres: PostgresServer, tmp_path: Path) -> None:

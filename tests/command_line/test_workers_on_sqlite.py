@@ -20,7 +20,7 @@ import pytest
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from benchmarks import signing
-from gateway.model.values import Kind, Value
+from gateway.model.values.values import Kind, Value
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import ROOT, Process
 

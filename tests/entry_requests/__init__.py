@@ -11,12 +11,11 @@ NOW_MS = 1_700_000_000_123
 
 
 class Case(NamedTuple):
-    """A request, and the operation that it stands for; `is_hot` is False if it goes through Flask at any rate."""
+    """A request, and the operation that it stands for."""
 
     name: str
     operation: str
     request: Request
-    is_hot: bool = True
 
 
 Send = Callable[[Case], Reply]

@@ -32,10 +32,10 @@ def _request(operation: str, body: bytes, prefix: str = "DynamoDB_20120810", **c
     return Request("POST", "/", named, body)
 
 
-def _case(name: str, operation: str, is_hot: bool = True, on: str = "things", **members: Any) -> Case:
+def _case(name: str, operation: str, on: str = "things", **members: Any) -> Case:
     if operation not in _ABOUT_NO_TABLE:
         members["TableName"] = on
-    return Case(f"{operation} {name}", operation, _request(operation, json.dumps(members).encode()), is_hot)
+    return Case(f"{operation} {name}", operation, _request(operation, json.dumps(members).encode()))
 
 
 _ABOUT_NO_TABLE = {
@@ -51,20 +51,20 @@ def _stream_case(name: str, operation: str, **members: Any) -> Case:
 
 def _raw(name: str, body: bytes, operation: str = "PutItem", **changed: str) -> Case:
     known = "x_amz_target" not in {header.lower() for header in changed}
-    return Case(name, operation if known else "", _request(operation, body, **changed), known)
+    return Case(name, operation if known else "", _request(operation, body, **changed))
 
 
 def _prepared() -> list[Case]:
     return [
         _case(
-            "makes the table", "CreateTable", False,
+            "makes the table", "CreateTable",
             KeySchema=key_schema(*KEYS), AttributeDefinitions=definitions([*KEYS, "color:S"]), BillingMode="PAY_PER_REQUEST",
             GlobalSecondaryIndexes=[Index("by-color", "color:S").wire()],
             StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
         ),
-        _case("of one that is there", "CreateTable", False, KeySchema=key_schema("p:S")),
-        _case("shows it", "DescribeTable", False),
-        _case("finds it", "ListTables", False),
+        _case("of one that is there", "CreateTable", KeySchema=key_schema("p:S")),
+        _case("shows it", "DescribeTable"),
+        _case("finds it", "ListTables"),
     ]  # fmt: skip
 
 
@@ -214,7 +214,7 @@ def _searches() -> list[Case]:
     where: dict[str, Any] = {"on": "vectors", "IndexName": "near"}
     return [
         _case(
-            "makes a table with vectors", "CreateTable", False, on="vectors", KeySchema=key_schema("p:S"),
+            "makes a table with vectors", "CreateTable", on="vectors", KeySchema=key_schema("p:S"),
             AttributeDefinitions=definitions(["p:S"]), BillingMode="PAY_PER_REQUEST", VectorIndexes=[index],
         ),
         _case("of a vector", "PutItem", on="vectors", Item={"p": {"S": "a"}, "v": {"L": numbers}}, **ALL_COSTS),

@@ -18,9 +18,9 @@ from sqlalchemy import URL, make_url
 
 from gateway.database_urls import normalise
 from gateway.settings import Settings
-from gateway.store.migrating import migrate, steps
-from gateway.store.opening import distribute, open_database
-from gateway.store.schema import metadata
+from gateway.store.opening.migrating import migrate, steps
+from gateway.store.opening.opening import distribute, open_database
+from gateway.store.sql.schema import metadata
 
 # The wheel brings two majors; TABLEGATE_TEST_POSTGRES picks one.
 MAJOR = int(os.environ.get("TABLEGATE_TEST_POSTGRES", "18"))

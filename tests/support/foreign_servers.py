@@ -20,6 +20,13 @@ from tests.support.running import free_port
 
 _START_S = 60
 
+_SURVIVE_ABORTED_REQUESTS = (
+    "data:text/javascript,process.on('uncaughtException', error => {"
+    "if (error.code !== 'ECONNRESET') { console.error(error); process.exit(1) } })"
+)
+"""A module that Node loads first. kinesalite 3.3.3 and dynalite throw the error of a request whose client disconnects
+(index.js: `req.on('error', function(err) { throw err })`), which ends their process when a test kills the client."""
+
 
 def _command(name: str, port: int, folder: Path) -> list[str]:
     if name == "dynamodb-local":
@@ -45,7 +52,7 @@ def _command(name: str, port: int, folder: Path) -> list[str]:
             "--shardLimit",
             "50",
         ]
-        return [node, main, "--port", str(port), *states]
+        return [node, "--import", _SURVIVE_ABORTED_REQUESTS, main, "--port", str(port), *states]
     package = installing.npm_package("azurite", installing.AZURITE)
     main = str(package / "dist" / "src" / "table" / "main.js")
     flags = ["--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry"]

@@ -41,7 +41,7 @@ class FolderPlace:
         return {
             path.relative_to(top).as_posix(): path.read_bytes()
             for path in sorted(top.rglob("*"))
-            if path.is_file()
+            if path.is_file() and path.parent.name != ".tablegate-tables"
         }
 
 

@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from gateway.store import databases
-from gateway.store.migrating import steps
+from gateway.store.opening.migrating import steps
 from gateway.store.postgresql import pipeline
+from gateway.store.sql import databases
 from tests.support.running import ROOT
 
 FOLDER = ROOT / "tests" / "gateway" / "store" / "statements"
 SEPARATOR = "\n\n"
-_ASKING = ("query", "query_each", "ask", "send", "execute", "ask_count", "execute_many")
+_ASKING = ("query", "query_each", "ask", "send", "execute", "execute_many")
 _LIST = re.compile(r"(\(?\?\)?, )+(?=\(?\?)")
 # What is no statement on tables: transactions, settings, questions to the server.
 _NOT_OURS = re.compile(

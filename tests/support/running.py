@@ -29,16 +29,18 @@ from werkzeug.test import run_wsgi_app
 from adapters.azuretable import blueprint as azuretable
 from adapters.dynamodb import blueprint as dynamodb
 from adapters.tablestore import blueprint as tablestore
-from gateway.app import create_app, mount, mounted
+from gateway.app import application_of, create_app, mount
+from gateway.application import Application
+from gateway.audit import Trail
 from gateway.background import BackgroundWork
 from gateway.dialect import Dialect, Gateway
 from gateway.http import Reply, Request
-from gateway.server import server, wsgi
+from gateway.server import listening, server, wsgi
 from gateway.server.flask_bridge import WSGI_REQUEST
 from gateway.server.serving import lane_of
 from gateway.server.wsgi import environ_of
 from gateway.settings import Settings, load
-from gateway.wiring import Mounted, connect, open_store
+from gateway.wiring import connect, open_store
 
 ROOT = Path(__file__).parents[2]
 EVERY_DIALECT = (dynamodb.create, tablestore.create, azuretable.create)  # Azure takes what nobody else claims
@@ -73,15 +75,15 @@ class Running:
 
 def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
     """A server on a database that has been migrated, with its background work. `entry`: one of ENTRIES."""
-    made = load({"database": database_url, "port": 0, **settings}, {})
+    made = load({"database": database_url, "port": 0, "drain_seconds": 0.0, **settings}, {})
     opened = open_store(made, connect(made))
     app = create_app(made, opened)
     background = BackgroundWork(
         opened.engine,
         opened.credential_store,
-        mounted(app).gateway.credentials,
+        application_of(app).gateway.credentials,
         made.background_share,
-        opened.quota_keeper(mounted(app).gateway.quotas),
+        opened.quota_keeper(application_of(app).gateway.quotas),
         made.credentials_period,
         made.background_share,
     )
@@ -95,19 +97,21 @@ def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
     return running
 
 
-def start_app(app: flask.Flask, lane: str = "inline", finish: Any = lambda: None) -> Running:
+def start_app(
+    app: flask.Flask, lane: str = "inline", finish: Any = lambda: None, trail: Trail | None = None
+) -> Running:
     """A server of an application that is there already. `finish` is called after it has stopped."""
-    settings = mounted(app).gateway.settings
-    listening = server.bind(settings.host, settings.port)
-    port = listening.getsockname()[1]
+    settings = application_of(app).gateway.settings
+    bound = listening.bind(settings.host, settings.port)
+    port = bound.getsockname()[1]
     ready = threading.Event()
     state: dict[str, Any] = {}
 
     async def main() -> bool:
         state["told"], state["loop"] = asyncio.Event(), asyncio.get_running_loop()
         return await server.serve(
-            server.Served(mounted(app), partial(wsgi.call, app)),
-            server.ListenAddress([listening], lane),
+            server.Served(application_of(app), partial(wsgi.call, app), trail),
+            server.ListenAddress([bound], lane),
             ready.set,
             state["told"],
         )
@@ -131,7 +135,7 @@ def start_app(app: flask.Flask, lane: str = "inline", finish: Any = lambda: None
 
 def start_plain(app: flask.Flask, finish: Any = lambda: None) -> Running:
     """The application under werkzeug's WSGI server, which knows nothing of the gateway."""
-    settings = mounted(app).gateway.settings
+    settings = application_of(app).gateway.settings
     plain = make_server(settings.host, settings.port, app, threaded=True, request_handler=_Quiet)
 
     def work() -> None:
@@ -157,7 +161,7 @@ class _Quiet(WSGIRequestHandler):
 
 def plain_app(gateway: Gateway, *create: Callable[[Gateway], Dialect]) -> flask.Flask:
     """The application of these dialects on an engine that a test has made."""
-    return mount(Mounted(gateway, tuple(each(gateway) for each in create)))
+    return mount(Application(gateway, tuple(each(gateway) for each in create)))
 
 
 def call_plainly(app: flask.Flask, request: Request) -> Reply:

@@ -19,16 +19,16 @@ from typing import Any
 
 import pytest
 
-from gateway.store.databases import Session
 from gateway.store.postgresql.database import PostgresSession
 from gateway.store.postgresql.distributed.database import RoutingSession
 from gateway.store.postgresql.statements import PostgreSQLStatements
-from gateway.store.schema import metadata
+from gateway.store.sql.databases import Session
+from gateway.store.sql.schema import metadata
 
 DATA = frozenset(table.name for table in metadata.sorted_tables if "slot" in table.primary_key.columns)
 _PASSED_ON = frozenset(
     {
-        "gateway.store.databases",
+        "gateway.store.sql.databases",
         "gateway.store.postgresql.database",
         "gateway.store.postgresql.distributed.database",
     }
@@ -148,7 +148,6 @@ def listening() -> Iterator[Listener]:
                 "ask",
                 "send",
                 "execute",
-                "ask_count",
                 "execute_many",
                 "ask_where_asked",
             ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.engine.engine import Engine
-from gateway.model.tables import Table
+from gateway.model.tables.tables import Table
 
 StoredRows = dict[object, tuple[object, ...]]
 """Partition and sort key -> all that is stored beside them."""

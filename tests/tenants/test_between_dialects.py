@@ -10,7 +10,7 @@ from alembic.operations import Operations
 from azure.core.exceptions import ResourceNotFoundError
 
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.store.opening import open_database
+from gateway.store.opening.opening import open_database
 from tests.adapters.azuretable.client import ACCOUNT
 from tests.adapters.tablestore.client import plain
 from tests.conftest import Serve

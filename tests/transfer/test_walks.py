@@ -26,7 +26,7 @@ from azure.data.tables import EdmType, EntityProperty, TableServiceClient
 from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.grant_store import ALL
-from gateway.store.opening import open_database
+from gateway.store.opening.opening import open_database
 from gateway.store.store import Store
 from tests.conftest import Serve
 from tests.support.databases import PostgresServer

@@ -8,9 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from gateway.model.keys import KeySchema
-from gateway.model.rows import Row
-from gateway.model.values import NUMBERS, SETS, Kind, Value, number_of
+from gateway.model.values.keys import KeySchema
+from gateway.model.values.rows import Row
+from gateway.model.values.values import NUMBERS, SETS, Kind, Value, number_of
 from transfer.comparing.canonical import Terms
 from transfer.mapping.rules import Finding
 

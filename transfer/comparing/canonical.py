@@ -16,9 +16,9 @@ import xxhash
 from adapters.azuretable.values.values import view as azure_view
 from adapters.dynamodb.values.values import view as dynamodb_view
 from adapters.tablestore.values.views import view as tablestore_view
-from gateway.model.keys import KeySchema
-from gateway.model.rows import Row
-from gateway.model.values import NUMBERS, SETS, Kind, Value, decimal_text
+from gateway.model.values.keys import KeySchema
+from gateway.model.values.rows import Row
+from gateway.model.values.values import NUMBERS, SETS, Kind, Value, decimal_text
 from transfer.endpoints.endpoint import Service
 from transfer.mapping.identities import Identity, identity_bytes
 

@@ -6,15 +6,14 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from gateway.model.keys import Key, Position
-from gateway.model.rows import Row
-from transfer.endpoints.endpoint import Endpoint
+from gateway.model.values.keys import Key, Position
+from transfer.endpoints.endpoint import AnyRow, Endpoint
 
 Thing = TypeVar("Thing")
 _READ_FOR_ROWS = 1000  # which a table that is read as a whole is read once for
 
 
-def looked_up(endpoint: Endpoint, keys: Sequence[Key | None]) -> list[Row | None]:
+def looked_up(endpoint: Endpoint, keys: Sequence[Key | None]) -> list[AnyRow | None]:
     """The rows of keys as they are now; None also where there is no key. An end that can only be read as a whole is."""
     wanted = [key for key in keys if key is not None]
     if not wanted:
@@ -23,12 +22,12 @@ def looked_up(endpoint: Endpoint, keys: Sequence[Key | None]) -> list[Row | None
     return [None if key is None else next(found) for key in keys]
 
 
-def _scanned(endpoint: Endpoint, keys: Sequence[Key]) -> list[Row | None]:
-    rows: dict[Position, Row] = {}
+def _scanned(endpoint: Endpoint, keys: Sequence[Key]) -> list[AnyRow | None]:
+    rows: dict[Position, AnyRow] = {}
     wanted = {key.position for key in keys}
     for segment in endpoint.segments(1):
         for page in endpoint.scan(segment):
-            rows.update((row.position, row) for row in page.rows if row.position in wanted)
+            rows.update((row.position, row) for row in page.all_rows if row.position in wanted)
     return [rows.get(key.position) for key in keys]
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from gateway.model import bodies
-from gateway.model.values import Value
+from gateway.model.values import bodies
+from gateway.model.values.values import Value
 from transfer.comparing.attributes import AttributeDifference
 from transfer.mapping.identities import Identity
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gateway.model import fast_paths
-from gateway.model.keys import Key, KeyColumn, KeySchema
-from gateway.model.rows import Row
-from gateway.model.values import Value
+from gateway.model.values.keys import Key, KeyColumn, KeySchema, Position
+from gateway.model.values.rows import Row
+from gateway.model.values.values import Value
 from transfer.comparing.canonical import Terms, digest
 from transfer.comparing.sums import Sums, bucket_of, fast_add_bodies
-from transfer.endpoints.endpoint import Definition, Endpoint, Service
+from transfer.endpoints.endpoint import Definition, Endpoint, ScanPage, Service, UnreadableRow
 from transfer.errors import SchemaChanged
 from transfer.mapping.identities import Identity, identifier, identity_bytes
 from transfer.mapping.keys import Keys
@@ -73,17 +73,32 @@ class Side(End):
             return SeenRow(self._own_identity(values), key, None, findings)
         return SeenRow(self._pair.identity(self._pair.key_values(made)), key, made, findings)
 
+    def identity(self, key: Key) -> Identity:
+        """Which row a key names, in the terms of the comparison."""
+        own = self._own_identity(key.values)
+        if self._mapping is None:
+            return own
+        mapped = self._mapping.key(key)
+        return own if mapped is None else self._pair.identity(mapped.values)
+
+    def unread_hash(self, row: UnreadableRow) -> int:
+        """The hash of a row that cannot be read: no row of the other end has it."""
+        return digest((b"second" if self._mapping is None else b"first") + row.wire)
+
     def row_bytes(self, seen: SeenRow) -> bytes:
         """The canonical bytes of a row that can be there."""
         assert seen.row is not None
         return self._pair.terms.row_bytes(self._pair.schema, seen.identity, seen.row)
 
-    def sum_page(self, sums: Sums, rows: Sequence[Row]) -> list[SeenRow]:
+    def sum_page(self, sums: Sums, page: ScanPage) -> list[SeenRow]:
         """Take a page's rows in. Gives those that cannot be at the other end."""
+        for unreadable in page.unreadable:
+            bucket = self.bucket(self.identity(unreadable.key), unreadable.position)
+            sums.add(bucket, self.unread_hash(unreadable))
         if self._pair.hashes_bodies:
-            fast_add_bodies(sums, rows, self._pair.terms.versions)
+            fast_add_bodies(sums, page.rows, self._pair.terms.versions)
             return []
-        return self.sum_page_generally(sums, rows)
+        return self.sum_page_generally(sums, page.rows)
 
     def sum_page_generally(self, sums: Sums, rows: Sequence[Row]) -> list[SeenRow]:
         """The same, each row in its canonical form."""
@@ -96,11 +111,11 @@ class Side(End):
             sums.add(bucket_of(identity_bytes(seen.identity)), digest(self.row_bytes(seen)))
         return impossible
 
-    def bucket(self, seen: SeenRow) -> int:
-        """The bucket into which `sum_page` takes a row."""
+    def bucket(self, identity: Identity, position: Position) -> int:
+        """The bucket into which `sum_page` takes a row. `position`: where it stands at this end."""
         if self._pair.hashes_bodies:
-            return bucket_of(seen.key.position.partition + seen.key.position.sort)
-        return bucket_of(identity_bytes(seen.identity))
+            return bucket_of(position.partition + position.sort)
+        return bucket_of(identity_bytes(identity))
 
 
 class Pair:

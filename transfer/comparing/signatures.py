@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from gateway.model.rows import Row
 from transfer.comparing.canonical import Terms, digest
 from transfer.comparing.sums import Sums, bucket_of
-from transfer.endpoints.endpoint import Endpoint, Service
+from transfer.endpoints.endpoint import Endpoint, ScanPage, Service
+from transfer.errors import TransferError
 from transfer.mapping.identities import identifier, identity_bytes
 from transfer.mapping.mapping import MappingOptions
 from transfer.mapping.reading import End, Progress, read_all
@@ -48,10 +48,13 @@ def signature(
     identity_of = identifier(definition.service, schema, options)
     total, lock = Sums(), threading.Lock()
 
-    def add(end: End, at: int, pages: Iterator[list[Row]]) -> None:
+    def add(end: End, at: int, pages: Iterator[ScanPage]) -> None:
         own = Sums()
         for page in pages:
-            for row in page:
+            for unreadable in page.unreadable:
+                key = " / ".join(identity_of(unreadable.key.values)).removesuffix(" / ")
+                raise TransferError(f"{endpoint.shown}: the row {key!r} cannot be read: {unreadable.reason}")
+            for row in page.rows:
                 latest = row.latest
                 identity = identity_of([latest[name] for name in schema.names])
                 row_hash = digest(terms.row_bytes(schema, identity, row))

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from gateway.model.keys import Key
-from gateway.model.rows import Row
+from gateway.model.values.keys import Key
+from gateway.model.values.rows import Row
 from transfer.comparing.attributes import RowComparison
 from transfer.comparing.canonical import Terms, digest
 from transfer.comparing.definitions import table_differences
@@ -23,7 +23,7 @@ from transfer.comparing.reports import Difference, Report
 from transfer.comparing.sides import CompareOptions, Pair, SeenRow, Side
 from transfer.comparing.sums import Sums
 from transfer.comparing.suspects import Suspect, Suspects
-from transfer.endpoints.endpoint import Endpoint
+from transfer.endpoints.endpoint import AnyRow, Endpoint, ScanPage, UnreadableRow
 from transfer.mapping import rules
 from transfer.mapping.expiry import Expiry
 from transfer.mapping.identities import Identity, identity_bytes
@@ -143,11 +143,11 @@ class Verification:
         totals, rows = [Sums(), Sums()], [0, 0]
         lock = threading.Lock()
 
-        def add(side: Side, at: int, pages: Iterator[list[Row]]) -> None:
+        def add(side: Side, at: int, pages: Iterator[ScanPage]) -> None:
             own, number = Sums(), 0
             for page in pages:
                 impossible = side.sum_page(own, page)
-                number += len(page)
+                number += len(page.all_rows)
                 if impossible:
                     with lock:
                         self._keep(impossible)
@@ -169,16 +169,19 @@ class Verification:
         rows = [0, 0]
         lock = threading.Lock()
 
-        def add(side: Side, at: int, pages: Iterator[list[Row]]) -> None:
+        def add(side: Side, at: int, pages: Iterator[ScanPage]) -> None:
             for page in pages:
-                number, noted, impossible = len(page), [], []
-                while page:  # which is emptied, so that decoded rows do not pile up
-                    seen = side.seen(page.pop())
+                number, noted, impossible = len(page.all_rows), [], []
+                while page.rows:  # which is emptied, so that decoded rows do not pile up
+                    seen = side.seen(page.rows.pop())
                     if seen.row is None:
                         impossible.append(seen)
-                    elif buckets is None or side.bucket(seen) in buckets:
+                    elif buckets is None or side.bucket(seen.identity, seen.key.position) in buckets:
                         row_hash = digest(side.row_bytes(seen))
                         noted.append((identity_bytes(seen.identity), seen.key.position, row_hash))
+                for unreadable in page.unreadable:
+                    identity = identity_bytes(side.identity(unreadable.key))
+                    noted.append((identity, unreadable.position, side.unread_hash(unreadable)))
                 suspects.add(at == 0, noted)
                 with lock:
                     rows[at] += number
@@ -229,11 +232,16 @@ class Verification:
             what, self._pair.identity(key.values), detail=f"there {first} times and {second} times"
         )
 
-    def compared(self, first: Row | None, second: Row | None) -> Difference | None:
+    def compared(self, first: AnyRow | None, second: AnyRow | None) -> Difference | None:
         """What differs between a row and its copy; None: nothing."""
         ends = self._pair.sides
-        mine = None if first is None else ends[0].seen(first)
-        other = None if second is None else ends[1].seen(second)
+        for side, row in zip(ends, (first, second), strict=True):
+            if isinstance(row, UnreadableRow):
+                what = "missing" if second is None else "extra" if first is None else "changed"
+                told = f"{side.endpoint.shown}: {row.reason}"
+                return Difference(what, side.identity(row.key), (), (rules.ROW_UNREADABLE.name,), told)
+        mine = ends[0].seen(first) if isinstance(first, Row) else None
+        other = ends[1].seen(second) if isinstance(second, Row) else None
         if mine is not None and mine.row is None:
             return rejected(mine) if other is None else rejected(mine)._replace(detail="another row is there")
         if mine is None or mine.row is None:

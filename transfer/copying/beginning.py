@@ -151,10 +151,11 @@ def opener(given: str | None) -> Opener:
 
 
 def put_away(job: Job) -> str:
-    """Let go of a job that could not go on. The command that goes on with it; "" if nothing had begun: then it is gone."""
+    """Let go of a job that could not go on. The command that goes on with it; "" if nothing had begun, or an end is a pipe, which
+    is gone: then the job's file is removed."""
     is_begun = any(table.state != NEW for table in job.tables())
     job.close()
-    if not is_begun:
+    if not is_begun or any(map(addresses.is_pipe, (job.source, job.target))):
         job.path.unlink()
         return ""
     is_hidden = _HIDDEN in job.source or _HIDDEN in job.target

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gateway.store.catalog import key_schema_document, key_schema_of
+from gateway.store.tables.descriptors import key_schema_document, key_schema_of
 from transfer.copying.following import Follower
 from transfer.copying.job import COPIED, COPYING, FINISHED, NEW, Counts, Job, TableState
 from transfer.copying.pacing import Concurrency, Limit, Rate
@@ -22,7 +22,7 @@ from transfer.copying.progress import Progress
 from transfer.copying.scanning import TableScan
 from transfer.copying.writing import Pace, Stop, Stopped, TableWriter
 from transfer.endpoints.endpoint import Definition, Endpoint
-from transfer.errors import SchemaChanged, TableAbsent, TransferError
+from transfer.errors import SchemaChanged, TransferError
 from transfer.mapping.mapping import Mapping, MappingOptions
 
 _LOOK_PERIOD_S = 1.0
@@ -261,11 +261,7 @@ class _Following:
 
 def mapping_of(definition: Definition, target: Endpoint, options: MappingOptions) -> Mapping:
     """What becomes of a table in a target, where there may be a table already."""
-    try:
-        existing: Definition | None = target.describe()
-    except TableAbsent:
-        existing = None
-    return Mapping(definition, target.service, existing, options)
+    return Mapping(definition, target.service, target.existing(), options)
 
 
 def notes_of(mapping: Mapping) -> list[str]:
@@ -282,11 +278,7 @@ def plan(source: Endpoint, target: Endpoint, options: CopyOptions) -> list[str]:
     mapping = mapping_of(definition, target, options.mapping)
     segments = len(source.segments(options.parallel * _SEGMENTS_PER_READER))
     rows = "an unknown number of rows" if definition.rows is None else f"about {definition.rows:,} rows"
-    try:
-        target.describe()
-        made = "is there already; rows of the same keys are replaced"
-    except TableAbsent:
-        made = "is made"
+    made = "is made" if target.existing() is None else "is there already; rows of the same keys are replaced"
     told = [
         f"{source.shown}: {rows}, read in {segments} segments by {min(options.parallel, segments)} threads",
         f"{target.shown}: {made}, key {', '.join(mapping.definition.key_schema.names)}",

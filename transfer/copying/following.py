@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from gateway.model.keys import Key, KeySchema, Position
-from gateway.model.rows import Row
+from gateway.model.values.keys import Key, KeySchema, Position
+from gateway.model.values.rows import Row
 from transfer.copying.job import ChangedKey, Job, Rejected
 from transfer.copying.writing import Pace, TableWriter
-from transfer.endpoints.endpoint import JSON, Endpoint
+from transfer.endpoints.endpoint import JSON, AnyRow, Endpoint, UnreadableRow
 from transfer.errors import TransferError
 
 THREADS = "copy"
@@ -98,9 +98,12 @@ class Follower:
         keys = [self._key_schema.decode(each.position) for each in changed]
         rows: list[Row] = []
         gone: list[Key] = []
+        unread: list[Rejected] = []
         for key, row in zip(keys, self._read(keys), strict=True):
             if row is None:
                 gone.append(key)
+            elif isinstance(row, UnreadableRow):
+                unread.append(self._writer.rejected_unread(row))
             else:
                 rows.append(row)
         rejects = self._writer.write(rows) if rows else []
@@ -108,9 +111,9 @@ class Follower:
             self._writer.delete(gone)
         missing = {reject.position for reject in rejects}
         written = [row.position for row in rows if row.position not in missing]
-        return _Applied(written, [key.position for key in gone], rejects)
+        return _Applied(written, [key.position for key in gone], [*rejects, *unread])
 
-    def _read(self, keys: Sequence[Key]) -> list[Row | None]:
+    def _read(self, keys: Sequence[Key]) -> Sequence[AnyRow | None]:
         try:
             found = self._source.get(keys)
         except OSError as error:
@@ -132,5 +135,5 @@ class Follower:
     def _sweep(self, number: int, segment: JSON) -> None:
         for page in self._source.scan(segment):
             self._pace.stop.check()
-            self._pace.before_read(sum(row.size_bytes for row in page.rows))
-            self._job.seen(self._table_id, number, [row.position for row in page.rows])
+            self._pace.before_read(sum(row.size_bytes for row in page.all_rows))
+            self._job.seen(self._table_id, number, [row.position for row in page.all_rows])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gateway.model.keys import Position
+from gateway.model.values.keys import Position
 from transfer.endpoints.endpoint import JSON
 from transfer.errors import TransferError
 

@@ -14,13 +14,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gateway.model.keys import Position, partition_hash
-from gateway.model.rows import Row
+from gateway.model.values.keys import Position, partition_hash
+from gateway.model.values.rows import Row
 from transfer.copying.job import Job, Rejected, SegmentState
 from transfer.copying.pacing import Budget
 from transfer.copying.progress import Progress
 from transfer.copying.writing import Pace, Stopped, TableWriter
-from transfer.endpoints.endpoint import JSON, Endpoint
+from transfer.endpoints.endpoint import JSON, Endpoint, ScanPage
 from transfer.errors import TransferError
 
 _BYTES_IN_MEMORY = 12 << 20
@@ -145,20 +145,22 @@ class TableScan:
     def _read_segment(self, segment: _Segment) -> None:
         stop = self._pace.stop
         try:
-            for rows, resume in self._source.scan(segment.state.segment, segment.state.resume):
+            for found in self._source.scan(segment.state.segment, segment.state.resume):
                 stop.check()
                 self._look_at_source()
-                page = self._page(segment, rows, resume)
+                page = self._page(segment, found)
                 self._pace.before_read(page.size_bytes)
                 self._budget.take(page.weight, stop.is_set)
-                self._hand_out(page, rows)
+                self._hand_out(page, found.rows)
         except OSError as error:
             raise TransferError(f"{self._source.shown}: {error.strerror or error}") from error
 
-    def _page(self, segment: _Segment, rows: list[Row], resume: JSON | None) -> _Page:
+    def _page(self, segment: _Segment, found: ScanPage) -> _Page:
+        rows = found.all_rows
         size_bytes = sum([row.size_bytes for row in rows])
         weight = size_bytes + len(rows) * _ROW_OVERHEAD_BYTES
-        page = _Page(segment, resume, [row.position for row in rows], size_bytes, weight)
+        page = _Page(segment, found.resume, [row.position for row in rows], size_bytes, weight)
+        page.rejects += [self._writer.rejected_unread(row) for row in found.unreadable]
         with self._lock:
             segment.pages.append(page)
         return page

@@ -13,13 +13,15 @@ from typing import TypeVar
 
 import orjson
 
-from gateway.model import bodies
-from gateway.model.keys import Key, KeySchema, Position
-from gateway.model.rows import Row
+from gateway.model.values import bodies
+from gateway.model.values.keys import Key, KeySchema, Position
+from gateway.model.values.rows import Row
+from gateway.model.values.values import Value
 from transfer.copying.job import Rejected
 from transfer.copying.pacing import Concurrency, Rate, Unit
-from transfer.endpoints.endpoint import Endpoint
+from transfer.endpoints.endpoint import Endpoint, UnreadableRow
 from transfer.errors import TransferError
+from transfer.mapping import rules
 from transfer.mapping.mapping import Mapping
 from transfer.mapping.rules import Fidelity, Finding
 
@@ -142,10 +144,18 @@ class TableWriter:
             now = time.monotonic()
             calls.leave(now - began, now)
 
+    def rejected_unread(self, row: UnreadableRow) -> Rejected:
+        """The reject that a row becomes which cannot be read."""
+        shown_key = self._shown_key(row.key.values)
+        return Rejected(row.position, rules.ROW_UNREADABLE.name, row.reason, shown_key, row.wire)
+
     def _rejected(self, row: Row, code: str, reason: str) -> Rejected:
-        values = self._key_schema.decode(row.position).values
+        shown_key = self._shown_key(self._key_schema.decode(row.position).values)
+        return Rejected(row.position, code, reason, shown_key, row.body)
+
+    def _shown_key(self, values: Sequence[Value]) -> str:
         key = {name: bodies.tagged(value) for name, value in zip(self._key_schema.names, values, strict=True)}
-        return Rejected(row.position, code, reason, orjson.dumps(key).decode(), row.body)
+        return orjson.dumps(key).decode()
 
 
 def _reason(findings: Sequence[Finding]) -> tuple[str, str]:

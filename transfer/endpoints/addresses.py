@@ -142,6 +142,12 @@ def with_table(address: str, table: str) -> str:
     return str(replace(parse_cloud_address(address), table=table))
 
 
+def is_pipe(address: str) -> bool:
+    """True if an address is standard input or output."""
+    scheme, rest = _scheme_of(address)
+    return scheme == "file" and _path_and_options(rest)[0] == "-"
+
+
 def is_pattern(address: str) -> bool:
     """Whether an address stands for any number of tables."""
     scheme, rest = _scheme_of(address)
@@ -209,7 +215,9 @@ def _check_options(scheme: str, options: Mapping[str, str]) -> None:
     if "@" in endpoint or parts.query or parts.fragment:
         raise _has_secret(scheme)
     if not is_good:
-        raise BadAddress(f"the endpoint is no URL: write endpoint=https://HOST[:PORT]: {FORMS[scheme]}")
+        raise BadAddress(
+            f"the endpoint is no URL: write endpoint=https://HOST[:PORT], with a port of 1 to 65535: {FORMS[scheme]}"
+        )
 
 
 def _has_secret(scheme: str) -> BadAddress:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import base64
 import dataclasses
 import datetime
+import os
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,10 +23,10 @@ from adapters.dynamodb.values.keys import index_view as dynamodb_view
 from adapters.tablestore import DIALECT as TABLE_STORE
 from adapters.tablestore.tables.options import Options
 from adapters.tablestore.values.views import index_view as tablestore_view
+from gateway import audit
 from gateway.database_urls import BadDatabaseURL, normalise, without_password
-from gateway.engine.engine import Engine, run_with_retries
-from gateway.model.changes import Latest, Oldest
-from gateway.model.commands import (
+from gateway.engine.engine import Engine
+from gateway.model.commands.commands import (
     AlterTable,
     AnyCommand,
     CountRows,
@@ -42,6 +44,7 @@ from gateway.model.commands import (
     TableStatistics,
     WriteGroup,
 )
+from gateway.model.commands.writes import Remove, Replace, Write
 from gateway.model.errors import (
     Busy,
     GatewayError,
@@ -53,20 +56,21 @@ from gateway.model.errors import (
     TableMissing,
     Unknowable,
 )
-from gateway.model.keys import Key, Position
-from gateway.model.pages import Page, PageLimits, Segment
-from gateway.model.ranges import EVERYTHING, KeyRange
-from gateway.model.rows import FOREIGN_KINDS, Contents, Row
-from gateway.model.tables import Rules, StreamRule, Table
-from gateway.model.writes import Remove, Replace, Write
+from gateway.model.expressions.ranges import EVERYTHING, KeyRange
+from gateway.model.tables.changes import Latest, Oldest
+from gateway.model.tables.pages import Page, PageLimits, Segment
+from gateway.model.tables.tables import Rules, StreamRule, Table
+from gateway.model.values.keys import Key, Position
+from gateway.model.values.rows import FOREIGN_KINDS, Contents, Row
+from gateway.security import gate
 from gateway.security.credentials import SHARED_NAMESPACE
 from gateway.server.file_lock import AlreadyHeld, FileLock
 from gateway.settings import BadSetting, Settings, load
-from gateway.store.catalog import stream_rule
-from gateway.store.databases import Unusable
-from gateway.store.migrating import NewerDatabase, migrate
-from gateway.store.opening import open_database, prepare_file
+from gateway.store.opening.migrating import NewerDatabase, migrate
+from gateway.store.opening.opening import open_database, prepare_file
+from gateway.store.sql.databases import Unusable
 from gateway.store.store import Store
+from gateway.store.tables.descriptors import stream_rule
 from transfer.endpoints.definitions import definition_of_table, service_of
 from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service
 from transfer.errors import (
@@ -80,7 +84,7 @@ from transfer.errors import (
 )
 
 _PAGE = PageLimits(scanned=1_000, filled_bytes=1 << 20)
-_MOST_SEGMENTS = 256  # a segment finer than a slot is read with its neighbours (gateway/store/scans.py)
+_MOST_SEGMENTS = 256  # a segment finer than a slot is read with its neighbours (gateway/store/rows/scans.py)
 # Fewer rows than these are sooner put than loaded.
 _FEW_ROWS = 20
 # So many changes a shard and look. A page is cut short by its bytes only if these are more than half used, since a change has
@@ -111,7 +115,8 @@ class _InUse:
                     "copy through it: dynamodb://TABLE?endpoint=http://HOST:PORT"
                 ) from None
         try:
-            self.engine = _opened(settings, shown)
+            self._store = _opened(settings, shown)
+            self.engine = _engine_on(self._store)
         except BaseException:
             self._release()
             raise
@@ -121,12 +126,24 @@ class _InUse:
         self.engine.close()
         self._release()
 
+    def record(self, operation: str, table: str) -> None:
+        """Put an operation on record, if the environment asks for an audit as `tablegate` itself takes it."""
+        asked = {name: value for name, value in os.environ.items() if name.startswith("TABLEGATE_AUDIT")}
+        if asked:
+            from gateway.audit_sinks import recording
+
+            try:
+                with recording(load({"memory": True}, asked), self._store, sys.stderr):
+                    audit.record_operation(operation, [table], "done")
+            except OSError as error:
+                raise TransferError(f"cannot write the audit: {error}") from None
+
     def _release(self) -> None:
         if self._lock is not None:
             self._lock.release()
 
 
-def _opened(settings: Settings, shown: str) -> Engine:
+def _opened(settings: Settings, shown: str) -> Store:
     try:
         # As gateway/app.py opens it; that module would load a web framework.
         database = open_database(
@@ -141,7 +158,11 @@ def _opened(settings: Settings, shown: str) -> Engine:
         raise TransferError(f"{shown}: {error}") from None
     except Exception as error:
         raise _unreachable(shown, error) from None
-    engine = Engine(Store(database))
+    return Store(database)
+
+
+def _engine_on(store: Store) -> Engine:
+    engine = Engine(store)
     engine.register_view(DYNAMODB, dynamodb_view)
     engine.register_view(TABLE_STORE, tablestore_view)
     return engine
@@ -191,7 +212,7 @@ class DatabaseEndpoint(Endpoint):
     def describe(self) -> Definition:
         table = self._find(anew=True)
         if self._count is None:
-            [statistics] = self._engine.run([CountRows(table)])
+            [statistics] = gate.run(self._engine, [CountRows(table)], None)
             # A table may be so large that the database does not count it in the time that a statement has.
             is_counted = isinstance(statistics, TableStatistics)
             self._count = (statistics.rows, statistics.size_bytes) if is_counted else (None, None)
@@ -229,6 +250,7 @@ class DatabaseEndpoint(Endpoint):
             self._known = found
         if found.key_schema != definition.key_schema:
             raise SchemaChanged(f"{self.shown}: a table of that name is there, and has another key")
+        _in_use[self._url].record("copy", self.name)
         return []
 
     def finish(self) -> None:
@@ -419,11 +441,11 @@ class DatabaseEndpoint(Endpoint):
 
     def _run(self, commands: Sequence[AnyCommand], refusals: bool = False) -> list[Any]:
         """The outcomes of commands. What may pass is tried again for minutes; other errors are raised, or given back where the
-        caller deals with `refusals`. Raises GatewayError, ServiceUnavailable."""
+        caller deals with `refusals`. Raises `_EXPECTED`, TransferError."""
         until = time.monotonic() + _PATIENCE_S
         pause = 0.1
         while True:
-            outcomes = run_with_retries(self._engine, list(commands))
+            outcomes = gate.run(self._engine, list(commands), None)
             passing = [each for each in outcomes if isinstance(each, (Busy, Unknowable))]
             full = [each for each in passing if isinstance(each, OutOfSpace)]
             if full:
@@ -435,13 +457,15 @@ class DatabaseEndpoint(Endpoint):
             time.sleep(pause)
             pause = min(2 * pause, 5.0)
         for outcome in outcomes:
-            if isinstance(outcome, (StaleTable, TableBusy)) or (
-                isinstance(outcome, GatewayError) and not refusals
-            ):
+            if isinstance(outcome, _EXPECTED):
                 raise outcome
+            if isinstance(outcome, GatewayError) and not refusals:
+                raise TransferError(f"{self.shown}: the database: {outcome!r}")
         return outcomes
 
 
+_EXPECTED = (StaleTable, TableBusy, TableMissing, PositionExpired, StreamMissing)
+"""What callers of `_run` have an answer to."""
 _DIALECTS = {
     Service.DYNAMODB: "dynamodb",
     Service.AZURE_TABLE: "azuretable",

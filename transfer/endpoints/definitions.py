@@ -8,12 +8,13 @@ from typing import Any
 from adapters.azuretable.values.keys import OWN_SCHEMA as AZURE_SCHEMA
 from adapters.dynamodb import DIALECT as DYNAMODB
 from adapters.tablestore.tables.options import was_made_here
-from gateway.model.commands import NewIndex, NewVectorIndex
-from gateway.model.keys import KeySchema
-from gateway.model.restored_tables import alone, indexes_like, vector_indexes_like
-from gateway.model.tables import Projection, Table
-from gateway.model.vectors import Metric
-from gateway.store.catalog import Catalog, key_schema_document, key_schema_of, rules_of
+from gateway.model.commands.commands import NewIndex, NewVectorIndex
+from gateway.model.tables.restored_tables import alone, indexes_like, vector_indexes_like
+from gateway.model.tables.tables import Projection, Table
+from gateway.model.values.keys import KeySchema
+from gateway.model.values.vectors import Metric
+from gateway.store.tables import descriptors
+from gateway.store.tables.descriptors import key_schema_document, key_schema_of, rules_of
 from transfer.endpoints.endpoint import Definition, Service
 
 
@@ -44,9 +45,11 @@ def service_of(table: Table) -> Service:
 
 
 def definition_of_backup(backup: dict[str, Any]) -> Definition:
-    """The definition of a table of which a file is a backup (gateway/store/backup_files.py). Raises KeyError, TypeError,
+    """The definition of a table of which a file is a backup (gateway/store/tables/backup_files.py). Raises KeyError, TypeError,
     ValueError."""
-    return definition_of_table(Catalog().table_of(backup["table"]), backup["rows"], backup["size_bytes"])
+    return definition_of_table(
+        descriptors.table_of(backup["table"], {}), backup["rows"], backup["size_bytes"]
+    )
 
 
 def document_of(definition: Definition) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The protocol of an endpoint: a table somewhere, to be described, read, written and followed.
 
-An endpoint speaks the gateway's own terms: a row is a `gateway.model.rows.Row`, whose values are typed; keys are positions of the
-table's own key schema. What its service cannot hold is not its business (transfer/mapping): it is only given rows of its own
-schema, and writes them as they are.
+An endpoint speaks the gateway's own terms: a row is a `gateway.model.values.rows.Row`, whose values are typed; keys are positions
+of the table's own key schema. What its service cannot hold is not its business (transfer/mapping): it is only given rows of its
+own schema, and writes them as they are.
 
 All positions that leave an endpoint (of a scan, of a stream of changes) are JSON values, so that a job can be resumed by another
 process. All methods are synchronous; `scan`, `get`, `write` and `delete` may be called from several threads at once.
@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple
 
-from gateway.model.commands import NewIndex, NewVectorIndex
-from gateway.model.keys import Key, KeySchema
-from gateway.model.rows import Row
-from gateway.model.tables import Rules
+from gateway.model.commands.commands import NewIndex, NewVectorIndex
+from gateway.model.tables.tables import Rules
+from gateway.model.values.keys import Key, KeySchema, Position
+from gateway.model.values.rows import Row
+from transfer.errors import TableAbsent
 
 JSON = Any
 """A value that json.dumps takes."""
@@ -58,11 +59,49 @@ class Definition:
     vector_indexes: tuple[NewVectorIndex, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadableRow:
+    """A row that its service has and that no service of its kind should have, such as an item with an empty attribute name.
+    `wire`: the row as the service gave it, JSON."""
+
+    key: Key
+    reason: str
+    wire: bytes
+
+    @property
+    def position(self) -> Position:
+        """Where it stands in the table."""
+        return self.key.position
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much of the service's capacity it takes to read."""
+        return len(self.wire)
+
+
+AnyRow = Row | UnreadableRow
+
+
 class ScanPage(NamedTuple):
     """Rows of a segment in some order that stays the same, and where to go on after them; None: the segment ends here."""
 
     rows: list[Row]
     resume: JSON | None
+    unreadable: Sequence[UnreadableRow] = ()
+
+    @property
+    def all_rows(self) -> list[AnyRow]:
+        """Both kinds of rows."""
+        return [*self.rows, *self.unreadable]
+
+    @classmethod
+    def of(cls, found: Sequence[AnyRow], resume: JSON | None) -> ScanPage:
+        """A page of rows, some of which may be unreadable."""
+        return cls(
+            [row for row in found if isinstance(row, Row)],
+            resume,
+            [row for row in found if isinstance(row, UnreadableRow)],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +150,13 @@ class Endpoint(ABC):
     def describe(self) -> Definition:
         """The table. Raises TableAbsent, AccessRefused, ServiceUnavailable."""
 
+    def existing(self) -> Definition | None:
+        """The table that a copy would write to, None if the copy has to make it. Raises AccessRefused, ServiceUnavailable."""
+        try:
+            return self.describe()
+        except TableAbsent:
+            return None
+
     @abstractmethod
     def create(self, definition: Definition) -> list[str]:
         """Make the table and wait until it takes writes. Gives sentences about what of the definition could not be carried
@@ -135,7 +181,7 @@ class Endpoint(ABC):
         there; every other row is there exactly once. The last page has `resume` None."""
 
     @abstractmethod
-    def get(self, keys: Sequence[Key]) -> list[Row | None]:
+    def get(self, keys: Sequence[Key]) -> Sequence[AnyRow | None]:
         """The rows of these keys as they are now (strongly consistent where the service can), in order."""
 
     @abstractmethod

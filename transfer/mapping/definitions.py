@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from adapters.dynamodb.wire import limits as dynamodb_limits
 from adapters.tablestore.wire import limits as tablestore_limits
 from adapters.tablestore.wire.names import is_name
-from gateway.model.commands import NewIndex, NewVectorIndex
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.tables import Projection, Rules
-from gateway.model.values import Kind
+from gateway.model.commands.commands import NewIndex, NewVectorIndex
+from gateway.model.tables.tables import Projection, Rules
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.values import Kind
 from transfer.endpoints.endpoint import Definition, Service
 from transfer.mapping import rules
 from transfer.mapping.rules import Finding

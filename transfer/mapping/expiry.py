@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.model.rows import Row
-from gateway.model.tables import State, Table
+from gateway.model.tables.tables import State, Table
+from gateway.model.values.rows import Row
 from transfer.endpoints.endpoint import Definition
 
 

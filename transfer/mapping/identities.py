@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gateway.model.composites import composite_text, text_of
-from gateway.model.keys import KeySchema
-from gateway.model.values import Kind, Value
+from gateway.model.values.composites import composite_text, text_of
+from gateway.model.values.keys import KeySchema
+from gateway.model.values.values import Kind, Value
 from transfer.endpoints.endpoint import Service
 from transfer.mapping.mapping import KEY_ESCAPES, MappingOptions
 

@@ -1,17 +1,17 @@
 """Keys of one table as keys of another: by value where the columns are alike, else through the one text that all dialects share.
 
 A role (partition, sort) of the source becomes the same role of the target. Where their columns differ, its values are joined to
-their text, and the target's columns read it, both by gateway/model/composites.py. That is one text for one key and one key for
-one text, so that two rows never get the same key. What a service does not take in a key is its own to say (`Keys.check`).
+their text, and the target's columns read it, both by gateway/model/values/composites.py. That is one text for one key and one key
+for one text, so that two rows never get the same key. What a service does not take in a key is its own to say (`Keys.check`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gateway.model.composites import composite_text, split
-from gateway.model.keys import Key, KeyColumn, KeySchema
-from gateway.model.values import Kind, Value
+from gateway.model.values.composites import composite_text, split
+from gateway.model.values.keys import Key, KeyColumn, KeySchema
+from gateway.model.values.values import Kind, Value
 from transfer.errors import SchemaChanged
 from transfer.mapping import rules
 from transfer.mapping.escapes import Escapes

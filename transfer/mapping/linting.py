@@ -11,13 +11,13 @@ import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import IO
 
-from gateway.model.rows import Row
-from transfer.endpoints.endpoint import Definition, Endpoint, Service
+from gateway.model.values.values import Value
+from transfer.endpoints.endpoint import Definition, Endpoint, ScanPage, Service
 from transfer.mapping import rules
 from transfer.mapping.expiry import Expiry
 from transfer.mapping.identities import Identity, identifier
@@ -80,9 +80,7 @@ class LintReport:
 
         Raises ValueError for a name that no rule has.
         """
-        unknown = sorted({*accepted} - rules.BY_NAME.keys())
-        if unknown:
-            raise ValueError(f"no rule is called {unknown[0]!r}; see docs/migrating.md")
+        check_rules(accepted)
         if fail_on is None:
             return 0
         return int(
@@ -225,12 +223,19 @@ def lint(
     end = End(source, definition)
     if sample is not None:
         for row in sampled(end, sample):
-            linter.take([row])
+            linter.take(ScanPage.of([row], None))
             progress("reading", 1)
     else:
         read_all([end], workers, partial(progress, "reading"), lambda end, at, pages: linter.take_all(pages))
     report.seconds = time.monotonic() - began
     return report
+
+
+def check_rules(names: Collection[str]) -> None:
+    """Raise ValueError for a name that no rule has."""
+    unknown = sorted({*names} - rules.BY_NAME.keys())
+    if unknown:
+        raise ValueError(f"no rule is called {unknown[0]!r}; see docs/migrating.md")
 
 
 def _report_of(report: LintReport, rule: Rule) -> RuleReport:
@@ -249,16 +254,20 @@ class _Linter:
         self._now_ms = time.time_ns() // 1_000_000
         self._lock = threading.Lock()
 
-    def take_all(self, pages: Iterator[list[Row]]) -> None:
+    def take_all(self, pages: Iterator[ScanPage]) -> None:
         """The pages of a segment."""
         for page in pages:
             self.take(page)
 
-    def take(self, rows: list[Row]) -> None:
+    def take(self, page: ScanPage) -> None:
         """One page."""
+        rows = page.rows
         mapped = [self._mapping.map(row) for row in rows]
         with self._lock:
-            self._report.rows += len(rows)
+            self._report.rows += len(rows) + len(page.unreadable)
+            self._report.rejected += len(page.unreadable)
+            for unreadable in page.unreadable:
+                self._add(unreadable.key.values, (Finding(rules.ROW_UNREADABLE, ""),))
             for row, made in zip(rows, mapped, strict=True):
                 findings = made.findings
                 if self._expiry.is_over(row, self._now_ms):
@@ -266,15 +275,15 @@ class _Linter:
                 if made.row is None:
                     self._report.rejected += 1
                 if findings:
-                    self._add(row, findings)
+                    latest = row.latest
+                    self._add([latest[name] for name in self._names], findings)
 
-    def _add(self, row: Row, findings: tuple[Finding, ...]) -> None:
+    def _add(self, key: Sequence[Value], findings: tuple[Finding, ...]) -> None:
         for rule in dict.fromkeys(finding.rule for finding in findings):
             told = _report_of(self._report, rule)
             told.rows += 1
             if len(told.examples) < EXAMPLES:
-                latest = row.latest
-                told.examples.append(self._identity([latest[name] for name in self._names]))
+                told.examples.append(self._identity(key))
         for rule, attribute in dict.fromkeys(findings):
             counted = self._report.by_rule[rule].attributes
             if attribute and (attribute in counted or len(counted) < _COUNTED_ATTRIBUTES):

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from adapters.azuretable.values.keys import OWN_SCHEMA
 from adapters.tablestore.values.values import DEFINED_KINDS
-from gateway.model.keys import Key, KeyColumn, KeySchema
-from gateway.model.rows import Cell, Contents, Row
-from gateway.model.values import NULL, Kind, Value
+from gateway.model.values.keys import Key, KeyColumn, KeySchema
+from gateway.model.values.rows import Cell, Contents, Row
+from gateway.model.values.values import NULL, Kind, Value
 from transfer.endpoints.endpoint import Definition, Service
 from transfer.mapping import rules
 from transfer.mapping.definitions import defined_in

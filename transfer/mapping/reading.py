@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TypeVar
 
-from gateway.model.rows import Row
-from transfer.endpoints.endpoint import JSON, Definition, Endpoint
+from transfer.endpoints.endpoint import JSON, AnyRow, Definition, Endpoint, ScanPage
 
 Progress = Callable[[str, int], None]
 """Told which pass is under way ("reading", "comparing") and how many more rows of it are done. From any thread."""
@@ -30,10 +29,9 @@ class End:
         """The parts of the table."""
         return self.endpoint.segments(wanted)
 
-    def pages(self, segment: JSON) -> Iterator[list[Row]]:
+    def pages(self, segment: JSON) -> Iterator[ScanPage]:
         """The rows of a part."""
-        for page in self.endpoint.scan(segment):
-            yield page.rows
+        return self.endpoint.scan(segment)
 
 
 AnyEnd = TypeVar("AnyEnd", bound=End)
@@ -43,7 +41,7 @@ def read_all(
     ends: Sequence[AnyEnd],
     workers: int,
     progress: Callable[[int], None],
-    work: Callable[[AnyEnd, int, Iterator[list[Row]]], None],
+    work: Callable[[AnyEnd, int, Iterator[ScanPage]], None],
 ) -> None:
     """Do `work` with the pages of each segment of all tables, so many segments of each at once; the number says which table they
     are of. The first error ends it."""
@@ -52,12 +50,12 @@ def read_all(
     tasks = [task for each in itertools.zip_longest(*lists) for task in each if task is not None]
     is_over = False
 
-    def pages(end: AnyEnd, part: JSON) -> Iterator[list[Row]]:
-        for rows in end.pages(part):
+    def pages(end: AnyEnd, part: JSON) -> Iterator[ScanPage]:
+        for page in end.pages(part):
             if is_over:
                 return
-            number = len(rows)
-            yield rows
+            number = len(page.all_rows)
+            yield page
             progress(number)
 
     def run(end: AnyEnd, at: int, part: JSON) -> None:
@@ -78,11 +76,11 @@ def read_all(
                 future.cancel()
 
 
-def sampled(end: End, number: int) -> Iterator[Row]:
+def sampled(end: End, number: int) -> Iterator[AnyRow]:
     """So many rows of a table, or all if it has fewer: by turns from each of many segments, in a random order."""
     parts = end.segments(_SAMPLED_SEGMENTS)
     random.shuffle(parts)
-    scans = [itertools.chain.from_iterable(end.pages(part)) for part in parts]
+    scans = [(row for page in end.pages(part) for row in page.all_rows) for part in parts]
     while scans:
         left = []
         for scan in scans:

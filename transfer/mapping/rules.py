@@ -245,6 +245,12 @@ KEY_UNREADABLE = Rule(
     _IMPOSSIBLE,
     "A key's text is not how a key of the target's columns is written, such as 07 for a number. (docs/differences.md)",
 )
+ROW_UNREADABLE = Rule(
+    "row-unreadable",
+    _IMPOSSIBLE,
+    "A row is not what its own service allows, such as an item with an empty attribute name that an emulator took. It cannot be"
+    " read; the file of rejects has it as the service gave it.",
+)
 
 # Definitions
 

@@ -9,7 +9,7 @@ from adapters.azuretable.wire.addresses import check_table_name
 from adapters.azuretable.wire.errors import ServiceError
 from adapters.dynamodb.wire import limits as dynamodb_limits
 from adapters.tablestore.wire.names import is_name
-from gateway.model.tables import azure_name_for
+from gateway.model.tables.tables import azure_name_for
 from transfer.endpoints.endpoint import Service
 
 _DYNAMODB_NAME = re.compile(r"[a-zA-Z0-9_.-]+")

@@ -6,9 +6,9 @@ from adapters.azuretable.entities.entity_renderer import entity_size_bytes, prop
 from adapters.azuretable.values import keys, values
 from adapters.azuretable.values.keys import OWN_SCHEMA
 from adapters.azuretable.wire import limits
-from gateway.model.keys import Key, KeyColumn
-from gateway.model.rows import Contents
-from gateway.model.values import Kind, Value
+from gateway.model.values.keys import Key, KeyColumn
+from gateway.model.values.rows import Contents
+from gateway.model.values.values import Kind, Value
 from transfer.mapping import rules
 from transfer.mapping.escapes import Escapes
 from transfer.mapping.rules import Finding, Rule

@@ -10,14 +10,14 @@ from adapters.dynamodb.values.scalars import ValueRefused
 from adapters.dynamodb.values.values import check_name as check_dynamodb_name
 from adapters.dynamodb.values.values import item_of, measure, view
 from adapters.dynamodb.wire import limits
-from gateway.model import bodies
-from gateway.model.commands import NewIndex
-from gateway.model.composites import name_of
+from gateway.model.commands.commands import NewIndex
 from gateway.model.errors import BadKey, KeyTooLong
-from gateway.model.keys import Key, KeyColumn, KeySchema
-from gateway.model.rows import Contents
-from gateway.model.tables import Index, Rules, State, Table, azure_name_for
-from gateway.model.values import Kind, Value
+from gateway.model.tables.tables import Index, Rules, State, Table, azure_name_for
+from gateway.model.values import bodies
+from gateway.model.values.composites import name_of
+from gateway.model.values.keys import Key, KeyColumn, KeySchema
+from gateway.model.values.rows import Contents
+from gateway.model.values.values import Kind, Value
 from transfer.mapping import rules
 from transfer.mapping.escapes import Escapes
 from transfer.mapping.rules import Finding, Rule

@@ -10,11 +10,11 @@ from adapters.tablestore.values.views import view
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.names import is_column_name, is_name
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow
-from gateway.model.composites import name_of
-from gateway.model.keys import Key, KeyColumn, KeySchema
-from gateway.model.rows import Cell, Contents
-from gateway.model.tables import azure_name_for
-from gateway.model.values import Kind, Value, size_bytes
+from gateway.model.tables.tables import azure_name_for
+from gateway.model.values.composites import name_of
+from gateway.model.values.keys import Key, KeyColumn, KeySchema
+from gateway.model.values.rows import Cell, Contents
+from gateway.model.values.values import Kind, Value, size_bytes
 from transfer.mapping import rules
 from transfer.mapping.escapes import Escapes
 from transfer.mapping.rules import Finding, Rule

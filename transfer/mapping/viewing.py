@@ -6,9 +6,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from gateway.model.keys import Key, KeyColumn
-from gateway.model.rows import Cell, Contents
-from gateway.model.values import NUMBERS, SETS, Kind, Value
+from gateway.model.values.keys import Key, KeyColumn
+from gateway.model.values.rows import Cell, Contents
+from gateway.model.values.values import NUMBERS, SETS, Kind, Value
 from transfer.mapping import rules
 from transfer.mapping.rules import Fidelity, Finding, Rule
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
@@ -18,7 +19,6 @@ from adapters.azuretable.wire import addresses, limits
 from adapters.azuretable.wire.errors import ServiceError
 from gateway.dialect import Gateway
 from gateway.http import Request
-from gateway.model.fast_dataclasses import dataclass
 
 _SHARED_KEY = re.compile(r"(SharedKey|SharedKeyLite) ([^:]+):([A-Za-z0-9+/=]+)")
 _FULL = Grant()

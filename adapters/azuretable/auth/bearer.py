@@ -6,12 +6,12 @@ role: the token itself says it, in `roles`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.fast_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import jwt
@@ -28,21 +28,21 @@ _LEEWAY_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """Whose tokens count: signing keys by key id, the `iss` that it writes (None: any), the `aud` that they must have, in
-    which {account} stands for the account that is asked for."""
+    """A trusted issuer of tokens: its signing keys, its `iss` (None: any), the required `aud`, in which {account} stands for the
+    account of the request."""
 
-    keys: Mapping[str | None, jwt.PyJWK]
+    keys: Sequence[jwt.PyJWK]
     name: str | None
     audience: str
 
     @classmethod
     def of_jwks(cls, document: dict[str, Any], name: str | None, audience: str) -> Issuer:
         """An issuer by its JWKS document. Raises jwt.PyJWTError if it holds no usable key."""
-        # Loaded here, with the cryptography behind it: few servers take tokens (docs/architecture.md, "A quick start").
+        # Loaded here, with the cryptography behind it: few servers take tokens (docs/architecture.md section 11).
         import jwt
 
         key_set = jwt.PyJWKSet.from_dict(document)
-        return cls({key.key_id: key for key in key_set.keys}, name, audience)
+        return cls(tuple(key_set.keys), name, audience)
 
     @property
     def tenant(self) -> str:
@@ -55,24 +55,7 @@ class Issuer:
         import jwt
 
         try:
-            audience = self.audience.replace("{account}", account).rstrip("/")
-            key_id = jwt.get_unverified_header(token).get("kid")
-            key = self.keys.get(key_id)
-            if key is None:
-                raise jwt.InvalidKeyError(key_id)
-            claims = jwt.decode(
-                token,
-                key.key,
-                algorithms=[name for name in _ALGORITHMS if name[:2] == _family(key)],
-                audience=(audience, audience + "/"),
-                issuer=self.name,
-                options={
-                    "require": ["exp", "aud"],
-                    "verify_exp": False,
-                    "verify_nbf": False,
-                    "verify_iat": False,
-                },
-            )
+            claims = self._claims(token, self.audience.replace("{account}", account).rstrip("/"))
             in_force = now < float(claims["exp"]) + _LEEWAY_SECONDS
             in_force &= now > float(claims.get("nbf", 0)) - _LEEWAY_SECONDS
         except (jwt.PyJWTError, ValueError, TypeError, AttributeError):
@@ -81,6 +64,33 @@ class Issuer:
             raise refusal(self)
         roles = claims.get("roles")
         return tuple(role for role in roles if isinstance(role, str)) if isinstance(roles, list) else ()
+
+    def _claims(self, token: str, audience: str) -> dict[str, Any]:
+        """The claims of a token that one of the keys has signed. Raises jwt.PyJWTError, ValueError."""
+        import jwt
+
+        key_id = jwt.get_unverified_header(token).get("kid")
+        for key in self.keys:
+            # `kid` is optional (RFC 7515, 4.1.4): without it each key is tried.
+            if key_id is not None and key.key_id != key_id:
+                continue
+            try:
+                return jwt.decode(
+                    token,
+                    key.key,
+                    algorithms=[name for name in _ALGORITHMS if name[:2] == _family(key)],
+                    audience=(audience, audience + "/"),
+                    issuer=self.name,
+                    options={
+                        "require": ["exp", "aud"],
+                        "verify_exp": False,
+                        "verify_nbf": False,
+                        "verify_iat": False,
+                    },
+                )
+            except (jwt.InvalidSignatureError, jwt.InvalidAlgorithmError, jwt.InvalidKeyError):
+                continue
+        raise jwt.InvalidKeyError(key_id)
 
 
 def _family(key: jwt.PyJWK) -> str:

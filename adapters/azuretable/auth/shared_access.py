@@ -11,13 +11,12 @@ import ipaddress
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 
 from adapters.azuretable.values.values import TICKS_PER_SECOND, UNIX_EPOCH_TICKS, parse_datetime
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.fast_dataclasses import dataclass
 
 Bound = tuple[str, str | None]
 """(PartitionKey, RowKey or None: the whole partition); bounds are inclusive."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from adapters.azuretable.auth.shared_access import Action
-from adapters.azuretable.calls import Answer, Asked, Call, OneCommand
+from adapters.azuretable.calls import Answer, Call, on_table
 from adapters.azuretable.entities import entity_renderer
 from adapters.azuretable.entities.entity_parser import ParsedEntity, parse_entity
 from adapters.azuretable.entities.entity_renderer import EntityFormat
@@ -22,15 +22,17 @@ from adapters.azuretable.values.names import unspelled
 from adapters.azuretable.values.values import view
 from adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.model import bodies, updates
-from gateway.model.commands import Get, Outcome, Shown, ShownNames, WriteGroup
-from gateway.model.keys import Key
-from gateway.model.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
-from gateway.model.rows import FOREIGN_KINDS, Contents, Row
-from gateway.model.tables import Table
-from gateway.model.updates import PutCell, SetTo
-from gateway.model.values import Kind, Value, size_bytes
-from gateway.model.writes import Change, Edit, Remove, Replace, Write
+from gateway.exchanges import SingleStep, Steps
+from gateway.model.commands.commands import Get, Outcome, Shown, ShownNames, WriteGroup
+from gateway.model.commands.writes import Change, Edit, Remove, Replace, Write
+from gateway.model.expressions import updates
+from gateway.model.expressions.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
+from gateway.model.expressions.updates import PutCell, SetTo
+from gateway.model.tables.tables import Table
+from gateway.model.values import bodies
+from gateway.model.values.keys import Key
+from gateway.model.values.rows import FOREIGN_KINDS, Contents, Row
+from gateway.model.values.values import Kind, Value, size_bytes
 
 _EXISTS = RowExists()
 _ABSENT = Not(_EXISTS)
@@ -45,29 +47,44 @@ class Prepared(NamedTuple):
     answer: Callable[[Outcome], Answer]
 
 
-def _write(call: Call, resource: EntitySet | Entity) -> Callable[[Table], Asked]:
+def _write(call: Call, resource: EntitySet | Entity) -> Steps[Answer]:
     call.grant.check(action_of(call, resource), resource.table)
 
-    def of_table(table: Table) -> Asked:
+    def step_of(table: Table) -> SingleStep:
         prepared = writer(call, resource, table)(call.request.body)
-        return WriteGroup((prepared.write,)), lambda outcomes: prepared.answer(outcomes[0])
+        return SingleStep(WriteGroup((prepared.write,)), lambda outcomes: prepared.answer(outcomes[0]))
 
-    return of_table
+    return on_table(call, resource.table, step_of)
 
 
-def _get(call: Call, resource: Entity) -> Callable[[Table], Asked]:
+def insert(call: Call, resource: EntitySet) -> Steps[Answer]:
+    """POST /T: insert an entity where there is none. The answer is the entity or, by the Prefer header, empty. Raises
+    ServiceError, TableMissing, ConditionFailed."""
+    return _write(call, resource)
+
+
+def update(call: Call, resource: Entity) -> Steps[Answer]:
+    """PUT, MERGE, PATCH and DELETE of /T(PartitionKey='p',RowKey='r'): replace, merge into or delete an entity, on the
+    condition of If-Match; without that header PUT, MERGE and PATCH make one where there is none. Raises ServiceError,
+    TableMissing, ConditionFailed."""
+    return _write(call, resource)
+
+
+def get(call: Call, resource: Entity) -> Steps[Answer]:
+    """GET /T(PartitionKey='p',RowKey='r'): an entity, or the properties that $select asks for. Raises ServiceError,
+    TableMissing."""
     call.grant.check(Action.QUERY, resource.table)
     format_of = format_reader(call)
 
-    def of_table(table: Table) -> Asked:
+    def step_of(table: Table) -> SingleStep:
         key = keys.key_of(table.key_schema, resource.partition_key, resource.row_key)
         if key is None or not call.grant.covers(resource.partition_key, resource.row_key):
             raise ServiceError("ResourceNotFound")
         may_be_old = call.address.secondary or call.gateway.settings.replica_reads == "all"
         get = Get(table, key.position, may_be_old=may_be_old, shown=shown_of(call))
-        return get, partial(_got, format_of(table))
+        return SingleStep(get, partial(_got, format_of(table)))
 
-    return of_table
+    return on_table(call, resource.table, step_of)
 
 
 def _got(entity_format: EntityFormat, row: Row | None) -> Answer:
@@ -78,20 +95,6 @@ def _got(entity_format: EntityFormat, row: Row | None) -> Answer:
         ("ETag", entity_renderer.etag(row)),
     ]
     return Answer(200, headers, entity_renderer.dumps(entity_format.one(row)))
-
-
-insert = OneCommand(_write)
-"""POST /T: insert an entity where there is none. The answer is the entity or, by the Prefer header, empty. Raises
-ServiceError, TableMissing, ConditionFailed."""
-
-update = OneCommand(_write)
-"""PUT, MERGE, PATCH and DELETE of /T(PartitionKey='p',RowKey='r'): replace, merge into or delete an entity, on the
-condition of If-Match; without that header PUT, MERGE and PATCH make one where there is none. Raises ServiceError,
-TableMissing, ConditionFailed."""
-
-get = OneCommand(_get)
-"""GET /T(PartitionKey='p',RowKey='r'): an entity, or the properties that $select asks for. Raises ServiceError,
-TableMissing."""
 
 
 def format_reader(call: Call) -> Callable[[Table], EntityFormat]:

@@ -16,15 +16,17 @@ import orjson
 from adapters.azuretable.values import names, values
 from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.model import bodies, fast_paths
-from gateway.model.values import Value, size_bytes
+from gateway.model.errors import Busy
+from gateway.model.values import bodies
+from gateway.model.values.values import Value, size_bytes
+from gateway.request_bodies import Undecodable, failure_of, has_at_most
 
 
 class ParsedEntity(NamedTuple):
     """An entity as a client sent it: keys if given, and attributes by their names in the gateway. Nulls are gone.
 
-    `members` are tagged as in a body (gateway/model/bodies.py), of `size_bytes` with their names; `is_native`: of kinds that
-    DynamoDB has. `has_typed_keys`: a key was annotated with another type than Edm.String, which only an insert refuses.
+    `members` are tagged as in a body (gateway/model/values/bodies.py), of `size_bytes` with their names; `is_native`: of kinds
+    that DynamoDB has. `has_typed_keys`: a key was annotated with another type than Edm.String, which only an insert refuses.
     """
 
     partition_key: str | None
@@ -57,15 +59,15 @@ def _refuse_constant(name: str) -> Any:
 
 def parse_object(body: bytes) -> list[tuple[str, Any]]:
     """The members of a JSON object, in order, repeats kept. Raises ServiceError InvalidInput for anything else, and unread for
-    what is made of lists and objects."""
-    _refuse_many_containers(body)
+    what has more members than any entity."""
+    _refuse_many_nodes(body)
     try:
         text = body.decode("utf-8-sig")
         document = _decoder.decode(text)
         if _SURROGATE.search(body):
             orjson.dumps(_plain(document))  # raises on half a surrogate pair, which no text can hold
-    except (ValueError, RecursionError, TypeError):
-        raise ServiceError("InvalidInput") from None
+    except (ValueError, RecursionError, TypeError, MemoryError) as error:
+        raise _unreadable(error) from None
     if not isinstance(document, _Members):
         raise ServiceError("InvalidInput")
     return document
@@ -77,75 +79,34 @@ def _plain(document: Any) -> Any:
 
 def document_of(body: bytes) -> dict[str, Any]:
     """The members of a JSON object, of a repeated one the last, by a fast reader, to which whole numbers that fit no 64 bits
-    are floats. Raises ServiceError InvalidInput for anything else, and unread for what is made of lists and objects."""
-    _refuse_many_containers(body)
+    are floats. Raises ServiceError InvalidInput for anything else, and unread for what has more members than any
+    entity."""
+    _refuse_many_nodes(body)
     try:
         found = orjson.loads(body.removeprefix(b"\xef\xbb\xbf"))
-    except orjson.JSONDecodeError:
-        raise ServiceError("InvalidInput") from None
+    except (ValueError, SystemError, MemoryError) as error:
+        raise _unreadable(error) from None
     if type(found) is not dict:
         raise ServiceError("InvalidInput")
     return found
 
 
-def _refuse_many_containers(body: bytes) -> None:
-    if _containers(body) > limits.JSON_CONTAINERS_MAX and (
-        _containers(_TEXT.sub(b"", _without_escapes(body))) > limits.JSON_CONTAINERS_MAX
-    ):
+def _refuse_many_nodes(body: bytes) -> None:
+    if len(body) > limits.JSON_NODES_MAX and not has_at_most(limits.JSON_NODES_MAX, body):
         raise ServiceError("InvalidInput")
 
 
-_TEXT = re.compile(rb'"[^"]*"')
-
-
-def _containers(body: bytes) -> int:
-    return body.count(b"[") + body.count(b"{")
-
-
-def _without_escapes(body: bytes) -> bytes:
-    """JSON whose backslashes stand in front of no quotation mark: each that is left begins or ends a name or a text."""
-    return body.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in body else body
+def _unreadable(error: Exception) -> ServiceError | Busy:
+    """What to raise for what a decoder raised."""
+    failure = failure_of(error)
+    return ServiceError("InvalidInput") if isinstance(failure, Undecodable) else failure
 
 
 def _members_of(body: bytes) -> dict[str, Any]:
     """The members of a JSON object that repeats none. Raises ServiceError InvalidInput, DuplicatePropertiesSpecified."""
-    found = _fast_members(body)
-    if found is not None:
-        return found
     members = parse_object(body)
     found = dict(members)
     if len(found) < len(members):
-        raise ServiceError("DuplicatePropertiesSpecified")
-    return found
-
-
-# A whole number that fits no 64 bits is a float to the fast reader, and only then is a float so large without having said so.
-_LARGE = float(1 << 62)
-_WHOLE = re.compile(rb":\s*-?[0-9]{19,}\s*[,}]")
-
-
-def fast_members(body: bytes) -> dict[str, Any] | None:
-    """The members of an object by the fast reader, the fast path of `parse_object`; None for what it might read otherwise:
-    annotations with parts, very large numbers. Raises as `parse_object` does.
-
-    Where every quotation mark belongs to a name or a text that was found, no name was there twice.
-    """
-    found = document_of(body)
-    is_large = False
-    strings = len(found)
-    for name, wire in found.items():
-        kind = type(wire)
-        if kind is str:
-            strings += 1
-        elif kind is float:
-            is_large = is_large or not -_LARGE < wire < _LARGE
-        elif kind is list or kind is dict:
-            if not _is_passed_over(name):
-                raise ServiceError("InvalidInput")
-            return None
-    if is_large and _WHOLE.search(body):
-        return None
-    if _without_escapes(body).count(b'"') != 2 * strings:
         raise ServiceError("DuplicatePropertiesSpecified")
     return found
 
@@ -154,13 +115,6 @@ def _is_passed_over(name: str) -> bool:
     """Whether a member is no property: an annotation, which is looked up where it belongs, or what the server itself adds to
     entities, which clients may send back and which is ignored."""
     return "@" in name or name.startswith("odata.") or name in names.SYSTEM_NAMES
-
-
-def _no_members(body: bytes) -> dict[str, Any] | None:
-    return None
-
-
-_fast_members = fast_paths.choose(fast_members, _no_members)
 
 
 # Entities

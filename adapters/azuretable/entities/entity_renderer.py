@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from itertools import chain
@@ -21,14 +22,14 @@ from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text, 
 from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.addresses import key_predicate
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.model import bodies, fast_paths
+from gateway.model import fast_paths
+from gateway.model.commands.writes import RowRule
 from gateway.model.errors import RowRefused
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.pages import Page
-from gateway.model.rows import Contents, Row
-from gateway.model.tables import Table
-from gateway.model.values import Kind, Value
-from gateway.model.writes import RowRule
+from gateway.model.tables.pages import Page
+from gateway.model.tables.tables import Table
+from gateway.model.values import bodies
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value
 
 # What a write leaves behind
 
@@ -39,7 +40,7 @@ _SURELY_SMALL_BYTES = limits.ENTITY_MAX_BYTES // 4
 
 @lru_cache(maxsize=256)
 def rule_of(key_names: tuple[str, ...], are_counted: bool = False) -> RowRule:
-    """This dialect's say on rows that its writes leave in tables with these key columns (gateway/model/writes.py).
+    """This dialect's say on rows that its writes leave in tables with these key columns (gateway/model/commands/writes.py).
 
     An attribute that equals what Azure had shown of it keeps its stored kind. Raises RowRefused: `properties`, `size`.
     `are_counted`: the contents are what a client sent, whose properties were counted when they were read

@@ -1,7 +1,7 @@
 """Pages of entities, spliced from the rows' bodies without decoding them: the fast path of `EntityFormat.many`.
 
-A body is canonical JSON without blanks (gateway/model/bodies.py). Rows of a table mostly have the same names and kinds. For
-each such set a `BodyTemplate` has a pattern that finds the values in a body, and the bytes that an entity has between them.
+A body is canonical JSON without blanks (gateway/model/values/bodies.py). Rows of a table mostly have the same names and kinds.
+For each such set a `BodyTemplate` has a pattern that finds the values in a body, and the bytes that an entity has between them.
 Rows of one template are then one search and one join, all of it C. The JSON text of a value is copied as it stands.
 
 Kinds that Azure sees as another or not at all, and rows whose names and kinds are rare, are for the general path
@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import orjson
 
 from adapters.azuretable.values import names, values
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.pages import ConcatenatedRows, Concatenation, Page
+from gateway.model.tables.pages import ConcatenatedRows, Concatenation, Page
 
 # A template costs as much as a hundred rows to compile: it must pay.
 _ROWS_MIN, _TEMPLATES_MAX, _MEMBERS_MAX = 16, 4, 64

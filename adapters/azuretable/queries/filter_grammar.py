@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -21,7 +20,7 @@ from lark.exceptions import VisitError
 from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, parse_datetime
 from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.predicates import (
+from gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     Attribute,
@@ -36,9 +35,8 @@ from gateway.model.predicates import (
     Or,
     Predicate,
 )
-from gateway.model.rows import Row
-from gateway.model.values import FALSE, NUMBERS, TRUE, Kind, Value
-from gateway.parser_tables import Grammar
+from gateway.model.values.rows import Row
+from gateway.model.values.values import FALSE, NUMBERS, TRUE, Kind, Value
 
 _GRAMMAR = r"""
 start: expression
@@ -146,13 +144,10 @@ class _Builder(Transformer[Token, Any]):
 _WORD = re.compile(r"\w+|\S")
 
 
-GRAMMAR = Grammar(_GRAMMAR, Path(__file__).with_name("filter.tables.json"), {"lexer": "contextual"})
-
-
 @cache
 def _parser() -> Lark:
     """The parser, made when the first filter comes that needs it, since making it takes long."""
-    return GRAMMAR.parser(transformer=_Builder())
+    return Lark(_GRAMMAR, parser="lalr", lexer="contextual", transformer=_Builder())
 
 
 def parse(text: str) -> Predicate:

@@ -12,8 +12,7 @@ from functools import lru_cache
 from adapters.azuretable.values import keys, names
 from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.keys import KeySchema
-from gateway.model.predicates import (
+from gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     Attribute,
@@ -28,8 +27,9 @@ from gateway.model.predicates import (
     Or,
     Predicate,
 )
-from gateway.model.rows import Row
-from gateway.model.values import Kind, Value
+from gateway.model.values.keys import KeySchema
+from gateway.model.values.rows import Row
+from gateway.model.values.values import Kind, Value
 
 _KEY_COMPARISON = re.compile(r"(PartitionKey|RowKey) (eq|gt|ge|lt|le) '((?:[^']|'')*)'")
 _KEYS_ONLY = re.compile(rf"{_KEY_COMPARISON.pattern}(?: and {_KEY_COMPARISON.pattern})*")
@@ -47,7 +47,7 @@ def read(text: str, schema: KeySchema) -> Predicate:
         raise ServiceError("InvalidInput", "The filter has too many operators.")
     tree = _key_comparisons(text)
     if tree is None:
-        # The parser is loaded when the first filter comes that needs it (docs/architecture.md, "A quick start").
+        # The parser is loaded when the first filter comes that needs it (docs/architecture.md section 11).
         from adapters.azuretable.queries import filter_grammar
 
         tree = filter_grammar.parse(text)

@@ -18,14 +18,14 @@ from adapters.azuretable.values.values import view
 from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.addresses import EntitySet
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.engine.engine import one
-from gateway.model.commands import Exchange, Read
-from gateway.model.keys import KeySchema, Position
-from gateway.model.pages import Page, PageLimits
-from gateway.model.predicates import ALWAYS, And, Compare, Comparison, Literal, Or, Predicate
-from gateway.model.ranges import KeyRange, narrow
-from gateway.model.tables import Table
-from gateway.model.values import Kind, Value
+from gateway.exchanges import one
+from gateway.model.commands.commands import Exchange, Read
+from gateway.model.expressions.predicates import ALWAYS, And, Compare, Comparison, Literal, Or, Predicate
+from gateway.model.expressions.ranges import KeyRange, narrow
+from gateway.model.tables.pages import Page, PageLimits
+from gateway.model.tables.tables import Table
+from gateway.model.values.keys import KeySchema, Position
+from gateway.model.values.values import Kind, Value
 
 _REFUSED_OPTIONS = (
     "$orderby",

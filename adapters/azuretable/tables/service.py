@@ -11,9 +11,9 @@ from adapters.azuretable.tables.documents import DEFAULT_PROPERTIES, Properties
 from adapters.azuretable.wire import cors
 from adapters.azuretable.wire.addresses import Service
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.engine.engine import one
+from gateway.exchanges import one
 from gateway.http import Request
-from gateway.model.commands import Exchange, GetProperties, PutProperties
+from gateway.model.commands.commands import Exchange, GetProperties, PutProperties
 
 _XML = ("Content-Type", "application/xml")
 

@@ -18,14 +18,14 @@ from adapters.azuretable.values import keys
 from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.addresses import EntitySet, TableEntry, TableSet, check_table_name
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.engine.engine import one
-from gateway.model.commands import AlterTable, CreateTable, DropTable, Exchange, ListTables
+from gateway.exchanges import one
+from gateway.model.commands.commands import AlterTable, CreateTable, DropTable, Exchange, ListTables
 from gateway.model.errors import TableMissing
-from gateway.model.keys import Position
-from gateway.model.predicates import matches
-from gateway.model.rows import Contents, Row
-from gateway.model.tables import State, Table
-from gateway.model.values import text
+from gateway.model.expressions.predicates import matches
+from gateway.model.tables.tables import State, Table
+from gateway.model.values.keys import Position
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import text
 
 
 def query(call: Call, resource: TableSet) -> Exchange[Answer]:

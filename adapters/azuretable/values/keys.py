@@ -1,8 +1,8 @@
 """The keys of any table as PartitionKey and RowKey, two texts, and back.
 
 A table made here has just these two columns. Of a table made elsewhere the partition columns are shown as PartitionKey and
-the sort columns as RowKey ("" if it has none), in the spelling that all dialects share (gateway/model/composites.py). A text
-that is not what a key would be shown as belongs to no row.
+the sort columns as RowKey ("" if it has none), in the spelling that all dialects share (gateway/model/values/composites.py). A
+text that is not what a key would be shown as belongs to no row.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from functools import lru_cache
 from adapters.azuretable.values.values import utf16_units
 from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.composites import composite_text, split, text_of
-from gateway.model.keys import Key, KeyColumn, KeySchema, Position, encode_column
-from gateway.model.values import Kind, Value
+from gateway.model.values.composites import composite_text, split, text_of
+from gateway.model.values.keys import Key, KeyColumn, KeySchema, Position, encode_column
+from gateway.model.values.values import Kind, Value
 
 PARTITION_KEY = KeyColumn("PartitionKey", Kind.TEXT)
 ROW_KEY = KeyColumn("RowKey", Kind.TEXT)

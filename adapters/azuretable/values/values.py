@@ -21,8 +21,8 @@ import orjson
 
 from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.model import bodies
-from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal_text
+from gateway.model.values import bodies
+from gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal_text
 
 TICKS_PER_SECOND = 10_000_000
 TICKS_PER_DAY = 86_400 * TICKS_PER_SECOND
@@ -287,7 +287,7 @@ def spell(value: Value) -> tuple[Any, str | None]:
 
 
 def spell_tagged(tag: str, data: Any) -> tuple[Any, str | None]:
-    """What `spell` gives, straight from a member of a row's body (gateway/model/bodies.py), most of which need no work."""
+    """What `spell` gives, straight from a member of a row's body (gateway/model/values/bodies.py), most of which need no work."""
     writer = _TAGGED.get(tag)
     return writer(data) if writer is not None else spell(bodies.untagged({tag: data}))
 

@@ -10,13 +10,28 @@ verbs, queries or tables that exist.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, unquote
 
-from adapters.azuretable.claims import ACCOUNT_IN_HOST, ACCOUNT_IN_PATH, account_in_host
 from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.errors import KEY_COUNT, NAME_LENGTH, ServiceError
-from gateway.model.fast_dataclasses import dataclass
+
+ACCOUNT_IN_HOST = re.compile(r"([a-z0-9]{3,24})(-secondary)?\.table\.[^/]*", re.IGNORECASE)
+# With the secondary of a path-style account, SDKs put its path in front of the primary's: /A-secondary/A/Customers.
+ACCOUNT_IN_PATH = re.compile(r"/([a-z0-9]{3,24})(-secondary(?:/\1(?=/|$))?)?(?=/|$)")
+
+
+@lru_cache(maxsize=256)
+def account_in_host(host: str) -> tuple[str, bool] | None:
+    """(account, True for its secondary) of a Host header, None in path style."""
+    found = ACCOUNT_IN_HOST.match(host)
+    return None if found is None else (found.group(1).lower(), found.group(2) is not None)
+
+
+def has_account(path: str, host: str) -> bool:
+    """True if a raw path or a Host header names an account."""
+    return account_in_host(host) is not None or ACCOUNT_IN_PATH.match(path) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,11 @@ def _allows(rule: Rule, origin: str, method: str) -> bool:
     return ("*" in origins or origin in origins) and method in rule["AllowedMethods"]
 
 
+def allows(rules: Sequence[Rule], origin: str, method: str) -> bool:
+    """True if one of the rules allows a request of this method to a page of this origin."""
+    return any(_allows(rule, origin, method) for rule in rules)
+
+
 def _is_listed(header: str, listed: Sequence[str]) -> bool:
     for entry in listed:
         lowered = entry.lower()

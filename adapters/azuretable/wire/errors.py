@@ -28,7 +28,7 @@ from gateway.model.errors import (
     Throttled,
     Unknowable,
 )
-from gateway.model.predicates import Not
+from gateway.model.expressions.predicates import Not
 
 REFUSALS = frozenset(
     {

@@ -27,7 +27,7 @@ PART_HEADERS_MAX = 200
 SEEMING_DELIMITERS_MAX = 10_000  # what looks like a delimiter in a batch and is no line of its own
 OPTIONS_MAX = 256  # of one query
 CLIENT_REQUEST_ID_MAX_CHARACTERS = 1024
-JSON_CONTAINERS_MAX = 64  # ours: an entity is flat; what has more objects and lists is refused unread
+JSON_NODES_MAX = 10_000  # ours: objects, lists and members of one entity; what has more is refused unread
 CLOCK_SKEW_MAX_SECONDS = 15 * 60
 FIRST_VERSION_WITH_BATCHES = "2009-04-14"  # "Windows Azure Table", May 2009, section 4.1
 

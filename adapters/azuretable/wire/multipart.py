@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
@@ -16,7 +17,6 @@ from typing import NamedTuple
 from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.errors import ServiceError
 from gateway.http import Headers
-from gateway.model.fast_dataclasses import dataclass
 
 _BOUNDARY = re.compile(r"""boundary\s*=\s*(?:"([^"]{1,200})"|([^\s;,"]{1,200}))""", re.IGNORECASE)
 _VERB = re.compile(r"([A-Za-z]+)[ \t]+(?=\S)")

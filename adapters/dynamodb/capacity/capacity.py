@@ -8,7 +8,7 @@ told (a failed condition consumes, too) goes to a callable that the asker passes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.dynamodb.values.values import render_value
@@ -18,13 +18,12 @@ from adapters.dynamodb.wire.limits import (
     VECTOR_REQUEST_BYTES,
     WRITE_UNIT_BYTES,
 )
-from gateway.model.commands import Outcome
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.pages import Page
-from gateway.model.rows import Row
-from gateway.model.tables import Entry, Index, Table, VectorEntry, VectorIndex
-from gateway.model.values import size_bytes
-from gateway.model.vectors import COMPONENT_BYTES
+from gateway.model.commands.commands import Outcome
+from gateway.model.tables.pages import Page
+from gateway.model.tables.tables import Entry, Index, Table, VectorEntry, VectorIndex
+from gateway.model.values.rows import Row
+from gateway.model.values.values import size_bytes
+from gateway.model.values.vectors import COMPONENT_BYTES
 
 Meter = Callable[[str, str, str, float], None]
 """Counts units: (table, index or "", "read" or "write", units)."""

@@ -15,19 +15,19 @@ from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Call
 from adapters.dynamodb.wire.limits import TRANSACTION_FACTOR
 from gateway import metrics
-from gateway.model.commands import Nearest, Outcome, Read, Replayed
-from gateway.model.pages import Page
-from gateway.model.rows import Row
-from gateway.model.tables import Table, VectorIndex
-from gateway.model.vectors import COMPONENT_BYTES
-from gateway.model.writes import Keep, Write
+from gateway.model.commands.commands import Nearest, Outcome, Read, Replayed
+from gateway.model.commands.writes import Keep, Write
+from gateway.model.tables.pages import Page
+from gateway.model.tables.tables import Table, VectorIndex
+from gateway.model.values.rows import Row
+from gateway.model.values.vectors import COMPONENT_BYTES
 
 Blocks = dict[str, Any]
 
 
 def meter(table: str, index: str, kind: str, units: float) -> None:
-    """Count units in `tablegate_consumed_capacity_total`."""
-    metrics.consumed((DIALECT, table, index, kind, units))
+    """Count units in `tablegate_consumed_capacity_total`. `table`: its name or ARN."""
+    metrics.consumed((DIALECT, table.rpartition("/")[2], index, kind, units))
 
 
 def mode_of(call: Call) -> str:
@@ -41,7 +41,7 @@ def item_read(call: Call, row: Row | None) -> Blocks:
     if "ReturnConsumedCapacity" not in given:
         size_bytes = 0 if row is None else row.size_bytes
         units = capacity.read_units(size_bytes, bool(given.get("ConsistentRead")))
-        metrics.consumed((DIALECT, given["TableName"], "", READ, units))
+        metrics.consumed((DIALECT, given["TableName"].rpartition("/")[2], "", READ, units))
         return {}
     charge = Charge(given["TableName"], READ)
     charge.add_item(row, bool(given.get("ConsistentRead")))
@@ -55,7 +55,7 @@ def page_read(call: Call, read: Read, page: Page) -> Blocks:
     consistent = bool(given.get("ConsistentRead"))
     if read.index is None and "ReturnConsumedCapacity" not in given:
         units = capacity.read_units(page.scanned_bytes, consistent)
-        metrics.consumed((DIALECT, given["TableName"], "", READ, units))
+        metrics.consumed((DIALECT, read.table.name, "", READ, units))
         return {}
     charge = Charge(given["TableName"], READ)
     charge.add_page(page, read.index, consistent)
@@ -84,7 +84,7 @@ def item_write(call: Call, write: Write, outcome: Outcome) -> Blocks:
         old_bytes = None if old is None else old.contents.size_bytes
         new_bytes = None if new is None else new.contents.size_bytes
         units = capacity.write_units(old_bytes, new_bytes)
-        metrics.consumed((DIALECT, given["TableName"], "", WRITE, units))
+        metrics.consumed((DIALECT, write.table.name, "", WRITE, units))
         return {}
     charge = Charge(given["TableName"], WRITE)
     charge.add_write(write.table, outcome)

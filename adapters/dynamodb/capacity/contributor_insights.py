@@ -14,18 +14,18 @@ from typing import Any
 
 from adapters.dynamodb import DIALECT
 from adapters.dynamodb.capacity.contributors import ACCESSED, THROTTLED, forget
+from adapters.dynamodb.tables import running_changes
 from adapters.dynamodb.tables.properties import TableProperties, seconds
 from adapters.dynamodb.tables.tables import find_table
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call, own_name
 from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.engine.engine import one
-from gateway.model.commands import AlterTable, Exchange, FindTable, ListTables
-from gateway.model.tables import State, Table
+from gateway.exchanges import one
+from gateway.model.commands.commands import AlterTable, Exchange, FindTable, ListTables
+from gateway.model.tables.tables import State, Table
 
 # The kinds of rules: of partition keys and of whole keys, by accesses (C) and by throttled requests (T).
 _RULES = {ACCESSED: ("PKC", "PKT", "SKC", "SKT"), THROTTLED: ("PKT", "SKT")}
-_TABLES_TOGETHER = 100
 
 
 def update_contributor_insights(call: Call) -> Exchange[Answer]:
@@ -35,14 +35,16 @@ def update_contributor_insights(call: Call) -> Exchange[Answer]:
     table = yield from find_table(call)
     index = _index_name(call, table)
     now_ms = call.gateway.now_ms()
-    if table.state_at(now_ms) is State.CREATING:
+    state = table.state_at(now_ms)
+    wanted = given["ContributorInsightsAction"] == "ENABLE"
+    if state is State.CREATING or (state is State.DELETING and wanted):
         raise _not_active("TableStatus")
     found = table.index(index)
-    if found is not None and not found.is_active(now_ms):
+    is_going = state is State.DELETING or (found is None and index != "")
+    if (found is not None and not found.is_active(now_ms)) or (is_going and wanted):
         raise _not_active("IndexStatus")
-    wanted = given["ContributorInsightsAction"] == "ENABLE"
     mode = given.get("ContributorInsightsMode", ACCESSED)
-    known = TableProperties.of(table).insights.get(index)
+    known = _known(call, table, index)
     if known is None and not wanted:
         return {**_place(table, index), "ContributorInsightsStatus": "DISABLED"}
     if known is not None and known["on"] == wanted and (not wanted or known["mode"] == mode):
@@ -54,9 +56,10 @@ def update_contributor_insights(call: Call) -> Exchange[Answer]:
         "since_ms": since_ms,
         "changed_at_ms": now_ms,
     }
-    properties = TableProperties.of(table)
-    document = replace(properties, insights={**properties.insights, index: changed}).document()
-    yield from one(AlterTable(DIALECT, table, properties=document, instant=True))
+    if not is_going:  # else they go with the table or index
+        properties = TableProperties.of(table)
+        document = replace(properties, insights={**properties.insights, index: changed}).document()
+        yield from one(AlterTable(DIALECT, table, properties=document, instant=True))
     if not wanted:
         forget(table, index)
     return {
@@ -75,61 +78,59 @@ def describe_contributor_insights(call: Call) -> Exchange[Answer]:
     """DescribeContributorInsights: whether a table or a global index has them. Raises ServiceError, TableMissing."""
     table = yield from find_table(call)
     index = _index_name(call, table)
-    known = TableProperties.of(table).insights.get(index)
+    known = _known(call, table, index)
     if known is None:
         return {**_place(table, index), "ContributorInsightsStatus": "DISABLED"}
     shown = {**_place(table, index), **_state(call, known)}
     if known["on"]:
-        shown["ContributorInsightsRuleList"] = _rules(table, index, known)
+        shown["ContributorInsightsRuleList"] = _rules(call, table, index, known)
     shown["LastUpdateDateTime"] = seconds(known["changed_at_ms"])
     shown["ContributorInsightsMode"] = known["mode"]
     return shown
 
 
 def list_contributor_insights(call: Call) -> Exchange[Answer]:
-    """ListContributorInsights: all tables and indexes that have them, or those of one table, a table before its indexes. Raises
-    ServiceError, TableMissing."""
+    """ListContributorInsights: what has them of all tables and indexes, or of one table, a table before its indexes. A page of
+    one table counts what it lists. A page of all tables counts what could be listed, so it may be empty and not be the last
+    one (TABLE-095, TABLE-344). Raises ServiceError, TableMissing."""
     given = call.input
     limit = given.get("MaxResults", limits.INSIGHTS_PAGE)
     if limit < 1:
         limit = limits.INSIGHTS_PAGE
     after = _token(given.get("NextToken"))
-    found: list[tuple[tuple[str, str], dict[str, Any]]] = []
     if "TableName" in given:
         table = yield from one(FindTable(call.caller.namespace, own_name(call, given["TableName"])))
-        found = _summaries(call, table, after)
+        found = [each for each in _candidates(call, table, after) if each[1]]
     else:
-        tables = yield from one(ListTables(call.caller.namespace, after[0], _TABLES_TOGETHER))
+        tables = yield from one(ListTables(call.caller.namespace, after[0], limit + 1))
         if after[0]:
             [first] = yield [FindTable(call.caller.namespace, after[0])]
             tables = [first, *tables] if isinstance(first, Table) else tables
-        for each in tables:
-            found += _summaries(call, each, after)
-        if len(tables) >= _TABLES_TOGETHER and len(found) <= limit:
-            # A page may be empty and still have another behind it.
-            found.append(((tables[-1].name, "\x7f"), {}))
-            limit = len(found) - 1
-    answer: dict[str, Any] = {"ContributorInsightsSummaries": [summary for _, summary in found[:limit]]}
+        found = [each for table in tables for each in _candidates(call, table, after)]
+    page = found[:limit]
+    answer: dict[str, Any] = {"ContributorInsightsSummaries": [summary for _, summary in page if summary]}
     if len(found) > limit:
-        last = found[limit - 1][0] if found[limit][1] else found[limit][0]
-        answer["NextToken"] = base64.urlsafe_b64encode("\0".join(last).encode()).decode()
+        answer["NextToken"] = base64.urlsafe_b64encode("\0".join(page[-1][0]).encode()).decode()
     return answer
 
 
-def _summaries(
+def _candidates(
     call: Call, table: Table, after: tuple[str, str]
 ) -> list[tuple[tuple[str, str], dict[str, Any]]]:
-    """((table, index), summary) of everything in a table that has insights, behind a place."""
-    names = ["", *(index.name for index in table.indexes if not index.local)]
-    insights = TableProperties.of(table).insights
-    return [
-        (
-            (table.name, name),
-            {**_place(table, name), **_state(call, known), "ContributorInsightsMode": known["mode"]},
-        )
-        for name in names
-        if (known := insights.get(name)) is not None and known["on"] and (table.name, name) > after
-    ]
+    """((table, index), summary) of a table and its indexes, behind a place. The summary is empty if insights are DISABLED."""
+    found = []
+    for name in sorted(_places(call, table)):
+        known = _known(call, table, name)
+        summary: dict[str, Any] = {}
+        if known is not None:
+            summary = {
+                **_place(table, name),
+                **_state(call, known),
+                "ContributorInsightsMode": known["mode"],
+            }
+        is_off = summary.get("ContributorInsightsStatus") == "DISABLED"
+        found.append(((table.name, name), {} if is_off else summary))
+    return [each for each in found if each[0] > after]
 
 
 def _token(given: str | None) -> tuple[str, str]:
@@ -143,11 +144,29 @@ def _token(given: str | None) -> tuple[str, str]:
     return table, index
 
 
+def _places(call: Call, table: Table) -> dict[str, bool]:
+    """What may have insights: the table ("") and its global indexes, also one that is being deleted. True: it has a sort key."""
+    places = {"": bool(table.key_schema.sort)}
+    places |= {index.name: bool(index.key_schema.sort) for index in table.indexes if not index.local}
+    deleting = running_changes.deleting(table, call.gateway.now_ms()).get("deleting", {})
+    for index in deleting.get("GlobalSecondaryIndexes", ()):
+        places[index["IndexName"]] = any(key["KeyType"] == "RANGE" for key in index["KeySchema"])
+    return places
+
+
+def _known(call: Call, table: Table, index: str) -> Mapping[str, Any] | None:
+    """What is kept of the insights of a table or index."""
+    gone = running_changes.deleting(table, call.gateway.now_ms())
+    if gone and gone["index"] == index:
+        insights: Mapping[str, Any] | None = gone["insights"]
+        return insights
+    return TableProperties.of(table).insights.get(index)
+
+
 def _index_name(call: Call, table: Table) -> str:
     """The global index that is asked about, or "": the table. Raises ServiceError."""
     name: str = call.input.get("IndexName", "")
-    index = table.index(name)
-    if name and (index is None or index.local):
+    if name not in _places(call, table):
         text = f"Requested resource not found: Index: {name} not found for table: {table.name}"
         raise ServiceError("ResourceNotFoundException", text)
     return name
@@ -164,10 +183,9 @@ def _state(call: Call, known: Mapping[str, Any]) -> dict[str, Any]:
     return {"ContributorInsightsStatus": states[is_settled]}
 
 
-def _rules(table: Table, index: str, known: Mapping[str, Any]) -> list[str]:
+def _rules(call: Call, table: Table, index: str, known: Mapping[str, Any]) -> list[str]:
     """Names of the rules; those of whole keys only where there is a sort key."""
-    found = table.index(index)
-    has_sort = bool((table.key_schema if found is None else found.key_schema).sort)
+    has_sort = _places(call, table)[index]
     name = f"{table.name}-{index}" if index else table.name
     return [
         f"DynamoDBContributorInsights-{kind}-{name}-{known['since_ms']}"

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator
 from adapters.dynamodb.tables.properties import INSIGHTS
 from adapters.dynamodb.values.values import render_values, view
 from gateway.metrics import ContributorSample, contributor_sources
-from gateway.model.commands import AnyCommand, Get, Outcome, Read, ReadAll, WriteGroup
-from gateway.model.keys import KeySchema, decode_column
-from gateway.model.tables import Index, Table
-from gateway.model.values import Value
-from gateway.model.writes import Write
+from gateway.model.commands.commands import AnyCommand, Get, Outcome, Read, ReadAll, WriteGroup
+from gateway.model.commands.writes import Write
+from gateway.model.tables.tables import Index, Table
+from gateway.model.values.keys import KeySchema, decode_column
+from gateway.model.values.values import Value
 
 ACCESSED, THROTTLED = "ACCESSED_AND_THROTTLED_KEYS", "THROTTLED_KEYS"
 """The modes."""

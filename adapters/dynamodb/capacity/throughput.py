@@ -14,22 +14,23 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from adapters.dynamodb.capacity import capacity, contributors
 from adapters.dynamodb.capacity.capacity import READ, WRITE
 from adapters.dynamodb.tables.properties import PROVISIONED, IndexProperties, TableProperties
+from adapters.dynamodb.tables.replica_settings import of_index, of_table
 from adapters.dynamodb.wire.calls import Call, Caller
 from adapters.dynamodb.wire.limits import BURST_SECONDS, TRANSACTION_FACTOR
 from adapters.dynamodb.wire.resources import bare_name, index_arn, table_arn
-from gateway.engine.engine import Returned, next_commands
-from gateway.model.commands import AnyCommand, Exchange, Get, Outcome, R, Read, ReadAll, WriteGroup
+from gateway.exchanges import Returned, next_commands
+from gateway.model.commands.commands import AnyCommand, Exchange, Get, Outcome, R, Read, ReadAll, WriteGroup
+from gateway.model.commands.writes import Edit, Keep, Replace, Write
 from gateway.model.errors import ConditionFailed, GatewayError, GroupRefused, Throttled
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.pages import Page
-from gateway.model.tables import Index, Table
-from gateway.model.updates import names_of
-from gateway.model.writes import Edit, Keep, Replace, Write
+from gateway.model.expressions.updates import names_of
+from gateway.model.tables.pages import Page
+from gateway.model.tables.tables import Index, Table
 
 _LEAST = {READ: 0.5, WRITE: 1.0}  # units that the smallest request costs
 _MAXIMA = {READ: "MaxReadRequestUnits", WRITE: "MaxWriteRequestUnits"}
@@ -74,7 +75,7 @@ class Cost:
 
     @property
     def _owner(self) -> TableProperties | IndexProperties:
-        return TableProperties.of(self.table) if self.index is None else IndexProperties.of(self.index)
+        return of_table(self.table) if self.index is None else of_index(self.table, self.index)
 
     @property
     def _is_provisioned(self) -> bool:

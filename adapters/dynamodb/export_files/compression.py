@@ -9,12 +9,13 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
+from collections.abc import Iterator
 from enum import Enum
 from typing import Any, BinaryIO, cast
 
 import zstandard
 
-from gateway.model.row_lines import Unreadable as Unreadable
+from gateway.model.values.row_lines import Unreadable as Unreadable
 
 
 class Compression(Enum):
@@ -25,6 +26,7 @@ class Compression(Enum):
     ZSTD = "ZSTD"
 
 
+BLOCK_BYTES = 1 << 16
 _GZIP_WINDOW = 31  # zlib: the widest window, with gzip's head and checksum
 _ZSTD_WINDOW_BYTES = 1 << 27
 _LEVEL = {Compression.GZIP: 6, Compression.ZSTD: 3}
@@ -39,11 +41,45 @@ def compression_of(head: bytes) -> Compression:
     return Compression.ZSTD if head.startswith(b"\x28\xb5\x2f\xfd") else Compression.NONE
 
 
+def blocks(
+    stream: BinaryIO, compression: Compression, window_bytes: int = _ZSTD_WINDOW_BYTES
+) -> Iterator[bytes]:
+    """Yield what a stream holds, inflated, in blocks of at most BLOCK_BYTES. Raises Unreadable.
+
+    `window_bytes`: the largest window of Zstandard that is accepted. The work for one block is bounded. A block is empty if the
+    compressed bytes that were read for it hold nothing."""
+    if compression is Compression.NONE:
+        while block := stream.read(BLOCK_BYTES):
+            yield block
+        return
+    inflater: Any = None
+    fed = b""
+    while fed or (fed := stream.read(_STEP_BYTES[compression])):
+        if inflater is None:
+            if compression is Compression.GZIP:
+                fed = fed.lstrip(b"\x00")  # padding between members (RFC 1952 leaves it to readers)
+            inflater = _decompressor(compression, window_bytes) if fed else None
+        inflated = b""
+        if inflater is not None:
+            try:
+                inflated = inflater.decompress(fed)
+            except (zlib.error, zstandard.ZstdError) as error:
+                raise Unreadable(f"the compressed data are damaged: {error}") from None
+            fed = b""
+            if inflater.eof:
+                fed = inflater.unused_data
+                inflater = None
+        for at in range(0, max(1, len(inflated)), BLOCK_BYTES):
+            yield inflated[at : at + BLOCK_BYTES]
+    if inflater is not None:
+        raise Unreadable("the compressed data end too early: the file was cut off")
+
+
 def reading(stream: BinaryIO, compression: Compression) -> BinaryIO:
     """What a stream holds, inflated while it is read. Reading raises Unreadable."""
     if compression is Compression.NONE:
         return stream
-    return cast(BinaryIO, io.BufferedReader(_Inflating(stream, compression), 1 << 16))
+    return cast(BinaryIO, io.BufferedReader(_Inflating(stream, compression), BLOCK_BYTES))
 
 
 def compressed(data: bytes, compression: Compression) -> bytes:
@@ -55,20 +91,18 @@ def compressed(data: bytes, compression: Compression) -> bytes:
     return zstandard.ZstdCompressor(level=_LEVEL[compression], write_checksum=True).compress(data)
 
 
-def _decompressor(compression: Compression) -> Any:
+def _decompressor(compression: Compression, window_bytes: int) -> Any:
     if compression is Compression.GZIP:
         return zlib.decompressobj(_GZIP_WINDOW)
-    return zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES).decompressobj()
+    return zstandard.ZstdDecompressor(max_window_size=window_bytes).decompressobj()
 
 
 class _Inflating(io.RawIOBase):
-    """The members of a compressed stream, one behind the other."""
+    """The blocks of a compressed stream as a file."""
 
     def __init__(self, source: BinaryIO, compression: Compression) -> None:
         self._source = source
-        self._compression = compression
-        self._inflater: Any = None
-        self._fed = b""
+        self._blocks = blocks(source, compression)
         self._ready = memoryview(b"")
 
     def readable(self) -> bool:
@@ -76,36 +110,14 @@ class _Inflating(io.RawIOBase):
 
     def readinto(self, target: Any) -> int:
         while not self._ready:
-            if not self._fed:
-                self._fed = self._source.read(_STEP_BYTES[self._compression])
-            if not self._fed:
-                if self._inflater is not None:
-                    raise Unreadable("the compressed data end too early: the file was cut off")
+            block = next(self._blocks, None)
+            if block is None:
                 return 0
-            self._ready = memoryview(self._inflate())
+            self._ready = memoryview(block)
         taken = min(len(target), len(self._ready))
         target[:taken] = self._ready[:taken]
         self._ready = self._ready[taken:]
         return taken
-
-    def _inflate(self) -> bytes:
-        if self._inflater is None:
-            if self._compression is Compression.GZIP:
-                self._fed = self._fed.lstrip(
-                    b"\x00"
-                )  # padding between members (RFC 1952 leaves it to readers)
-            if not self._fed:
-                return b""
-            self._inflater = _decompressor(self._compression)
-        try:
-            inflated: bytes = self._inflater.decompress(self._fed)
-        except (zlib.error, zstandard.ZstdError) as error:
-            raise Unreadable(f"the compressed data are damaged: {error}") from None
-        self._fed = b""
-        if self._inflater.eof:
-            self._fed = self._inflater.unused_data
-            self._inflater = None
-        return inflated
 
     def close(self) -> None:
         if not self.closed:

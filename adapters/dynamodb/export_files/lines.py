@@ -18,8 +18,8 @@ from adapters.dynamodb.export_files.compression import Unreadable
 from adapters.dynamodb.values import values
 from adapters.dynamodb.values.values import Item
 from adapters.dynamodb.wire.errors import ServiceError
-from gateway.model.row_lines import json_object
-from gateway.model.rows import Row
+from gateway.model.values.row_lines import json_object
+from gateway.model.values.rows import Row
 
 
 class Form(Enum):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -19,8 +20,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from adapters.dynamodb.export_files.compression import Unreadable
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.row_lines import json_object
+from gateway.model.values.row_lines import json_object
 
 FOLDER = "AWSDynamoDB"
 SUMMARY = "manifest-summary.json"

@@ -10,17 +10,20 @@ Source: "DynamoDB import format quotas and validation", "Import formats" in the 
 from __future__ import annotations
 
 import csv
-import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from adapters.dynamodb.export_files import ion
 from adapters.dynamodb.export_files.compression import Unreadable
-from gateway.model.row_lines import json_object
+from gateway.model.values.row_lines import json_object
 
 RECORD_BYTES = 8 << 20
 """No record is longer: an item of 400 KB whose every character is escaped has less than half of it."""
+RECORD_MARKS = 1_000_000
+"""No record has more values: an item of 400 KB has at most 400,000, each with a comma and perhaps a brace."""
+CSV_RECORD_BYTES = 2 << 20
+"""The same for CSV, where a character becomes two at most, and for its header."""
 _CELL_CHARACTERS = 1 << 20
 csv.field_size_limit(_CELL_CHARACTERS)
 _JSON = json.JSONDecoder()
@@ -45,27 +48,49 @@ class Layout(NamedTuple):
     types: Mapping[str, str] = {}
 
 
-def records(stream: BinaryIO, layout: Layout) -> Iterator[Record]:
-    """What an object holds, inflated."""
+def records(blocks: Iterable[bytes], layout: Layout) -> Iterator[Record | None]:
+    """Yield what an object holds, given inflated, and None at the end of each block, where the caller may stop."""
     try:
         if layout.format == "CSV":
-            yield from _rows(stream, layout)
+            yield from _rows(blocks, layout)
         else:
-            yield from _lines(stream, _ion_members if layout.format == "ION" else _json_members)
+            yield from _lines(blocks, _ion_members if layout.format == "ION" else _json_members)
     except Unreadable as error:
         yield Record({}, str(error), ends=True)
 
 
-def _lines(stream: BinaryIO, read: Callable[[bytes], Iterator[Mapping[str, Any]]]) -> Iterator[Record]:
-    while line := stream.readline(RECORD_BYTES):
-        if len(line) == RECORD_BYTES and not line.endswith(b"\n"):
+def _split(
+    blocks: Iterable[bytes], ends: Callable[[bytes], list[bytes]], limit: int
+) -> Iterator[list[bytes]]:
+    """Yield the lines that each block completes, as `ends` splits them. Raises Unreadable."""
+    begun = bytearray()
+    for block in blocks:
+        begun += block
+        lines: list[bytes] = []
+        if b"\n" in block or b"\r" in block:
+            *lines, rest = ends(bytes(begun))
+            begun = bytearray(rest)
+        yield lines
+        if len(begun) > limit:
             raise Unreadable("a line is too long")
-        if line.isspace():
-            continue
-        for members in read(line):
-            if not isinstance(members.get("Item"), dict):
-                raise Unreadable("no Item")
-            yield Record(members)
+    yield ends(bytes(begun))
+
+
+def _lines(
+    blocks: Iterable[bytes], read: Callable[[bytes], Iterator[Mapping[str, Any]]]
+) -> Iterator[Record | None]:
+    for lines in _split(blocks, lambda data: data.split(b"\n"), RECORD_BYTES):
+        for line in lines:
+            if not line or line.isspace():
+                continue
+            if len(line) > RECORD_MARKS and sum(map(line.count, (b",", b"[", b"{"))) > RECORD_MARKS:
+                yield Record({}, "there are more values than an item can have")
+                continue
+            for members in read(line):
+                if not isinstance(members.get("Item"), dict):
+                    raise Unreadable("no Item")
+                yield Record(members)
+        yield None
 
 
 def _json_members(line: bytes) -> Iterator[Mapping[str, Any]]:
@@ -108,29 +133,82 @@ def _untagged(name: str, value: Mapping[str, Any]) -> Any:
     return data
 
 
-def _rows(stream: BinaryIO, layout: Layout) -> Iterator[Record]:
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-    found = csv.reader(text, delimiter=layout.delimiter, strict=True)
+def _rows(blocks: Iterable[bytes], layout: Layout) -> Iterator[Record | None]:
     header: Sequence[str] = layout.header
-    try:
-        for cells in found:
-            if not cells:
-                continue
-            if not header:
-                header = cells
-                if len(set(header)) < len(header) or "" in header:
-                    raise Unreadable("the header has no name, or one twice")
-                continue
-            if len(cells) > len(header):
-                yield Record({}, f"there are {len(cells)} cells in a line, and {len(header)} columns")
-                continue
-            item = {
-                name: {layout.types.get(name, "S"): cell} for name, cell in zip(header, cells, strict=False)
-            }
+    for lines in _quoted_lines(blocks, layout.delimiter):
+        if not lines:
+            yield None
+            continue
+        try:
+            [cells] = csv.reader(lines, delimiter=layout.delimiter, strict=True)
+        except csv.Error as error:
+            raise Unreadable(f"not CSV: {error}") from None
+        if not cells:
+            continue
+        if not header:
+            header = cells
+            if len(set(header)) < len(header) or "" in header:
+                raise Unreadable("the header has no name, or one twice")
+        elif len(cells) > len(header):
+            yield Record({}, f"there are {len(cells)} cells in a line, and {len(header)} columns")
+        else:
+            types = layout.types
+            item = {name: {types.get(name, "S"): cell} for name, cell in zip(header, cells, strict=False)}
             yield Record({"Item": item})
-    except csv.Error as error:
-        raise Unreadable(f"not CSV: {error}") from None
-    except UnicodeDecodeError:
-        raise Unreadable("not UTF-8") from None
-    finally:
-        text.detach()
+
+
+def _quoted_lines(blocks: Iterable[bytes], delimiter: str) -> Iterator[list[str]]:
+    """Yield the lines of each record: several where a quoted cell has ends of lines. No lines mark the end of a block."""
+    record: list[str] = []
+    size = 0
+    is_quoted = False
+    bom = "\ufeff"
+    for lines in _split(blocks, _split_csv, CSV_RECORD_BYTES):
+        for data in lines:
+            if data in _EMPTY_LINES and not is_quoted:
+                continue
+            line = _text(data).removeprefix(bom)
+            bom = ""
+            is_quoted = _ends_quoted(line, delimiter, is_quoted)
+            record.append(line)
+            size += len(data)
+            if size > CSV_RECORD_BYTES:
+                raise Unreadable("a record is too long")
+            if not is_quoted:
+                yield record
+                record, size = [], 0
+        yield []
+    if record:
+        yield record
+
+
+_EMPTY_LINES = frozenset({b"", b"\n", b"\r", b"\r\n"})
+
+
+def _split_csv(data: bytes) -> list[bytes]:
+    """Split lines that keep their ends. The last has none, or a CR that may be half of one."""
+    lines = data.splitlines(keepends=True)
+    return [*lines, b""] if lines and lines[-1].endswith(b"\n") else lines or [b""]
+
+
+def _ends_quoted(line: str, delimiter: str, is_quoted: bool) -> bool:
+    """Return whether a line of CSV ends within a quoted cell, given whether it begins in one."""
+    if '"' not in line:
+        return is_quoted
+    at = 0
+    if not is_quoted:
+        is_quoted = line.startswith('"')
+        at = 1 if is_quoted else 0
+    while True:
+        if is_quoted:
+            at = line.find('"', at) + 1
+            if not at:
+                return True
+            if line.startswith('"', at):  # two stand for one
+                at += 1
+                continue
+        at = line.find(delimiter, at) + 1
+        if not at:
+            return False
+        is_quoted = line.startswith('"', at)
+        at += is_quoted

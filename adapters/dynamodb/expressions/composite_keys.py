@@ -13,9 +13,7 @@ from decimal import Decimal
 from adapters.dynamodb.expressions.key_conditions import KeyTest
 from adapters.dynamodb.values.composites import composite_name, composite_value
 from adapters.dynamodb.wire.errors import validation
-from gateway.model.composites import name_of, split
-from gateway.model.keys import KeySchema
-from gateway.model.predicates import (
+from gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     Attribute,
@@ -35,8 +33,10 @@ from gateway.model.predicates import (
     StartsWith,
     size_of,
 )
-from gateway.model.ranges import KeyRange, range_of
-from gateway.model.values import Kind, Value
+from gateway.model.expressions.ranges import KeyRange, range_of
+from gateway.model.values.composites import name_of, split
+from gateway.model.values.keys import KeySchema
+from gateway.model.values.values import Kind, Value
 
 
 def bound(schema: KeySchema, predicate: Predicate) -> Predicate:

@@ -30,8 +30,7 @@ from adapters.dynamodb.expressions.static_checks import CONDITION, Reader, condi
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError, type_name, validation
 from adapters.dynamodb.wire.expression_messages import text_of
-from gateway.model import bodies
-from gateway.model.predicates import (
+from gateway.model.expressions.predicates import (
     And,
     Attribute,
     Compare,
@@ -49,7 +48,8 @@ from gateway.model.predicates import (
     StartsWith,
     size_of,
 )
-from gateway.model.values import NUMBERS, Kind, Value, compare
+from gateway.model.values import bodies
+from gateway.model.values.values import NUMBERS, Kind, Value, compare
 
 
 def parse_condition(text: str, placeholders: Placeholders, kind: str = CONDITION) -> Predicate:

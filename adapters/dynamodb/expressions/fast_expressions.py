@@ -18,10 +18,10 @@ from adapters.dynamodb.expressions.projections import Projection, parse_projecti
 from adapters.dynamodb.expressions.static_checks import FILTER
 from adapters.dynamodb.expressions.updates import UpdateFacts, facts_of, parse_update
 from adapters.dynamodb.values.values import value_of
-from adapters.dynamodb.wire.errors import ServiceError
-from adapters.dynamodb.wire.wording import ANY_OPERATION
-from gateway.model import updates
-from gateway.model.predicates import (
+from adapters.dynamodb.wire.errors import LATEST, ServiceError
+from adapters.dynamodb.wire.wording import Wording
+from gateway.model.expressions import updates
+from gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     Compare,
@@ -36,8 +36,8 @@ from gateway.model.predicates import (
     StartsWith,
     paths_of,
 )
-from gateway.model.updates import Action
-from gateway.model.values import Kind, Value
+from gateway.model.expressions.updates import Action
+from gateway.model.values.values import Kind, Value
 
 Input = Mapping[str, Any]
 Values = Mapping[str, Value]
@@ -133,11 +133,12 @@ def _signature_of(
 
 
 class _Slots(Placeholders):
-    """Placeholders whose values are not known yet: the data of each is the placeholder's own name."""
+    """Placeholders whose values are not known yet: the data of each is the placeholder's own name. `style`: that of the
+    request, which decides how many conditions a key has."""
 
-    def __init__(self, signature: _Signature) -> None:
+    def __init__(self, signature: _Signature, style: str = LATEST) -> None:
         names, slots, types = signature
-        super().__init__(dict(names), dict(zip(slots, types, strict=True)), ANY_OPERATION)
+        super().__init__(dict(names), dict(zip(slots, types, strict=True)), Wording(style=style))
 
     def value(self, placeholder: str) -> Value | None:
         self._unused_values.discard(placeholder)
@@ -169,7 +170,7 @@ def _write(update: str | None, condition: str | None, *signature: Any) -> Prepar
 def _read(
     texts: tuple[str | None, str | None, str | None], most: int, style: str, *signature: Any
 ) -> PreparedRead | None:
-    slots = _Slots(signature)
+    slots = _Slots(signature, style)
     key, condition, projection = texts
     try:
         tests = None if key is None else key_tests(parse_key_condition(key, slots), slots, most)

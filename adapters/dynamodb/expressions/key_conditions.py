@@ -30,10 +30,10 @@ from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.expressions.static_checks import KEY_CONDITION, condition_tree
 from adapters.dynamodb.wire.errors import CLASSIC, LATEST, validation
 from adapters.dynamodb.wire.expression_messages import text_of
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.predicates import Comparison
-from gateway.model.ranges import ColumnBounds, KeyRange, bounds_of, bounds_of_prefix, range_of
-from gateway.model.values import Kind, Value
+from gateway.model.expressions.predicates import Comparison
+from gateway.model.expressions.ranges import ColumnBounds, KeyRange, bounds_of, bounds_of_prefix, range_of
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.values import Kind, Value
 
 PAIR = 2  # conditions that a table's key, or a key of one attribute each, takes
 

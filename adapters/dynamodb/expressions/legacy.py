@@ -14,8 +14,8 @@ from adapters.dynamodb.expressions.projections import Projection, projection_of
 from adapters.dynamodb.values.values import value_of
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.expression_messages import text_of
-from gateway.model import updates
-from gateway.model.predicates import (
+from gateway.model.expressions import updates
+from gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     Attribute,
@@ -30,7 +30,7 @@ from gateway.model.predicates import (
     Predicate,
     StartsWith,
 )
-from gateway.model.values import Value
+from gateway.model.values.values import Value
 
 _COMPARISONS = {comparison.name: comparison for comparison in Comparison}
 

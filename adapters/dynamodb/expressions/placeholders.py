@@ -12,7 +12,7 @@ from adapters.dynamodb.values.values import value_of
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.expression_messages import text_of
 from adapters.dynamodb.wire.wording import ANY_OPERATION, Wording
-from gateway.model.values import Value
+from gateway.model.values.values import Value
 
 
 class Placeholders:

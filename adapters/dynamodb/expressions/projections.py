@@ -6,17 +6,16 @@ ProjectionExpression, AttributesToGet and the UPDATED_OLD and UPDATED_NEW of an 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.expressions.static_checks import PROJECTION, Reader, projection_tree
 from adapters.dynamodb.wire import messages
 from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.predicates import Attributes, Path
-from gateway.model.updates import Action, Add, Remove, SetTo, Subtract
-from gateway.model.values import Kind, Value
+from gateway.model.expressions.predicates import Attributes, Path
+from gateway.model.expressions.updates import Action, Add, Remove, SetTo, Subtract
+from gateway.model.values.values import Kind, Value
 
 Branches = dict[str | int, Any]
 """Step -> Branches of what is asked for within it, or None: all of it."""

@@ -39,13 +39,13 @@ from adapters.dynamodb.values.values import render_values
 from adapters.dynamodb.wire.calls import Call
 from adapters.dynamodb.wire.wording import Wording
 from gateway.model import fast_paths
-from gateway.model.keys import KeySchema
-from gateway.model.predicates import ALWAYS, Path, Predicate, paths_of
-from gateway.model.ranges import KeyRange
-from gateway.model.rows import Row
-from gateway.model.tables import Index, Table
-from gateway.model.updates import Action
-from gateway.model.writes import SHOWN_NOT, Returns, RowShown
+from gateway.model.commands.writes import SHOWN_NOT, Returns, RowShown
+from gateway.model.expressions.predicates import ALWAYS, Path, Predicate, paths_of
+from gateway.model.expressions.ranges import KeyRange
+from gateway.model.expressions.updates import Action
+from gateway.model.tables.tables import Index, Table
+from gateway.model.values.keys import KeySchema
+from gateway.model.values.rows import Row
 
 Input = Mapping[str, Any]
 
@@ -66,7 +66,6 @@ _READ_CLAUSES = _PLACEHOLDERS | {
 }
 _LEGACY_READ_CLAUSES = frozenset({"AttributesToGet", "KeyConditions", "QueryFilter", "ScanFilter"})
 # Of these, what decides which items are shown, and what of them.
-_SHOWING = _READ_CLAUSES - _PLACEHOLDERS - {"KeyConditionExpression", "KeyConditions"}
 _RETURNS = frozenset({"ReturnValues", "ReturnValuesOnConditionCheckFailure"})
 _WRITE_CLAUSES = _PLACEHOLDERS | {
     "AttributeUpdates",

@@ -21,9 +21,9 @@ from adapters.dynamodb.expressions.nodes import (
 from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.expressions.static_checks import condition_tree
 from adapters.dynamodb.wire.errors import type_name, validation
-from gateway.model.tables import VectorIndex
-from gateway.model.values import Kind, Value
-from gateway.model.vectors import is_of_kind
+from gateway.model.tables.tables import VectorIndex
+from gateway.model.values.values import Kind, Value
+from gateway.model.values.vectors import is_of_kind
 
 _NAME = "SearchConditionExpression"
 _COMPARATOR = f"Invalid {_NAME}: Invalid comparator used in {_NAME}"

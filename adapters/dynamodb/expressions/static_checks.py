@@ -35,8 +35,8 @@ from adapters.dynamodb.expressions.reserved_words import is_reserved
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import validation
 from adapters.dynamodb.wire.expression_messages import text_of
-from gateway.model.predicates import Path
-from gateway.model.values import NULL, Value
+from gateway.model.expressions.predicates import Path
+from gateway.model.values.values import NULL, Value
 
 CONDITION = "ConditionExpression"
 FILTER = "FilterExpression"
@@ -147,7 +147,7 @@ def _checked(tree_of: Callable[[str], _Tree], text: str, kind: str, placeholders
 
 @lru_cache(maxsize=512)
 def _condition_tree(text: str) -> ConditionNode:
-    # The parser is loaded when the first text comes (docs/architecture.md, "A quick start").
+    # The parser is loaded when the first text comes (docs/architecture.md section 11).
     from adapters.dynamodb.expressions import grammar
 
     tree = grammar.parse_condition_text(text)

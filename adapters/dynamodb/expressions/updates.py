@@ -1,7 +1,7 @@
 """UpdateExpression -> the model's actions.
 
 Knows the four sections, the functions of new values, which operands they take and what a statement is charged. What an update
-does to an item is the model's (gateway/model/updates.py).
+does to an item is the model's (gateway/model/expressions/updates.py).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from adapters.dynamodb.expressions.static_checks import UPDATE, Reader, update_t
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import type_name, validation
 from adapters.dynamodb.wire.expression_messages import text_of
-from gateway.model import updates
-from gateway.model.predicates import Path
-from gateway.model.values import NULL, Kind, Value, size_bytes
+from gateway.model.expressions import updates
+from gateway.model.expressions.predicates import Path
+from gateway.model.values.values import NULL, Kind, Value, size_bytes
 
 
 def parse_update(text: str, placeholders: Placeholders) -> tuple[updates.Action, ...]:

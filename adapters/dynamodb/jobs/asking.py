@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from adapters.dynamodb import DIALECT
+from adapters.dynamodb.jobs.source_tables import check_readable
 from adapters.dynamodb.object_stores.object_store import Bucket, ObjectStore, Refused
 from adapters.dynamodb.wire.calls import Call, Caller
+from adapters.dynamodb.wire.errors import service_error_of
+from gateway import audit
 from gateway.dialect import Gateway
-from gateway.engine.engine import run_with_retries
-from gateway.model.commands import Command
-from gateway.model.errors import GatewayError, StaleTable
-from gateway.model.jobs import Job
+from gateway.model.authorization.authorizations import Authorization
+from gateway.model.commands.commands import AdvanceJob, Command
+from gateway.model.errors import QuotaExceeded, StaleTable
+from gateway.model.tables.jobs import Job
+from gateway.security.credentials import Scheme
+from gateway.security.gate import run_one
 
 R = TypeVar("R")
 
@@ -25,7 +32,7 @@ Held = TypeVar("Held", bound=_Closable)
 
 
 class ObjectWorker(ABC, Generic[Held]):
-    """A worker (gateway/engine/working.py) that reads or writes objects, and what it holds open for each job."""
+    """A worker (gateway/engine/background/working.py) that reads or writes objects, and what it holds open for each job."""
 
     name: ClassVar[str]
     """What a job of its kind is called where one is given up."""
@@ -36,25 +43,55 @@ class ObjectWorker(ABC, Generic[Held]):
         self._open: dict[int, Held] = {}
 
     def carry_on(self, job: Job, limit: int) -> int | None:
-        """See Worker. What the store refuses ends the job."""
+        """See Worker. A refusal of the object store, or of a quota, ends the job."""
         try:
-            return self._carry_on(job, limit)
+            return self._cancel(job, limit) if job.cancelled else self._carry_on(job, limit)
         except StaleTable:
             self.forget(job.id)
         except Refused as refused:
             self.forget(job.id)
             self._fail(job, refused.code, refused.text)
+        except QuotaExceeded as error:
+            self.forget(job.id)
+            told = service_error_of(error, "")
+            self._fail(job, told.code, told.message or told.code)
         return 0
 
     def give_up(self, job: Job, error: Exception) -> None:
         """See Worker."""
-        self._fail(job, "InternalServerError", f"The {self.name} could not be carried on: {error}")
+        if job.cancelled:
+            self._end_cancelled(job)
+        else:
+            self._fail(job, "InternalServerError", f"The {self.name} could not be carried on: {error}")
 
     def forget(self, job_id: int) -> None:
         """See Worker."""
         left = self._open.pop(job_id, None)
         if left is not None:
             left.close()
+
+    def abandon(self, job_id: int) -> None:
+        """See Worker."""
+        self._open.pop(job_id, None)
+
+    def _check_readable(self, job: Job) -> Callable[[str, str], None]:
+        """Return a function that checks that the caller of a job may read an object, and raises Refused. It is called with the
+        object's table, and with the place that the caller named."""
+        return partial(check_readable, self._gateway, job)
+
+    @property
+    def _cancellation(self) -> tuple[str, str]:
+        """The FailureCode and the text of a job that was cancelled. The service documents none."""
+        return "Cancelled", f"The {self.name} was cancelled"
+
+    def _cancel(self, job: Job, limit: int) -> int | None:
+        """Carry on a job that is to end: it ends at once."""
+        self._end_cancelled(job)
+        return 0
+
+    def _end_cancelled(self, job: Job) -> None:
+        """End a job that was cancelled, without asking the store of objects."""
+        self._fail(job, *self._cancellation)
 
     @abstractmethod
     def _carry_on(self, job: Job, limit: int) -> int | None:
@@ -67,10 +104,27 @@ class ObjectWorker(ABC, Generic[Held]):
 
 def ask(gateway: Gateway, command: Command[R]) -> R:
     """The outcome of a command; its GatewayError is raised."""
-    [outcome] = run_with_retries(gateway.engine, [command])  # type: ignore[list-item]
-    if isinstance(outcome, GatewayError):
-        raise outcome
+    outcome = run_one(gateway.engine, command, _limits_of(gateway, command))
+    if isinstance(command, AdvanceJob) and isinstance(outcome, Job) and command.ended:
+        _put_on_record(outcome)
     return outcome
+
+
+def _put_on_record(job: Job) -> None:
+    """Tell the audit of the end of a job. Its begin is the request that began it."""
+    failed = job.progress.get("failure")
+    result = failed["code"] if failed else job.state
+    audit.record_operation(
+        job.kind, [job.table_name], result, job.definition["caller"]["access_id"], "background", DIALECT
+    )
+
+
+def _limits_of(gateway: Gateway, command: Command[Any]) -> Authorization | None:
+    """The quotas that a step of a job is held to: those of the caller who began it. Its grants were checked then."""
+    if not isinstance(command, AdvanceJob):
+        return None
+    caller = command.job.definition["caller"]
+    return gateway.quotas.of_background_work(Scheme.AWS.value, caller["access_id"], caller["namespace"])
 
 
 def call_of(gateway: Gateway, job: Job, operation: str = "", given: Mapping[str, Any] | None = None) -> Call:

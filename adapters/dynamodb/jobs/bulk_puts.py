@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.dynamodb.jobs.job_documents import IN_PROGRESS, begun, definition_of, failure_of, times_of
+from adapters.dynamodb.jobs.job_documents import (
+    IN_PROGRESS,
+    begun,
+    definition_of,
+    failure_of,
+    status_of,
+    times_of,
+)
 from adapters.dynamodb.jobs.job_names import (
     BULK,
     INVALID_REQUEST,
@@ -23,13 +30,12 @@ from adapters.dynamodb.tables.tables import find_table
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call
 from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.engine.engine import one
-from gateway.model.commands import CancelJob, Exchange, StartJob
+from gateway.exchanges import one
+from gateway.model.commands.commands import CancelJob, Exchange, StartJob
 from gateway.model.errors import TableBusy
-from gateway.model.jobs import Job
-from gateway.model.tables import State
+from gateway.model.tables.jobs import Job
+from gateway.model.tables.tables import State
 
-CANCELLING, CANCELLED = "CANCELLING", "CANCELLED"
 WITH_ERRORS = "COMPLETED_WITH_ERRORS"
 
 
@@ -53,19 +59,17 @@ def start_bulk_put_items(call: Call) -> Exchange[Answer]:
         # Developer guide, "Bulk put items considerations"; the words are our own.
         raise validation(f"{INVALID_REQUEST}Bulk put items is not supported for global tables")
     definition = definition_of(call, table.name, table_id=table_id(table), number=table.id)
-    job = yield from begun(
-        BULK,
-        StartJob(
-            BULK.name,
-            call.caller.namespace,
-            table.name,
-            definition,
-            IN_PROGRESS,
-            limits.BULK_PUTS_AT_ONCE,
-            token_of(call, BULK, given),
-        ),
+    start = StartJob(
+        BULK.name,
+        call.caller.namespace,
+        table.name,
+        definition,
+        IN_PROGRESS,
+        limits.BULK_PUTS_AT_ONCE,
+        token_of(call, BULK, given),
+        stores_rows=True,
     )
-    return {"BulkOperationDescription": describe(job)}
+    return {"BulkOperationDescription": describe((yield from begun(BULK, start)))}
 
 
 def describe_bulk_operation(call: Call) -> Exchange[Answer]:
@@ -84,8 +88,8 @@ def list_bulk_operations(call: Call) -> Exchange[Answer]:
 def cancel_bulk_operation(call: Call) -> Exchange[Answer]:
     """CancelBulkOperation: what has been put stays. One that has ended is told as it is. Raises ServiceError."""
     job = yield from _find(call)
-    cancelled = yield from one(CancelJob(job, CANCELLING, path_of(call.input["BulkOperationArn"])))
-    state = job.state if cancelled is None else cancelled.state
+    cancelled = yield from one(CancelJob(job, path_of(call.input["BulkOperationArn"])))
+    state = status_of(job if cancelled is None else cancelled)
     return {"BulkOperationArn": call.input["BulkOperationArn"], "BulkOperationStatus": state}
 
 
@@ -100,7 +104,7 @@ def _find(call: Call) -> Exchange[Job]:
 
 
 def _summary(job: Job) -> dict[str, Any]:
-    return {"BulkOperationArn": BULK.arn(job), "BulkOperationStatus": job.state, **times_of(job)}
+    return {"BulkOperationArn": BULK.arn(job), "BulkOperationStatus": status_of(job), **times_of(job)}
 
 
 def describe(job: Job) -> dict[str, Any]:

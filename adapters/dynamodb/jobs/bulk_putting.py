@@ -11,6 +11,7 @@ import base64
 import hashlib
 import io
 from collections.abc import Mapping
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -23,17 +24,19 @@ from adapters.dynamodb.export_files.data_files import DataFile
 from adapters.dynamodb.export_files.records import Layout
 from adapters.dynamodb.expressions.request_clauses import WriteClauses
 from adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of, failure
-from adapters.dynamodb.jobs.bulk_puts import CANCELLED, WITH_ERRORS
+from adapters.dynamodb.jobs.bulk_puts import WITH_ERRORS
 from adapters.dynamodb.jobs.importing import checked_item
-from adapters.dynamodb.jobs.job_documents import COMPLETED, FAILED
+from adapters.dynamodb.jobs.job_documents import CANCELLED, COMPLETED, FAILED
 from adapters.dynamodb.jobs.job_names import BULK
-from adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects
-from adapters.dynamodb.object_stores.object_store import Encryption, Refused
+from adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects, Taken
+from adapters.dynamodb.jobs.source_tables import table_of
+from adapters.dynamodb.object_stores.object_store import Encryption, NewObject, Refused
 from adapters.dynamodb.operations.items import put_write
 from adapters.dynamodb.values.composites import render
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError, service_error_of
-from gateway.model.commands import AdvanceJob, CreateTable, FindTable, Outcome, Read, WriteGroup
+from gateway.model.commands.commands import AdvanceJob, CreateTable, FindTable, Outcome, Read, WriteGroup
+from gateway.model.commands.writes import Replace, Write
 from gateway.model.errors import (
     Busy,
     ConditionFailed,
@@ -41,16 +44,14 @@ from gateway.model.errors import (
     PartitionLocked,
     TableMissing,
 )
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.jobs import Job
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.namespaces import of_job
-from gateway.model.pages import PageLimits
-from gateway.model.ranges import within
-from gateway.model.rows import Contents
-from gateway.model.tables import State, Table
-from gateway.model.values import Kind, Value, text
-from gateway.model.writes import Replace, Write
+from gateway.model.expressions.ranges import within
+from gateway.model.tables.jobs import Job
+from gateway.model.tables.namespaces import of_job
+from gateway.model.tables.pages import PageLimits
+from gateway.model.tables.tables import State, Table
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.rows import Contents
+from gateway.model.values.values import Kind, Value, text
 
 ERROR, CONDITION = "ERROR", "CONDITION_CHECK_FAILURE"
 # What a record may have beside its Item; the service's names are not public, these are PutItem's.
@@ -73,9 +74,16 @@ class _Open:
 
 
 class BulkPutWorker(ObjectWorker[_Open]):
-    """Carries bulk puts on (gateway/engine/working.py)."""
+    """Carries bulk puts on (gateway/engine/background/working.py)."""
 
     name = "bulk operation"
+
+    def _cancel(self, job: Job, limit: int) -> int | None:
+        return self._carry_on(job, limit)  # what has been put is reported first
+
+    def _end_cancelled(self, job: Job) -> None:
+        """End it without its report."""
+        self._fail(job, *self._cancellation, state=CANCELLED)
 
     def _carry_on(self, job: Job, limit: int) -> int | None:
         if "total" not in job.progress:
@@ -84,9 +92,9 @@ class BulkPutWorker(ObjectWorker[_Open]):
             return self._report(job)
         return self._put(job, limit)
 
-    def _fail(self, job: Job, code: str, text: str) -> None:
+    def _fail(self, job: Job, code: str, text: str, state: str = FAILED) -> None:
         progress = {**job.progress, "failure": failure(code, text), "pending": []}
-        ask(self._gateway, AdvanceJob(job, progress, state=FAILED, ended=True))
+        ask(self._gateway, AdvanceJob(job, progress, state=state, ended=True))
 
     def _begin(self, job: Job) -> int:
         """See what there is to read, and make a place for the report."""
@@ -106,17 +114,19 @@ class BulkPutWorker(ObjectWorker[_Open]):
     def _put(self, job: Job, limit: int) -> int | None:
         opened = self._open.get(job.id)
         if opened is None:
-            source = SourceObjects(self._store, _source(job), Cursor(*job.progress["cursor"]))
+            source = SourceObjects(
+                self._store, _source(job), Cursor(*job.progress["cursor"]), self._check_readable(job)
+            )
             opened = self._open[job.id] = _Open(source)
         if monotonic() < opened.not_before and not job.cancelled:
             return None
         table = self._table(job)
-        found: list[Found] = []
-        cursor, is_over = Cursor(*job.progress["cursor"]), True
+        taken = Taken([], Cursor(*job.progress["cursor"]), True, 0)
         if not job.cancelled:
-            found, cursor, is_over = opened.source.take(limit)
+            taken = opened.source.take(limit)
+        found = taken.found
         groups, sources, lines = self._writes(job, table, found)
-        step = _Step(job, table, sources, lines, len(found), cursor, is_over)
+        step = _Step(job, table, sources, lines, taken)
         reported = self._report_writes(job)
         saved = ask(
             self._gateway,
@@ -126,7 +136,7 @@ class BulkPutWorker(ObjectWorker[_Open]):
             self.forget(job.id)
         elif "MaxWriteRequestUnits" in job.definition["request"]:
             opened.not_before = monotonic() + step.units / job.definition["request"]["MaxWriteRequestUnits"]
-        return len(found)
+        return taken.units
 
     def _table(self, job: Job) -> Table:
         try:
@@ -224,14 +234,16 @@ class BulkPutWorker(ObjectWorker[_Open]):
             bucket_of(job, place),
             key,
             io.BytesIO(data),
-            Encryption(place.get("S3SseAlgorithm", ""), place.get("S3SseKmsKeyId", "")),
+            NewObject(
+                Encryption(place.get("S3SseAlgorithm", ""), place.get("S3SseKmsKeyId", "")), table_of(job)
+            ),
         )
 
     def _finish(self, job: Job) -> None:
         progress = dict(job.progress)
         state = CANCELLED if job.cancelled else WITH_ERRORS if progress["failed"] else COMPLETED
         if job.cancelled:
-            progress["failure"] = failure("Cancelled", "The bulk operation was cancelled")
+            progress["failure"] = failure(*self._cancellation)
         listed = [
             manifests.file_line(key, items, base64.b64decode(md5), etag)
             for key, items, md5, etag in progress["reports"]
@@ -265,17 +277,13 @@ class _Step:
         table: Table,
         sources: list[Found],
         lines: list[list[str]],
-        read: int,
-        cursor: Cursor,
-        is_over: bool,
+        taken: Taken,
     ) -> None:
         self._job = job
         self._table = table
         self._sources = sources
         self._lines = lines
-        self._read = read
-        self._cursor = cursor
-        self._is_over = is_over
+        self._taken = taken
         self.units = 0.0
 
     def settle(self, answers: list[Any]) -> Mapping[str, Any]:
@@ -302,14 +310,14 @@ class _Step:
                 self._count(usage, answer[0])
         return {
             **progress,
-            "cursor": list(self._cursor),
-            "bytes": self._cursor.done_bytes,
-            "processed": progress["processed"] + self._read,
+            "cursor": list(self._taken.cursor),
+            "bytes": self._taken.cursor.done_bytes,
+            "processed": progress["processed"] + len(self._taken.found),
             "failed": progress["failed"] + failed,
             "usage": usage,
             "reported": progress["reported"] + len(progress["pending"]),
             "pending": [line for line in lines if line[0] in wanted],
-            "is_read": self._is_over and not any(line[0] in wanted for line in lines),
+            "is_read": self._taken.is_over and not any(line[0] in wanted for line in lines),
         }
 
     def _count(self, usage: dict[str, Any], outcome: Outcome) -> None:

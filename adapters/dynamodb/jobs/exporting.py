@@ -13,7 +13,8 @@ import hashlib
 import io
 import tempfile
 from collections.abc import Iterator
-from typing import Any, BinaryIO, cast
+from dataclasses import dataclass
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import orjson
 
@@ -24,25 +25,24 @@ from adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of,
 from adapters.dynamodb.jobs.exports import NEW_AND_OLD, Selection, selection_of, view_of
 from adapters.dynamodb.jobs.job_documents import COMPLETED, FAILED
 from adapters.dynamodb.jobs.job_names import EXPORT
-from adapters.dynamodb.object_stores.object_store import Bucket, Encryption, Refused
+from adapters.dynamodb.jobs.source_tables import table_of
+from adapters.dynamodb.object_stores.object_store import Bucket, Encryption, NewObject, Refused
 from adapters.dynamodb.values.composites import render, shown_key
 from adapters.dynamodb.values.values import render_values, view
 from adapters.dynamodb.wire import limits
-from gateway.model.commands import AdvanceJob, FindTable, Get, Read, ReadAll
+from gateway.model.commands.commands import AdvanceJob, FindTable, Get, Read, ReadAll
 from gateway.model.errors import TableMissing
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.jobs import Job
-from gateway.model.keys import Position
-from gateway.model.namespaces import of_job
-from gateway.model.pages import PageLimits
-from gateway.model.predicates import ALWAYS, matches
-from gateway.model.ranges import KeyRange
-from gateway.model.rows import TICKS_PER_MS, Row
-from gateway.model.tables import State, Table
+from gateway.model.expressions.predicates import ALWAYS, matches
+from gateway.model.expressions.ranges import KeyRange
+from gateway.model.tables.jobs import Job
+from gateway.model.tables.namespaces import of_job
+from gateway.model.tables.pages import PageLimits
+from gateway.model.tables.tables import State, Table
+from gateway.model.values.keys import Position
+from gateway.model.values.rows import TICKS_PER_MS, Row
 
 _MEMORY_BYTES = 8 << 20
-_PAGE_BYTES = 4 << 20
-_CHANGES_AT_ONCE = 32  # their images may be large
+_CHANGES_AT_ONCE = 8  # their images may be large
 _TICKS_PER_US = TICKS_PER_MS // 1_000
 
 
@@ -60,8 +60,17 @@ class _Open:
         self.buffer.close()
 
 
+class _Made(NamedTuple):
+    """What is made of a row: its line (empty: none), the billed bytes, and the bytes that were read for it."""
+
+    row: Row
+    line: bytes
+    billed: int
+    read_bytes: int
+
+
 class ExportWorker(ObjectWorker[_Open]):
-    """Carries exports on (gateway/engine/working.py)."""
+    """Carries exports on (gateway/engine/background/working.py)."""
 
     name = "export"
 
@@ -102,7 +111,8 @@ class ExportWorker(ObjectWorker[_Open]):
         return rows
 
     def _lines(self, job: Job, table: Table, opened: _Open, limit: int) -> int:
-        """Write some rows to the data file in hand, at most until it is full; how many were looked at."""
+        """Write some rows to the data file in hand, at most until it is full. Return the units of work: one for each row that was
+        looked at, and one for each KiB of items."""
         request = job.definition["request"]
         selection = selection_of(call_of(self._gateway, job), request, table)
         page = ask(self._gateway, self._read(job, table, selection, opened.next, limit))
@@ -112,51 +122,41 @@ class ExportWorker(ObjectWorker[_Open]):
             if job.definition["window"] is not None
             else _items(table, page.rows, selection, as_ion)
         )
-        for row, line, billed in made:
-            if opened.file.is_full:
-                opened.next = row.position
-                return int(page.scanned)
-            if line:
-                opened.file.add(line)
-                opened.billed += billed
-        opened.next = None if page.next is None else page.next.position
-        opened.is_over = page.next is None
-        return int(page.scanned)
+        read_bytes = 0
+        for each in made:
+            if opened.file.is_full or read_bytes > limit << 10:
+                opened.next = each.row.position
+                break
+            read_bytes += each.read_bytes
+            if each.line:
+                opened.file.add(each.line)
+                opened.billed += each.billed
+        else:
+            opened.next = None if page.next is None else page.next.position
+            opened.is_over = page.next is None
+        return int(page.scanned) + (read_bytes >> 10)
 
     def _read(self, job: Job, table: Table, selection: Selection, first: Position | None, limit: int) -> Read:
         bounds, predicate = selection.bounds, selection.predicate
         if job.definition["window"] is not None:
-            limit = min(limit, _CHANGES_AT_ONCE)
             predicate = ALWAYS  # it is judged of images (_changes)
-        page = PageLimits(scanned=limit, filled_bytes=_PAGE_BYTES, peek=True)
+        page = PageLimits(scanned=limit, filled_bytes=limit << 10, peek=True)
         if first is not None:
             bounds = KeyRange(max(first, bounds.lower), bounds.upper)
         return Read(table, bounds, page, filter=predicate, view=view)
 
-    def _changes(
-        self, job: Job, changed: list[Row], selection: Selection, as_ion: bool
-    ) -> Iterator[tuple[Row, bytes, int]]:
+    def _changes(self, job: Job, changed: list[Row], selection: Selection, as_ion: bool) -> Iterator[_Made]:
         """The lines of keys that changed; empty where nothing is left of the change, or it is not selected: that is judged of the
         new image, of a deleted item of the old one (developer guide, "Filtering a table export")."""
         space = of_job(job.id)
         before, after = (ask(self._gateway, FindTable(space, name)) for name in ("before", "after"))
-        gets = [Get(table, row.position) for row in changed for table in (before, after)]
-        found = ask(self._gateway, ReadAll(tuple(gets)))
-        has_old = view_of(job) == NEW_AND_OLD
-        schema = after.key_schema
-        for row, old, new in zip(changed, found[::2], found[1::2], strict=True):
-            shown = new or old
-            # Where there is none, the item came and went within the window.
-            if shown is None or not matches(selection.predicate, shown, view):
-                yield row, b"", 0
-                continue
-            images = {"Keys": orjson.dumps(render_values(shown_key(schema, shown.latest)))}
-            if old is not None and has_old:
-                images["OldImage"] = _image(after, old, selection)
-            if new is not None:
-                images["NewImage"] = _image(after, new, selection)
-            written_at = (row if new is None else new).modified_at // _TICKS_PER_US
-            yield row, change_line(written_at, images, as_ion), sum(map(len, images.values()))
+        for first in range(0, len(changed), _CHANGES_AT_ONCE):
+            rows = changed[first : first + _CHANGES_AT_ONCE]
+            gets = [Get(table, row.position) for row in rows for table in (before, after)]
+            found = ask(self._gateway, ReadAll(tuple(gets)))
+            for row, old, new in zip(rows, found[::2], found[1::2], strict=True):
+                line, billed = _change(job, row, (after, old, new), selection, as_ion)
+                yield _Made(row, line, billed, sum(each.size_bytes for each in (old, new) if each))
 
     def _store_file(self, job: Job, opened: _Open) -> None:
         """Store the data file in hand, and note how far the rows are exported then."""
@@ -165,7 +165,7 @@ class ExportWorker(ObjectWorker[_Open]):
         md5 = opened.file.finish()
         opened.buffer.seek(0)
         etag = self._store.write(
-            _bucket(job), self._data_key(job, len(files)), opened.buffer, _encryption(job)
+            _bucket(job), self._data_key(job, len(files)), opened.buffer, _new_object(job)
         )
         mark = opened.next
         now = {
@@ -232,7 +232,7 @@ class ExportWorker(ObjectWorker[_Open]):
 
     def _put(self, job: Job, key: str, data: bytes) -> None:
         with contextlib.closing(io.BytesIO(data)) as held:
-            self._store.write(_bucket(job), key, held, _encryption(job))
+            self._store.write(_bucket(job), key, held, _new_object(job))
 
 
 _EMPTY: dict[str, Any] = {"files": [], "items": 0, "billed": 0}
@@ -246,19 +246,37 @@ def _prefix(job: Job) -> str:
     return str(job.definition["request"].get("S3Prefix", "")).rstrip("/")
 
 
-def _encryption(job: Job) -> Encryption:
+def _new_object(job: Job) -> NewObject:
     request = job.definition["request"]
-    return Encryption(request.get("S3SseAlgorithm", ""), request.get("S3SseKmsKeyId", ""))
+    encryption = Encryption(request.get("S3SseAlgorithm", ""), request.get("S3SseKmsKeyId", ""))
+    return NewObject(encryption, table_of(job))
 
 
-def _items(
-    table: Table, rows: list[Row], selection: Selection, as_ion: bool
-) -> Iterator[tuple[Row, bytes, int]]:
+def _items(table: Table, rows: list[Row], selection: Selection, as_ion: bool) -> Iterator[_Made]:
     for row in rows:
-        yield row, item_line(_image(table, row, selection), as_ion), row.size_bytes
+        size = row.size_bytes
+        yield _Made(row, item_line(_image(table, row, selection), as_ion), size, size)
 
 
 def _image(table: Table, row: Row, selection: Selection) -> bytes:
     """What is selected of a row, as JSON."""
     clauses = selection.clauses
     return render(table.key_schema, row) if clauses is None else clauses.cut(table, row)
+
+
+def _change(
+    job: Job, row: Row, images: tuple[Table, Row | None, Row | None], selection: Selection, as_ion: bool
+) -> tuple[bytes, int]:
+    """The line of a key that changed, and its billed bytes. `images`: the new one's table, the old one, the new one."""
+    table, old, new = images
+    shown = new or old
+    # Where there is none, the item came and went within the window.
+    if shown is None or not matches(selection.predicate, shown, view):
+        return b"", 0
+    shown_images = {"Keys": orjson.dumps(render_values(shown_key(table.key_schema, shown.latest)))}
+    if old is not None and view_of(job) == NEW_AND_OLD:
+        shown_images["OldImage"] = _image(table, old, selection)
+    if new is not None:
+        shown_images["NewImage"] = _image(table, new, selection)
+    written_at = (row if new is None else new).modified_at // _TICKS_PER_US
+    return change_line(written_at, shown_images, as_ion), sum(map(len, shown_images.values()))

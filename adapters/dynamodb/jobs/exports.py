@@ -6,6 +6,7 @@ What an export does is in exporting.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -37,25 +38,27 @@ from adapters.dynamodb.values.composites import shown_schema
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call
 from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.engine.engine import one
-from gateway.model.commands import Exchange, FindTable, StartJob
+from gateway.exchanges import one
+from gateway.model.commands.commands import Exchange, FindTable, StartJob
 from gateway.model.errors import MomentNotKept, TableMissing
-from gateway.model.jobs import Job
-from gateway.model.predicates import ALWAYS, And, Predicate
-from gateway.model.ranges import EVERYTHING, KeyRange
-from gateway.model.rows import TICKS_PER_MS
-from gateway.model.tables import HistoryRule, State, Table
+from gateway.model.expressions.predicates import ALWAYS, And, Predicate
+from gateway.model.expressions.ranges import EVERYTHING, KeyRange
+from gateway.model.tables.jobs import Job
+from gateway.model.tables.tables import HistoryRule, State, Table
+from gateway.model.values.rows import TICKS_PER_MS
 
 INCREMENTAL = "INCREMENTAL_EXPORT"
 NEW_AND_OLD = "NEW_AND_OLD_IMAGES"
+# Ids, aliases and ARNs of keys (AWS KMS API reference, "KeyId"). The service's own expression is not on record.
+_KEY = re.compile(r"[a-zA-Z0-9:/_.-]+")
 
 
 def export_table(call: Call) -> Exchange[Answer]:
     """ExportTableToPointInTime: begin an export. Raises ServiceError."""
-    require_place(call)
     _check_members(call)
     given, arn = call.input, call.input["TableArn"]
     place = _place(call, arn)
+    require_place(call)
     try:
         table = yield from one(FindTable(call.caller.namespace, place.table))
         if table.state_at(call.gateway.now_ms()) is State.CREATING:
@@ -143,6 +146,10 @@ def _check_members(call: Call) -> None:
         text = "ExportFromTime must be provided in IncrementalExportSpecification"
     elif "S3SseKmsKeyId" in given and given.get("S3SseAlgorithm") != "KMS":
         text = "KMS Key Id is not supported for this encryption type"
+    elif not _KEY.fullmatch(given.get("S3SseKmsKeyId", "key")):
+        constraint = f"Member must satisfy regular expression pattern: {_KEY.pattern}"
+        shown = given["S3SseKmsKeyId"]
+        text = f"1 validation error detected: Value '{shown}' at 's3SseKmsKeyId' failed to satisfy constraint: {constraint}"
     elif given.get("FilterSpecification") == {}:
         text = "Invalid FilterSpecification: The specification can not be empty"
     if text:
@@ -152,6 +159,8 @@ def _check_members(call: Call) -> None:
 def _place(call: Call, arn: str) -> Place:
     place = place_of(call, arn)
     if place is None:
+        if not arn:
+            raise validation("Invalid TableArn: Invalid Table ARN")
         if place_of(call, arn, "/.+") is not None:
             raise validation(f"{INVALID_REQUEST}Table ARN is invalid.")
         raise validation(f"{INVALID_VALUES}tableArn is not a valid ARN")
@@ -221,14 +230,16 @@ def _window(call: Call, table: Table) -> tuple[int, int] | None:
     spec = call.input.get("IncrementalExportSpecification")
     if spec is None:
         return None
-    rule = _history(call, table)
     now_ms = call.gateway.now_ms()
     from_ms = _milliseconds(spec["ExportFromTime"])
     to_ms = _milliseconds(spec["ExportToTime"]) if "ExportToTime" in spec else now_ms
     period = "Difference between export period from time and export period to time is"
-    if from_ms < max(table.created_at_ms, rule.earliest_ms(now_ms)) or from_ms > to_ms:
-        text = "Incremental export period from time cannot be less than the table creation time"
-        raise _invalid_time(f"{text} : {_iso(from_ms)}")
+    text = "Incremental export period from time cannot be less than the table creation time"
+    too_early = _invalid_time(f"{text} : {_iso(from_ms)}")
+    if from_ms < table.created_at_ms:
+        raise too_early
+    if from_ms < _history(call, table).earliest_ms(now_ms) or from_ms > to_ms:
+        raise too_early
     if to_ms > now_ms:
         text = "Incremental export period to time cannot be greater than the current time"
         raise _invalid_time(f"{text} : {_iso(to_ms)}")

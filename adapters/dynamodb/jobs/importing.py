@@ -14,7 +14,7 @@ from typing import Any
 from adapters.dynamodb.export_files.compression import Compression
 from adapters.dynamodb.export_files.records import Layout
 from adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of, failure
-from adapters.dynamodb.jobs.job_documents import COMPLETED, FAILED
+from adapters.dynamodb.jobs.job_documents import CANCELLED, COMPLETED, FAILED
 from adapters.dynamodb.jobs.job_names import IMPORT
 from adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects
 from adapters.dynamodb.operations.items import put_write
@@ -23,10 +23,10 @@ from adapters.dynamodb.values.values import Item, is_too_large, item_of
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError, service_error_of, validation
 from adapters.dynamodb.wire.messages import bare
-from gateway.model.commands import AdvanceJob, FindTable, WriteGroup
+from gateway.model.commands.commands import AdvanceJob, FindTable, WriteGroup
 from gateway.model.errors import GatewayError, TableBusy, TableExists, TableMissing
-from gateway.model.jobs import Job
-from gateway.model.tables import Table
+from gateway.model.tables.jobs import Job
+from gateway.model.tables.tables import Table
 
 log = logging.getLogger("tablegate")
 
@@ -37,7 +37,7 @@ _ITEM_ERRORS = (
 
 
 class ImportWorker(ObjectWorker[SourceObjects]):
-    """Carries imports on (gateway/engine/working.py)."""
+    """Carries imports on (gateway/engine/background/working.py)."""
 
     name = "import"
 
@@ -46,6 +46,10 @@ class ImportWorker(ObjectWorker[SourceObjects]):
 
     def _fail(self, job: Job, code: str, text: str) -> None:
         self._end(job, self._table(job), failure(code, text))
+
+    def _end_cancelled(self, job: Job) -> None:
+        """End the import; its table has what was stored by then."""
+        self._end(job, self._table(job), failure(*self._cancellation), CANCELLED)
 
     def _begin(self, job: Job) -> int:
         """See whether there is such a bucket, and make the table."""
@@ -77,8 +81,10 @@ class ImportWorker(ObjectWorker[SourceObjects]):
         opened = self._open.get(job.id)
         if opened is None:
             begin = Cursor(*job.progress["cursor"])
-            opened = self._open[job.id] = SourceObjects(self._store, _source(job), begin)
-        found, cursor, is_over = opened.take(limit)
+            opened = self._open[job.id] = SourceObjects(
+                self._store, _source(job), begin, self._check_readable(job)
+            )
+        found, cursor, is_over, units = opened.take(limit)
         groups, sources, errors = self._writes(job, table, found)
         now = {
             **job.progress,
@@ -108,7 +114,7 @@ class ImportWorker(ObjectWorker[SourceObjects]):
             self.forget(job.id)
             failed = failure("ItemValidationError", _ITEM_ERRORS) if saved.progress["errors"] else None
             self._end(saved, table, failed)
-        return len(found)
+        return units
 
     def _writes(
         self, job: Job, table: Table, found: list[Found]
@@ -137,11 +143,14 @@ class ImportWorker(ObjectWorker[SourceObjects]):
             }
             log.info("an item was not imported", extra={"facts": facts})
 
-    def _end(self, job: Job, table: Table | None, failed: Mapping[str, str] | None) -> None:
+    def _end(
+        self, job: Job, table: Table | None, failed: Mapping[str, str] | None, state: str = FAILED
+    ) -> None:
+        """End the import. `failed`: why it is not COMPLETED but in this state."""
         progress = {**_NOTHING, **job.progress}
         if failed is not None:
             progress["failure"] = failed
-        state = COMPLETED if failed is None else FAILED
+        state = COMPLETED if failed is None else state
         ask(self._gateway, AdvanceJob(job, progress, opens=table, state=state, ended=True))
 
 

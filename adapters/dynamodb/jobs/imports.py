@@ -14,6 +14,7 @@ from adapters.dynamodb.jobs.job_documents import (
     begun,
     definition_of,
     failure_of,
+    status_of,
     times_of,
 )
 from adapters.dynamodb.jobs.job_names import (
@@ -31,10 +32,10 @@ from adapters.dynamodb.tables.tables import new_table
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call
 from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.engine.engine import one
-from gateway.model.commands import Exchange, FindTable, ListJobs, StartJob
-from gateway.model.jobs import Job
-from gateway.model.tables import Table
+from gateway.exchanges import one
+from gateway.model.commands.commands import Exchange, FindTable, ListJobs, StartJob
+from gateway.model.tables.jobs import Job
+from gateway.model.tables.tables import Table
 
 
 def import_table(call: Call) -> Exchange[Answer]:
@@ -62,9 +63,10 @@ def import_table(call: Call) -> Exchange[Answer]:
         IN_PROGRESS,
         limits.IMPORTS_AT_ONCE,
         token,
+        makes_table=True,
+        stores_rows=True,
     )
-    job = yield from begun(IMPORT, start)
-    return {"ImportTableDescription": describe(job)}
+    return {"ImportTableDescription": describe((yield from begun(IMPORT, start)))}
 
 
 def _of_table(call: Call, table: Table) -> Exchange[Job | None]:
@@ -130,7 +132,7 @@ def _summary(job: Job) -> dict[str, Any]:
     group = f"arn:{partition}:logs:{caller['region']}:{caller['account']}:log-group:/aws-dynamodb/imports:*"
     return {
         "ImportArn": IMPORT.arn(job),
-        "ImportStatus": job.state,
+        "ImportStatus": status_of(job),
         "TableArn": job.definition["table_arn"],
         "S3BucketSource": {"S3BucketOwner": caller["account"], **request["S3BucketSource"]},
         "CloudWatchLogGroupArn": group,

@@ -9,12 +9,13 @@ from adapters.dynamodb.tables.properties import seconds
 from adapters.dynamodb.wire.calls import Call
 from adapters.dynamodb.wire.errors import ServiceError
 from adapters.dynamodb.wire.resources import table_arn
-from gateway.engine.engine import one
-from gateway.model.commands import Exchange, StartJob
+from gateway.exchanges import one
+from gateway.model.commands.commands import Exchange, StartJob
 from gateway.model.errors import LimitExceeded, TokenReused
-from gateway.model.jobs import Job
+from gateway.model.tables.jobs import Job
 
 IN_PROGRESS, COMPLETED, FAILED = "IN_PROGRESS", "COMPLETED", "FAILED"
+CANCELLING, CANCELLED = "CANCELLING", "CANCELLED"
 
 
 def definition_of(call: Call, table_name: str, **more: Any) -> dict[str, Any]:
@@ -29,6 +30,8 @@ def definition_of(call: Call, table_name: str, **more: Any) -> dict[str, Any]:
             "region": caller.region,
             "namespace": caller.namespace,
         },
+        # Where a caller with limits asked from; None: the caller may do everything.
+        "source": None if call.authorization is None else list(call.authorization.source),
         "table_arn": table_arn(caller, table_name),
         **more,
     }
@@ -47,6 +50,11 @@ def begun(kind: Kind, command: StartJob) -> Exchange[Job]:
     except LimitExceeded as error:
         text = f"Subscriber limit exceeded: There is a limit of {error.limit} concurrent {kind.several}"
         raise ServiceError("LimitExceededException", text) from None
+
+
+def status_of(job: Job) -> str:
+    """The ImportStatus or BulkOperationStatus of a job. Exports have no such states."""
+    return CANCELLING if job.cancelled and job.ended_at_ms is None else job.state
 
 
 def times_of(job: Job) -> dict[str, Any]:

@@ -17,9 +17,9 @@ import orjson
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Call
 from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.engine.engine import one
-from gateway.model.commands import Exchange, ListJobs, Token
-from gateway.model.jobs import Job
+from gateway.exchanges import one
+from gateway.model.commands.commands import Exchange, ListJobs, Token
+from gateway.model.tables.jobs import Job
 from gateway.security.credentials import Scheme
 
 INVALID_REQUEST = "Invalid Request: "
@@ -154,7 +154,8 @@ def place_of_token(kind: Kind, token: str | None) -> tuple[int, int] | None:
 def page(
     call: Call, kind: Kind, size: int | None, token: str | None, table: str | None = None, since_ms: int = 0
 ) -> Exchange[tuple[list[Job], dict[str, str]]]:
-    """A page of jobs, the newest first, and the NextToken if there is one behind it. Raises ServiceError."""
+    """A page of jobs, the newest first, and the NextToken if there is one behind it. Jobs that the caller may not list are left
+    out, so a page may be empty. Raises ServiceError."""
     limit = size or limits.JOBS_PAGE
     oldest = call.gateway.now_ms() - limits.JOBS_LISTED_MS
     wanted = ListJobs(
@@ -162,7 +163,7 @@ def page(
     )
     found = yield from one(wanted)
     more = {"NextToken": next_token(kind, found[limit - 1])} if len(found) > limit else {}
-    return found[:limit], more
+    return [job for job in found[:limit] if call.lists(path_of(kind.arn(job)))], more
 
 
 # Beginning

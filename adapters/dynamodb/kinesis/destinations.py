@@ -1,8 +1,9 @@
 """Kinesis streaming destinations: Enable, Disable, Update and DescribeKinesisStreamingDestination.
 
-A destination is kept with its table, and as a follower of the table's changes (gateway/engine/following.py), to whom producer.py
-delivers. States and texts: ack-api-quirks (live service, October 2026) and LocalStack's snapshots; shapes: botocore 1.44.5.
-The service never looks at the stream while it answers, nor does this server: to one that is not there it delivers when it is.
+A destination is kept with its table, and as a follower of the table's changes (gateway/engine/streams/following.py), to whom
+producer.py delivers. States and texts: ack-api-quirks (live service, October 2026) and LocalStack's snapshots; shapes: botocore
+1.44.5. The service never looks at the stream while it answers, nor does this server: to one that is not there it delivers when it
+is.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from adapters.dynamodb.tables.properties import TableProperties
 from adapters.dynamodb.tables.tables import find_table
 from adapters.dynamodb.wire.calls import Answer, Call
 from adapters.dynamodb.wire.errors import validation
-from gateway.engine.engine import one
-from gateway.model.commands import AlterTable, Exchange, Follow, Unfollow
-from gateway.model.tables import Table
+from gateway.exchanges import one
+from gateway.model.commands.commands import AlterTable, Exchange, Follow, ListFollowers, Unfollow
+from gateway.model.tables.tables import State, Table
 
 KIND = "kinesis"
 """The kind of these followers; the target is the ARN of the stream."""
@@ -45,9 +46,10 @@ def describe_destination(call: Call) -> Exchange[Answer]:
     """DescribeKinesisStreamingDestination: the live destination of a table, and those that it had or could not have. Raises
     TableMissing."""
     table = yield from find_table(call)
+    statuses = yield from _statuses(call, table)
     listed = []
     for known in TableProperties.of(table).kinesis:
-        shown = {"StreamArn": known["arn"], "DestinationStatus": _status(call, table, known)}
+        shown = {"StreamArn": known["arn"], "DestinationStatus": statuses[known["arn"]]}
         if shown["DestinationStatus"] == "ENABLE_FAILED":
             shown["DestinationStatusDescription"] = known["failure"]
         if known["precision"] is not None:
@@ -62,8 +64,8 @@ def enable_destination(call: Call) -> Exchange[Answer]:
     arn = given["StreamArn"]
     asked = given.get("EnableKinesisStreamingConfiguration", {})
     table = yield from find_table(call)
-    known = TableProperties.of(table).kinesis
-    if any(_status(call, table, each) in _LIVE for each in known):
+    statuses = yield from _statuses(call, table)
+    if any(status in _LIVE for status in statuses.values()):
         text = (
             "EnableKinesisStreamingDestination must be DISABLED or ENABLE_FAILED to perform ENABLE operation."
         )
@@ -94,7 +96,7 @@ def _failure(call: Call, arn: str) -> str | None:
     """Why a stream cannot be a destination; None: it can."""
     match = _STREAM.fullmatch(arn)
     if match is None:
-        return _NO_PERMISSION
+        return _ELSEWHERE.format("Active state") if ":firehose:" in arn else _NO_PERMISSION
     if match["region"] != call.caller.region:
         return _ELSEWHERE.format("the current region")
     if match["account"] != call.caller.account and not call.gateway.credentials.is_dev:
@@ -105,7 +107,7 @@ def _failure(call: Call, arn: str) -> str | None:
 
 
 def disable_destination(call: Call) -> Exchange[Answer]:
-    """DisableKinesisStreamingDestination: what has not been delivered yet is not delivered any more. Raises ServiceError,
+    """DisableKinesisStreamingDestination: what has been written until now is delivered, and no more. Raises ServiceError,
     TableMissing."""
     given = call.input
     arn = given["StreamArn"]
@@ -113,7 +115,7 @@ def disable_destination(call: Call) -> Exchange[Answer]:
         raise validation("Stream cannot be disabled using EnableKinesisStreamingConfiguration parameters")
     table = yield from find_table(call)
     known = _find(table, arn)
-    status = None if known is None else _status(call, table, known)
+    status = (yield from _statuses(call, table)).get(arn)
     if known is None or status not in ("ACTIVE", "DISABLING"):
         text = "KinesisStreamingDestination must be ACTIVE to perform DISABLE operation."
         raise validation(_NOT_VALID + text)
@@ -139,9 +141,9 @@ def update_destination(call: Call) -> Exchange[Answer]:
     if known is None:
         text = f"No streaming destination with streamArn: {arn} found for table with tableName: {table.name}"
         raise validation(_NOT_VALID + text)
-    if _status(call, table, known) != "ACTIVE":
+    if (yield from _statuses(call, table))[arn] != "ACTIVE":
         text = "Kinesis streaming is not in ACTIVE state. Updates are only allowed in ACTIVE state."
-        raise validation(_NOT_VALID + text)
+        raise validation(f"{_NOT_VALID}{text} TableName: {table.name}, kdsArn: {arn}")
     wanted = asked[_PRECISION]
     if wanted == (known["precision"] or MILLISECOND):
         text = f"Precision is already set to the desired value of {wanted} for tableId: {table_id(table)}, kdsArn: {arn}"
@@ -156,19 +158,32 @@ def update_destination(call: Call) -> Exchange[Answer]:
     }
 
 
+_LISTED = 50
+"""Destinations that are remembered; all but the newest are DISABLED or ENABLE_FAILED."""
 _LIVE = ("ENABLING", "ACTIVE", "UPDATING", "DISABLING")
 
 
-def _status(call: Call, table: Table, known: Mapping[str, Any]) -> str:
-    """The state of a destination. One of a table that was emptied as if it were new, which nobody follows, is off."""
+def _statuses(call: Call, table: Table) -> Exchange[dict[str, str]]:
+    """The state of each destination, by the ARN of its stream."""
+    known = TableProperties.of(table).kinesis
+    told: list[str] = []
+    if any(not each["on"] for each in known):
+        told = yield from one(ListFollowers(table, KIND))
+    return {each["arn"]: _status(call, table, each, each["arn"] in told) for each in known}
+
+
+def _status(call: Call, table: Table, known: Mapping[str, Any], is_told: bool) -> str:
+    """The state of a destination. `is_told`: it has still to be told changes. One of a table that was emptied as if it were new,
+    which nobody follows, is off."""
     delay_ms = call.gateway.settings.control_plane_delay * 1000
     is_settled = call.gateway.now_ms() >= known["changed_at_ms"] + delay_ms
     if not known["on"]:
-        return "DISABLED" if is_settled else "DISABLING"
+        return "DISABLED" if is_settled and not is_told else "DISABLING"
     if known["failure"] is not None:
         return "ENABLE_FAILED" if is_settled else "ENABLING"
     if not table.rules.followed:
-        return "DISABLED"
+        # UPDATING: ack-api-quirks, TABLE-235 and TABLE-236.
+        return "UPDATING" if table.state is State.DELETING else "DISABLED"
     if is_settled:
         return "ACTIVE"
     return "UPDATING" if known["updating"] else "ENABLING"
@@ -179,10 +194,12 @@ def _find(table: Table, arn: str) -> Mapping[str, Any] | None:
 
 
 def _with(table: Table, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The properties of a table with a destination in place of the one of its stream."""
+    """The properties of a table with a destination in place of the one of its stream, or before all others, of which the oldest
+    are forgotten."""
     properties = TableProperties.of(table)
-    others = [each for each in properties.kinesis if each["arn"] != entry["arn"]]
-    return replace(properties, kinesis=[*others, entry]).document()
+    known = {each["arn"]: each for each in properties.kinesis}
+    changed = known | {entry["arn"]: entry} if entry["arn"] in known else {entry["arn"]: entry, **known}
+    return replace(properties, kinesis=list(changed.values())[:_LISTED]).document()
 
 
 def precision_of(table: Table, arn: str) -> str:

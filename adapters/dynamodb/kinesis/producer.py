@@ -23,9 +23,9 @@ from adapters.dynamodb.operations.change_records import BOTH_IMAGES, EXPIRY_ACTO
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.resources import stable_uuid
 from gateway.metrics import delivered
-from gateway.model.changes import Change
-from gateway.model.rows import TICKS_PER_MS
-from gateway.model.tables import Table
+from gateway.model.tables.changes import Change
+from gateway.model.tables.tables import Table
+from gateway.model.values.rows import TICKS_PER_MS
 from gateway.settings import Settings
 
 log = logging.getLogger("tablegate")

@@ -8,8 +8,9 @@ from typing import BinaryIO
 from adapters.dynamodb.object_stores.object_store import (
     ACCESS_DENIED,
     Bucket,
-    Encryption,
+    NewObject,
     ObjectStore,
+    OpenObject,
     Refused,
     StoredObject,
 )
@@ -29,15 +30,15 @@ class AllowedBuckets:
         self._check(bucket)
         return self._store.listed(bucket, prefix, after)
 
-    def read(self, bucket: Bucket, key: str) -> BinaryIO:
+    def read(self, bucket: Bucket, key: str) -> OpenObject:
         """See ObjectStore."""
         self._check(bucket)
         return self._store.read(bucket, key)
 
-    def write(self, bucket: Bucket, key: str, data: BinaryIO, encryption: Encryption) -> str:
+    def write(self, bucket: Bucket, key: str, data: BinaryIO, new: NewObject) -> str:
         """See ObjectStore."""
         self._check(bucket)
-        return self._store.write(bucket, key, data, encryption)
+        return self._store.write(bucket, key, data, new)
 
     def _check(self, bucket: Bucket) -> None:
         names = {bucket.name, f"{bucket.account}/{bucket.name}"}

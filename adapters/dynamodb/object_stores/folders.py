@@ -2,10 +2,15 @@
 
 Nothing outside of the folder can be named, read or written: keys whose parts are not plain names are refused, and so is whatever
 a symbolic link leads out to. An object has its name when all of it is on the disk.
+
+The table of an object is kept in a file beside the objects, because not every file system has extended attributes. It is written
+before the object and stays if the object is removed.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import hashlib
 import os
 import secrets
@@ -18,12 +23,16 @@ from adapters.dynamodb.object_stores.object_store import (
     ACCESS_DENIED,
     NO_BUCKET,
     Bucket,
-    Encryption,
+    NewObject,
+    OpenObject,
     Refused,
     StoredObject,
 )
 
+# Folders in each bucket.
 _UNFINISHED = ".tablegate-unfinished"
+_TABLES = ".tablegate-tables"
+_OWN = (_UNFINISHED, _TABLES)
 _BLOCK_BYTES = 1 << 20
 
 
@@ -32,6 +41,9 @@ class Folder:
 
     def __init__(self, root: Path) -> None:
         self._root = root.resolve()
+        with suppress(OSError):
+            for bucket in self._root.iterdir():
+                _remove_unfinished(bucket / _UNFINISHED)
 
     def listed(self, bucket: Bucket, prefix: str, after: str = "") -> Iterator[StoredObject]:
         """See ObjectStore."""
@@ -47,32 +59,42 @@ class Folder:
                 with suppress(FileNotFoundError):
                     yield StoredObject(key.decode(errors="surrogateescape"), path.stat().st_size)
 
-    def read(self, bucket: Bucket, key: str) -> BinaryIO:
+    def read(self, bucket: Bucket, key: str) -> OpenObject:
         """See ObjectStore."""
         try:
-            return self._path(bucket, key).open("rb")
+            stream = self._path(bucket, key).open("rb")
         except OSError as error:
             raise _refused(error, key) from None
+        # Read after the object was opened: it was written before.
+        table = self._table_file(bucket, key)
+        return OpenObject(stream, table.read_text() if table.exists() else "")
 
-    def write(self, bucket: Bucket, key: str, data: BinaryIO, encryption: Encryption) -> str:
+    def write(self, bucket: Bucket, key: str, data: BinaryIO, new: NewObject) -> str:
         """See ObjectStore. Encryption is the disk's business."""
         path = self._path(bucket, key)
         hashed = hashlib.md5(usedforsecurity=False)
-        unfinished = path.with_name(f"{secrets.token_hex(8)}{_UNFINISHED}")
+        waiting = self._bucket(bucket) / _UNFINISHED
+        unfinished = waiting / secrets.token_hex(8)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with unfinished.open("xb") as file:
+            _remove_unfinished(waiting)
+            if new.table:
+                _write_table(self._table_file(bucket, key), new.table)
+            with _begun(unfinished) as file:
                 while block := data.read(_BLOCK_BYTES):
                     hashed.update(block)
                     file.write(block)
                 file.flush()
                 os.fsync(file.fileno())
-            unfinished.replace(path)
+                unfinished.replace(path)
             _sync(path.parent)
         except OSError as error:
             with suppress(OSError):
                 unfinished.unlink()
             raise _refused(error, key) from None
+        finally:
+            with suppress(OSError):
+                waiting.rmdir()
         return hashed.hexdigest()
 
     def _bucket(self, bucket: Bucket) -> Path:
@@ -84,13 +106,18 @@ class Folder:
             )
         return path
 
+    def _table_file(self, bucket: Bucket, key: str) -> Path:
+        """The file that names the table of an object."""
+        name = hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()
+        return self._bucket(bucket) / _TABLES / name
+
     def _path(self, bucket: Bucket, key: str) -> Path:
         self._bucket(bucket)
         return self._inside(f"{bucket.name}/{key}")
 
     def _inside(self, name: str) -> Path:
         parts = name.split("/")
-        if any(part in ("", ".", "..") or "\0" in part for part in parts):
+        if any(part in ("", ".", "..", *_OWN) or "\0" in part for part in parts):
             raise Refused(ACCESS_DENIED, "The key cannot be that of a file below the folder for exports")
         path = self._root.joinpath(*parts)
         if not path.resolve().is_relative_to(self._root):
@@ -103,11 +130,42 @@ def _files(top: Path, prefix: str) -> Iterator[tuple[str, Path]]:
     for folder, folders, names in os.walk(top):
         within = Path(folder).relative_to(top).as_posix()
         head = "" if within == "." else f"{within}/"
-        folders[:] = [name for name in folders if _may_begin(f"{head}{name}/", prefix)]
+        folders[:] = [name for name in folders if name not in _OWN and _may_begin(f"{head}{name}/", prefix)]
         for name in names:
             path = Path(folder, name)
             if not name.endswith(_UNFINISHED) and not path.is_symlink() and path.is_file():
                 yield head + name, path
+
+
+def _begun(path: Path) -> BinaryIO:
+    """Begin an unfinished object, and lock it. Raises OSError, which passes, if another server removes it before it is locked."""
+    path.parent.mkdir(exist_ok=True)
+    with suppress(FileNotFoundError):
+        file = path.open("xb")
+        with suppress(OSError):  # a file system without locks: nothing is removed there either
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if path.exists():
+            return file
+        file.close()
+    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+
+def _remove_unfinished(waiting: Path) -> None:
+    """Remove what killed servers have left in the folder of unfinished objects. A server that writes one holds a lock on it."""
+    with suppress(OSError):
+        for path in waiting.iterdir():
+            with suppress(OSError), path.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+
+
+def _write_table(path: Path, table: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w") as file:
+        file.write(table)
+        file.flush()
+        os.fsync(file.fileno())
+    _sync(path.parent)
 
 
 def _may_begin(head: str, prefix: str) -> bool:

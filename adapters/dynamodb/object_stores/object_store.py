@@ -31,6 +31,20 @@ class Encryption(NamedTuple):
     key: str = ""
 
 
+class NewObject(NamedTuple):
+    """What is said of an object when it is written. `table`: the table whose rows it holds (source_tables.py)."""
+
+    encryption: Encryption = Encryption()
+    table: str = ""
+
+
+class OpenObject(NamedTuple):
+    """An object that is being read, and the table that was named when it was written; empty: none."""
+
+    stream: BinaryIO
+    table: str
+
+
 class StoredObject(NamedTuple):
     """An object in a list."""
 
@@ -49,10 +63,10 @@ class ObjectStore(Protocol):
         """The objects whose keys begin so, in the order of their keys' bytes, behind a key."""
         ...
 
-    def read(self, bucket: Bucket, key: str) -> BinaryIO:
-        """What is in an object, from its beginning."""
+    def read(self, bucket: Bucket, key: str) -> OpenObject:
+        """Open an object, at its beginning."""
         ...
 
-    def write(self, bucket: Bucket, key: str, data: BinaryIO, encryption: Encryption) -> str:
+    def write(self, bucket: Bucket, key: str, data: BinaryIO, new: NewObject) -> str:
         """Store an object whole, over whatever is there; its ETag."""
         ...

@@ -8,13 +8,14 @@ from typing import Any, BinaryIO, cast
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, NoCredentialsError, PartialCredentialsError
 
 from adapters.dynamodb.object_stores.object_store import (
     ACCESS_DENIED,
     NO_BUCKET,
     Bucket,
-    Encryption,
+    NewObject,
+    OpenObject,
     Refused,
     StoredObject,
 )
@@ -24,6 +25,10 @@ _ALGORITHMS = {"AES256": "AES256", "KMS": "aws:kms"}
 _DENIED = frozenset(
     {"AccessDenied", "AllAccessDisabled", "InvalidAccessKeyId", "SignatureDoesNotMatch", "403"}
 )
+_TABLE = "tablegate-table"
+"""The metadata of an object (x-amz-meta-...) that names its table."""
+_FAILURES = (ClientError, NoCredentialsError, PartialCredentialsError)
+_NO_CREDENTIALS = "The server has no credentials for S3. Set --s3-access-key-id and the secret key."
 _MISSING = frozenset({"NoSuchBucket", "InvalidBucketName"})
 
 
@@ -54,27 +59,31 @@ class S3:
             for page in pages.paginate(Bucket=bucket.name, Prefix=prefix, StartAfter=after, **_owner(bucket)):
                 for found in page.get("Contents", ()):
                     yield StoredObject(found["Key"], found["Size"])
-        except ClientError as error:
+        except _FAILURES as error:
             raise _refused(error) from error
 
-    def read(self, bucket: Bucket, key: str) -> BinaryIO:
+    def read(self, bucket: Bucket, key: str) -> OpenObject:
         """See ObjectStore."""
         try:
             answer = self._client.get_object(Bucket=bucket.name, Key=key, **_owner(bucket))
-        except ClientError as error:
+        except _FAILURES as error:
             raise _refused(error) from error
-        return cast(BinaryIO, io.BufferedReader(_Body(answer["Body"]), 1 << 16))
+        stream = cast(BinaryIO, io.BufferedReader(_Body(answer["Body"]), 1 << 16))
+        return OpenObject(stream, answer.get("Metadata", {}).get(_TABLE, ""))
 
-    def write(self, bucket: Bucket, key: str, data: BinaryIO, encryption: Encryption) -> str:
+    def write(self, bucket: Bucket, key: str, data: BinaryIO, new: NewObject) -> str:
         """See ObjectStore."""
         more: dict[str, Any] = _owner(bucket)
+        encryption = new.encryption
+        if new.table:
+            more["Metadata"] = {_TABLE: new.table}
         if encryption.algorithm:
             more["ServerSideEncryption"] = _ALGORITHMS[encryption.algorithm]
         if encryption.key:
             more["SSEKMSKeyId"] = encryption.key
         try:
             answer = self._client.put_object(Bucket=bucket.name, Key=key, Body=data, **more)
-        except ClientError as error:
+        except _FAILURES as error:
             raise _refused(error) from error
         return str(answer["ETag"]).strip('"')
 
@@ -103,8 +112,10 @@ def _owner(bucket: Bucket) -> dict[str, Any]:
     return {"ExpectedBucketOwner": bucket.owner} if bucket.owner else {}
 
 
-def _refused(error: ClientError) -> Exception:
-    """What is refused for good, or the error itself, which may pass."""
+def _refused(error: ClientError | NoCredentialsError | PartialCredentialsError) -> Exception:
+    """Return Refused for a lasting failure, or the error itself if another attempt may succeed."""
+    if not isinstance(error, ClientError):
+        return Refused(ACCESS_DENIED, _NO_CREDENTIALS)
     told = error.response.get("Error", {})
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     code, text = str(told.get("Code", "")), str(told.get("Message", ""))

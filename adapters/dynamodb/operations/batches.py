@@ -18,12 +18,12 @@ from adapters.dynamodb.wire.calls import Answer, Call, find_table
 from adapters.dynamodb.wire.errors import validation
 from adapters.dynamodb.wire.resources import bare_name, table_arn
 from gateway import handling
-from gateway.engine.engine import each
-from gateway.model.commands import Command, Exchange, Get, Outcome, R, WriteGroup
+from gateway.exchanges import each
+from gateway.model.commands.commands import Command, Exchange, Get, Outcome, R, WriteGroup
+from gateway.model.commands.writes import Write
 from gateway.model.errors import Busy, GatewayError, Throttled
-from gateway.model.rows import Row
-from gateway.model.tables import Table
-from gateway.model.writes import Write
+from gateway.model.tables.tables import Table
+from gateway.model.values.rows import Row
 
 
 def batch_get_item(call: Call) -> Exchange[Answer]:

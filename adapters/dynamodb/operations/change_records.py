@@ -13,9 +13,9 @@ import orjson
 
 from adapters.dynamodb.values.composites import render, shown_key
 from adapters.dynamodb.values.values import render_values, view
-from gateway.model.changes import Change
-from gateway.model.keys import KeySchema
-from gateway.model.values import Value, size_bytes
+from gateway.model.tables.changes import Change
+from gateway.model.values.keys import KeySchema
+from gateway.model.values.values import Value, size_bytes
 
 EXPIRY_ACTOR = "expiry"
 BOTH_IMAGES = frozenset({"NewImage", "OldImage"})

@@ -1,6 +1,6 @@
 """Single items: GetItem, PutItem, UpdateItem, DeleteItem.
 
-Each is parse, one command, render (calls.OneCommand). Input errors that need no table come first, as with the service:
+Each is a single step (calls.on_table). Input errors that need no table come first, as with the service:
 expressions are parsed before the table is looked up, keys are checked against its schema after.
 """
 
@@ -21,24 +21,25 @@ from adapters.dynamodb.tables.properties import INSIGHTS
 from adapters.dynamodb.values import composites, keys, vectors
 from adapters.dynamodb.values.values import Item, is_too_large, keep_kinds, render_values, view
 from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
+from adapters.dynamodb.wire.calls import Answer, Call, on_table
 from adapters.dynamodb.wire.errors import condition_failed, validation
-from gateway.model.commands import Exchange, Get, Outcome, WriteGroup
+from gateway.exchanges import SingleStep, exchange_of
+from gateway.model.commands.commands import Exchange, Get, Outcome, WriteGroup
+from gateway.model.commands.writes import SHOWN_NOT, Edit, Keep, Remove, Replace, Write
 from gateway.model.errors import BadOperand, ConditionFailed, GatewayError, RowRefused
-from gateway.model.predicates import ALWAYS, Attributes
-from gateway.model.rows import Contents, Row
-from gateway.model.tables import Table
-from gateway.model.values import Kind, Value
-from gateway.model.writes import SHOWN_NOT, Edit, Keep, Remove, Replace, Write
-
-_new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
+from gateway.model.expressions.predicates import ALWAYS, Attributes
+from gateway.model.tables.tables import Table
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value
 
 
-def _get(call: Call, clauses: ReadClauses, table: Table) -> Get:
+def _get(call: Call, clauses: ReadClauses, table: Table) -> SingleStep:
     key = keys.key_of(table, call.input["Key"])
     if clauses.projection is not None:
         clauses.check_projection(table)
-    return _new(Get, (table, key.position, "", not call.input.get("ConsistentRead"), clauses.projection))
+    may_be_old = not call.input.get("ConsistentRead")
+    get = Get(table, key.position, may_be_old=may_be_old, shown=clauses.projection)
+    return SingleStep(get, partial(_got, call, clauses, get))
 
 
 def _got(call: Call, clauses: ReadClauses, get: Get, row: Row | None) -> Answer:
@@ -51,24 +52,29 @@ def _got(call: Call, clauses: ReadClauses, get: Get, row: Row | None) -> Answer:
     return {"Item": orjson.Fragment(item), **blocks} if blocks else b'{"Item":' + item + b"}"
 
 
-def _put(call: Call, clauses: WriteClauses, table: Table) -> WriteGroup:
+def _put(call: Call, clauses: WriteClauses, table: Table) -> SingleStep:
     wants_old = answer_wants_old(call, table)
-    return WriteGroup((put_write(table, call.input["Item"], clauses, wants_old),))
+    return _single_write(call, put_write(table, call.input["Item"], clauses, wants_old))
 
 
-def _delete(call: Call, clauses: WriteClauses, table: Table) -> WriteGroup:
+def _delete(call: Call, clauses: WriteClauses, table: Table) -> SingleStep:
     wants_old = answer_wants_old(call, table)
-    return WriteGroup((delete_write(table, call.input["Key"], clauses, wants_old),))
+    return _single_write(call, delete_write(table, call.input["Key"], clauses, wants_old))
 
 
-def _update(call: Call, clauses: WriteClauses, table: Table) -> WriteGroup:
+def _update(call: Call, clauses: WriteClauses, table: Table) -> SingleStep:
     write = update_write(table, call.input["Key"], clauses)
     assert isinstance(write.change, Edit)
     size_bytes = statement_bytes(clauses.facts, write.change.actions)
     if is_too_large(size_bytes) and "UpdateExpression" in call.input:
         # Transactions, PartiQL and AttributeUpdates are measured by the finished item alone (paritysuite, October 2026).
         raise validation(messages.bare("update-size"))
-    return WriteGroup((write,))
+    return _single_write(call, write)
+
+
+def _single_write(call: Call, write: Write) -> SingleStep:
+    """The step that carries out the write of one item."""
+    return SingleStep(WriteGroup((write,)), partial(_written, call, write), partial(_refused, call, write))
 
 
 # Writes, also as parts of batches and transactions
@@ -173,28 +179,22 @@ def answer_wants_old(call: Call, table: Table) -> bool:
 def written(call: Call, write: Write) -> Exchange[dict[str, Any]]:
     """Carry out the write of one item; the members of the answer, consumed capacity included. Raises ServiceError if the
     condition is false, else what the write met."""
-    group = WriteGroup((write,))
-    [outcomes] = yield [group]
-    if isinstance(outcomes, GatewayError):
-        raise _refused(call, group, outcomes) from None
-    return _written(call, None, group, outcomes)
+    members: dict[str, Any] = yield from exchange_of(_single_write(call, write))
+    return members
 
 
-def _written(
-    call: Call, clauses: WriteClauses | None, group: WriteGroup, outcomes: Sequence[Outcome]
-) -> dict[str, Any]:
+def _written(call: Call, write: Write, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """The answer to a write, by ReturnValues."""
-    [write], [outcome] = group.writes, outcomes
+    [outcome] = outcomes
     blocks = consumed_capacity.item_write(call, write, outcome)
     if write.table.properties.get(INSIGHTS):
         contributors.written(write, outcome)
     return {**returned(call, write, outcome), **blocks} if "ReturnValues" in call.input else blocks
 
 
-def _refused(call: Call, group: WriteGroup, error: GatewayError) -> Exception:
-    """What is said of a write that was refused."""
+def _refused(call: Call, write: Write, error: GatewayError) -> Exception:
+    """The error of a write that was refused."""
     if isinstance(error, ConditionFailed):
-        [write] = group.writes
         consumed_capacity.failed_write(write.table, error.row)
         wanted = call.input.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and error.row is not None
         return condition_failed(composites.render(write.table.key_schema, error.row) if wanted else None)
@@ -218,7 +218,7 @@ def returned(call: Call, write: Write, outcome: Outcome) -> dict[str, Any]:
     return {"Attributes": render_values(attributes)} if attributes else {}
 
 
-GET_ITEM = OneCommand(ReadClauses, _get, _got)
-PUT_ITEM = OneCommand(WriteClauses, _put, _written, _refused)
-DELETE_ITEM = OneCommand(WriteClauses, _delete, _written, _refused)
-UPDATE_ITEM = OneCommand(WriteClauses, _update, _written, _refused)
+get_item = on_table(ReadClauses, _get)
+put_item = on_table(WriteClauses, _put)
+delete_item = on_table(WriteClauses, _delete)
+update_item = on_table(WriteClauses, _update)

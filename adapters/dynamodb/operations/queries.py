@@ -6,6 +6,8 @@ of rule 27: evaluated items count, before the filter and whatever is projected.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import orjson
@@ -17,15 +19,16 @@ from adapters.dynamodb.tables.properties import INSIGHTS
 from adapters.dynamodb.values.composites import shown_key, shown_schema
 from adapters.dynamodb.values.values import render_values, view
 from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
+from adapters.dynamodb.wire.calls import Answer, Call, on_table
 from adapters.dynamodb.wire.errors import index_filling, validation
-from gateway.model.commands import Read, ShownNames
+from gateway.exchanges import SingleStep
+from gateway.model.commands.commands import Read, ShownNames
 from gateway.model.errors import IndexMissing
-from gateway.model.pages import Concatenation, Page, PageLimits, Segment
-from gateway.model.predicates import ALWAYS, And, Predicate
-from gateway.model.ranges import EVERYTHING
-from gateway.model.rows import Row
-from gateway.model.tables import Index, Projection, State, Table
+from gateway.model.expressions.predicates import ALWAYS, And, Predicate
+from gateway.model.expressions.ranges import EVERYTHING
+from gateway.model.tables.pages import Concatenation, Page, PageLimits, Segment
+from gateway.model.tables.tables import Index, Projection, State, Table
+from gateway.model.values.rows import Row
 
 _COUNTED = ShownNames(frozenset())
 _COMMAS = Concatenation(",")
@@ -165,6 +168,13 @@ def _limits(call: Call) -> PageLimits:
     return PageLimits(scanned=call.input.get("Limit"), filled_bytes=limits.PAGE_BYTES)
 
 
+def _page_step(
+    read_of: Callable[[Call, ReadClauses, Table], Read], call: Call, clauses: ReadClauses, table: Table
+) -> SingleStep:
+    read = read_of(call, clauses, table)
+    return SingleStep(read, partial(_page, call, clauses, read))
+
+
 def _page(call: Call, clauses: ReadClauses, read: Read, page: Page) -> Answer:
     count = len(page.rows) + sum([concatenated.number for concatenated in page.concatenated])
     counts = {"Count": count, "ScannedCount": page.scanned}
@@ -204,5 +214,5 @@ def last_key(table: Table, index: Index | None, row: Row) -> dict[str, Any]:
     return render_values(found)
 
 
-QUERY = OneCommand(ReadClauses, _query, _page)
-SCAN = OneCommand(ReadClauses, _scan, _page)
+query = on_table(ReadClauses, partial(_page_step, _query))
+scan = on_table(ReadClauses, partial(_page_step, _scan))

@@ -17,10 +17,10 @@ from adapters.dynamodb.values.values import as_kind, value_of
 from adapters.dynamodb.wire.errors import ServiceError, service_error_of, validation
 from adapters.dynamodb.wire.messages import bare
 from gateway.model.errors import BadKey, KeyTooLong
-from gateway.model.keys import LOWEST, KeyColumn, Position
-from gateway.model.pages import Segment
-from gateway.model.ranges import KeyRange
-from gateway.model.tables import Index, Table
+from gateway.model.expressions.ranges import KeyRange
+from gateway.model.tables.pages import Segment
+from gateway.model.tables.tables import Index, Table
+from gateway.model.values.keys import LOWEST, KeyColumn, Position
 
 
 class StartKey:

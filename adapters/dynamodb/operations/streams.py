@@ -22,10 +22,17 @@ from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call, check_place, own_name
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.resources import stream_arn
-from gateway.engine.engine import one
-from gateway.model.changes import AtTime, Change, Latest, Oldest, Shard, Stream
-from gateway.model.commands import Exchange, FindPosition, FindStream, ListShards, ListStreams, ReadChanges
+from gateway.exchanges import one
+from gateway.model.commands.commands import (
+    Exchange,
+    FindPosition,
+    FindStream,
+    ListShards,
+    ListStreams,
+    ReadChanges,
+)
 from gateway.model.errors import StreamMissing
+from gateway.model.tables.changes import AtTime, Change, Latest, Oldest, Shard, Stream
 
 # 21 digits is the shortest that the service's model allows; counted from here they all have as many.
 _FIRST_SEQUENCE = 10**20

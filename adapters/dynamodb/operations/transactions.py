@@ -26,8 +26,9 @@ from adapters.dynamodb.wire.errors import (
     service_error_of,
     validation,
 )
-from gateway.engine.engine import one
-from gateway.model.commands import Exchange, Get, Outcome, ReadAll, Replayed, Token, WriteGroup
+from gateway.exchanges import one
+from gateway.model.commands.commands import Exchange, Get, Outcome, ReadAll, Replayed, Token, WriteGroup
+from gateway.model.commands.writes import Write
 from gateway.model.errors import (
     BadKey,
     ConditionFailed,
@@ -36,10 +37,10 @@ from gateway.model.errors import (
     RowRefused,
     TokenReused,
 )
-from gateway.model.rows import Row
-from gateway.model.tables import Table
-from gateway.model.writes import Write
+from gateway.model.tables.tables import Table
+from gateway.model.values.rows import Row
 
+_EMPTY = b"{}"
 _TWICE = "Transaction request cannot include multiple operations on one item"
 REASON_RULES = frozenset({"schema", "missing", "kind", "index-kind"})
 """Rules of BadKey that cancel the transaction; all others refuse the request (rule 36)."""
@@ -102,12 +103,15 @@ def transact_get_items(call: Call) -> Exchange[Answer]:
     for get in gets:
         if get.table.properties.get(INSIGHTS):
             contributors.read(get)
-    responses = [
-        {} if row is None else {"Item": orjson.Fragment(clause.cut(get.table, row))}
-        for get, row, clause in zip(gets, rows, clauses, strict=True)
-    ]
+    responses = [_response(get, row, clause) for get, row, clause in zip(gets, rows, clauses, strict=True)]
     names = [member["TableName"] for member in members]
     return {"Responses": responses, **consumed_capacity.transaction_read(call, names, rows)}
+
+
+def _response(get: Get, row: Row | None, clause: ReadClauses) -> Answer:
+    """One of the responses: without Item if the item is absent or nothing of it is projected."""
+    shown = _EMPTY if row is None else clause.cut(get.table, row)
+    return {} if shown == _EMPTY else {"Item": orjson.Fragment(shown)}
 
 
 def _write(name: str, table: Table, action: dict[str, Any], clauses: WriteClauses) -> Write:

@@ -6,6 +6,7 @@ One command; the answer shows of each item what the index projects, without the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from adapters.dynamodb.capacity import consumed_capacity
@@ -16,13 +17,14 @@ from adapters.dynamodb.values import vectors
 from adapters.dynamodb.values.composites import seen, shown_schema
 from adapters.dynamodb.values.values import render_values
 from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
+from adapters.dynamodb.wire.calls import Answer, Call, on_table
 from adapters.dynamodb.wire.errors import validation
-from gateway.model.commands import Nearest, SearchVectors
+from gateway.exchanges import SingleStep
+from gateway.model.commands.commands import Nearest, SearchVectors
 from gateway.model.errors import IndexMissing
-from gateway.model.tables import State, Table, VectorIndex
-from gateway.model.values import Value
-from gateway.model.vectors import packed
+from gateway.model.tables.tables import State, Table, VectorIndex
+from gateway.model.values.values import Value
+from gateway.model.values.vectors import packed
 
 
 class _Clauses:
@@ -41,7 +43,7 @@ class _Clauses:
         placeholders.check_all_used()
 
 
-def _search(call: Call, clauses: _Clauses, table: Table) -> SearchVectors:
+def _search(call: Call, clauses: _Clauses, table: Table) -> SingleStep:
     given = call.input
     index = _index(call, table)
     vector = given["SearchVector"]
@@ -50,7 +52,8 @@ def _search(call: Call, clauses: _Clauses, table: Table) -> SearchVectors:
     check_tests(index, clauses.tests)
     tests = dict(clauses.tests or {})
     partition = None if index.partition is None else tests.pop(index.partition.name)
-    return SearchVectors(table, index, packed(vector), given["TopK"], partition, tests)
+    search = SearchVectors(table, index, packed(vector), given["TopK"], partition, tests)
+    return SingleStep(search, partial(_found, call, clauses, search))
 
 
 def _index(call: Call, table: Table) -> VectorIndex:
@@ -94,7 +97,11 @@ def _item(search: SearchVectors, projection: Projection | None, nearest: Nearest
         return render_values(values)
     if index.attribute in projection.names and (shown is None or index.attribute in shown):
         values[index.attribute] = vectors.shown(nearest.vector)
-    return render_values(project(values, projection))
+    rendered = render_values(project(values, projection))
+    for element in rendered.get(index.attribute, {}).get("L", ()):
+        if "." not in element["N"]:  # as in the index: 1.0 (paritysuite, vectorSearch/search.test.ts)
+            element["N"] += ".0"
+    return rendered
 
 
-SEARCH_VECTORS = OneCommand(_Clauses, _search, _found)
+search_vectors = on_table(_Clauses, _search)

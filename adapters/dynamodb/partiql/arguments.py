@@ -18,8 +18,8 @@ from adapters.dynamodb.values.values import measure, value_of
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.expression_messages import text_of
 from adapters.dynamodb.wire.wording import ANY_OPERATION, Wording
-from gateway.model.predicates import ALWAYS, Predicate
-from gateway.model.values import Value
+from gateway.model.expressions.predicates import ALWAYS, Predicate
+from gateway.model.values.values import Value
 
 
 class Arguments(Placeholders):

@@ -28,11 +28,11 @@ from adapters.dynamodb.partiql.arguments import Arguments
 from adapters.dynamodb.values.values import as_kind
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.model.keys import KeySchema
-from gateway.model.predicates import Comparison
-from gateway.model.ranges import ColumnBounds, KeyRange, bounds_of, bounds_of_prefix, range_of
-from gateway.model.tables import Table
-from gateway.model.values import Kind, Value, equal
+from gateway.model.expressions.predicates import Comparison
+from gateway.model.expressions.ranges import ColumnBounds, KeyRange, bounds_of, bounds_of_prefix, range_of
+from gateway.model.tables.tables import Table
+from gateway.model.values.keys import KeySchema
+from gateway.model.values.values import Kind, Value, equal
 
 _OPERATORS = {"=": "EQ", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
 _FLIPPED = {"EQ": "EQ", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from adapters.dynamodb.expressions.nodes import ConditionNode, PathNode, SectionNode, ValueNode
-from gateway.model.predicates import Path
+from gateway.model.expressions.predicates import Path
 
 Source = tuple[str, ...]
 """A table's name, and that of its index if one is read."""

@@ -1,4 +1,4 @@
-"""Statements that were parsed lately. The parser is loaded when the first comes (docs/architecture.md, "A quick start")."""
+"""Statements that were parsed lately. The parser is loaded when the first comes (docs/architecture.md section 11)."""
 
 from __future__ import annotations
 

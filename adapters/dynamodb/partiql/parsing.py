@@ -39,7 +39,6 @@ from adapters.dynamodb.partiql.syntax_errors import INVALID_COMPONENT, at, not_w
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.expression_messages import text_of
-from gateway.parser_tables import Grammar
 
 # Words, texts, quoted names and comparisons.
 _TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[A-Za-z_$][A-Za-z0-9_$]*|<>|!=|<=|>=|[+<>=]""")
@@ -390,14 +389,8 @@ def _keyword(token: Token) -> Token:
 _callbacks: dict[str, Callable[[Token], Token]] = {"NAME": _keyword}
 
 
-GRAMMAR = Grammar(
-    Path(__file__).with_name("grammar.lark").read_text(),
-    Path(__file__).with_name("grammar.tables.json"),
-    {"lexer": "basic"},
-)
-
-
 @cache
 def _parser() -> Lark:
-    """The parser, made when the first statement comes, since making it takes long."""
-    return GRAMMAR.parser(transformer=_Builder(), lexer_callbacks=_callbacks)
+    """The parser, built for the first statement (40 ms)."""
+    grammar = Path(__file__).with_name("grammar.lark").read_text()
+    return Lark(grammar, parser="lalr", lexer="basic", transformer=_Builder(), lexer_callbacks=_callbacks)

@@ -23,20 +23,21 @@ from adapters.dynamodb.partiql import keyed
 from adapters.dynamodb.partiql.arguments import Arguments
 from adapters.dynamodb.partiql.keyed import Branch
 from adapters.dynamodb.partiql.nodes import Select, shown_name
+from adapters.dynamodb.partiql.sources import find_source
 from adapters.dynamodb.values import composites
 from adapters.dynamodb.values.values import render_values, view
 from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Call, find_table
+from adapters.dynamodb.wire.calls import Call
 from adapters.dynamodb.wire.errors import ServiceError, index_filling, validation
-from gateway.engine.engine import one
-from gateway.model.commands import Exchange, Read, ShownNames
+from gateway.exchanges import one
+from gateway.model.commands.commands import Exchange, Read, ShownNames
 from gateway.model.errors import GatewayError
-from gateway.model.keys import KeySchema
-from gateway.model.pages import PageLimits
-from gateway.model.predicates import value_at
-from gateway.model.ranges import EVERYTHING, KeyRange
-from gateway.model.rows import Row
-from gateway.model.tables import Index, State, Table
+from gateway.model.expressions.predicates import value_at
+from gateway.model.expressions.ranges import EVERYTHING, KeyRange
+from gateway.model.tables.pages import PageLimits
+from gateway.model.tables.tables import Index, State, Table
+from gateway.model.values.keys import KeySchema
+from gateway.model.values.rows import Row
 
 _NOT_PROJECTED = "One or more parameter values were invalid: "
 
@@ -52,7 +53,7 @@ def select(call: Call, statement: Select, arguments: Arguments) -> Exchange[byte
     """One page of a SELECT, as ExecuteStatement answers it."""
     predicate = arguments.predicate(statement.where)
     page_start = _page_start(call)
-    table = yield from find_table(call, statement.source[0])
+    table = yield from find_source(call, statement)
     index = _index(call, table, statement)
     whole_rows = _wants_whole_rows(statement, table, index)
     schema = composites.shown_schema(table.key_schema) if index is None else index.key_schema

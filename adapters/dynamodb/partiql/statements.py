@@ -20,10 +20,11 @@ from adapters.dynamodb.partiql.arguments import Arguments, check_parameters
 from adapters.dynamodb.partiql.keyed import KeyRefused
 from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Parsed, Select, Statement, Update
 from adapters.dynamodb.partiql.reading import cut, select, shown_by
+from adapters.dynamodb.partiql.sources import find_source
 from adapters.dynamodb.partiql.writing import payload_bytes, refusal_of, write_of
 from adapters.dynamodb.values import composites, keys
 from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.calls import Answer, Call, find_table
+from adapters.dynamodb.wire.calls import Answer, Call
 from adapters.dynamodb.wire.errors import (
     ServiceError,
     cancelled,
@@ -32,20 +33,22 @@ from adapters.dynamodb.wire.errors import (
     short_code,
     validation,
 )
+from adapters.dynamodb.wire.refusals import not_permitted
 from adapters.dynamodb.wire.wording import Wording
-from gateway.engine.engine import each
-from gateway.model.commands import Command, Exchange, Get, GroupOutcome, Replayed, WriteGroup
+from gateway.exchanges import each
+from gateway.model.commands.commands import Command, Exchange, Get, GroupOutcome, Replayed, WriteGroup
+from gateway.model.commands.writes import Write
 from gateway.model.errors import (
     BadKey,
     ConditionFailed,
     GatewayError,
+    NotPermitted,
     RowRefused,
     TableMissing,
 )
-from gateway.model.keys import Position
-from gateway.model.rows import Row
-from gateway.model.tables import Table
-from gateway.model.writes import Write
+from gateway.model.tables.tables import Table
+from gateway.model.values.keys import Position
+from gateway.model.values.rows import Row
 
 Input = Mapping[str, Any]
 Made = TypeVar("Made")
@@ -97,7 +100,7 @@ def execute_statement(call: Call) -> Exchange[Answer]:
         raise validation(_EXISTS_ELSEWHERE)
     if isinstance(statement, Select):
         return (yield from select(call, statement, arguments))
-    table = yield from find_table(call, statement.source[0])
+    table = yield from find_source(call, statement)
     write = _with_shown(write_of(statement, table, arguments), statement, call.input)
     try:
         answer = yield from written(_as_item_call(call, statement), write)
@@ -123,20 +126,12 @@ def _as_item_call(call: Call, statement: Insert | Update | Delete, given: Input 
 
 
 def batch_execute_statement(call: Call) -> Exchange[Answer]:
-    """BatchExecuteStatement: run statements each by itself. One that fails has an error in its place in the answer. Raises
-    ServiceError for what is wrong with the batch as a whole."""
+    """BatchExecuteStatement: run statements each by itself. One that fails or is forbidden has an error in its place in the
+    answer. Raises ServiceError for what is wrong with the batch as a whole."""
     style = call.gateway.settings.message_style
     members = call.input["Statements"]
     answers: list[dict[str, Any]] = [{} for _ in members]
-    parsed: dict[int, Parsed] = {}
-    for place, given in enumerate(members):
-        try:
-            if len(given["Statement"]) > _LONG_STATEMENT:
-                yield []
-            check_parameters(given.get("Parameters", []))
-            parsed[place] = parsed_statements.parsed(given["Statement"])
-        except ServiceError as error:
-            answers[place] = _failed(error)
+    parsed = yield from _parsed_members(members, answers)
     _refuse_mixture(
         [found.statement for found in parsed.values() if not isinstance(found.statement, Exists)],
         _MIXED_BATCH,
@@ -145,14 +140,16 @@ def batch_execute_statement(call: Call) -> Exchange[Answer]:
     for place, found in parsed.items():
         try:
             statement, arguments = _with_arguments(found, members[place], call.wording)
-            table = yield from find_table(call, statement.source[0])
-        except (ServiceError, TableMissing) as error:
-            answers[place] = _failed(service_error_of(error, call.operation))
+            table = yield from find_source(call, statement)
+        except (ServiceError, TableMissing, NotPermitted) as error:
+            answers[place] = _failed(_told_of_member(call, error))
             continue
         member = Prepared(members[place], statement, arguments, table)
         answers[place] = {"TableName": statement.source[0]}
         try:
-            jobs.append((place, member, _batch_command(member)))
+            jobs.append((place, member, _permitted(call, _batch_command(member))))
+        except NotPermitted as refusal:
+            answers[place] = _failed(_told_of_member(call, refusal))
         except (ServiceError, GatewayError) as error:
             answers[place] |= _failed(service_error_of(error, call.operation, style))
     places = [
@@ -170,10 +167,41 @@ def batch_execute_statement(call: Call) -> Exchange[Answer]:
     return {"Responses": answers, **_batch_charges(call, done)}
 
 
+def _parsed_members(
+    members: list[dict[str, Any]], answers: list[dict[str, Any]]
+) -> Exchange[dict[int, Parsed]]:
+    """The statements of a batch that can be parsed, by their places. Of the others the error is put into `answers`."""
+    parsed: dict[int, Parsed] = {}
+    for place, given in enumerate(members):
+        try:
+            if len(given["Statement"]) > _LONG_STATEMENT:
+                yield []
+            check_parameters(given.get("Parameters", []))
+            parsed[place] = parsed_statements.parsed(given["Statement"])
+        except ServiceError as error:
+            answers[place] = _failed(error)
+    return parsed
+
+
 def _refuse_mixture(statements: Sequence[Statement], text: str) -> None:
     """Raise ServiceError if some statements read and others write."""
     if len({isinstance(statement, Select) for statement in statements}) > 1:
         raise validation(text)
+
+
+def _permitted(call: Call, command: Get | WriteGroup) -> Get | WriteGroup:
+    """The command of a statement, which is judged by itself: the others of its batch run. Raises NotPermitted."""
+    refusal = None if call.authorization is None else call.authorization.refusal_of_command(command)
+    if refusal is not None:
+        raise refusal
+    return command
+
+
+def _told_of_member(call: Call, error: ServiceError | GatewayError) -> ServiceError:
+    if isinstance(error, NotPermitted) and call.authorization is not None:
+        identity, region = call.authorization.identity, call.authorization.source.region
+        return not_permitted(error, call.operation, identity, region)
+    return service_error_of(error, call.operation)
 
 
 def _batch_command(member: Prepared) -> Get | WriteGroup:
@@ -284,7 +312,7 @@ def execute_transaction(call: Call) -> Exchange[Answer]:
             raise _in_member(place, error) from None
     for place, (statement, arguments) in enumerate(read):
         try:
-            table = yield from find_table(call, statement.source[0])
+            table = yield from find_source(call, statement)
         except TableMissing:
             members.append(None)
             continue

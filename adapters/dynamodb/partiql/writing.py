@@ -20,12 +20,12 @@ from adapters.dynamodb.values import composites
 from adapters.dynamodb.values.values import Item, is_too_large, item_of
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.messages import bare
+from gateway.model.commands.writes import Write
 from gateway.model.errors import RowRefused
-from gateway.model.predicates import ALWAYS, And, Not, Or, Predicate, RowExists
-from gateway.model.tables import Table
-from gateway.model.updates import Action
-from gateway.model.values import size_bytes
-from gateway.model.writes import Write
+from gateway.model.expressions.predicates import ALWAYS, And, Not, Or, Predicate, RowExists
+from gateway.model.expressions.updates import Action
+from gateway.model.tables.tables import Table
+from gateway.model.values.values import size_bytes
 
 _BAD_EXISTS = "EXISTS() must contain a single item read with additional condition"
 

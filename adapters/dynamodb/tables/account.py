@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call
-from gateway.model.commands import Exchange
+from gateway.model.commands.commands import Exchange
 
 _ENDPOINT_MINUTES = 1440
 

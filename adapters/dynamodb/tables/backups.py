@@ -11,22 +11,27 @@ from typing import Any
 from adapters.dynamodb.tables import restores
 from adapters.dynamodb.tables.descriptions import describe, index_definition, vector_index_definition
 from adapters.dynamodb.tables.properties import TableProperties, seconds
+from adapters.dynamodb.tables.replica_rules import REGIONS
 from adapters.dynamodb.tables.tables import find_table
 from adapters.dynamodb.wire.calls import Answer, Call, own_name
 from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.resources import backup_arn, table_arn
-from gateway.engine.engine import one
-from gateway.model.backups import Backup, BackupKind
-from gateway.model.commands import CreateBackup, DeleteBackup, Exchange, ListBackups, TableStatistics
+from adapters.dynamodb.wire.messages import INVALID
+from adapters.dynamodb.wire.resources import backup_arn, partition_of, table_arn
+from gateway.exchanges import one
+from gateway.model.authorization.accesses import backup_path
+from gateway.model.commands.commands import CreateBackup, DeleteBackup, Exchange, ListBackups, TableStatistics
 from gateway.model.errors import BackupBusy, BackupMissing, BackupUnreadable
-from gateway.model.tables import Table
+from gateway.model.tables.backups import Backup, BackupKind
+from gateway.model.tables.tables import Table
 from gateway.security.credentials import Scheme
 
 _ARN = re.compile(
-    r"arn:aws[a-z-]*:dynamodb:(?P<region>[a-z0-9-]*):(?P<account>[0-9]*):table/(?P<table>[A-Za-z0-9_.-]{3,255})"
+    r"arn:(?P<partition>[a-z-]*):(?P<service>[a-z0-9-]*):(?P<region>[a-z0-9-]*):(?P<account>[0-9]*)"
+    r":table/(?P<table>[A-Za-z0-9_.-]{3,255})"
     r"/backup/(?P<at>[0-9]{14})-(?P<digits>[0-9a-f]{8})"
 )
 _SYSTEM_DIGITS = "00000000"
+_INVALID_REQUEST = "Invalid Request: "
 _KINDS = {"USER": BackupKind.USER, "SYSTEM": BackupKind.SYSTEM}
 
 
@@ -50,7 +55,7 @@ def delete_backup(call: Call) -> Exchange[Answer]:
     if backup.kind is BackupKind.SYSTEM:
         expires = seconds(backup.expires_at_ms or 0)
         text = f"User is not allowed to delete the system backup with arn {arn}. It will automatically expire on {expires}"
-        raise validation(text)
+        raise validation(_INVALID_REQUEST + text)
     try:
         yield from one(DeleteBackup(backup))
     except BackupMissing:
@@ -64,12 +69,12 @@ def delete_backup(call: Call) -> Exchange[Answer]:
 
 
 def list_backups(call: Call) -> Exchange[Answer]:
-    """ListBackups: a page of backups by table and age. A further page is announced only if it has something in it. Raises
-    ServiceError."""
+    """ListBackups: a page of backups by table and age. A further page is announced only if there are more backups. Those that the
+    caller may not list are left out, so a page may be empty. Raises ServiceError."""
     given = call.input
     lower, upper = (given.get(f"TimeRange{side}Bound") for side in ("Lower", "Upper"))
     if lower is not None and upper is not None and lower > upper:
-        raise validation("Time range lower bound must be less than or equal to upper bound")
+        raise validation(f"{INVALID}Time range lower bound must be less than or equal to upper bound")
     limit = given.get("Limit", 100)
     kind = given.get("BackupType", "USER")
     name = given.get("TableName")
@@ -86,7 +91,8 @@ def list_backups(call: Call) -> Exchange[Answer]:
             _milliseconds(upper),
         )
     )
-    answer: dict[str, Any] = {"BackupSummaries": [_summary(call, backup) for backup in found[:limit]]}
+    shown = [backup for backup in found[:limit] if call.lists(backup_path(backup))]
+    answer: dict[str, Any] = {"BackupSummaries": [_summary(call, backup) for backup in shown]}
     if len(found) > limit:
         answer["LastEvaluatedBackupArn"] = _arn(call, found[limit - 1])
     return answer
@@ -98,8 +104,9 @@ def _milliseconds(at: float | None) -> int | None:
 
 def restore_from_backup(call: Call) -> Exchange[Answer]:
     """RestoreTableFromBackup: make a table with the rows of a backup. Raises ServiceError."""
-    backup = yield from _find(call)
     arn = call.input["BackupArn"]
+    restores.require_key(call, _parsed(call, arn)["region"])
+    backup = yield from _find(call)
     summary = {
         "SourceBackupArn": arn,
         "SourceTableArn": table_arn(call.caller, backup.table_name),
@@ -128,13 +135,21 @@ def _arn(call: Call, backup: Backup) -> str:
     return backup_arn(call.caller, backup.table_name, backup.created_at_ms, _digits(backup))
 
 
-def _parsed(arn: str) -> re.Match[str]:
+def _parsed(call: Call, arn: str) -> re.Match[str]:
+    """The parts of the ARN of a backup. Its region need not be that of the backup (ack-api-quirks 012). Raises ServiceError."""
     match = _ARN.fullmatch(arn)
-    if match is not None:
-        return match
-    if arn.startswith("arn:") and not re.match(r"arn:aws[a-z-]*:dynamodb:", arn):
-        raise validation("BackupArn is not valid")
-    raise validation("Invalid Backup ARN")
+    if match is None and (not arn.startswith("arn:") or re.match(r"arn:aws[a-z-]*:dynamodb:", arn)):
+        raise validation("Invalid Backup ARN")
+    if match is None or match["service"] != "dynamodb" or not _is_region(call, match):
+        raise validation(f"{_INVALID_REQUEST}BackupArn is not valid")
+    return match
+
+
+def _is_region(call: Call, match: re.Match[str]) -> bool:
+    """True if the region of an ARN is known, and in the partition that the ARN names."""
+    region, partition = match["region"], partition_of(match["region"])
+    is_known = region in ("", call.caller.region, *REGIONS) or partition != "aws"
+    return is_known and partition == match["partition"]
 
 
 def _missing(arn: str) -> ServiceError:
@@ -142,11 +157,11 @@ def _missing(arn: str) -> ServiceError:
 
 
 def _find(call: Call) -> Exchange[Backup]:
-    """The backup that BackupArn names. The region in it is not looked at. Raises ServiceError."""
+    """The backup that BackupArn names. Raises ServiceError."""
     arn = call.input["BackupArn"]
-    match = _parsed(arn)
+    match = _parsed(call, arn)
     place = call.gateway.credentials.namespace(Scheme.AWS, match["account"], call.caller.region)
-    if not match["account"] or place != call.caller.namespace:
+    if not (match["account"] and match["region"]) or place != call.caller.namespace:
         raise ServiceError("AccessDeniedException", "Access is denied")
     at_ms = int(match["at"])
     wanted = ListBackups(call.caller.namespace, table_name=match["table"], from_ms=at_ms, before_ms=at_ms + 1)
@@ -161,9 +176,9 @@ def _after(call: Call) -> tuple[str, int, int]:
     arn = call.input.get("ExclusiveStartBackupArn")
     if arn is None:
         return "", 0, 0
-    match = _parsed(arn)
+    match = _parsed(call, arn)
     if match["region"] != call.caller.region:
-        raise validation("ExclusiveStartBackupArn does not match the region")
+        raise validation(f"{_INVALID_REQUEST}The supplied ExclusiveStartBackupArn does not match the region")
     # A system backup has no id in its name: it counts as the last of its moment.
     number = int(match["digits"], 16) if match["digits"] != _SYSTEM_DIGITS else 1 << 62
     return match["table"], int(match["at"]), number

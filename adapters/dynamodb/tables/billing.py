@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from adapters.dynamodb.tables.properties import (
@@ -24,9 +25,14 @@ from adapters.dynamodb.tables.properties import (
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from gateway.model.errors import IndexMissing
-from gateway.model.tables import Index, Table
+from gateway.model.tables.tables import Index, State, Table
 
 _INVALID = "One or more parameter values were invalid: "
+_INITIAL = (
+    "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html"
+    "#on-demand-capacity-mode-initial"
+)
+_PROVISIONED_UNITS = "{} of ProvisionedThroughput"
 _WARM_NAMES = ("ReadUnitsPerSecond", "WriteUnitsPerSecond")
 
 Units = Mapping[str, Any]
@@ -74,9 +80,10 @@ def _of_new(given: Units, mode: str, owner: str) -> tuple[Throughput, WarmThroug
         units = given["ProvisionedThroughput"]
         throughput = Throughput(units["ReadCapacityUnits"], units["WriteCapacityUnits"])
         floor = WarmThroughput(throughput.read, throughput.write)
-        _refuse_on_demand(on_demand, f"cannot be specified when table BillingMode is {PROVISIONED}.", owner)
+        rest = f"cannot be specified when table BillingMode is {PROVISIONED}."
+        _refuse_on_demand(on_demand, rest, owner.replace("index ", "index: "))
     _check_on_demand(on_demand, owner, lowest=1)
-    below = "initial throughput for OnDemand" if mode == ON_DEMAND else "{} of ProvisionedThroughput"
+    below = f"initial throughput for OnDemand. See: {_INITIAL}" if mode == ON_DEMAND else _PROVISIONED_UNITS
     warm = _warmed(given.get("WarmThroughput", {}), floor, owner, below)
     return throughput, warm, dict(on_demand)
 
@@ -98,14 +105,19 @@ def of_table(table: Table, given: Units, now_ms: int) -> TableProperties:
         if mode == ON_DEMAND:
             warm = known.warm.at_least(ON_DEMAND_WARM.read, ON_DEMAND_WARM.write)
             changed = replace(changed, on_demand_since_ms=now_ms, warm=warm)
-            changed = provisioned(changed, 0, 0, now_ms)
+            changed = replace(changed, throughput=changed.throughput.switched(0, 0, now_ms))
     if units:
+        read, write = units["ReadCapacityUnits"], units["WriteCapacityUnits"]
         if mode == known.billing:
             _refuse_unchanged(known.throughput, units, "the table")
-        changed = provisioned(changed, units["ReadCapacityUnits"], units["WriteCapacityUnits"], now_ms)
+            _refuse_decrease(known.throughput, read, write, now_ms)
+            changed = provisioned(changed, read, write, now_ms)
+        else:
+            throughput = changed.throughput.switched(read, write, now_ms)
+            changed = replace(changed, throughput=throughput, warm=changed.warm.at_least(read, write))
     on_demand = given.get("OnDemandThroughput")
     if on_demand is not None:
-        if mode == PROVISIONED:
+        if given.get("BillingMode", _mode_before(table, known, now_ms)) == PROVISIONED:
             _refuse_on_demand(
                 on_demand, f"cannot be specified when the table BillingMode is {PROVISIONED}", "table"
             )
@@ -114,6 +126,13 @@ def of_table(table: Table, given: Units, now_ms: int) -> TableProperties:
     if "WarmThroughput" in given:
         changed = replace(changed, warm=_raised(given["WarmThroughput"], changed.warm, "table"))
     return changed
+
+
+def _mode_before(table: Table, known: TableProperties, now_ms: int) -> str:
+    """The billing mode of a table; while it is switched, the former one."""
+    change = known.change if table.state_at(now_ms) is State.UPDATING else None
+    mode: str = (change or {}).get("former_billing", known.billing)
+    return mode
 
 
 def of_indexes(table: Table, mode: str, updates: Iterable[Units], now_ms: int) -> dict[str, IndexProperties]:
@@ -160,21 +179,23 @@ def _of_index(index: Index, update: Units, mode: str, switching: bool, now_ms: i
     units = update.get("ProvisionedThroughput")
     on_demand = update.get("OnDemandThroughput")
     changed = replace(known, on_demand={}) if switching else known
+    if mode == ON_DEMAND and (units or not (on_demand or "WarmThroughput" in update)):
+        text = f"The only Updates for index: {index.name} when TableThroughputMode is {ON_DEMAND}"
+        raise validation(f"{_INVALID}{text} can be to OnDemandThroughput, WarmThroughput")
     if units:
-        if mode == ON_DEMAND:
-            text = f"The only Updates for index: {index.name} when TableThroughputMode is {ON_DEMAND}"
-            raise validation(f"{_INVALID}{text} can be to OnDemandThroughput, WarmThroughput")
+        read, write = units["ReadCapacityUnits"], units["WriteCapacityUnits"]
         if not switching:
             _refuse_unchanged(known.throughput, units, f"index {index.name}")
-        changed = provisioned(changed, units["ReadCapacityUnits"], units["WriteCapacityUnits"], now_ms)
+            _refuse_decrease(known.throughput, read, write, now_ms)
+        changed = provisioned(changed, read, write, now_ms)
     elif switching and mode == PROVISIONED:
         raise validation(f"{_INVALID}ProvisionedThroughput must be specified for index: {index.name}")
     owner = f"index {index.name}"
     if on_demand is not None:
         if mode == PROVISIONED:
-            _refuse_on_demand(
-                on_demand, f"cannot be specified when the table BillingMode is {PROVISIONED}", owner
-            )
+            # The service writes a space in front of this colon, and none in CreateTable (ack-api-quirks 128, 153).
+            rest = f"cannot be specified when the table BillingMode is {PROVISIONED}"
+            _refuse_on_demand(on_demand, rest, f"index : {index.name}")
         _check_on_demand(on_demand, owner, lowest=-1)
         changed = replace(changed, on_demand=with_limits(changed.on_demand, on_demand))
     if "WarmThroughput" in update:
@@ -194,10 +215,30 @@ def _refuse_unchanged(known: Throughput, units: Units, owner: str) -> None:
         )
 
 
+def _refuse_decrease(known: Throughput, read: int, write: int, now_ms: int) -> None:
+    """Refuse one decrease too many of a day (ack-api-quirks 157, 184, 185, 326)."""
+    until_ms = known.refused_until_ms(read, write, now_ms)
+    if until_ms is None:
+        return
+    raise ServiceError(
+        "LimitExceededException",
+        "Subscriber limit exceeded: Provisioned throughput decreases are limited within a given UTC day. After the first "
+        f"{limits.DECREASES_PER_DAY} decreases, each subsequent decrease in the same UTC day can be performed at most once "
+        f"every {limits.DECREASE_WAIT_MS // 1000} seconds. Number of decreases today: {known.decreases}. Last decrease at "
+        f"{_in_words(known.decreased_at_ms or 0)}. Next decrease can be made at {_in_words(until_ms)}",
+    )
+
+
+def _in_words(at_ms: int) -> str:
+    """A moment as in "Friday, October 9, 2026 at 1:21:34 AM Coordinated Universal Time"."""
+    at = datetime.fromtimestamp(at_ms / 1000, UTC)
+    return f"{at:%A, %B} {at.day}, {at.year} at {at.hour % 12 or 12}:{at:%M:%S %p} Coordinated Universal Time"
+
+
 def _refuse_on_demand(given: Units, rest: str, owner: str) -> None:
     for name in ("MaxReadRequestUnits", "MaxWriteRequestUnits"):
         if name in given:
-            of_index = "" if owner == "table" else f" for {owner.replace('index ', 'index: ')}"
+            of_index = "" if owner == "table" else f" for {owner}"
             raise validation(f"{_INVALID}{name} for OnDemandThroughput{of_index} {rest}")
 
 

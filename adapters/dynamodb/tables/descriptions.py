@@ -10,23 +10,27 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from adapters.dynamodb.tables import encryption, table_class
 from adapters.dynamodb.tables.properties import (
+    DEFAULT_REPLICATION_MODE,
     ON_DEMAND,
     PROVISIONED,
     IndexProperties,
     TableProperties,
     Throughput,
     WarmThroughput,
+    is_being_restored,
     seconds,
 )
+from adapters.dynamodb.tables.replica_settings import of_index, of_table, overrides
 from adapters.dynamodb.wire.calls import Caller
-from adapters.dynamodb.wire.resources import index_arn, key_arn, stable_uuid, stream_arn, table_arn
-from gateway.model.commands import NewIndex, NewVectorIndex, TableStatistics
-from gateway.model.composites import name_of
-from gateway.model.keys import KeySchema
-from gateway.model.tables import Index, Projection, Replica, State, Table, VectorIndex
-from gateway.model.values import Kind
-from gateway.model.vectors import Metric
+from adapters.dynamodb.wire.resources import index_arn, stable_uuid, stream_arn, table_arn
+from gateway.model.commands.commands import NewIndex, NewVectorIndex, TableStatistics
+from gateway.model.tables.tables import Index, Projection, Replica, State, Table, VectorIndex
+from gateway.model.values.composites import name_of
+from gateway.model.values.keys import KeySchema
+from gateway.model.values.values import Kind
+from gateway.model.values.vectors import Metric
 
 KEY_TYPES = {Kind.TEXT: "S", Kind.BYTES: "B", Kind.DECIMAL: "N", Kind.INT64: "N"}
 DISTANCE_FUNCTIONS = {metric.name: metric for metric in Metric}
@@ -69,7 +73,7 @@ def shown_index_keys(schema: KeySchema) -> tuple[ShownKey, ...]:
 def describe(table: Table, statistics: TableStatistics | None, caller: Caller, now_ms: int) -> dict[str, Any]:
     """The TableDescription of a table at a moment. Without statistics its counts are zero."""
     counted = statistics or EMPTY
-    properties = TableProperties.of(table)
+    properties = of_table(table)
     state = table.state_at(now_ms)
     keys = shown_table_keys(table.key_schema)
     shown: dict[str, Any] = {
@@ -84,7 +88,8 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
         "TableArn": table_arn(caller, table.name),
         "TableId": table_id(table),
     }
-    shown |= _billing_summary(properties, table.created_at_ms)
+    if properties.billing == ON_DEMAND or table.rules.replication is None:  # TABLE-320
+        shown |= _billing_summary(properties, table.created_at_ms)
     for name, local in (("LocalSecondaryIndexes", True), ("GlobalSecondaryIndexes", False)):
         indexes = [index for index in table.indexes if index.local is local]
         if indexes:
@@ -94,17 +99,9 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
             _describe_vector_index(table, index, counted, caller, now_ms) for index in table.vector_indexes
         ]
     shown |= _stream(table, caller)
-    if properties.encryption_key is not None:
-        shown["SSEDescription"] = {
-            "Status": "ENABLED",
-            "SSEType": "KMS",
-            # Earlier versions kept the alias that a client gave.
-            "KMSMasterKeyArn": key_arn(caller, properties.encryption_key),
-        }
-    if properties.table_class is not None:
-        shown["TableClassSummary"] = {"TableClass": properties.table_class}
-        if properties.table_class_at_ms is not None:
-            shown["TableClassSummary"]["LastUpdateDateTime"] = seconds(properties.table_class_at_ms)
+    shown |= encryption.description(properties, caller, now_ms)
+    is_changing = state is State.UPDATING and (properties.change or {}).get("kind") == "class"
+    shown |= table_class.summary(properties, is_changing)
     shown["DeletionProtectionEnabled"] = properties.deletion_protection
     if properties.on_demand:
         shown["OnDemandThroughput"] = dict(properties.on_demand)
@@ -116,15 +113,16 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
 
 
 def _replication(table: Table, properties: TableProperties, now_ms: int) -> dict[str, Any]:
-    """What is told of the other regions of a global table; a table of one region has none of these members."""
+    """The members about the other regions of a global table. A table of one region has at most the mode that was set."""
     rule = table.rules.replication
     if rule is None:
-        return {}
+        mode = properties.replication_mode
+        return {} if mode == DEFAULT_REPLICATION_MODE else {"GlobalTableSettingsReplicationMode": mode}
     shown: dict[str, Any] = {
         "GlobalTableVersion": "2019.11.21",
         "GlobalTableSettingsReplicationMode": properties.replication_mode,
     }
-    shown["Replicas"] = [_replica(properties, peer, now_ms) for peer in rule.peers]
+    shown["Replicas"] = [_replica(table, properties, peer, now_ms) for peer in rule.peers]
     if rule.strong:
         shown["MultiRegionConsistency"] = "STRONG"
     if rule.witness:
@@ -138,8 +136,8 @@ def replica_status(properties: TableProperties, peer: Replica, now_ms: int) -> s
     return "ACTIVE" if peer.ready and now_ms >= until_ms else "CREATING"
 
 
-def _replica(properties: TableProperties, peer: Replica, now_ms: int) -> dict[str, Any]:
-    """A ReplicaDescription: what is inherited is absent."""
+def _replica(table: Table, properties: TableProperties, peer: Replica, now_ms: int) -> dict[str, Any]:
+    """A ReplicaDescription: what is as in this region is absent."""
     known = properties.replicas.get(peer.name, {})
     shown: dict[str, Any] = {
         "RegionName": peer.name,
@@ -147,10 +145,15 @@ def _replica(properties: TableProperties, peer: Replica, now_ms: int) -> dict[st
     }
     if known.get("encryption_key") is not None:
         shown["KMSMasterKeyId"] = known["encryption_key"]
-    shown |= _override(known.get("read_units"), known.get("max_read_units"))
+    shown |= overrides(properties, properties, of_table(table, peer.name))
     indexes = [
-        {"IndexName": name, **_override(index.get("read_units"), index.get("max_read_units"))}
-        for name, index in known.get("indexes", {}).items()
+        {
+            "IndexName": index.name,
+            **overrides(properties, of_index(table, index), of_index(table, index, peer.name)),
+            "WarmThroughput": _warm(IndexProperties.of(index).warm, "ACTIVE"),
+        }
+        for index in table.indexes
+        if not index.local
     ]
     if indexes:
         shown["GlobalSecondaryIndexes"] = indexes
@@ -159,15 +162,6 @@ def _replica(properties: TableProperties, peer: Replica, now_ms: int) -> dict[st
         shown["ReplicaTableClassSummary"] = {"TableClass": known["table_class"], "LastUpdateDateTime": at}
     shown["WarmThroughput"] = _warm(properties.warm, "ACTIVE")
     shown["GlobalTableSettingsReplicationMode"] = properties.replication_mode
-    return shown
-
-
-def _override(read_units: int | None, max_read_units: int | None) -> dict[str, Any]:
-    shown: dict[str, Any] = {}
-    if read_units is not None:
-        shown["ProvisionedThroughputOverride"] = {"ReadCapacityUnits": read_units}
-    if max_read_units is not None:
-        shown["OnDemandThroughputOverride"] = {"MaxReadRequestUnits": max_read_units}
     return shown
 
 
@@ -185,9 +179,10 @@ def describe_index(
     if index.local:
         return shown | counts
     state = table.state_at(now_ms)
-    properties = IndexProperties.of(index)
+    properties = of_index(table, index)
     active = index.is_active(now_ms)
-    shown["IndexStatus"] = "ACTIVE" if active else "CREATING"
+    if not is_being_restored(table, now_ms):  # ack-api-quirks 282
+        shown["IndexStatus"] = "ACTIVE" if active else "CREATING"
     if not active and state is not State.CREATING:
         # Said only of an index that came later: false while the table is UPDATING, then true until it is filled.
         shown["Backfilling"] = state is State.ACTIVE

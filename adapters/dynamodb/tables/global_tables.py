@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from adapters.dynamodb.wire.calls import Answer, Call
 from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.model.commands import Exchange
+from gateway.model.commands.commands import Exchange
 
 _INVALID = "One or more parameter values were invalid"
 # Where the service offered them before version 2019.11.21.
@@ -55,7 +55,7 @@ def update_global_table(call: Call) -> Exchange[Answer]:
     """UpdateGlobalTable: not there, and what is not there cannot be made any more. Raises ServiceError."""
     yield from ()
     updates = call.input["ReplicaUpdates"]
-    if not updates:
+    if not all(updates) or not updates:
         raise validation(_INVALID)
     raise _unsupported(call) if any("Create" in update for update in updates) else _missing(call)
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adapters.dynamodb.tables import billing
+from adapters.dynamodb.tables import billing, running_changes
 from adapters.dynamodb.tables.descriptions import PROJECTIONS, shown_index_keys, shown_table_keys
 from adapters.dynamodb.values.composites import composite_name
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.model.commands import NewIndex
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.tables import Projection, Table
-from gateway.model.values import Kind
+from gateway.model.commands.commands import NewIndex
+from gateway.model.tables.tables import Projection, State, Table
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.values import Kind
 
 KINDS = {"S": Kind.TEXT, "N": Kind.DECIMAL, "B": Kind.BYTES}
 _INVALID = "One or more parameter values were invalid: "
@@ -70,7 +70,10 @@ def changes(
     vector_updates = given.get("VectorIndexUpdates", ())
     creates = [update["Create"] for update in updates if "Create" in update]
     deletes = [update["Delete"]["IndexName"] for update in updates if "Delete" in update]
+    running_changes.refuse_busy_index(table, given, now_ms)
     building = [index.name for index in table.all_indexes if not index.is_active(now_ms)]
+    if "index" in (gone := running_changes.deleting(table, now_ms)):
+        building.append(gone["index"])
     stopped = {*deletes, *_vectors_stopped(vector_updates)}
     others_at_work = [name for name in building if name not in stopped]
     online = len(creates) + len(deletes) + len(vector_updates)
@@ -80,7 +83,13 @@ def changes(
         text = "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table"
         raise ServiceError("LimitExceededException", text)
     for name in deletes:
-        billing.global_index(table, name, "delete")
+        index = billing.global_index(table, name, "delete")
+        if not index.is_active(now_ms) and table.state_at(now_ms) is State.UPDATING:
+            text = (
+                "Attempt to change a resource which is still in use: Index creation is in resource allocation phase. Retry "
+                "deletion during backfilling phase or when the index is active."
+            )
+            raise ServiceError("ResourceInUseException", f"{text} Table: {table.name} Index: {name}")
     types = defined_types(given)
     for create in creates:
         _check_new(table, create, types)
@@ -97,8 +106,6 @@ def _check_new(table: Table, create: Wire, types: Mapping[str, str]) -> None:
     """Whether an index may be added to a table."""
     if table.index(create["IndexName"]) or table.vector_index(create["IndexName"]):
         raise validation("Attempting to create an index which already exists")
-    if not types:
-        raise validation(f"{_INVALID}AttributeDefinitions is not specified for index: {create['IndexName']}")
     names = [element["AttributeName"] for element in create["KeySchema"]]
     if any(name not in types for name in names):
         raise validation(

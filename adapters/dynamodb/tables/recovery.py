@@ -7,9 +7,11 @@ A table can be restored as it was a moment ago, where the service lags by five m
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from adapters.dynamodb import DIALECT
 from adapters.dynamodb.tables import restores
 from adapters.dynamodb.tables.properties import TableProperties, seconds
 from adapters.dynamodb.tables.tables import find_table
@@ -17,11 +19,13 @@ from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call, check_place
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.resources import table_arn, table_name_of_arn
-from gateway.engine.engine import one
-from gateway.model.commands import Exchange, FindTable, KeepHistory
+from gateway.exchanges import one
+from gateway.model.commands.commands import AlterTable, Exchange, FindTable, KeepHistory
 from gateway.model.errors import MomentNotKept, TableMissing
-from gateway.model.rows import TICKS_PER_MS
-from gateway.model.tables import State, Table
+from gateway.model.tables.backups import RECOVERY_DAYS
+from gateway.model.tables.tables import State, Table
+from gateway.model.values.rows import TICKS_PER_MS
+from gateway.security.credentials import Scheme
 
 _INVALID = "Invalid Request: "
 
@@ -43,27 +47,34 @@ def update_continuous_backups(call: Call) -> Exchange[Answer]:
     _refuse_new(call, table)
     rule = table.rules.history
     if is_on and days is None:
-        days = rule.days if rule is not None and rule.days is not None else limits.RECOVERY_DAYS
-    return _described(call, (yield from one(KeepHistory(table, days if is_on else None))))
+        days = rule.days if rule is not None and rule.days is not None else RECOVERY_DAYS
+    kept = yield from one(KeepHistory(table, days if is_on else None))
+    if is_on and _is_new(call, kept) and kept.state_at(call.gateway.now_ms()) is not State.DELETING:
+        properties = replace(TableProperties.of(kept), continuous_backups=True)
+        kept = yield from one(AlterTable(DIALECT, kept, properties=properties.document(), instant=True))
+    return _described(call, kept)
 
 
 def _refuse_new(call: Call, table: Table) -> None:
-    """A table that is CREATING has no backups yet; one that is being restored is not there."""
-    if table.state_at(call.gateway.now_ms()) is not State.CREATING:
-        return
-    if TableProperties.of(table).restore is not None:
-        raise TableMissing(table.name)
-    text = f"Backups are being enabled for the table: {table.name}. Please retry later"
-    raise ServiceError("ContinuousBackupsUnavailableException", text)
+    """A table that is CREATING has no backups yet."""
+    if table.state_at(call.gateway.now_ms()) is State.CREATING:
+        text = f"Backups are being enabled for the table: {table.name}. Please retry later"
+        raise ServiceError("ContinuousBackupsUnavailableException", text)
+
+
+def _is_new(call: Call, table: Table) -> bool:
+    """True until continuous backups are ENABLED by themselves, or by switching recovery on."""
+    if TableProperties.of(table).continuous_backups:
+        return False
+    active_at_ms = table.created_at_ms + call.gateway.settings.control_plane_delay * 1000
+    return call.gateway.now_ms() < active_at_ms + limits.CONTINUOUS_BACKUPS_DELAY_MS
 
 
 def _described(call: Call, table: Table) -> Answer:
     now_ms = call.gateway.now_ms()
-    is_new = now_ms < table.created_at_ms + limits.CONTINUOUS_BACKUPS_DELAY_MS
     rule = table.rules.history
     recovery: dict[str, Any] = {"PointInTimeRecoveryStatus": "DISABLED"}
     if rule is not None and rule.days is not None:
-        is_new = False
         earliest_ms = rule.earliest_ms(now_ms)
         recovery = {
             "PointInTimeRecoveryStatus": "ENABLED",
@@ -71,7 +82,7 @@ def _described(call: Call, table: Table) -> Answer:
             "EarliestRestorableDateTime": seconds(earliest_ms),
             "LatestRestorableDateTime": seconds(max(earliest_ms, now_ms)),
         }
-    is_off = is_new or table.state_at(now_ms) is State.CREATING
+    is_off = _is_new(call, table) or table.state_at(now_ms) is State.CREATING
     return {
         "ContinuousBackupsDescription": {
             "ContinuousBackupsStatus": "DISABLED" if is_off else "ENABLED",
@@ -108,7 +119,10 @@ def restore_to_point_in_time(call: Call) -> Exchange[Answer]:
 
 def _check_times(asked: float | None, is_latest: bool) -> None:
     if asked is not None and is_latest:
-        text = "Both RestoreDateTime and UseLatestRestorableTime cannot be set for point-in-time restore request."
+        text = (
+            "Both RestoreDateTime and UseLatestRestorableTime cannot be set for point-in-time restore request. "
+            "Please set only one of them"
+        )
         raise validation(_INVALID + text)
     if asked is None and not is_latest:
         text = "Either one of RestoreDateTime or UseLatestRestorableTime must be specified, but not both"
@@ -124,10 +138,16 @@ def _source_name(call: Call) -> str:
     if name is not None:
         return str(name)
     if arn is None:
-        raise validation("The parameter 'TableName' is required")
+        raise validation("The parameter 'TableName' is required but was not present in the request")
     found = table_name_of_arn(arn)
     if found is None:
         raise validation("One or more parameter values were invalid: sourceTableArn is not a valid ARN")
+    *_, region, account, _ = arn.split(":", 5)
+    if call.gateway.credentials.namespace(Scheme.AWS, account, call.caller.region) != call.caller.namespace:
+        raise validation(
+            "This action is only supported by accounts that match the resource owner\u2019s account."
+        )
+    restores.require_key(call, region)
     check_place(call, arn)
     return found
 

@@ -1,7 +1,8 @@
 """UpdateTableReplicaAutoScaling and DescribeTableReplicaAutoScaling: auto scaling of global tables, as it was set.
 
-Nothing is scaled: settings are kept with the table in all regions and read back. Texts and what is absent when:
-ack-api-quirks (live service, October 2026); shapes: botocore 1.44.5.
+Nothing is scaled: settings are kept with the table in all regions and read back. The service keeps them in Application Auto
+Scaling and passes its errors on. Texts and what is absent when: ack-api-quirks, measured in October 2026 (findings 187 to 198,
+237 to 243, 253 to 256, 289 to 291, 317, 322, 323); shapes: botocore 1.44.5.
 """
 
 from __future__ import annotations
@@ -9,24 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
+from adapters.dynamodb.tables.auto_scaling_settings import READ, WRITE, role_of, settings_of, shown
 from adapters.dynamodb.tables.descriptions import replica_status
 from adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
 from adapters.dynamodb.tables.replicas import spread
 from adapters.dynamodb.wire.calls import Answer, Call, own_name
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.resources import bare_name
-from gateway.model.commands import Exchange, FindTable
-from gateway.model.tables import Index, State, Table
+from gateway.model.commands.commands import Exchange, FindTable
+from gateway.model.tables.tables import Index, State, Table
 
 Wire = Mapping[str, Any]
 
-_READ, _WRITE = "Read", "Write"
-_OFF = {"AutoScalingDisabled": True, "ScalingPolicies": list[Any]()}
-_ROLE = (
-    "arn:aws:iam::{}:role/aws-service-role/dynamodb.application-autoscaling.amazonaws.com/"
-    "AWSServiceRoleForApplicationAutoScaling_DynamoDBTable"
-)
 _LEAST_TARGET, _MOST_TARGET = 10.0, 90.0
 
 
@@ -42,15 +39,15 @@ def update_replica_auto_scaling(call: Call) -> Exchange[Answer]:
     failed = f"Failed to update settings for global table with name: \u2018{table.name}\u2019"
     updates = list(_updates(call, table, failed))
     if not updates:
-        raise validation(f"{failed}: because at least one update parameter must be specified.")
+        raise validation(f"{failed} because at least one update parameter must be specified.")
     properties = TableProperties.of(table)
     scaling = dict(properties.auto_scaling)
     for place, kind, update in updates:
-        _check(table, properties, kind, update, failed)
+        _check(call, table, properties, kind, update, failed)
         if update.get("AutoScalingDisabled"):
-            scaling.pop(place, None)
+            scaling[place] = {}
         else:
-            scaling[place] = _settings(call, table, place, kind, update)
+            scaling[place] = settings_of(call, table.name, place, kind, update)
     answer = _described(call, table)
     yield from spread(call, lambda known: replace(known, auto_scaling=scaling))
     return answer
@@ -75,92 +72,112 @@ def _updates(call: Call, table: Table, failed: str) -> Iterator[tuple[str, str, 
     rule = table.rules.replication
     assert rule is not None
     if "ProvisionedWriteCapacityAutoScalingUpdate" in given:
-        yield "write", _WRITE, given["ProvisionedWriteCapacityAutoScalingUpdate"]
+        yield "write", WRITE, given["ProvisionedWriteCapacityAutoScalingUpdate"]
     for index in given.get("GlobalSecondaryIndexUpdates", ()):
-        _check_index(table, index, failed)
+        name = index.get("IndexName", "")
+        if not _has_index(call, table, name):
+            text = f"{failed} because the global secondary indexes with names: \u2018[{name}]\u2019 do not exist."
+            raise ServiceError("ResourceNotFoundException", text)
         if "ProvisionedWriteCapacityAutoScalingUpdate" in index:
-            yield f"write/{index['IndexName']}", _WRITE, index["ProvisionedWriteCapacityAutoScalingUpdate"]
+            yield f"write/{index['IndexName']}", WRITE, index["ProvisionedWriteCapacityAutoScalingUpdate"]
     seen: set[str] = set()
     for update in given.get("ReplicaUpdates", ()):
         region = update["RegionName"]
         if region in seen:
             raise validation(
-                f"{failed}: because the regions: \u2018[{region}]\u2019 were specified more than once."
+                f"{failed} because the regions: \u2018[{region}]\u2019 were specified more than once."
             )
         seen.add(region)
         if region not in {rule.name, *(peer.name for peer in rule.peers)}:
-            raise validation(f"{failed}: because the regions: \u2018[{region}]\u2019 are not part of it.")
-        found = list(_updates_of(table, update, failed))
+            text = f"{failed} because the regions: \u2018[{region}]\u2019 do not exist."
+            raise ServiceError("ResourceNotFoundException", text)
+        found = list(_updates_of(call, table, update, failed))
         if not found:
             text = (
                 f"because at least one update parameter must be specified for region: \u2018{region}\u2019."
             )
-            raise validation(f"{failed}: {text}")
+            raise validation(f"{failed} {text}")
         yield from found
 
 
-def _updates_of(table: Table, update: Wire, failed: str) -> Iterator[tuple[str, str, Wire]]:
+def _updates_of(call: Call, table: Table, update: Wire, failed: str) -> Iterator[tuple[str, str, Wire]]:
     region = update["RegionName"]
     if "ReplicaProvisionedReadCapacityAutoScalingUpdate" in update:
-        yield f"{region}/read", _READ, update["ReplicaProvisionedReadCapacityAutoScalingUpdate"]
+        yield f"{region}/read", READ, update["ReplicaProvisionedReadCapacityAutoScalingUpdate"]
     for index in update.get("ReplicaGlobalSecondaryIndexUpdates", ()):
-        _check_index(table, index, failed)
+        name = index.get("IndexName", "")
+        if not _has_index(call, table, name):
+            where = f"with name: \u2018{name}\u2019 does not exist in region: \u2018{region}\u2019."
+            text = f"{failed} because a global secondary index {where}"
+            raise ServiceError("ResourceNotFoundException", text)
         if "ProvisionedReadCapacityAutoScalingUpdate" in index:
             place = f"{region}/read/{index['IndexName']}"
-            yield place, _READ, index["ProvisionedReadCapacityAutoScalingUpdate"]
+            yield place, READ, index["ProvisionedReadCapacityAutoScalingUpdate"]
 
 
-def _check_index(table: Table, update: Wire, failed: str) -> None:
-    name = update.get("IndexName", "")
+def _has_index(call: Call, table: Table, name: str) -> bool:
+    """True if there is a global index of that name; one that is still CREATING is not known here."""
     found = table.index(name)
-    if found is None or found.local:
-        text = f"{failed} because the global secondary indexes with names: \u2018[{name}]\u2019 do not exist."
-        raise ServiceError("ResourceNotFoundException", text)
+    return found is not None and not found.local and found.is_active(call.gateway.now_ms())
 
 
-def _check(table: Table, properties: TableProperties, kind: str, update: Wire, failed: str) -> None:
+def _check(
+    call: Call, table: Table, properties: TableProperties, kind: str, update: Wire, failed: str
+) -> None:
+    """Refuse settings that contradict each other or the table. Raises ValidationException."""
+    members = ("MaximumUnits", "ScalingPolicyUpdate", "MinimumUnits")
     if update.get("AutoScalingDisabled"):
+        given = ", ".join(f"'{member}'" for member in members if member in update)
+        if given:
+            text = f"Parameters {given} must be left blank when disabling auto scaling."
+            raise validation(f"{failed.replace('name: ', 'name ')}: {text}")
         return
     if properties.billing == ON_DEMAND:
-        rule = table.rules.replication
-        assert rule is not None
-        regions = sorted([rule.name, *(peer.name for peer in rule.peers)])
-        names = ", ".join(f"\u2018{region.upper()}\u2019" for region in regions)
-        raise validation(
-            f"Failed to update global table with name \u2018{table.name}\u2019. Replicas {names} BillingMode is PayPerRequest. "
-            "You must convert table's BillingMode to PROVISIONED to set parameters: "
-            f"\u2018GlobalTableProvisioned{kind}CapacityAutoScalingSettingsUpdate\u2019."
-        )
-    members = ("MaximumUnits", "ScalingPolicyUpdate", "MinimumUnits")
-    missing = ", ".join(f"\u2018{member}\u2019" for member in members if member not in update)
+        raise _on_demand(table, kind)
+    missing = ", ".join(f"'{member}'" for member in members if member not in update)
     if missing:
         text = f"Parameters {missing} are required unless auto scaling is being disabled."
         raise validation(f"{failed}: {text}")
+    role = update.get("AutoScalingRoleArn", role_of(call))
+    if role != role_of(call):
+        user = f"arn:aws:sts::{call.caller.account}:assumed-role/AWSServiceRoleForDynamoDBReplication"
+        raise _of_auto_scaling(
+            f"User: {user} is not authorized to perform: iam:PassRole on resource: {role} because no identity-based policy "
+            "allows the iam:PassRole action"
+        )
     if update["MinimumUnits"] > update["MaximumUnits"]:
-        raise validation(f"{failed}: Maximum capacity cannot be less than minimum capacity")
-    target = update["ScalingPolicyUpdate"]["TargetTrackingScalingPolicyConfiguration"]["TargetValue"]
+        raise _of_auto_scaling("Maximum capacity cannot be less than minimum capacity")
+    _check_target(
+        kind, update["ScalingPolicyUpdate"]["TargetTrackingScalingPolicyConfiguration"]["TargetValue"]
+    )
+
+
+def _on_demand(table: Table, kind: str) -> ServiceError:
+    rule = table.rules.replication
+    assert rule is not None
+    regions = sorted([rule.name, *(peer.name for peer in rule.peers)])
+    names = ", ".join(f"'{region.upper()}'" for region in regions)
+    scope = "GlobalTable" if kind == WRITE else "Replica"
+    return validation(
+        f"Failed to update global table with name \u2018{table.name}\u2018. Replicas {names} BillingMode is PayPerRequest. "
+        "You must convert table's BillingMode to PROVISIONED to set parameters: "
+        f"'{scope}Provisioned{kind}CapacityAutoScalingSettingsUpdate'."
+    )
+
+
+def _check_target(kind: str, target: float) -> None:
+    if target <= 0:
+        text = "For target tracking scaling, target value must be between '8.51592E-109' and '1.174271E108'"
+        raise _of_auto_scaling(f"{text}, but was '{float(target)}'.")
     if not _LEAST_TARGET <= target <= _MOST_TARGET:
-        raise validation(f"{failed}: TargetValue must be between {_LEAST_TARGET} and {_MOST_TARGET}")
+        text = f"For predefined metric type DynamoDB{kind}CapacityUtilization, target value must be between"
+        raise _of_auto_scaling(f"{text} '{_LEAST_TARGET}' and '{_MOST_TARGET}', but was '{float(target)}'.")
 
 
-def _settings(call: Call, table: Table, place: str, kind: str, update: Wire) -> dict[str, Any]:
-    policy = update["ScalingPolicyUpdate"]
-    index = place.rpartition(f"{kind.lower()}/")[2] if f"{kind.lower()}/" in place else ""
-    resource = f"table/{table.name}" + (f"/index/{index}" if index else "")
-    return {
-        "MinimumUnits": update["MinimumUnits"],
-        "MaximumUnits": update["MaximumUnits"],
-        "AutoScalingRoleArn": update.get("AutoScalingRoleArn", _ROLE.format(call.caller.account)),
-        "ScalingPolicies": [
-            {
-                "PolicyName": policy.get("PolicyName", f"DynamoDB{kind}CapacityUtilization:{resource}"),
-                "TargetTrackingScalingPolicyConfiguration": {
-                    "DisableScaleIn": False,
-                    **policy["TargetTrackingScalingPolicyConfiguration"],
-                },
-            }
-        ],
-    }
+def _of_auto_scaling(text: str) -> ServiceError:
+    """An error of Application Auto Scaling, as it is passed on."""
+    kind = "Service: AWSApplicationAutoScaling; Status Code: 400; Error Code: ValidationException"
+    return validation(f"{text} ({kind}; Request ID: {uuid4()}; Proxy: null)")
 
 
 # What is told
@@ -173,17 +190,18 @@ def _described(call: Call, table: Table) -> dict[str, Any]:
     properties = TableProperties.of(table)
     states = {peer.name: replica_status(properties, peer, now_ms) for peer in rule.peers}
     states[rule.name] = "CREATING" if table.state_at(now_ms) is State.CREATING else "ACTIVE"
-    scaling = properties.auto_scaling
     replicas = []
     for region in sorted(states):
-        shown: dict[str, Any] = {"RegionName": region}
-        indexes = [_index(scaling, region, index, now_ms) for index in table.indexes if not index.local]
-        if indexes:
-            shown["GlobalSecondaryIndexes"] = indexes
-        shown["ReplicaProvisionedReadCapacityAutoScalingSettings"] = scaling.get(f"{region}/read", _OFF)
-        shown["ReplicaProvisionedWriteCapacityAutoScalingSettings"] = scaling.get("write", _OFF)
-        shown["ReplicaStatus"] = states[region]
-        replicas.append(shown)
+        replica: dict[str, Any] = {"RegionName": region}
+        replica["GlobalSecondaryIndexes"] = [
+            _index(properties, region, index)
+            for index in table.indexes
+            if not index.local and index.is_active(now_ms)
+        ]
+        replica["ReplicaProvisionedReadCapacityAutoScalingSettings"] = shown(properties, f"{region}/read")
+        replica["ReplicaProvisionedWriteCapacityAutoScalingSettings"] = shown(properties, "write")
+        replica["ReplicaStatus"] = states[region]
+        replicas.append(replica)
     return {
         "TableAutoScalingDescription": {
             "TableName": table.name,
@@ -193,10 +211,11 @@ def _described(call: Call, table: Table) -> dict[str, Any]:
     }
 
 
-def _index(scaling: Wire, region: str, index: Index, now_ms: int) -> dict[str, Any]:
+def _index(properties: TableProperties, region: str, index: Index) -> dict[str, Any]:
+    read, write = f"{region}/read/{index.name}", f"write/{index.name}"
     return {
         "IndexName": index.name,
-        "IndexStatus": "ACTIVE" if index.is_active(now_ms) else "CREATING",
-        "ProvisionedReadCapacityAutoScalingSettings": scaling.get(f"{region}/read/{index.name}", _OFF),
-        "ProvisionedWriteCapacityAutoScalingSettings": scaling.get(f"write/{index.name}", _OFF),
+        "IndexStatus": "ACTIVE",
+        "ProvisionedReadCapacityAutoScalingSettings": shown(properties, read),
+        "ProvisionedWriteCapacityAutoScalingSettings": shown(properties, write),
     }

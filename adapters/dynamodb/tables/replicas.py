@@ -1,27 +1,36 @@
 """Global tables of version 2019.11.21: replicas of a table in other regions, added, changed and removed by UpdateTable.
 
 A region is a namespace of its own, so there are replicas only where namespaces are kept apart (`--namespaces separate` or
-`keys`). Rows go from one to the others in gateway/engine/replicating.py. What is set for the whole group - time to live,
-indexes, billing, throughput, class, encryption - is set in each of its tables here. Texts: ack-api-quirks (live service,
-October 2026); shapes: botocore 1.44.5; regions of strong consistency: developer guide, "Multi-Region strong consistency".
+`keys`). Rows go from one to the others in gateway/engine/replication/replicating.py. What is set for the whole group - time to
+live, indexes, billing, throughput, class, encryption - is set in each of its tables here. Texts: ack-api-quirks (live service,
+October 2026); shapes: botocore 1.44.5.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from adapters.dynamodb import DIALECT
-from adapters.dynamodb.tables import tables, time_to_live
-from adapters.dynamodb.tables.descriptions import describe, replica_status
+from adapters.dynamodb.tables import (
+    auto_scaling_settings,
+    encryption,
+    replica_rules,
+    replica_settings,
+    tables,
+    time_to_live,
+)
+from adapters.dynamodb.tables.descriptions import describe
 from adapters.dynamodb.tables.properties import INSIGHTS, ON_DEMAND, TableProperties
+from adapters.dynamodb.tables.replica_rules import STRONG, in_region
 from adapters.dynamodb.tables.tables import find_table, in_state, in_style, stream_rule
-from adapters.dynamodb.wire.calls import Answer, Call, Caller, own_name
+from adapters.dynamodb.wire.calls import Answer, Call, own_name
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.resources import key_arn
-from gateway.engine.engine import one
-from gateway.model.commands import (
+from gateway.exchanges import one
+from gateway.model.commands.commands import (
     AddReplicas,
     AlterTable,
     CountRows,
@@ -32,27 +41,10 @@ from gateway.model.commands import (
     RemoveReplicas,
 )
 from gateway.model.errors import TableBusy, TableExists
-from gateway.model.restored_tables import like
-from gateway.model.tables import State, Table
+from gateway.model.tables.restored_tables import like
+from gateway.model.tables.tables import State, Table
 
 _INVALID = "One or more parameter values were invalid: "
-_IN_USE = "The resource which you are attempting to change is in use."
-_STRONG = "global tables with MultiRegionConsistency set to STRONG"
-_DAY_MS = 86_400_000
-# Amazon DynamoDB endpoints and quotas (AWS General Reference).
-REGIONS = (
-    "af-south-1", "ap-east-1", "ap-east-2", "ap-northeast-1", "ap-northeast-2", "ap-northeast-3", "ap-south-1", "ap-south-2",
-    "ap-southeast-1", "ap-southeast-2", "ap-southeast-3", "ap-southeast-4", "ap-southeast-5", "ap-southeast-6", "ap-southeast-7",
-    "ca-central-1", "ca-west-1", "eu-central-1", "eu-central-2", "eu-north-1", "eu-south-1", "eu-south-2", "eu-west-1",
-    "eu-west-2", "eu-west-3", "il-central-1", "me-central-1", "me-south-1",
-    "mx-central-1", "sa-east-1", "us-east-1", "us-east-2", "us-west-1",
-    "us-west-2",
-)  # fmt: skip
-_STRONG_SETS = (
-    frozenset({"us-east-1", "us-east-2", "us-west-2"}),
-    frozenset({"eu-west-1", "eu-west-2", "eu-west-3", "eu-central-1"}),
-    frozenset({"ap-northeast-1", "ap-northeast-2", "ap-northeast-3"}),
-)
 # What an UpdateTable sets in all regions.
 _OF_GROUP = (
     "AttributeDefinitions",
@@ -64,6 +56,8 @@ _OF_GROUP = (
     "TableClass",
     "GlobalTableSettingsReplicationMode",
 )
+_WAITING = tables.NOT_MEANWHILE | {"GlobalSecondaryIndexUpdates"}
+_TOLD_OF_GROUP = ("GlobalTableVersion", "GlobalTableSettingsReplicationMode", "Replicas")
 
 Wire = Mapping[str, Any]
 
@@ -75,25 +69,70 @@ def update_table(call: Call) -> Exchange[Answer]:
     """UpdateTable: change a table, and what its group has in common in all of it; or its replicas. Raises ServiceError and what
     the change of a single table does."""
     given = call.input
-    if "ReplicaUpdates" in given or "GlobalTableWitnessUpdates" in given:
+    if "ReplicaUpdates" in given:  # without it there are no other changes of replicas (table_rules.py)
         return (yield from _update_replicas(call))
-    if "MultiRegionConsistency" in given:
-        raise validation("MultiRegionConsistency parameter is unsupported on existing global table")
-    answer = yield from tables.update_table(call)
+    [found] = yield [FindTable(call.caller.namespace, own_name(call, given["TableName"]))]
+    if not isinstance(found, Table) or found.rules.replication is None:
+        return (yield from tables.update_table(call))
+    auto_scaling_settings.check_new_indexes(found, given)
+    is_coming = bool(replica_rules.coming_to(found, call.gateway.now_ms()))
+    if (
+        is_coming and given.get("StreamSpecification", {}).get("StreamEnabled") is not False
+    ):  # that has other words
+        raise replica_rules.in_use()
     shared = {name: given[name] for name in _OF_GROUP if name in given}
     specification = given.get("SSESpecification")
     if specification is not None and "KMSMasterKeyId" not in specification:
         shared["SSESpecification"] = specification
-    if set(shared) - {"AttributeDefinitions"}:
-        for each in (yield from _elsewhere(call)):
-            yield from tables.update_table(
-                each._replace(input={**shared, "TableName": each.input["TableName"]})
-            )
+    elsewhere = (yield from _elsewhere(call)) if set(shared) - {"AttributeDefinitions"} else []
+    if found.state_at(call.gateway.now_ms()) is State.ACTIVE:  # else it has words of its own
+        yield from _refuse_changing(elsewhere, shared)
+    answer = yield from tables.update_table(call)
+    for each in elsewhere:
+        yield from tables.update_table(each._replace(input={**shared, "TableName": each.input["TableName"]}))
+    if {"SSESpecification", "TableClass"} & set(given):
+        yield from _tell_settings(call)
+    if "ProvisionedThroughput" in given:
+        yield from spread(call, partial(_with_settings, {call.caller.region: {"read_units": None}}))
+    yield from spread(call, partial(auto_scaling_settings.with_new_indexes, call, given))
     return answer
+
+
+def _refuse_changing(calls: Sequence[Call], shared: Wire) -> Exchange[None]:
+    """Refuse a change of all tables of a group of which some, which these calls are about, cannot be changed now."""
+    for call in calls:
+        table = yield from find_table(call)
+        now_ms = call.gateway.now_ms()
+        is_changing = table.state_at(now_ms) is State.UPDATING and _WAITING & shared.keys()
+        is_encrypted = "SSESpecification" in shared and encryption.is_changing(
+            TableProperties.of(table), now_ms
+        )
+        if is_changing or is_encrypted:
+            raise replica_rules.in_use()
+
+
+def _tell_settings(call: Call) -> Exchange[Table]:
+    """Tell all regions which key and class each of them has."""
+    known = {}
+    for each in [call, *(yield from _elsewhere(call))]:
+        table = yield from one(FindTable(each.caller.namespace, own_name(call, each.input["TableName"])))
+        known[each.caller.region] = replica_settings.of_itself(TableProperties.of(table))
+    return (yield from spread(call, partial(_with_settings, known)))
+
+
+def _with_settings(known: Mapping[str, Wire], properties: TableProperties) -> TableProperties:
+    """The properties with more settings of replicas, by region."""
+    settings = dict(properties.replicas)
+    for region, of_it in known.items():
+        settings[region] = {**settings.get(region, {}), **of_it}
+    return replace(properties, replicas=settings)
 
 
 def update_time_to_live(call: Call) -> Exchange[Answer]:
     """UpdateTimeToLive: in all regions. Raises ServiceError, TableMissing."""
+    table = yield from find_table(call)
+    for region in replica_rules.coming_to(table, call.gateway.now_ms()):
+        raise replica_rules.being_added(table, region)
     answer = yield from time_to_live.update_time_to_live(call)
     for each in (yield from _elsewhere(call)):
         yield from time_to_live.update_time_to_live(each)
@@ -106,9 +145,16 @@ def delete_table(call: Call) -> Exchange[Answer]:
     rule = table.rules.replication
     if rule is not None:
         if rule.strong:
-            raise validation(f"Deletion of only one table replica is not supported for {_STRONG}.")
-        _refuse_source(call, table)
-    return (yield from tables.delete_table(call))
+            raise validation(f"Deletion of only one table replica is not supported for {STRONG}.")
+        if table.state_at(call.gateway.now_ms()) is State.CREATING:
+            text = f"Attempt to change a resource which is still in use: Table: {table.name} is being used."
+            raise ServiceError("ResourceInUseException", text)
+        _refuse_protected(table, call.caller.region)
+        replica_rules.refuse_source(call, table)
+    before = yield from _described(call, table)
+    answer: Any = yield from tables.delete_table(call)
+    answer["TableDescription"] |= {name: before[name] for name in _TOLD_OF_GROUP if name in before}
+    return answer
 
 
 def _elsewhere(call: Call) -> Exchange[list[Call]]:
@@ -117,14 +163,7 @@ def _elsewhere(call: Call) -> Exchange[list[Call]]:
     rule = table.rules.replication
     input_ = {**call.input, "TableName": table.name}
     peers = [] if rule is None else rule.peers
-    return [call._replace(caller=_in_region(call, peer.name), input=input_) for peer in peers]
-
-
-def _in_region(call: Call, region: str) -> Caller:
-    """The caller as it would be in another region."""
-    known = call.caller
-    namespace = call.gateway.credentials.aws_namespace(known.access_id, known.account, region)
-    return replace(known, region=region, namespace=namespace)
+    return [call._replace(caller=in_region(call, peer.name), input=input_) for peer in peers]
 
 
 # ReplicaUpdates
@@ -134,19 +173,19 @@ def _update_replicas(call: Call) -> Exchange[Answer]:
     given = call.input
     table = yield from find_table(call)
     now_ms = call.gateway.now_ms()
-    updates = [next(iter(update.items())) for update in given.get("ReplicaUpdates", ())]
+    updates = [next(iter(update.items())) for update in given["ReplicaUpdates"]]
     witness = [next(iter(update.items())) for update in given.get("GlobalTableWitnessUpdates", ()) if update]
-    _check_regions(call, table, [*updates, *witness])
+    replica_rules.check_regions(call, table, updates)
     rule = table.rules.replication
     if given.get("MultiRegionConsistency") == "STRONG" or witness or (rule is not None and rule.strong):
-        _check_strong(call, table, updates, witness)
+        replica_rules.check_strong(call, table, updates, witness)
     elif len({entry["RegionName"] for action, entry in updates if action != "Update"}) > 1:
         raise validation(
             "Update table operation with more than one create or delete replica actions not allowed"
         )
-    _refuse_busy(table, updates, now_ms)
+    replica_rules.refuse_busy(table, updates, now_ms)
     before = yield from _described(call, table)
-    actions = {action for action, _ in updates} or {action for action, _ in witness}
+    actions = {action for action, _ in updates}
     if actions == {"Create"}:
         table = yield from _create(call, table, _once(updates), witness)
     elif actions == {"Delete"}:
@@ -174,56 +213,6 @@ def _described(call: Call, table: Table) -> Exchange[dict[str, Any]]:
     return describe(in_state(State.UPDATING, table, now_ms), statistics, call.caller, now_ms)
 
 
-def _check_regions(call: Call, table: Table, updates: Sequence[tuple[str, Wire]]) -> None:
-    """Refuse regions that are not there, the own one, and those that are no replicas."""
-    rule = table.rules.replication
-    members = set() if rule is None else {peer.name for peer in rule.peers} | {rule.witness}
-    for action, entry in updates:
-        region = entry["RegionName"]
-        if not region:
-            raise ServiceError("AccessDeniedException", "")
-        if region not in REGIONS:
-            listed = ", ".join(REGIONS)
-            raise validation(
-                f"Region {region} is not supported. The latest version of global tables are only supported in the following "
-                f"regions: [{listed}]"
-            )
-        if action == "Disassociate":
-            continue
-        if region == call.caller.region:
-            what = "add or delete" if action != "Update" else "add, delete, or update"
-            raise validation(
-                f"Cannot {what} the local region through ReplicaUpdates. Use CreateTable, DeleteTable, or UpdateTable as "
-                "required."
-            )
-        if action != "Create" and region not in members:
-            raise validation(
-                "Update global table operation failed because one or more replicas were not part of the global table. Please "
-                f"retry the request without these replicas: [{region}]."
-            )
-        if _in_region(call, region).namespace == call.caller.namespace:
-            raise validation(
-                f"Failed to access the region: '{region}'. User is missing the permissions since the region is disabled. This "
-                "server has one namespace for all regions; it has replicas with --namespaces separate or keys."
-            )
-
-
-def _refuse_busy(table: Table, updates: Sequence[tuple[str, Wire]], now_ms: int) -> None:
-    """One change of replicas at a time."""
-    rule = table.rules.replication
-    if rule is None:
-        return
-    properties = TableProperties.of(table)
-    coming = [peer.name for peer in rule.peers if replica_status(properties, peer, now_ms) == "CREATING"]
-    if not coming:
-        return
-    if any(action == "Create" and entry["RegionName"] in coming for action, entry in updates):
-        regions = ", ".join(sorted([rule.name, *(peer.name for peer in rule.peers)]))
-        text = f"Global table with name: {table.name} already exists with replicas in regions: {regions}."
-        raise ServiceError("ResourceInUseException", text)
-    raise ServiceError("ResourceInUseException", _IN_USE)
-
-
 # Adding
 
 
@@ -234,20 +223,14 @@ def _create(
     known = TableProperties.of(table)
     if known.billing != ON_DEMAND and table.rules.replication is None:
         raise validation("Table write capacity should either be Pay-Per-Request or AutoScaled.")
-    _check_keys(call, known, entries)
+    replica_rules.check_keys(call, known, entries)
     for entry in entries:
-        _check_overrides(known, entry)
-    for entry in entries:
-        found = yield [FindTable(_in_region(call, entry["RegionName"]).namespace, table.name)]
+        found = yield [FindTable(in_region(call, entry["RegionName"]).namespace, table.name)]
         if isinstance(found[0], Table | TableBusy):
             raise _already_there(table)
     table = yield from _with_stream(call, table)
     now_ms = call.gateway.now_ms()
-    until_ms = now_ms + round(call.gateway.settings.control_plane_delay * 1000)
-    settings = dict(known.replicas)
-    for entry in entries:
-        of_it = _overridden({}, known, call, entry)
-        settings[entry["RegionName"]] = {**of_it, "creating_until_ms": until_ms}
+    settings = _settings_with(call, table, entries)
     made = [_made(call, table, entry, settings) for entry in entries]
     strong = call.input.get("MultiRegionConsistency") == "STRONG"
     command = AddReplicas(
@@ -265,6 +248,26 @@ def _create(
             lambda properties: replace(properties, replicas=settings, sourced=sourced),
         )
     )
+
+
+def _settings_with(call: Call, table: Table, entries: Sequence[Wire]) -> dict[str, Wire]:
+    """What is set of the replicas, with those that are being added."""
+    known = TableProperties.of(table)
+    own = known.replicas.get(call.caller.region, {})
+    settings = {**known.replicas, call.caller.region: {**own, **replica_settings.of_itself(known)}}
+    delay_ms = round(call.gateway.settings.control_plane_delay * 1000)
+    has_service_key = known.encryption_key == replica_rules.service_key(call, call.caller.region)
+    for entry in entries:
+        region, key = entry["RegionName"], entry.get("KMSMasterKeyId")
+        if has_service_key:
+            key = replica_rules.service_key(call, region)
+        settings[region] = {
+            **replica_settings.after(table, entry),
+            **_class_given(call, table, entry),
+            "encryption_key": key and key_arn(in_region(call, region), key),
+            "creating_until_ms": call.gateway.now_ms() + delay_ms,
+        }
+    return settings
 
 
 def _already_there(table: Table) -> ServiceError:
@@ -293,16 +296,21 @@ def _made(call: Call, table: Table, entry: Wire, settings: Wire) -> NewReplica:
     properties = replace(
         TableProperties.of(table),
         deletion_protection=False,
-        encryption_key=of_it.get("encryption_key") or TableProperties.of(table).encryption_key,
-        table_class=of_it.get("table_class") or TableProperties.of(table).table_class,
+        encryption_key=of_it["encryption_key"],
+        encryption_change=None,
+        former_class={},
+        class_changes=(),
+        table_class=of_it.get("table_class", TableProperties.of(table).table_class),
+        table_class_at_ms=of_it.get("table_class_at_ms"),
         tags={},
+        stream_tags={},
         insights={},
         kinesis=(),
         sourced={},
         replicas=settings,
         restore=None,
     )
-    made: CreateTable = like(table, _in_region(call, region).namespace, table.name)
+    made: CreateTable = like(table, in_region(call, region).namespace, table.name)
     made = replace(
         made,
         dialect=DIALECT,
@@ -312,76 +320,29 @@ def _made(call: Call, table: Table, entry: Wire, settings: Wire) -> NewReplica:
     return NewReplica(region, made)
 
 
-def _check_keys(call: Call, known: TableProperties, entries: Sequence[Wire]) -> None:
-    """A table with a key of the customer's has one in each region."""
-    is_customers = known.encryption_key not in (None, key_arn(call.caller, "alias/aws/dynamodb"))
-    for entry in entries:
-        given = entry.get("KMSMasterKeyId")
-        if given is None and is_customers:
-            raise validation(f"{_INVALID}KMSMasterKeyId must be specified for each replica.")
-        if given is not None and not is_customers:
-            text = "All replica keys must either be Customer Managed CMK or AWS Managed CMK."
-            raise validation(_INVALID + text)
-        if given is not None and given.startswith("arn:") and given.split(":")[3] != entry["RegionName"]:
-            region = entry["RegionName"]
-            other = given.split(":")[3]
-            raise validation(
-                f"KMS validation error for region {region}: NotFoundException: Invalid arn {other}"
-            )
-
-
-# Overrides
-
-
-def _check_overrides(known: TableProperties, entry: Wire) -> None:
-    for owner in (entry, *entry.get("GlobalSecondaryIndexes", ())):
-        if "OnDemandThroughputOverride" in owner and known.billing != ON_DEMAND:
-            raise validation(
-                "MaxReadRequestUnits for OnDemandThroughput cannot be specified when the table BillingMode is PROVISIONED"
-            )
-        if "ProvisionedThroughputOverride" in owner and known.billing == ON_DEMAND:
-            raise validation(
-                "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"
-            )
-
-
-def _overridden(before: Wire, known: TableProperties, call: Call, entry: Wire) -> dict[str, Any]:
-    """What is set of a replica after a request. What is given as the table itself has it is inherited again."""
-    after = dict(before)
-    _merge(after, entry, known.throughput.read, known.on_demand.get("MaxReadRequestUnits"))
-    if "KMSMasterKeyId" in entry:
-        after["encryption_key"] = key_arn(_in_region(call, entry["RegionName"]), entry["KMSMasterKeyId"])
-    if "TableClassOverride" in entry:
-        wanted = entry["TableClassOverride"]
-        is_base = wanted == (known.table_class or "STANDARD")
-        if not is_base or after.get("table_class") is not None:
-            after |= {"table_class": wanted, "table_class_at_ms": call.gateway.now_ms()}
-    indexes = {name: dict(known_index) for name, known_index in after.get("indexes", {}).items()}
-    for index in entry.get("GlobalSecondaryIndexes", ()):
-        _merge(indexes.setdefault(index["IndexName"], {}), index, None, None)
-    return {**after, "indexes": indexes}
-
-
-def _merge(after: dict[str, Any], entry: Wire, read: int | None, max_read: int | None) -> None:
-    for member, name, wire, base in (
-        ("ProvisionedThroughputOverride", "read_units", "ReadCapacityUnits", read),
-        ("OnDemandThroughputOverride", "max_read_units", "MaxReadRequestUnits", max_read),
-    ):
-        if member in entry:
-            units = entry[member].get(wire)
-            after[name] = None if units == base or units == -1 else units
-
-
 def _override(call: Call, table: Table, entry: Wire) -> Exchange[Table]:
     """Change what is set of a replica. Raises ServiceError."""
     known = TableProperties.of(table)
     region = entry["RegionName"]
     if "KMSMasterKeyId" in entry:
         raise validation(f"{_INVALID}KMSMasterKeyId must be specified for each replica.")
-    _check_overrides(known, entry)
-    changed = _overridden(known.replicas.get(region, {}), known, call, entry)
-    settings = {**known.replicas, region: changed}
+    replica_settings.check(known, entry)
+    of_class = _class_given(call, table, entry)
+    if of_class:
+        there = call._replace(caller=in_region(call, region))
+        yield from _keep(there, lambda properties: replace(properties, **of_class))
+    settings = {**known.replicas, region: {**replica_settings.after(table, entry), **of_class}}
     return (yield from spread(call, lambda properties: replace(properties, replicas=settings)))
+
+
+def _class_given(call: Call, table: Table, entry: Wire) -> dict[str, Any]:
+    """The class that an action sets, which is told even if it is the usual one, unless it was so always."""
+    given = entry.get("TableClassOverride")
+    known = TableProperties.of(table)
+    before = known.replicas.get(entry["RegionName"], {}).get("table_class")
+    if given is None or (before is None and given == (known.table_class or "STANDARD")):
+        return {}
+    return {"table_class": given, "table_class_at_ms": call.gateway.now_ms()}
 
 
 def spread(
@@ -411,17 +372,14 @@ def _delete(call: Call, table: Table, entries: Sequence[Wire]) -> Exchange[Table
     """Drop replicas. Raises ServiceError."""
     names = [entry["RegionName"] for entry in entries]
     for region in names:
-        namespace = _in_region(call, region).namespace
+        namespace = in_region(call, region).namespace
         [found] = yield [FindTable(namespace, table.name)]
         if not isinstance(found, Table):
             continue
-        if TableProperties.of(found).deletion_protection:
-            raise validation(
-                f"Cannot delete table {table.name} in region {region} because it has deletion protection enabled. Disable "
-                "deletion protection first."
-            )
+        _refuse_protected(found, region)
         if not (table.rules.replication is not None and table.rules.replication.strong):
-            _refuse_source(call, found)
+            replica_rules.refuse_source(call, found)
+    replica_rules.refuse_incomplete(table, call.gateway.now_ms())
     left = yield from one(RemoveReplicas(table, tuple(names)))
     if left.rules.replication is None:
         settings: Wire = {}
@@ -431,22 +389,17 @@ def _delete(call: Call, table: Table, entries: Sequence[Wire]) -> Exchange[Table
     return (yield from spread(call, lambda properties: _without(properties, settings, names)))
 
 
+def _refuse_protected(table: Table, region: str) -> None:
+    if TableProperties.of(table).deletion_protection:
+        raise validation(
+            f"Cannot delete table {table.name} in region {region} because it has deletion protection enabled. Disable deletion "
+            "protection first."
+        )
+
+
 def _without(properties: TableProperties, settings: Wire, names: Sequence[str]) -> TableProperties:
     sourced = {region: at for region, at in properties.sourced.items() if region not in names}
     return replace(properties, replicas=settings, sourced=sourced)
-
-
-def _refuse_source(call: Call, table: Table) -> None:
-    """A region from which a replica was added within a day cannot go before that."""
-    rule = table.rules.replication
-    names = set() if rule is None else {peer.name for peer in rule.peers}
-    since_ms = call.gateway.now_ms() - _DAY_MS
-    sourced = TableProperties.of(table).sourced
-    if any(region in names and at_ms > since_ms for region, at_ms in sourced.items()):
-        raise validation(
-            "Replica cannot be deleted because it has acted as a source region for new replica(s) being added to the table in "
-            "the last 24 hours."
-        )
 
 
 def _disassociate(call: Call, table: Table, entry: Wire) -> Exchange[Table]:
@@ -461,43 +414,3 @@ def _disassociate(call: Call, table: Table, entry: Wire) -> Exchange[Table]:
         text = "Replica cannot be disassociated while DisassociationProtectionEnabled is true"
         raise validation(_INVALID + text)
     return (yield from one(RemoveReplicas(table, (rule.name,), keeps=True)))
-
-
-# Strong consistency
-
-
-def _check_strong(
-    call: Call, table: Table, updates: Sequence[tuple[str, Wire]], witness: Sequence[tuple[str, Wire]]
-) -> None:
-    """A group of strong consistency is made, and taken apart, as a whole."""
-    rule = table.rules.replication
-    wants = call.input.get("MultiRegionConsistency") == "STRONG"
-    regions = [entry["RegionName"] for _, entry in updates]
-    witnesses = [entry["RegionName"] for _, entry in witness]
-    if rule is not None and not rule.strong:
-        if wants:
-            raise validation("MultiRegionConsistency parameter is unsupported on existing global table")
-        raise validation(
-            "MultiRegionConsistency must be set as STRONG when GlobalTableWitnessUpdates parameter is present."
-        )
-    if rule is not None:
-        if any(action == "Create" for action, _ in updates):
-            raise validation("Cannot add replicas to a global table with strong MultiRegionConsistency")
-        if any(action == "Delete" for action, _ in updates):
-            if rule.witness and rule.witness not in witnesses:
-                raise validation("Update table delete operation does not include all witnesses.")
-            if {peer.name for peer in rule.peers} != set(regions):
-                raise validation(f"Deletion of only one table replica is not supported for {_STRONG}.")
-        return
-    if not wants:
-        raise validation(
-            "MultiRegionConsistency must be set as STRONG when GlobalTableWitnessUpdates parameter is present."
-        )
-    if set(witnesses) & set(regions):
-        raise validation("Cannot target multiple regions with the same action")
-    if len({*regions, *witnesses}) != 2:
-        raise validation(f"Unsupported replica count for {_STRONG}.")
-    own = [each for each in _STRONG_SETS if call.caller.region in each]
-    outside = [each for each in (*regions, *witnesses) if not own or each not in own[0]]
-    if outside:
-        raise validation(f"Unsupported Region(s) specified for {_STRONG}: [{', '.join(outside)}].")

@@ -1,8 +1,9 @@
 """Resource policies: PutResourcePolicy, GetResourcePolicy, DeleteResourcePolicy, and the ResourcePolicy of CreateTable.
 
 The policies of a table and of its streams are kept with the table's properties, where every dialect's requests are judged by them
-(model/authorizations.py). Shapes and rules: botocore 1.44.5 and the API reference; the text of a policy that is not there:
-measured by ack-api-quirks in October 2026 (findings 083, 089, 187). Other texts are our own.
+(model/authorization/authorizations.py). Behaviour and texts: ack-api-quirks, measured in October 2026 (findings 205 to 214, 351
+to 356), and moto's tests that are verified against the service (tests/test_dynamodb/test_dynamodb_resource_policies.py); shapes:
+botocore 1.44.5. Documents: validation/policy_documents.py.
 """
 
 from __future__ import annotations
@@ -12,77 +13,101 @@ from collections.abc import Mapping
 from typing import Any
 
 from adapters.dynamodb import DIALECT
+from adapters.dynamodb.tables.properties import is_being_filled
+from adapters.dynamodb.validation import policy_documents
 from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Answer, Call, check_place
+from adapters.dynamodb.wire.calls import Answer, Call
 from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.resources import table_of_arn
-from gateway.engine.engine import one
-from gateway.model.accesses import Access
-from gateway.model.authorizations import Identity, OfResource
-from gateway.model.commands import AlterTable, Exchange, FindStream, FindTable
+from adapters.dynamodb.wire.resources import partition_of
+from gateway.exchanges import one
+from gateway.model.authorization.accesses import Access
+from gateway.model.authorization.authorizations import Authorization, Identity, OfResource, Source
+from gateway.model.authorization.conditions import POSSIBLE, Fact
+from gateway.model.authorization.grants import EVERYTHING, Policy, Verdict
+from gateway.model.authorization.permissions import Permission, Way
+from gateway.model.commands.commands import AlterTable, Exchange, FindStream, FindTable
 from gateway.model.errors import StreamMissing, TableMissing
-from gateway.model.grants import Verdict
-from gateway.model.permissions import Permission, Way
-from gateway.model.tables import RESOURCE_POLICIES, Table
+from gateway.model.tables.tables import RESOURCE_POLICIES, Table
 from gateway.security.credentials import read_resource_policy
 
-_STREAM_ARN = re.compile(r"(arn:[^/]+/[A-Za-z0-9_.-]+)/stream/([0-9T:.-]+)")
+_ARN = re.compile(
+    r"arn:(?P<partition>[^:/]+):dynamodb:(?P<region>[^:/]*):(?P<account>[^:/]*):table/(?P<table>[A-Za-z0-9_.-]{3,255})"
+    r"(?:/(?P<kind>index|stream)/(?P<part>[A-Za-z0-9_.:-]+))?"
+)
+_INVALID = "One or more parameter values were invalid: "
 _NO_POLICY = "NO_POLICY"
+_OF_CALLERS = frozenset(
+    {
+        Fact.ACCOUNT,
+        Fact.PRINCIPAL,
+        Fact.PRINCIPAL_KIND,
+        Fact.USER,
+        Fact.USER_ID,
+        Fact.ORGANIZATION,
+        Fact.REGION,
+    }
+)
 _Policies = Mapping[str, Mapping[str, str]]
+"""By "" or the label of a stream. A policy that was deleted leaves its entry, without a text, at the revision of the deletion."""
 
 
 def put_resource_policy(call: Call) -> Exchange[Answer]:
-    """PutResourcePolicy: give a table or stream a policy, or another one. The same text again changes nothing. Raises
+    """PutResourcePolicy: give a table or stream a policy, or another one. An equivalent policy changes nothing. Raises
     ServiceError."""
     given = call.input
-    table, label = yield from _resource(call)
-    path = f"{table.name}/stream/{label}" if label else table.name
-    theirs = _read(call, given["Policy"], path)
+    name, label = _resource(call)
+    path = f"{name}/stream/{label}" if label else name
+    text, theirs = _read(call, given["Policy"], path)
+    table = yield from _find(call, name, label)
     if not (given.get("ConfirmRemoveSelfResourceAccess") or _is_confirmed_in_head(call)):
         _check_access_is_kept(call, theirs, path)
     known = _policies(table)
-    _expect(call, known.get(label))
-    if label in known and known[label]["text"] == given["Policy"]:
+    _expect(call, table, label)
+    if label in known and known[label].get("text") == text:
         return {"RevisionId": known[label]["revision"]}
-    made = _made(given["Policy"], call.gateway.now_ms(), known.get(label))
+    made = {"text": text, "revision": _next_revision(call, known.get(label))}
     yield from _save(call, table, {**known, label: made})
     return {"RevisionId": made["revision"]}
 
 
 def _is_confirmed_in_head(call: Call) -> bool:
-    """The member has a header of its own, by which some SDKs send it (PutResourcePolicy, API reference, "Request Syntax";
+    """True if the header says so by which some SDKs send the member (PutResourcePolicy, API reference, "Request Syntax";
     aws/aws-sdk-js-v3, the schema of PutResourcePolicyInput); botocore sends it in the body."""
     return call.headers.get("x-amz-confirm-remove-self-resource-access", "").lower() == "true"
 
 
 def get_resource_policy(call: Call) -> Exchange[Answer]:
-    """GetResourcePolicy: the policy of a table or stream, as it was written. Raises ServiceError."""
-    table, label = yield from _resource(call)
-    known = _policies(table).get(label)
-    if known is None:
-        raise _not_found(call)
-    return {"Policy": known["text"], "RevisionId": known["revision"]}
+    """GetResourcePolicy: the policy of a table or stream in its canonical form. Raises ServiceError."""
+    name, label = _resource(call)
+    table = yield from _find(call, name, label)
+    known = _policies(table).get(label, {})
+    if "text" not in known:
+        raise _not_found(call.input["ResourceArn"])
+    return {"Policy": policy_documents.with_version(known["text"]), "RevisionId": known["revision"]}
 
 
 def delete_resource_policy(call: Call) -> Exchange[Answer]:
-    """DeleteResourcePolicy: take the policy of a table or stream away. Where there is none, the revision is empty. Raises
-    ServiceError."""
-    table, label = yield from _resource(call)
-    known = _policies(table)
-    _expect(call, known.get(label))
-    if label not in known:
-        return {"RevisionId": ""}
-    yield from _save(call, table, {name: policy for name, policy in known.items() if name != label})
-    return {"RevisionId": known[label]["revision"]}
+    """DeleteResourcePolicy: remove the policy of a table or stream. Answers with the revision of the policy, or of the deletion
+    if that came before, or without one. Raises ServiceError."""
+    name, label = _resource(call)
+    table = yield from _find(call, name, label)
+    policies = _policies(table)
+    _expect(call, table, label)
+    known = policies.get(label)
+    if known is None:
+        return {}
+    if "text" in known:
+        yield from _save(call, table, {**policies, label: {"revision": _next_revision(call, known)}})
+    return {"RevisionId": known["revision"]}
 
 
 def of_new_table(call: Call, name: str) -> dict[str, Any]:
-    """What CreateTable's ResourcePolicy is as properties of the table. Raises ValidationException."""
-    text = call.input.get("ResourcePolicy")
-    if not text:
+    """The properties of a table that CreateTable's ResourcePolicy stands for. Raises ValidationException."""
+    given = call.input.get("ResourcePolicy")
+    if not given:
         return {}
-    _read(call, text, name)
-    return {RESOURCE_POLICIES: {"": _made(text, call.gateway.now_ms(), None)}}
+    text, _ = _read(call, given, name)
+    return {RESOURCE_POLICIES: {"": {"text": text, "revision": _next_revision(call, None)}}}
 
 
 def know(call: Call, table: Table) -> None:
@@ -96,9 +121,9 @@ def _policies(table: Table) -> _Policies:
     return found
 
 
-def _made(text: str, now_ms: int, former: Mapping[str, str] | None) -> dict[str, str]:
-    """A policy with its revision, which is a moment: each is later than the one before."""
-    return {"text": text, "revision": str(max(now_ms, int(former["revision"]) + 1 if former else 0))}
+def _next_revision(call: Call, former: Mapping[str, str] | None) -> str:
+    """A revision, which is a moment in milliseconds: each is later than the one before."""
+    return str(max(call.gateway.now_ms(), int(former["revision"]) + 1 if former else 0))
 
 
 def _save(call: Call, table: Table, policies: _Policies) -> Exchange[None]:
@@ -107,33 +132,67 @@ def _save(call: Call, table: Table, policies: _Policies) -> Exchange[None]:
     know(call, altered)
 
 
-def _expect(call: Call, known: Mapping[str, str] | None) -> None:
+def _expect(call: Call, table: Table, label: str) -> None:
     """Raise PolicyNotFoundException if the policy is not at the revision that the request expects."""
     expected = call.input.get("ExpectedRevisionId")
-    if expected is not None and expected != (known["revision"] if known else _NO_POLICY):
-        raise _not_found(call)
+    known = _policies(table).get(label, {})
+    revision = known["revision"] if "text" in known else _NO_POLICY
+    if expected is None or expected == revision:
+        return
+    name = f"stream {label}" if label else f"table {table.name}"
+    requested = f"Requested update for policy with revision id {expected}, but"
+    if revision == _NO_POLICY:
+        raise _not_found(f"{requested} {name} has no associated policy.")
+    if expected == _NO_POLICY:
+        expecting = f"Requested policy update expecting none to be present for {name}"
+        raise _not_found(f"{expecting}, but a policy exists with revision id {revision}.")
+    raise _not_found(f"{requested} the policy associated to target {name} has revision id {revision}.")
 
 
-def _not_found(call: Call) -> ServiceError:
-    text = "Resource-based policy not found for the provided ResourceArn: Policy is not found for: "
-    return ServiceError("PolicyNotFoundException", text + call.input["ResourceArn"])
+def _not_found(what: str) -> ServiceError:
+    text = f"Resource-based policy not found for the provided ResourceArn: {what}"
+    return ServiceError("PolicyNotFoundException", text)
 
 
-def _resource(call: Call) -> Exchange[tuple[Table, str]]:
-    """The table that ResourceArn names, and the label if it is a stream of it."""
-    arn = call.input["ResourceArn"]
-    match = _STREAM_ARN.fullmatch(arn)
-    of_table, label = (match[1], match[2]) if match else (arn, "")
-    name = table_of_arn(of_table, call.gateway.settings.message_style)
-    check_place(call, arn)
+def _resource(call: Call) -> tuple[str, str]:
+    """The table that ResourceArn names, and the label if it is a stream of it. Raises ValidationException."""
+    arn, caller = call.input["ResourceArn"], call.caller
+    told = arn[: limits.ECHO_CHARACTERS]
+    if not arn.startswith("arn:"):
+        raise validation(f"{_INVALID}ARNs must start with 'arn:': {told}")
+    match = _ARN.fullmatch(arn)
+    if match is None:
+        raise validation(f"{_INVALID}Provided Arn is not a DynamoDB resource arn: {told}")
+    if match["kind"] == "index":
+        accepted = "Invalid resource arn provided, only table or stream is accepted."
+        raise validation(f"{_INVALID}{accepted} Provided resource arn: {told}")
+    if match["account"] != caller.account:
+        raise validation(
+            "This action is only supported by accounts that match the resource owner\u2019s account."
+        )
+    if (match["partition"], match["region"]) != (partition_of(caller.region), caller.region):
+        raise validation(f"{_INVALID}Invalid resource Arn: {told}")
+    return match["table"], match["part"] or ""
+
+
+def _find(call: Call, name: str, label: str) -> Exchange[Table]:
+    """The table, after its stream if the request is about one. Raises ServiceError, TableMissing."""
     namespace = call.caller.namespace
     try:
         if label:
             yield from one(FindStream(namespace, name, label))
-        return (yield from one(FindTable(namespace, name))), label
-    except (TableMissing, StreamMissing):
-        text = f"Requested resource not found: ResourceArn: {arn} not found"
+        table = yield from one(FindTable(namespace, name))
+        if is_being_filled(table, call.gateway.now_ms()):
+            raise TableMissing(name)
+        return table
+    except StreamMissing:
+        text = f"Requested resource not found: Stream: {label} not found for Table: {name}"
         raise ServiceError("ResourceNotFoundException", text) from None
+    except TableMissing:
+        if label and call.operation == "GetResourcePolicy":
+            # The stream outlives its table, its policy does not.
+            raise _not_found(call.input["ResourceArn"]) from None
+        raise
 
 
 def _identity(call: Call) -> Identity:
@@ -142,20 +201,31 @@ def _identity(call: Call) -> Identity:
     return Identity("aws", caller.access_id, caller.account, arn)
 
 
-def _read(call: Call, text: str, path: str) -> OfResource:
-    """What a policy says of the caller. Raises ValidationException for one that cannot be this resource's."""
-    if len(text.encode()) > limits.RESOURCE_POLICY_BYTES:
-        raise validation(f"Resource policy size exceeds the limit of {limits.RESOURCE_POLICY_BYTES} bytes")
+def _read(call: Call, given: str, path: str) -> tuple[str, OfResource]:
+    """The canonical form of a policy, and what it says of the caller. Raises ValidationException."""
+    text = policy_documents.canonical(given, path, partition_of(call.caller.region))
     try:
-        return read_resource_policy(text, _identity(call), call.caller.namespace, path)
+        return text, read_resource_policy(text, _identity(call))
     except ValueError as error:
-        raise validation(f"Invalid policy document: {error}") from None
+        raise validation(f"{_INVALID}Invalid policy document: {error}") from None
 
 
 def _check_access_is_kept(call: Call, theirs: OfResource, path: str) -> None:
-    """Raise ValidationException for a policy by which the caller could never change it again."""
+    """Raise AccessDeniedException for a policy by which the caller could never change it again."""
     access = Access(Permission.WRITE_POLICY, Way.SINGLE, call.caller.namespace, path, None)
-    if any(each.decide(access).verdict is Verdict.REFUSED for each in theirs):
-        raise validation(
-            "The policy takes away your permission to change it: confirm by ConfirmRemoveSelfResourceAccess"
-        )
+    source = Source("", is_secure=False, region=call.caller.region)
+    around = Authorization(EVERYTHING, _identity(call), source, call.gateway.now_ms())
+    if any(_refuses(policy, access, around) for policy in theirs):
+        text = "The new resource policy will not allow you to update the resource policy in the future."
+        raise ServiceError("AccessDeniedException", text)
+
+
+def _refuses(policy: Policy, access: Access, around: Authorization) -> bool:
+    """True if a statement refuses an access of this caller whatever the rest of the request is like."""
+    decision = policy.decide(access)
+    if decision.verdict is not None:
+        return decision.verdict is Verdict.REFUSED
+    return any(
+        all(condition.fact in _OF_CALLERS for condition in each.conditions) and each.holds(POSSIBLE, around)
+        for each in decision.refusing
+    )

@@ -12,21 +12,29 @@ from dataclasses import replace
 from typing import Any
 
 from adapters.dynamodb import DIALECT
-from adapters.dynamodb.tables import billing, vector_indexes
+from adapters.dynamodb.tables import billing, encryption, vector_indexes
 from adapters.dynamodb.tables.descriptions import describe, index_definition
 from adapters.dynamodb.tables.properties import INSIGHTS, ON_DEMAND, PROVISIONED, TableProperties
 from adapters.dynamodb.tables.tables import in_style
 from adapters.dynamodb.wire.calls import Answer, Call
 from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.resources import key_arn
-from gateway.engine.engine import one
-from gateway.model.backups import Backup
-from gateway.model.commands import CreateTable, Exchange, FindTable, NewIndex, RestoreTable
+from gateway.exchanges import one
+from gateway.model.commands.commands import CreateTable, Exchange, FindTable, NewIndex, RestoreTable
 from gateway.model.errors import TableBusy, TableExists
-from gateway.model.restored_tables import like
-from gateway.model.tables import State, Table
+from gateway.model.tables.backups import Backup
+from gateway.model.tables.restored_tables import like
+from gateway.model.tables.tables import State, Table
+
+_INVALID = "Invalid Request: "
+_CHANGED_TO_ON_DEMAND = f"Cannot override ProvisionedThroughput if BillingMode is overridden to {ON_DEMAND}"
 
 Wire = Mapping[str, Any]
+
+
+def require_key(call: Call, region: str) -> None:
+    """Refuse a restore from another region that names no key (ack-api-quirks 274). Raises ServiceError."""
+    if region and region != call.caller.region and "SSESpecificationOverride" not in call.input:
+        raise validation(f"{_INVALID}sseSpecificationOverride must be provided for cross-region restores")
 
 
 def begin(call: Call, source: Table | Backup, at: int | None, summary: Wire) -> Exchange[Answer]:
@@ -63,9 +71,15 @@ def _target(call: Call, source: Table, summary: Wire) -> CreateTable:
         table_class=None,
         table_class_at_ms=None,
         deletion_protection=False,
-        encryption_key=_encryption_key(call, TableProperties.of(source).encryption_key),
+        former_class={},
+        class_changes=(),
+        encryption_key=encryption.key_of(call, given["SSESpecificationOverride"])
+        if "SSESpecificationOverride" in given
+        else TableProperties.of(source).encryption_key,
+        encryption_change=None,
         time_to_live_at_ms=None,
         tags={},
+        stream_tags={},
         insights={},
         kinesis=(),
         replicas={},
@@ -89,9 +103,18 @@ def _billed(source: Table, given: Wire, now_ms: int) -> TableProperties:
     units = given.get("ProvisionedThroughputOverride")
     on_demand = given.get("OnDemandThroughputOverride")
     if units is not None and mode == ON_DEMAND:
-        raise validation("Cannot override ProvisionedThroughput unless BillingMode is PROVISIONED")
+        if "BillingModeOverride" in given:
+            raise validation(_INVALID + _CHANGED_TO_ON_DEMAND)
+        raise validation(f"{_INVALID}Cannot override ProvisionedThroughput unless BillingMode is PROVISIONED")
     if units is None and mode == PROVISIONED and "BillingModeOverride" in given:
-        raise validation("Must override ProvisionedThroughput if BillingMode is overridden to PROVISIONED")
+        text = "Must override ProvisionedThroughput if BillingMode is overridden to PROVISIONED"
+        raise validation(_INVALID + text)
+    for name, value in (on_demand or {}).items():
+        if mode == PROVISIONED:
+            text = f"Cannot override {name} for OnDemandThroughput unless BillingModeOverride is {ON_DEMAND}"
+            raise validation(_INVALID + text)
+        if value < 1:
+            raise validation(f"{_INVALID}Requested {name} for OnDemandThroughput is outside of valid range")
     of_new: dict[str, Any] = {"BillingMode": mode}
     if mode == PROVISIONED:
         shown = {
@@ -104,15 +127,6 @@ def _billed(source: Table, given: Wire, now_ms: int) -> TableProperties:
     elif mode == ON_DEMAND:
         of_new["OnDemandThroughput"] = dict(known.on_demand)
     return billing.of_new_table(of_new, now_ms)
-
-
-def _encryption_key(call: Call, known: str | None) -> str | None:
-    given = call.input.get("SSESpecificationOverride")
-    if given is None:
-        return known
-    if not given.get("Enabled", "SSEType" in given or "KMSMasterKeyId" in given):
-        return None
-    return key_arn(call.caller, given.get("KMSMasterKeyId", "alias/aws/dynamodb"))
 
 
 def _indexes(source: Table, all_of_it: Sequence[NewIndex], given: Wire, mode: str) -> tuple[NewIndex, ...]:
@@ -136,11 +150,20 @@ def _indexes(source: Table, all_of_it: Sequence[NewIndex], given: Wire, mode: st
             ]
             if not same:
                 raise validation(
-                    f"Index {name} does not match a secondary index that existed in the source table and cannot be created "
-                    "during the restore operation"
+                    f"{_INVALID}Index {name} does not match a secondary index that existed in the source table and "
+                    "cannot be created during the restore operation"
                 )
+            _check_units(wanted, local, given, mode)
             made.append(_billed_index(replace(new[same[0].name], name=name), wanted, mode))
     return tuple(made)
+
+
+def _check_units(wanted: Wire, local: bool, given: Wire, mode: str) -> None:
+    name, has_units = wanted["IndexName"], "ProvisionedThroughput" in wanted
+    if not local and mode == PROVISIONED and not has_units:
+        raise validation(f"{_INVALID}Must specify provisioned throughput for index {name}")
+    if has_units and given.get("BillingModeOverride") == ON_DEMAND:
+        raise validation(f"{_INVALID}{_CHANGED_TO_ON_DEMAND} for index {name}")
 
 
 def _same(wanted: Wire, definition: Wire) -> bool:

@@ -9,18 +9,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from adapters.dynamodb import DIALECT
-from adapters.dynamodb.tables import billing, indexes, resource_policies, tags, vector_indexes
+from adapters.dynamodb.tables import (
+    billing,
+    encryption,
+    indexes,
+    resource_policies,
+    running_changes,
+    table_class,
+    tags,
+    vector_indexes,
+)
 from adapters.dynamodb.tables.descriptions import describe
-from adapters.dynamodb.tables.properties import TableProperties
+from adapters.dynamodb.tables.properties import (
+    IndexProperties,
+    TableProperties,
+    is_being_filled,
+    is_being_restored,
+)
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call, own_name
-from adapters.dynamodb.wire.errors import CLASSIC, validation
-from adapters.dynamodb.wire.resources import key_arn
-from gateway.engine.engine import one
-from gateway.model.commands import (
+from adapters.dynamodb.wire.errors import CLASSIC, ServiceError, validation
+from gateway.exchanges import one
+from gateway.model.commands.commands import (
     AlterTable,
     CountRows,
     CreateTable,
@@ -28,9 +41,11 @@ from gateway.model.commands import (
     Exchange,
     FindTable,
     ListTables,
+    NewIndex,
+    NewVectorIndex,
 )
-from gateway.model.errors import NotInstalled, TableBusy, TableExists
-from gateway.model.tables import Rules, State, StreamRule, Table
+from gateway.model.errors import NotInstalled, TableBusy, TableExists, TableMissing
+from gateway.model.tables.tables import Rules, State, StreamRule, Table
 
 _INVALID = "One or more parameter values were invalid: "
 # What this server does not have is refused, not ignored: a table that looks replicated and is not would be worse.
@@ -38,8 +53,16 @@ _NOT_OFFERED = ("GlobalTableSourceArn",)
 
 
 def find_table(call: Call) -> Exchange[Table]:
-    """The table that TableName names, as it is now."""
-    return (yield from one(FindTable(call.caller.namespace, own_name(call, call.input["TableName"]))))
+    """The table that TableName names, as it is now. Raises TableMissing, also for a table that is restored or made as a
+    replica and does not have its items yet."""
+    table = yield from one(FindTable(call.caller.namespace, own_name(call, call.input["TableName"])))
+    is_found = call.operation in _OF_FILLED or "ReplicaUpdates" in call.input
+    if is_being_filled(table, call.gateway.now_ms()) and not is_found:
+        raise TableMissing(table.name)
+    return table
+
+
+_OF_FILLED = ("DescribeTable", "DeleteTable")
 
 
 # CreateTable
@@ -56,6 +79,9 @@ def create_table(call: Call) -> Exchange[Answer]:
         raise TableExists(busy.name) from busy
     except TableExists as taken:
         [existing] = yield [FindTable(command.namespace, taken.name)]
+        if isinstance(existing, Table) and is_being_restored(existing, now_ms):
+            text = f"Attempt to change a resource which is still in use: Table is being used: {taken.name}"
+            raise ServiceError("ResourceInUseException", text) from taken
         if isinstance(existing, Table) and existing.state_at(now_ms) is State.CREATING:
             raise TableBusy(taken.name, State.CREATING.value) from taken
         raise
@@ -102,7 +128,7 @@ def _new_properties(call: Call, now_ms: int) -> TableProperties:
         billing.of_new_table(given, now_ms),
         table_class=given.get("TableClass"),
         deletion_protection=given.get("DeletionProtectionEnabled", False),
-        encryption_key=_encryption_key(call, None),
+        encryption_key=encryption.key_of(call, given.get("SSESpecification", {})),
         replication_mode=_replication_mode(given, "ENABLED_WITH_OVERRIDES"),
         tags=tags.new_tags(given.get("Tags", ())),
     )
@@ -128,7 +154,9 @@ def describe_table(call: Call) -> Exchange[Answer]:
     TableMissing."""
     table = yield from find_table(call)
     statistics = yield from one(CountRows(table))
-    shown = describe(table, statistics, call.caller, call.gateway.now_ms())
+    now_ms = call.gateway.now_ms()
+    shown = describe(table, statistics, call.caller, now_ms)
+    running_changes.show_deleting(shown, running_changes.deleting(table, now_ms).get("deleting", {}))
     return {"Table": in_style(call, shown)}
 
 
@@ -147,84 +175,145 @@ def list_tables(call: Call) -> Exchange[Answer]:
 # UpdateTable
 
 
+class _Update(NamedTuple):
+    """An UpdateTable, as far as it can be judged before the table is altered."""
+
+    properties: TableProperties
+    rules: Rules | None
+    added: tuple[NewIndex, ...]
+    added_vectors: tuple[NewVectorIndex, ...]
+    dropped: tuple[str, ...]
+    throughput: Mapping[str, IndexProperties]
+    """Of the indexes whose throughput changes."""
+    is_slow: Mapping[str, bool]
+    """By member: true if its change takes as long as the control plane does."""
+
+    @property
+    def instant(self) -> bool:
+        """True if nothing of it takes a while."""
+        return not (self.added or self.added_vectors or self.dropped or any(self.is_slow.values()))
+
+
 def update_table(call: Call) -> Exchange[Answer]:
     """UpdateTable: change throughput, indexes, the stream or a setting. The answer describes the table as it was, with the
     states of what is being changed. Raises ServiceError, TableMissing, TableBusy."""
     given, now_ms = call.input, call.gateway.now_ms()
     _refuse_not_offered(given)
     table = yield from find_table(call)
+    update = _update_of(call, table)
+    statistics = yield from one(CountRows(table))
+    before = describe(table, statistics, call.caller, now_ms)
+    going = running_changes.being_deleted(before, update.dropped)
+    altered = yield from _unless_changing(call, table, _altering(call, table, update, going))
+    shown = describe(in_state(State.UPDATING, altered, now_ms), statistics, call.caller, now_ms)
+    if update.instant and not update.is_slow.keys() & given:
+        shown["TableStatus"] = altered.state_at(now_ms).value.upper()
+    _show_setting_changes(call, shown, before)
+    for index in shown.get("GlobalSecondaryIndexes", ()):
+        if index["IndexName"] in update.throughput:
+            index["IndexStatus"] = "UPDATING"
+    running_changes.show_deleting(shown, going)
+    return {"TableDescription": in_style(call, shown)}
+
+
+def _update_of(call: Call, table: Table) -> _Update:
+    """What an UpdateTable changes. Raises ServiceError."""
+    given, now_ms = call.input, call.gateway.now_ms()
+    known = TableProperties.of(table)
     properties = billing.of_table(table, given, now_ms)
-    updates = given.get("GlobalSecondaryIndexUpdates", ())
     added, dropped = indexes.changes(table, given, properties.billing, now_ms)
     new_vectors, dropped_vectors = vector_indexes.changes(table, given, properties.billing, now_ms)
     if new_vectors:
         _require_vectors(call)
+    updates = given.get("GlobalSecondaryIndexUpdates", ())
     throughput = [update["Update"] for update in updates if "Update" in update]
     changed = billing.of_indexes(table, properties.billing, throughput, now_ms)
+    properties = _with_settings(call, properties, dropped, table.state_at(now_ms) is State.UPDATING)
+    is_slow = {
+        "BillingMode": properties.billing != known.billing,
+        "ProvisionedThroughput": "ProvisionedThroughput" in given,
+        "StreamSpecification": "StreamSpecification" in given,
+        "TableClass": properties.table_class != known.table_class,
+    }
+    if table.rules.replication is not None:  # TABLE-263
+        is_slow["DeletionProtectionEnabled"] = properties.deletion_protection != known.deletion_protection
+    rules = _altered_rules(table, given.get("StreamSpecification"), now_ms)
+    return _Update(properties, rules, added, new_vectors, (*dropped, *dropped_vectors), changed, is_slow)
+
+
+def _altering(call: Call, table: Table, update: _Update, going: Mapping[str, Any]) -> AlterTable:
+    """The command of an update. `going`: the indexes that it drops, as they are told."""
+    given, known, properties = call.input, TableProperties.of(table), update.properties
+    is_updating = table.state_at(call.gateway.now_ms()) is State.UPDATING
+    if not update.instant:
+        change = running_changes.begun(given, update.rules or table.rules, known.billing)
+        if going:
+            change |= {"deleting": going, "insights": known.insights.get(change["index"])}
+        properties = replace(properties, change=change)
+    elif not is_updating:
+        properties = replace(properties, change=None)
+    return AlterTable(
+        DIALECT,
+        table,
+        update.rules,
+        properties.document(),
+        update.added,
+        update.dropped,
+        {name: item.document() for name, item in update.throughput.items() if name not in update.dropped},
+        update.instant and not (is_updating and given.keys() & NOT_MEANWHILE),
+        update.added_vectors,
+    )
+
+
+def _with_settings(
+    call: Call, properties: TableProperties, dropped: tuple[str, ...], is_updating: bool
+) -> TableProperties:
+    """The properties with the settings that an UpdateTable gives. `dropped`: the indexes that it drops. `is_updating`: the table
+    is being changed. Raises ServiceError."""
+    given = call.input
     properties = replace(
         properties,
         deletion_protection=given.get("DeletionProtectionEnabled", properties.deletion_protection),
-        encryption_key=_encryption_key(call, properties.encryption_key),
         replication_mode=_replication_mode(given, properties.replication_mode),
         disassociation_protection=given.get(
             "DisassociationProtectionEnabled", properties.disassociation_protection
         ),
+        insights={name: known for name, known in properties.insights.items() if name not in dropped},
     )
-    if "TableClass" in given and given["TableClass"] != (properties.table_class or "STANDARD"):
-        properties = replace(properties, table_class=given["TableClass"], table_class_at_ms=now_ms)
-    if dropped:
-        kept = {name: known for name, known in properties.insights.items() if name not in dropped}
-        properties = replace(properties, insights=kept)
-    slow = (added, dropped, new_vectors, dropped_vectors)
-    instant = not (any(slow) or any(name in given for name in _SLOW_CHANGES))
-    command = AlterTable(
-        DIALECT,
-        table,
-        _altered_rules(table, given.get("StreamSpecification"), now_ms),
-        properties.document(),
-        added,
-        (*dropped, *dropped_vectors),
-        {name: item.document() for name, item in changed.items() if name not in dropped},
-        instant,
-        new_vectors,
-    )
-    statistics = yield from one(CountRows(table))
-    altered = yield from one(command)
-    shown = describe(in_state(State.UPDATING, altered, now_ms), statistics, call.caller, now_ms)
-    if instant:
-        shown["TableStatus"] = altered.state_at(now_ms).value.upper()
-    before = describe(table, statistics, call.caller, now_ms)
-    _show_index_changes(shown, before, (*dropped, *dropped_vectors), changed)
-    if "SSEDescription" in before and "SSEDescription" not in shown:
-        # LocalStack's snapshot test_dynamodb_create_table_with_partial_sse_specification, January 2024.
-        shown["SSEDescription"] = before["SSEDescription"] | {"Status": "UPDATING"}
-    return {"TableDescription": in_style(call, shown)}
+    if "TableClass" in given and not is_updating:
+        delay_ms = round(call.gateway.settings.control_plane_delay * 1000)
+        properties = table_class.changed(properties, given["TableClass"], call.gateway.now_ms(), delay_ms)
+    return encryption.changed(call, properties) if "SSESpecification" in given else properties
 
 
-# These make a table UPDATING for a while; the others are done when they are answered (ack-api-quirks 002, 017, 178).
-_SLOW_CHANGES = ("BillingMode", "ProvisionedThroughput", "StreamSpecification", "TableClass")
+NOT_MEANWHILE = frozenset(
+    {"BillingMode", "ProvisionedThroughput", "OnDemandThroughput", "StreamSpecification", "TableClass"}
+)
+"""Members of UpdateTable that are refused while the table is being changed, even if they change nothing."""
 
 
-def _show_index_changes(
-    shown: dict[str, Any], before: dict[str, Any], dropped: tuple[str, ...], changed: Mapping[str, Any]
-) -> None:
-    """Indexes being dropped are still there, as DELETING; those whose throughput changes are UPDATING."""
-    kept = shown.get("GlobalSecondaryIndexes", [])
-    for index in kept:
-        if index["IndexName"] in changed:
-            index["IndexStatus"] = "UPDATING"
-    for index in before.get("GlobalSecondaryIndexes", ()):
-        if index["IndexName"] in dropped:
-            kept.append(index | {"IndexStatus": "DELETING"})
-            kept[-1].pop("Backfilling", None)
-    if kept:
-        shown["GlobalSecondaryIndexes"] = kept
-    going = [index for index in before.get("VectorIndexes", ()) if index["IndexName"] in dropped]
-    if going:
-        left = [{**index, "IndexStatus": "DELETING"} for index in going]
-        for index in left:
-            index.pop("Backfilling", None)
-        shown["VectorIndexes"] = [*shown.get("VectorIndexes", ()), *left]
+def _unless_changing(call: Call, table: Table, command: AlterTable | DropTable) -> Exchange[Table]:
+    """Carry out a command on a table. While the table is being changed: the error which says by what. Raises ServiceError,
+    TableBusy."""
+    try:
+        return (yield from one(command))
+    except TableBusy as busy:
+        if busy.state != State.UPDATING.value or call.gateway.settings.message_style == CLASSIC:
+            raise
+        running = TableProperties.of(table).change
+        raise running_changes.refusal(table.name, running, call.input, call.operation) from busy
+
+
+def _show_setting_changes(call: Call, shown: dict[str, Any], before: Mapping[str, Any]) -> None:
+    """The settings of an UpdateTable as its answer shows them: maxima as they were given, others as they were before."""
+    given = call.input
+    if given.get("OnDemandThroughput"):
+        shown["OnDemandThroughput"] = {**before.get("OnDemandThroughput", {}), **given["OnDemandThroughput"]}
+    if "WarmThroughput" in given:
+        shown["WarmThroughput"] = {**before["WarmThroughput"], "Status": "UPDATING"}
+    if "SSESpecification" in given:
+        shown["SSEDescription"] = {**before.get("SSEDescription", {}), "Status": "UPDATING"}
+        shown["TableStatus"] = "ACTIVE"
 
 
 # DeleteTable
@@ -239,12 +328,15 @@ def delete_table(call: Call) -> Exchange[Answer]:
         raise validation(
             "Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first."
         )
-    if not all(index.is_active(now_ms) for index in table.vector_indexes):
+    is_there = table.state_at(now_ms) in (State.ACTIVE, State.UPDATING)
+    if is_there and not all(index.is_active(now_ms) for index in table.all_indexes):
         raise vector_indexes.in_use(
             "Cannot delete table while indexes are being created, updated, or deleted."
         )
+    if encryption.is_changing(TableProperties.of(table), now_ms):
+        raise running_changes.refusal(table.name, None, call.input, call.operation)
     statistics = yield from one(CountRows(table))
-    dropped = yield from one(DropTable(table))
+    dropped = yield from _unless_changing(call, table, DropTable(table))
     shown = describe(in_state(State.DELETING, dropped, now_ms), statistics, call.caller, now_ms)
     for name in _NOT_OF_DELETED:
         shown.pop(name, None)
@@ -323,25 +415,6 @@ def _replication_mode(given: Mapping[str, Any], known: str) -> str:
             + text
         )
     return mode
-
-
-def _encryption_key(call: Call, known: str | None) -> str | None:
-    """The key that a table is said to be encrypted with: none is the service's own, which it does not show.
-
-    What is at rest here is what the database and its disk keep; the setting reads back and means no more.
-    """
-    given = call.input.get("SSESpecification")
-    if given is None:
-        return known
-    if not given.get("Enabled", "SSEType" in given or "KMSMasterKeyId" in given):
-        if known is None and call.operation == "UpdateTable":
-            raise validation(f"{_INVALID}Table is already encrypted by default")
-        return None
-    key = key_arn(call.caller, given.get("KMSMasterKeyId", "alias/aws/dynamodb"))
-    if key == known and given.get("KMSMasterKeyId") == known:
-        text = "Table is already encrypted with given KMSMasterKeyId"
-        raise validation(f"{_INVALID}{text}. Use KMSMasterKeyId parameter if you want to change Master Key")
-    return key
 
 
 # Descriptions

@@ -1,13 +1,13 @@
-"""Tags of tables: TagResource, UntagResource, ListTagsOfResource, and the Tags of CreateTable.
+"""Tags of tables and streams: TagResource, UntagResource, ListTagsOfResource, and the Tags of CreateTable.
 
 Tags are kept with the table's properties. They are asked for by ARN only (rule 40). Texts: measured on the service by
-ack-api-quirks in October 2026 (findings 107, 110); the classic ones by dynalite.
+ack-api-quirks in October 2026 (findings 105 to 110, 372, 373); the classic ones by dynalite.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,11 +16,11 @@ from adapters.dynamodb.tables.properties import TableProperties
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call, check_place
 from adapters.dynamodb.wire.errors import CLASSIC, ServiceError, validation
-from adapters.dynamodb.wire.resources import table_of_arn
-from gateway.engine.engine import one
-from gateway.model.commands import AlterTable, Exchange, FindTable
-from gateway.model.errors import TableMissing
-from gateway.model.tables import Table
+from adapters.dynamodb.wire.resources import tagged_table
+from gateway.exchanges import one
+from gateway.model.commands.commands import AlterTable, Exchange, FindStream, FindTable
+from gateway.model.errors import StreamMissing, TableMissing
+from gateway.model.tables.tables import State, Table
 
 _CHARACTERS = re.compile(r"[\w\s_.:/=+\-@]*")
 _RESERVED_PREFIX = "aws:"
@@ -30,43 +30,41 @@ def tag_resource(call: Call) -> Exchange[None]:
     """TagResource: give a table tags; those that are there get the new values. The answer has no body. Raises ServiceError,
     with which nothing is changed."""
     added = new_tags(call.input["Tags"])
-    table = yield from _table(call)
-    tags = {**TableProperties.of(table).tags, **added}
-    if len(tags) > limits.TAGS:
-        raise validation("Number of Tags exceed the current limit for the provided ResourceArn")
-    yield from _save(table, tags)
+    table, label = yield from _resource(call)
+    tags = {**_tags(table, label), **added}
+    _check_count(tags)
+    size = sum(len(f"{key}{value}".encode()) for key, value in tags.items())
+    if size > limits.TAGS_BYTES:
+        raise validation(f"Tag set size {size} bytes is above max size limit of {limits.TAGS_BYTES} bytes")
+    yield from _save(table, label, tags)
 
 
 def untag_resource(call: Call) -> Exchange[None]:
     """UntagResource: take tags away; keys that are not there are passed over. The answer has no body. Raises ServiceError."""
     keys = call.input["TagKeys"]
     for key in keys:
-        if not 0 < len(key) <= limits.TAG_KEY_CHARACTERS:
-            raise validation(f"The Tag Key provided is invalid, Key: {key}")
-    if len(keys) > limits.TAGS:
-        raise validation("Number of Tags exceed the current limit for the provided ResourceArn")
-    table = yield from _table(call)
-    known = TableProperties.of(table).tags
-    yield from _save(table, {key: value for key, value in known.items() if key not in keys})
+        _check_key(key)
+    _check_count(keys)
+    table, label = yield from _resource(call)
+    kept = {key: value for key, value in _tags(table, label).items() if key not in keys}
+    yield from _save(table, label, kept)
 
 
 def list_tags(call: Call) -> Exchange[Answer]:
     """ListTagsOfResource: all tags of a table, in one page. A NextToken, which the service never gave, is passed over. Raises
     ServiceError."""
-    table = yield from _table(call)
-    tags = TableProperties.of(table).tags
-    return {"Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
+    table, label = yield from _resource(call)
+    return {"Tags": [{"Key": key, "Value": value} for key, value in _tags(table, label).items()]}
 
 
 def new_tags(given: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """The tags of a request, by key. Raises ValidationException for one that may not be."""
     tags: dict[str, str] = {}
     for tag in given:
-        key, value = tag.get("Key", ""), tag.get("Value")
-        if key.startswith(_RESERVED_PREFIX):
-            raise validation(f"Tag Key cannot be prefixed with aws:, Key: {key}")
-        if not 0 < len(key) <= limits.TAG_KEY_CHARACTERS or not _CHARACTERS.fullmatch(key):
-            raise validation(f"The Tag Key provided is invalid, Key: {key}")
+        key, value = tag.get("Key"), tag.get("Value")
+        if key is None:
+            raise validation("The Tag Key provided is invalid, Key: null")
+        _check_key(key)
         if value is None or len(value) > limits.TAG_VALUE_CHARACTERS or not _CHARACTERS.fullmatch(value):
             raise validation(
                 f"The Tag Value provided is invalid, Value: {'null' if value is None else value}"
@@ -74,19 +72,41 @@ def new_tags(given: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         if key in tags:
             raise validation(f"Duplicate Tag Keys provided as input: Duplicate Tag Key found {key}")
         tags[key] = value
-    if len(tags) > limits.TAGS:
-        raise validation("Number of Tags exceed the current limit for the provided ResourceArn")
+    _check_count(tags)
     return tags
 
 
-def _table(call: Call) -> Exchange[Table]:
-    """The table that ResourceArn names."""
+def _check_key(key: str) -> None:
+    if key[: len(_RESERVED_PREFIX)].lower() == _RESERVED_PREFIX:
+        raise validation(f"Tag Key cannot be prefixed with aws:, Key: {key}")
+    if not 0 < len(key) <= limits.TAG_KEY_CHARACTERS or not _CHARACTERS.fullmatch(key):
+        raise validation(f"The Tag Key provided is invalid, Key: {key}")
+
+
+def _check_count(tags: Collection[str]) -> None:
+    if len(tags) > limits.TAGS:
+        raise validation("Number of Tags exceed the current limit for the provided ResourceArn")
+
+
+def _tags(table: Table, label: str) -> Mapping[str, str]:
+    """The tags of a table, or of its stream of this label."""
+    properties = TableProperties.of(table)
+    return properties.stream_tags.get(label, {}) if label else properties.tags
+
+
+def _resource(call: Call) -> Exchange[tuple[Table, str]]:
+    """The table that ResourceArn names, and the label if it names a stream of that table."""
     arn, style = call.input["ResourceArn"], call.gateway.settings.message_style
-    name = table_of_arn(arn, style)
+    name, label = tagged_table(arn, style)
     check_place(call, arn)
     try:
-        return (yield from one(FindTable(call.caller.namespace, name)))
-    except TableMissing:
+        if label:
+            yield from one(FindStream(call.caller.namespace, name, label))
+        table = yield from one(FindTable(call.caller.namespace, name))
+        if table.state_at(call.gateway.now_ms()) in (State.CREATING, State.DELETING):
+            raise TableMissing(name)  # ack-api-quirks 101, 104
+        return table, label
+    except (StreamMissing, TableMissing):
         text = "Requested resource not found"
         if style != CLASSIC:
             text += f": ResourceArn: {arn} not found"
@@ -95,9 +115,15 @@ def _table(call: Call) -> Exchange[Table]:
         raise ServiceError("ResourceNotFoundException", text) from None
 
 
-def _save(table: Table, tags: Mapping[str, str]) -> Exchange[None]:
-    """Keep a table's tags, if they are other than before."""
+def _save(table: Table, label: str, tags: dict[str, str]) -> Exchange[None]:
+    """Keep the tags of a table or stream, if they are other than before."""
+    if dict(_tags(table, label)) == tags:
+        return
     properties = TableProperties.of(table)
-    if dict(properties.tags) != dict(tags):
-        changed = replace(properties, tags=dict(tags)).document()
-        yield from one(AlterTable(DIALECT, table, properties=changed, instant=True))
+    if label:
+        current = table.rules.stream.label if table.rules.stream else ""
+        others = {name: kept for name, kept in properties.stream_tags.items() if name == current}
+        changed = replace(properties, stream_tags={**others, label: tags})
+    else:
+        changed = replace(properties, tags=tags)
+    yield from one(AlterTable(DIALECT, table, properties=changed.document(), instant=True))

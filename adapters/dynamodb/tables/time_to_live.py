@@ -1,7 +1,7 @@
 """UpdateTimeToLive and DescribeTimeToLive: when items of a table expire.
 
-The rule is the gateway's own (model/tables.py ExpiryRule), so every dialect's rows obey it; the sweep that deletes what has
-expired is the engine's. Rule 39; texts: ack-api-quirks (live service, October 2026: findings 144, 146, 442).
+The rule is the gateway's own (model/tables/tables.py ExpiryRule), so every dialect's rows obey it; the sweep that deletes what
+has expired is the engine's. Rule 39; texts: ack-api-quirks (live service, October 2026: findings 115, 143 to 147, 442).
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from adapters.dynamodb.tables.properties import TableProperties
 from adapters.dynamodb.tables.tables import find_table
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call
-from adapters.dynamodb.wire.errors import validation
-from gateway.engine.engine import one
-from gateway.model.commands import AlterTable, Exchange
-from gateway.model.tables import ExpiryRule, State, Table
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from gateway.exchanges import one
+from gateway.model.commands.commands import AlterTable, Exchange
+from gateway.model.errors import TableMissing
+from gateway.model.tables.tables import ExpiryRule, State, Table
 
 
 def update_time_to_live(call: Call) -> Exchange[Answer]:
@@ -25,14 +26,15 @@ def update_time_to_live(call: Call) -> Exchange[Answer]:
     given = call.input["TimeToLiveSpecification"]
     attribute, enabled = given["AttributeName"], given["Enabled"]
     table = yield from find_table(call)
+    _refuse_inactive(call, table)
     known = _attribute(table)
-    _refuse_soon_again(call, table)
     if known is not None and known != attribute:
         raise validation(
             f"TimeToLive is active on a different AttributeName: current AttributeName is {known}"
         )
     if enabled == (known is not None):
         raise validation(f"TimeToLive is already {'enabled' if enabled else 'disabled'}")
+    _refuse_soon_again(call, table)
     expiry = ExpiryRule(attribute=attribute) if enabled else None
     properties = replace(TableProperties.of(table), time_to_live_at_ms=call.gateway.now_ms())
     rules = replace(table.rules, expiry=expiry)
@@ -55,14 +57,23 @@ def describe_time_to_live(call: Call) -> Exchange[Answer]:
     return {"TimeToLiveDescription": {"TimeToLiveStatus": "ENABLED", "AttributeName": attribute}}
 
 
+def _refuse_inactive(call: Call, table: Table) -> None:
+    state = table.state_at(call.gateway.now_ms())
+    if state is State.CREATING:
+        text = f"Attempt to change a resource which is still in use: Table {table.name} is being created"
+        raise ServiceError("ResourceInUseException", text)
+    if state is State.DELETING:
+        raise TableMissing(table.name)
+
+
 def _attribute(table: Table) -> str | None:
     """The attribute that says when an item expires. Rows of Table Store may expire by age, which is not to be seen here."""
     return None if table.rules.expiry is None else table.rules.expiry.attribute
 
 
 def _refuse_soon_again(call: Call, table: Table) -> None:
-    """The service wants an hour between two changes. Here that goes with the other delays of its control plane: without
-    `control_plane_delay` nobody has to wait."""
+    """Raise ServiceError if the last change is too recent (TABLE-143). Without `control_plane_delay` changes may follow one
+    another at once."""
     changed_at_ms = TableProperties.of(table).time_to_live_at_ms
     if changed_at_ms is None or not call.gateway.settings.control_plane_delay:
         return

@@ -23,9 +23,9 @@ from adapters.dynamodb.validation import vector_rules
 from adapters.dynamodb.values.composites import composite_name
 from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.model.commands import NewVectorIndex
-from gateway.model.keys import KeyColumn
-from gateway.model.tables import State, Table
+from gateway.model.commands.commands import NewVectorIndex
+from gateway.model.tables.tables import State, Table
+from gateway.model.values.keys import KeyColumn
 
 Wire = Mapping[str, Any]
 

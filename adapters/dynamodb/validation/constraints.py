@@ -145,7 +145,7 @@ def _java_data(tag: str, data: Any) -> str:
     return messages.echo(data)
 
 
-Broken = tuple[Literal["enum", "pattern", "minimum", "maximum", "keys", "values"], str]
+Broken = tuple[Literal["enum", "pattern", "minimum", "maximum", "keys", "values", "sentence"], str]
 """A constraint that a member breaks: which one, and its words."""
 
 
@@ -177,6 +177,8 @@ def _broken_text(shape: Text, data: str, search: _Search) -> list[Broken]:
     broken: list[Broken] = []
     if shape.instead and re.fullmatch(shape.instead, data):
         return broken
+    if shape.sentence and _broken_bounds("length", len(data), shape.minimum, shape.maximum):
+        return [("sentence", shape.sentence)]
     if shape.enum and data not in shape.enum:
         broken.append(("enum", f"Member must satisfy enum value set: [{', '.join(shape.enum)}]"))
     accepted = shape.pattern if search.as_first_decade else shape.accepts or shape.pattern

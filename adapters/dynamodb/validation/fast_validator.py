@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -31,7 +32,6 @@ from adapters.dynamodb.validation.schema_types import (
 from adapters.dynamodb.values import scalars, values
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError
-from gateway.model.fast_dataclasses import dataclass
 
 _TEXTS_KEPT = 1024
 

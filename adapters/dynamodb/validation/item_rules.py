@@ -295,12 +295,19 @@ def batch_write(data: Input, context: RuleContext) -> None:
         if any(len(write) != 1 for write in writes):
             raise context.refused("not-one-request")
         for write in writes:
-            put = write.get("PutRequest")
-            if put is not None:
-                if values.is_too_large(_parsed_item(put).size_bytes):
-                    raise context.refused("item-size")
-            elif not context.good:
-                values.measure_members(write["DeleteRequest"]["Key"])
+            try:
+                _batched_write(write, context)
+            except ValueRefused as refusal:
+                raise validation(refusal.text(context)) from None
+
+
+def _batched_write(write: Input, context: RuleContext) -> None:
+    put = write.get("PutRequest")
+    if put is not None:
+        if values.is_too_large(_parsed_item(put).size_bytes):
+            raise context.refused("item-size")
+    elif not context.good:
+        values.measure_members(write["DeleteRequest"]["Key"])
 
 
 def transact_get(data: Input, context: RuleContext) -> None:
@@ -353,7 +360,7 @@ def _transact_action(kind: str, write: Input, context: RuleContext) -> int:
         if refusal.rule == "nesting":
             check_placeholders(write, context)
             WriteClauses.check(write, context)
-        raise
+        raise validation(refusal.text(context)) from None
     if values.is_too_large(size):
         raise context.refused("item-size")
     check_placeholders(write, context)

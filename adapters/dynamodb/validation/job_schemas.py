@@ -51,7 +51,7 @@ def _exports() -> _Shapes:
         },
     )
     members: Members = {
-        "TableArn": _TABLE_ARN,
+        "TableArn": Text(maximum=limits.TABLE_ARN_CHARACTERS),
         "ExportTime": Number("Double"),
         "ClientToken": _TOKEN,
         "S3Bucket": _BUCKET,

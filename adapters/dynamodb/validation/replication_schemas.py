@@ -10,6 +10,7 @@ from adapters.dynamodb.validation.schema_parts import (
     TABLE_NAME,
     TEXT,
     Members,
+    named,
     one_of,
     structure,
 )
@@ -31,7 +32,7 @@ def replication_requests() -> dict[str, Request]:
     }
 
 
-def _overrides(java: str) -> Structure:
+def _overrides(java: str, required: tuple[str, ...] = ("RegionName",)) -> Structure:
     index: Members = {"IndexName": _NAME, **_THROUGHPUT_OVERRIDES}
     members: Members = {
         "RegionName": TEXT,
@@ -42,7 +43,7 @@ def _overrides(java: str) -> Structure:
         ),
         "TableClassOverride": _TABLE_CLASS,
     }
-    return structure(java, members, ("RegionName",))
+    return structure(java, members, required)
 
 
 def _of_region(java: str, members: Members | None = None) -> Structure:
@@ -62,7 +63,8 @@ REPLICA_UPDATES = Sequence(
     Structure(
         "ReplicationGroupUpdate",
         {
-            "Create": _overrides("CreateReplicationGroupMemberAction"),
+            # Without a region it is refused in table_rules.py.
+            "Create": _overrides("CreateReplicationGroupMemberAction", ()),
             "Update": _overrides("UpdateReplicationGroupMemberAction"),
             "Delete": _of_region("DeleteReplicationGroupMemberAction"),
             "Disassociate": _of_region(
@@ -93,7 +95,7 @@ _Shapes = dict[str, tuple[Members, tuple[str, ...]]]
 
 def _global_tables() -> _Shapes:
     """Version 2017.11.29."""
-    name: Members = {"GlobalTableName": _NAME}
+    name: Members = {"GlobalTableName": named("TableName")}
     region: Members = {"RegionName": TEXT}
     update = structure(
         "ReplicaUpdate",
@@ -220,17 +222,21 @@ def _kinesis() -> _Shapes:
     return {
         "DescribeKinesisStreamingDestination": (by_table, ("TableName",)),
         "EnableKinesisStreamingDestination": ({**stream, **enabling}, needed),
-        "DisableKinesisStreamingDestination": ({**stream, **enabling}, needed),
+        # No minimum length: ack-api-quirks, TABLE-302.
+        "DisableKinesisStreamingDestination": (
+            {**stream, "StreamArn": Text(maximum=1024), **enabling},
+            needed,
+        ),
         "UpdateKinesisStreamingDestination": ({**stream, **updating}, needed),
     }
 
 
 def _insights() -> _Shapes:
-    by_table: Members = {"TableName": TABLE_NAME, "IndexName": _NAME}
+    by_table: Members = {"TableName": TABLE_NAME, "IndexName": named("IndexName")}
     update: Members = {
         **by_table,
         "ContributorInsightsAction": one_of("ENABLE", "DISABLE"),
-        "ContributorInsightsMode": one_of("ACCESSED_AND_THROTTLED_KEYS", "THROTTLED_KEYS"),
+        "ContributorInsightsMode": one_of("THROTTLED_KEYS", "ACCESSED_AND_THROTTLED_KEYS"),
     }
     listed: Members = {
         "TableName": Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS),

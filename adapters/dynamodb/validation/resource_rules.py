@@ -10,7 +10,7 @@ from typing import Any
 
 from adapters.dynamodb.validation.rule_context import RuleContext
 from adapters.dynamodb.wire.errors import ServiceError
-from adapters.dynamodb.wire.resources import table_of_arn
+from adapters.dynamodb.wire.resources import tagged_table
 
 Input = dict[str, Any]
 
@@ -24,7 +24,7 @@ def tag_resource(data: Input, context: RuleContext) -> None:
     arn = _resource(data, context, "Tags")
     if "Tags" not in data:
         raise context.refused("tags-missing")
-    table_of_arn(arn, context.style)
+    tagged_table(arn, context.style)
     if not data["Tags"]:
         raise context.refused("tags-none")
 
@@ -34,14 +34,14 @@ def untag_resource(data: Input, context: RuleContext) -> None:
     arn = _resource(data, context, "TagKeys")
     if "TagKeys" not in data:
         raise context.refused("tag-keys-missing")
-    table_of_arn(arn, context.style)
+    tagged_table(arn, context.style)
     if not data["TagKeys"]:
         raise context.refused("tag-keys-none")
 
 
 def list_tags(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for a ListTagsOfResource without an ARN of a table."""
-    table_of_arn(_resource(data, context), context.style)
+    tagged_table(_resource(data, context), context.style)
 
 
 def _resource(data: Input, context: RuleContext, partner: str = "") -> str:

@@ -5,8 +5,9 @@ Made once for each operation and style, not for each call.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from adapters.dynamodb.wire.wording import Wording
-from gateway.model.fast_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,12 @@ TABLE_NAME = Text(
 )
 
 
+def named(what: str, instead: str = "") -> Text:
+    """A name whose length has a sentence of its own, which calls it `what` (ack-api-quirks 457, October 2026)."""
+    sentence = f"{what} must be at least 3 characters long and at most 255 characters long"
+    return Text(pattern=NAME_PATTERN, minimum=3, maximum=255, instead=instead, sentence=sentence)
+
+
 def structure(java: str, members: Members, required: Iterable[str] = ()) -> Structure:
     """A structure of these members, some of which are required."""
     return Structure(java, members, frozenset(required))

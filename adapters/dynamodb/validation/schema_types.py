@@ -6,7 +6,7 @@ requests by these shapes.
 
 from __future__ import annotations
 
-from gateway.model.fast_dataclasses import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,8 @@ class Text:
 
     `pattern` is the regular expression that is told; `accepts`, if given, the one that is applied in its stead. A text
     that `instead` matches whole (an ARN where a name is wanted) passes all other constraints by. `empty_minimum`: the
-    minimum that is told of an empty text, where it is not `minimum`.
+    minimum that is told of an empty text, where it is not `minimum`. `sentence`: the whole error text for a wrong length,
+    told alone.
     """
 
     enum: tuple[str, ...] = ()
@@ -25,6 +26,7 @@ class Text:
     accepts: str = ""
     instead: str = ""
     empty_minimum: int | None = None
+    sentence: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,54 @@ def shorten(shape: Shape, data: Any) -> None:
                 shorten(shape.of, part)
 
 
+def most_of(shape: Structure) -> dict[str, int]:
+    """The numbers of members that maps and lists of a request may have: of RequestItems that of a table."""
+    most = {}
+    for name, member in shape.members.items():
+        if isinstance(member, Sequence) and member.maximum:
+            most[name] = member.maximum
+        elif isinstance(member, Mapping) and isinstance(member.of, Sequence) and member.lengths is not None:
+            most[name] = member.lengths[1]
+        elif name in _MOST_MEMBERS and name != "RequestItems":
+            most[name] = _MOST_MEMBERS[name]
+    return most
+
+
+def has_too_much(operation: str, text: bytes) -> bool:
+    """True if JSON surely has more than a request of the operation may have, by a count that builds nothing.
+
+    Each comma and each brace belongs to a member that is billed as a byte at least, or is a billed byte of a text; a number
+    has two bytes more (docs/protocols/dynamodb.md rule 25). So what is counted is no more than what would be measured.
+    """
+    most = _MOST_BYTES.get(operation, _OTHER_MOST_BYTES)
+    if operation == "BatchWriteItem":
+        puts = text.count(b"PutRequest") if b"\\u" not in text else 0
+        most = (puts or limits.BATCH_WRITE_REQUESTS) * _PUT_BYTES + _OTHER_MOST_BYTES
+    if most is None:
+        return False
+    if b"\\u" in text or any(member in text for member in _WITH_VALUES):
+        most += limits.PLACEHOLDER_VALUES_BYTES
+    if len(text) < most:
+        return False
+    return max(text.count(b"{"), text.count(b",")) + 2 * text.count(b'"N":') > most
+
+
+# Beside attribute values: names, expressions, conditions from before expressions.
+_OTHER_MOST_BYTES = 100_000
+_PUT_BYTES = limits.ITEM_BYTES + 20_000
+_MOST_BYTES = {
+    "BatchExecuteStatement": None,
+    "BatchGetItem": 500_000,
+    "ExecuteStatement": None,
+    "ExecuteTransaction": None,
+    "PutItem": _PUT_BYTES,
+    "TransactGetItems": 500_000,
+    "TransactWriteItems": None,
+}
+# Members with attribute values beside those of an item or a key.
+_WITH_VALUES = (b"Values", b"Expected", b"Updates", b"Filter", b"Conditions")
+
+
 def _drop_members(data: dict[str, Any], most: int) -> None:
     if len(data) > most:
         kept = [*islice(data.items(), most + 1)]

@@ -64,7 +64,20 @@ def _new_table(data: Input) -> None:
     _indexes(data, definitions, LATEST)
     _projected_total(data)
     _stream(data)
+    _encryption(data)
     _on_demand(data)
+
+
+def _encryption(data: Input) -> None:
+    """How the members of SSESpecification go together (ack-api-quirks 031, 036, 044, 437)."""
+    given = data.get("SSESpecification", {})
+    for name in ("SSEType", "KMSMasterKeyId"):
+        if given.get("Enabled") is False and name in given:
+            raise _refused("encryption-off-with-more", name=name)
+    if given.get("SSEType") == "AES256":
+        raise _refused("encryption-aes")
+    if "KMSMasterKeyId" in given and "SSEType" not in given:
+        raise _refused("encryption-key-alone")
 
 
 def _indexes(data: Input, definitions: list[str], style: str) -> None:
@@ -79,10 +92,28 @@ def _indexes(data: Input, definitions: list[str], style: str) -> None:
 
 def update_table(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for an UpdateTable whose members do not go together."""
+    _drop_empty(data)
     _replica_updates(data)
     if not _changes(data):
-        raise _refused("nothing-to-update" if context.is_classic else "nothing-to-update-today")
+        raise _refused("nothing-to-update") if context.is_classic else _nothing_to_update(data)
     _told_in(context.style, data, _updated_table, _old_updated_table)
+
+
+def _drop_empty(data: Input) -> None:
+    """Drop what the service counts as absent: empty throughput beside another change, and witnesses without a region
+    (ack-api-quirks 456, 457)."""
+    for name in ("WarmThroughput", "OnDemandThroughput"):
+        if data.get(name) == {} and len(_changes(data)) > 1:
+            del data[name]
+    witnesses = data.get("GlobalTableWitnessUpdates", [])
+    if witnesses and not any(entry["RegionName"] for update in witnesses for entry in update.values()):
+        del data["GlobalTableWitnessUpdates"]
+
+
+def _nothing_to_update(data: Input) -> ServiceError:
+    """The service lists what could be changed without what the request has already (ack-api-quirks 449)."""
+    listed = "" if "MultiRegionConsistency" in data else "MultiRegionConsistency, "
+    return _refused("nothing-to-update-today", consistency=listed)
 
 
 # What may stand beside changes of replicas where these are strongly consistent.
@@ -92,14 +123,18 @@ _GROUP = frozenset({"ReplicaUpdates", "GlobalTableWitnessUpdates", "MultiRegionC
 def _replica_updates(data: Input) -> None:
     """What changes of replicas may stand together (ack-api-quirks, live service, October 2026)."""
     changes = _changes(data)
-    if not changes & {"ReplicaUpdates", "GlobalTableWitnessUpdates"}:
-        if changes & _GROUP:
-            raise _refused("nothing-to-update-today")
+    if "ReplicaUpdates" not in changes:
+        if "GlobalTableWitnessUpdates" in changes and changes - _GROUP:
+            raise _refused("group-and-more")
+        if changes & _GROUP:  # a change of replicas is missing (TABLE-257)
+            raise _nothing_to_update(data)
         return
     strong = data.get("MultiRegionConsistency") == "STRONG"
     if changes - _GROUP:
         raise _refused("group-and-more" if changes & (_GROUP - {"ReplicaUpdates"}) else "replicas-and-more")
     updates = data.get("ReplicaUpdates", [])
+    if any("RegionName" not in entry for update in updates for entry in update.values()):
+        raise validation(messages.INVALID.removesuffix(": "))
     for update in updates:
         if len(update) > 1:
             raise _refused("replica-actions-mixed")
@@ -121,10 +156,14 @@ def _old_updated_table(data: Input) -> None:
 
 
 def _updated_table(data: Input) -> None:
+    for update in data.get("GlobalSecondaryIndexUpdates", ()):
+        if update.get("Update", {}).get("WarmThroughput") == {}:
+            raise _refused("index-warm-empty", index=update["Update"]["IndexName"])
     _one_concern(data)
+    _encryption(data)
     _updated_throughput(data)
     if data.get("BillingMode") == "PAY_PER_REQUEST" and "ProvisionedThroughput" in data:
-        raise _refused("on-demand-with-units")
+        raise _refused("on-demand-update-with-units")
     _index_updates(data, LATEST)
 
 
@@ -165,13 +204,12 @@ def _one_concern(data: Input) -> None:
         raise _refused("index-updates-none")
     actions = {action for update in updates or () for action in update}
     others = changes - {"GlobalSecondaryIndexUpdates"}
-    if "WarmThroughput" in changes:
-        if "Create" in actions:
-            raise _refused("index-and-warm")
-        if len(others) > 1:
-            raise _refused("only-change", what="WarmThroughput")
+    if "WarmThroughput" in changes and "Create" in actions:
+        raise _refused("index-and-warm")
     if "OnDemandThroughput" in changes and others - {"OnDemandThroughput", "BillingMode"}:
         raise _refused("on-demand-and-more")
+    if "WarmThroughput" in changes and len(others) > 1:
+        raise _refused("only-change", what="WarmThroughput")
     if "ProvisionedThroughput" in changes and "StreamSpecification" in changes:
         raise _refused("stream-and-units")
     if actions & {"Create", "Delete"}:
@@ -192,6 +230,8 @@ def _index_update(update: Input, data: Input, seen: set[str], style: str) -> Non
         raise _refused("index-update-twice", index=name)
     seen.add(name)
     if "Create" in update and style != CLASSIC:
+        if "AttributeDefinitions" not in data:
+            raise _refused("definitions-missing", index=name)
         definitions = [definition["AttributeName"] for definition in data.get("AttributeDefinitions", ())]
         _index_keys(update["Create"], definitions, multiple=True)
         _projection(update["Create"], style)

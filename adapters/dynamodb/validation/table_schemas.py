@@ -15,6 +15,7 @@ from adapters.dynamodb.validation.schema_parts import (
     TABLE_NAME,
     TEXT,
     Members,
+    named,
     one_of,
     structure,
 )
@@ -28,6 +29,7 @@ from adapters.dynamodb.validation.schema_types import (
 )
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import CLASSIC
+from gateway.model.tables.backups import RECOVERY_DAYS
 
 _INTEGER_FROM_1 = Number("Integer", 1)
 _LONG = Number("Long")
@@ -42,12 +44,13 @@ _STREAM = Structure(
     "StreamSpecification",
     {
         "StreamEnabled": Flag(),
-        "StreamViewType": one_of("NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY"),
+        "StreamViewType": one_of("OLD_IMAGE", "KEYS_ONLY", "NEW_AND_OLD_IMAGES", "NEW_IMAGE"),
     },
     frozenset({"StreamEnabled"}),
 )
 _ENCRYPTION = Structure(
-    "SSESpecification", {"Enabled": Flag(), "SSEType": one_of("AES256", "KMS"), "KMSMasterKeyId": TEXT}
+    "SSESpecification",
+    {"Enabled": Flag(), "SSEType": one_of("AES256", "KMS"), "KMSMasterKeyId": Text(minimum=1)},
 )
 _TAG = Structure("Tag", {"Key": TEXT, "Value": TEXT})  # looked at in tags.py, with texts of its own
 _TABLE_CLASS = one_of("STANDARD", "STANDARD_INFREQUENT_ACCESS")
@@ -56,7 +59,9 @@ _PROJECTION = Structure(
     "Projection",
     {
         "ProjectionType": one_of("ALL", "INCLUDE", "KEYS_ONLY"),
-        "NonKeyAttributes": Sequence(Text(minimum=1, maximum=limits.PROJECTED_NAME_CHARACTERS), 1),
+        "NonKeyAttributes": Sequence(
+            Text(minimum=1, maximum=limits.PROJECTED_NAME_CHARACTERS), 1, limits.PROJECTED_NAMES
+        ),
     },
 )
 _VECTOR_INDEX_MEMBERS: Members = {
@@ -108,7 +113,7 @@ def table_requests(style: str) -> dict[str, Request]:
     """What each operation on tables, tags and streams takes, in a style."""
     return {
         **_table_operations(style),
-        **_described(),
+        **_described(style),
         **_copies(),
         **_tag_operations(),
         **_streams(),
@@ -145,7 +150,7 @@ def _table_operations(style: str) -> dict[str, Request]:
     }
     create: Members = {
         "AttributeDefinitions": Sequence(definition),
-        "TableName": _control_name(3),
+        "TableName": _control_name(is_checked=True),
         "BillingMode": _BILLING,
         "ProvisionedThroughput": _UNITS,
         "KeySchema": _key_schema(2, True),
@@ -183,7 +188,7 @@ def _table_operations(style: str) -> dict[str, Request]:
         "Delete": structure("DeleteGlobalSecondaryIndexAction", {"IndexName": _INDEX_NAME}, ("IndexName",)),
     }
     update: Members = {
-        "TableName": _control_name(),
+        "TableName": _control_name(is_checked=not classic),
         "ProvisionedThroughput": _UNITS,
         "BillingMode": _BILLING,
         "GlobalSecondaryIndexUpdates": Sequence(structure("GlobalSecondaryIndexUpdate", updates)),
@@ -198,9 +203,9 @@ def _table_operations(style: str) -> dict[str, Request]:
     create_shape = structure("CreateTableInput", create, _NEEDED_TO_CREATE)
     return {
         "CreateTable": Request(create_shape, "TableName", classic, "TableName"),
-        "UpdateTable": Request(structure("UpdateTableInput", update), "TableName", True),
-        "DeleteTable": _named_table("DeleteTableInput"),
-        "DescribeTable": _named_table("DescribeTableInput"),
+        "UpdateTable": Request(structure("UpdateTableInput", update), "TableName", classic),
+        "DeleteTable": _named_table(classic, "DeleteTableInput"),
+        "DescribeTable": _named_table(classic, "DescribeTableInput"),
         "ListTables": Request(
             structure(
                 "ListTablesInput",
@@ -235,31 +240,33 @@ def table_creation_parameters(style: str) -> Structure:
     return structure("TableCreationParameters", members, ("TableName", *_NEEDED_TO_CREATE))
 
 
-def _control_name(minimum: int | None = None) -> Text:
-    """A table's name in the control plane: its length has a sentence of its own (`Request.tells_length`), except in
-    today's CreateTable."""
-    maximum = None if minimum is None else limits.TABLE_NAME_CHARACTERS
+def _control_name(is_checked: bool) -> Text:
+    """A table's name in the control plane. In the classic style its length has a sentence of its own, except in CreateTable
+    (`Request.tells_length`). Today it is a constraint as any other (ack-api-quirks 448 and 457, two regions, October 2026)."""
+    minimum, maximum = (3, limits.TABLE_NAME_CHARACTERS) if is_checked else (None, None)
     return Text(pattern=NAME_PATTERN, minimum=minimum, maximum=maximum, instead=TABLE_ARN)
 
 
-def _named_table(java: str, members: Members | None = None, required: Iterable[str] = ()) -> Request:
-    return Request(
-        structure(java, {"TableName": _control_name(), **(members or {})}, required), "TableName", True
-    )
+def _named_table(
+    classic: bool, java: str, members: Members | None = None, required: Iterable[str] = ()
+) -> Request:
+    members = {"TableName": _control_name(is_checked=not classic), **(members or {})}
+    return Request(structure(java, members, required), "TableName", classic)
 
 
-def _described() -> dict[str, Request]:
+def _described(style: str) -> dict[str, Request]:
+    classic = style == CLASSIC
     spec = structure(
         "TimeToLiveSpecification",
-        {"Enabled": Flag(), "AttributeName": Text(minimum=1, maximum=limits.TTL_NAME_CHARACTERS)},
+        {"AttributeName": Text(minimum=1, maximum=limits.TTL_NAME_CHARACTERS), "Enabled": Flag()},
         ("Enabled", "AttributeName"),
     )
     return {
         "DescribeLimits": Request(structure("DescribeLimitsInput", {})),
         "DescribeEndpoints": Request(structure("DescribeEndpointsRequest", {})),
-        "DescribeTimeToLive": _named_table("DescribeTimeToLiveInput"),
+        "DescribeTimeToLive": _named_table(classic, "DescribeTimeToLiveInput"),
         "UpdateTimeToLive": _named_table(
-            "UpdateTimeToLiveInput", {"TimeToLiveSpecification": spec}, ("TimeToLiveSpecification",)
+            classic, "UpdateTimeToLiveInput", {"TimeToLiveSpecification": spec}, ("TimeToLiveSpecification",)
         ),
         "PutResourcePolicy": Request(
             structure(
@@ -289,13 +296,14 @@ def _described() -> dict[str, Request]:
 def _copies() -> dict[str, Request]:
     """Continuous backups, backups and restores."""
     table: Members = {"TableName": TABLE_NAME}
-    backup: Members = {"BackupArn": Text(minimum=37, maximum=1024)}
+    # A short one is no ARN of a backup, and is told so (ack-api-quirks 457).
+    backup: Members = {"BackupArn": Text(maximum=1024)}
     name = Text(pattern=NAME_PATTERN, minimum=3, maximum=255)
     recovery = structure(
         "PointInTimeRecoverySpecification",
         {
             "PointInTimeRecoveryEnabled": Flag(),
-            "RecoveryPeriodInDays": Number("Integer", 1, limits.RECOVERY_DAYS),
+            "RecoveryPeriodInDays": Number("Integer", 1, RECOVERY_DAYS),
         },
         ("PointInTimeRecoveryEnabled",),
     )
@@ -317,7 +325,7 @@ def _copies() -> dict[str, Request]:
     }
     needed = ("IndexName", "KeySchema", "Projection")
     overrides: Members = {
-        "TargetTableName": name,
+        "TargetTableName": named("TableName"),
         "BillingModeOverride": _BILLING,
         "GlobalSecondaryIndexOverride": Sequence(structure("GlobalSecondaryIndex", index, needed)),
         "LocalSecondaryIndexOverride": Sequence(structure("LocalSecondaryIndex", local, needed)),

@@ -2,7 +2,7 @@
 attribute, a text named after the sort columns ("c2/c3/c4"), beside the columns themselves.
 
 Knows that attribute in keys and items; expressions/composite_keys.py knows it in conditions and queries. Its spelling is all
-dialects' (gateway/model/composites.py). Of every other table all functions here give back what they got.
+dialects' (gateway/model/values/composites.py). Of every other table all functions here give back what they got.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 import orjson
 
 from adapters.dynamodb.values.values import as_kind, render_row, render_rows, render_values, value_of, view
-from gateway.model.composites import composite_text, name_of, split
 from gateway.model.errors import BadKey
-from gateway.model.keys import Key, KeyColumn, KeySchema
-from gateway.model.predicates import Attributes
-from gateway.model.rows import Contents, Row
-from gateway.model.tables import Table
-from gateway.model.values import Kind, Value
+from gateway.model.expressions.predicates import Attributes
+from gateway.model.tables.tables import Table
+from gateway.model.values.composites import composite_text, name_of, split
+from gateway.model.values.keys import Key, KeyColumn, KeySchema
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value
 
 _COMPOSITE_COLUMNS = 2  # as many sort columns make a composite; a base table has one partition column
 

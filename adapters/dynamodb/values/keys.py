@@ -14,22 +14,17 @@ from adapters.dynamodb import DIALECT
 from adapters.dynamodb.values.composites import composite_name, shown_schema, stored_key, with_columns
 from adapters.dynamodb.values.values import as_kind, value_of, view
 from adapters.dynamodb.wire import limits
-from gateway.model import fast_paths
-from gateway.model.bodies import untagged
-from gateway.model.composites import composite_text
 from gateway.model.errors import BadKey, KeyTooLong
-from gateway.model.keys import Key, KeyColumn, KeySchema
-from gateway.model.predicates import Attributes
-from gateway.model.tables import Index, Table
-from gateway.model.values import Kind, Value
+from gateway.model.expressions.predicates import Attributes
+from gateway.model.tables.tables import Index, Table
+from gateway.model.values.bodies import untagged
+from gateway.model.values.composites import composite_text
+from gateway.model.values.keys import Key, KeyColumn
+from gateway.model.values.values import Kind, Value
 
 
 def key_of(table: Table, wire: Mapping[str, Any]) -> Key:
     """The key of a `Key` parameter, which must have exactly the key attributes, of their types. Raises BadKey, KeyTooLong."""
-    if table.key_schema.is_text_pair and len(wire) == len(table.key_schema.names):
-        plain = _text_key(table.key_schema, wire)
-        if plain is not None:
-            return plain
     schema = shown_schema(table.key_schema)
     if len(wire) != len(schema.columns):
         raise BadKey("schema")
@@ -64,11 +59,6 @@ _NEVER_KEYS = frozenset({"L", "M", "SS", "NS", "BS"})
 def item_key(table: Table, item: Mapping[str, Any]) -> Key:
     """The key of an item that is to be put. Its index keys are checked too. Raises BadKey, KeyTooLong."""
     schema = table.key_schema
-    plain = _text_key(schema, item) if schema.is_text_pair else None
-    if plain is not None:
-        if table.indexes:
-            _check_item_index_keys(table, item)
-        return plain
     composite = composite_name(schema)
     item = with_columns(schema, item)
     values = []
@@ -89,30 +79,6 @@ def item_key(table: Table, item: Mapping[str, Any]) -> Key:
         _check_size(Value(Kind.TEXT, composite_text(values[len(schema.partition) :])), is_partition=False)
     _check_item_index_keys(table, item)
     return Key(tuple(values), schema.position(values))
-
-
-def fast_text_key(schema: KeySchema, wire: Mapping[str, Any]) -> Key | None:
-    """The fast path of `key_of` and `item_key` for a schema that `is_text_pair`: the key, if its values are short ASCII texts
-    that are not empty. None: look at each value by itself."""
-    values = []
-    limit = limits.PARTITION_KEY_BYTES
-    for name in schema.names:
-        member = wire.get(name)
-        data = None if member is None else member.get("S")
-        if not data or len(data) > limit or not data.isascii():
-            return None
-        values.append(_new(Value, (_TEXT, data)))
-        limit = limits.SORT_KEY_BYTES
-    return _new(Key, (tuple(values), schema.position(values)))
-
-
-def _look_at_each_value(schema: KeySchema, wire: Mapping[str, Any]) -> Key | None:
-    return None
-
-
-_text_key = fast_paths.choose(fast_text_key, _look_at_each_value)
-_TEXT = Kind.TEXT  # looked up once: an attribute of an enumeration takes ten times as long as a name
-_new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
 
 
 def _check_item_index_keys(table: Table, item: Mapping[str, Any]) -> None:

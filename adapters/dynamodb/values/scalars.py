@@ -55,6 +55,7 @@ def utf8_bytes(text: str) -> int:
 # At most 38 characters of this need no second look: 38 digits at most, and a magnitude far from both ends.
 CANONICAL = re.compile(r"0|-?[1-9][0-9]*|-?(?:0|[1-9][0-9]*)\.[0-9]*[1-9]")
 _NUMBER = re.compile(r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]+))?")
+_WRAPPING = 2**31  # the place of a first digit that a 32-bit integer does not hold
 _EXPONENTS = 2**63  # an exponent that a 64-bit integer does not hold makes no number
 
 
@@ -84,7 +85,7 @@ def canonical_number(text: str) -> str:
         max(len(digits) - 1, 0) + exponent
     )  # a zero must be in range, too, by the exponent it is written with
     if leading > limits.NUMBER_MAX_EXPONENT:
-        raise ValueRefused("number-overflow")
+        raise ValueRefused("number-overflow", wraps=exponent < _WRAPPING <= leading + 1)
     if leading < limits.NUMBER_MIN_EXPONENT:
         raise ValueRefused("number-underflow")
     if not digits:
@@ -106,7 +107,7 @@ def _plain(digits: str, exponent: int) -> str:
 
 
 def number_size_bytes(text: str) -> int:
-    """Billed size of a canonical number; the same arithmetic as gateway.model.values.number_size_bytes, on text."""
+    """Billed size of a canonical number; the same arithmetic as gateway.model.values.values.number_size_bytes, on text."""
     if text == "0":
         return 1
     size = 1

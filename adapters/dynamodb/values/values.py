@@ -32,9 +32,10 @@ from adapters.dynamodb.values.scalars import (
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import serialization
 from adapters.dynamodb.wire.type_messages import json_type
-from gateway.model import bodies, fast_paths
-from gateway.model.rows import Contents, Row
-from gateway.model.values import Kind, Value, decimal_fits, equal
+from gateway.model import fast_paths
+from gateway.model.values import bodies
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value, decimal_fits, equal
 
 # Wire -> canonical
 
@@ -356,7 +357,7 @@ _TICKS_PER_SECOND = 10_000_000
 
 
 def view(value: Value) -> Value:
-    """A stored value as a DynamoDB client sees it: exactly, or as text; never rounded (docs/architecture.md section 8)."""
+    """A stored value as a DynamoDB client sees it: exactly, or as text; never rounded (docs/architecture.md section 7)."""
     kind, data = value
     if kind is Kind.INT32 or kind is Kind.INT64:
         return Value(Kind.DECIMAL, Decimal(data))

@@ -13,12 +13,12 @@ from typing import Any
 from adapters.dynamodb.values.values import view
 from adapters.dynamodb.wire import limits
 from gateway.model.errors import RowRefused
-from gateway.model.keys import KeyColumn
-from gateway.model.predicates import Attributes
-from gateway.model.rows import Contents
-from gateway.model.tables import Table, VectorIndex
-from gateway.model.values import Kind, Value
-from gateway.model.vectors import components_of, is_of_kind, vector_of
+from gateway.model.expressions.predicates import Attributes
+from gateway.model.tables.tables import Table, VectorIndex
+from gateway.model.values.keys import KeyColumn
+from gateway.model.values.rows import Contents
+from gateway.model.values.values import Kind, Value
+from gateway.model.values.vectors import components_of, is_of_kind, vector_of
 
 _GREATEST = Decimal("3.4028235E38")
 """The greatest number of 32 bits, as the service tells it."""
@@ -51,7 +51,7 @@ def _check(index: VectorIndex, contents: Contents, old: Attributes | None) -> No
     for column in index.columns:
         value = contents.value(column.name)
         if value is not None and _is_changed(column.name, contents, old):
-            _check_column(index, column, value)
+            _check_column(index, column, value, is_update=old is not None)
 
 
 def _is_changed(name: str, contents: Contents, old: Attributes | None) -> bool:
@@ -82,7 +82,7 @@ def _java_text(number: Decimal) -> str:
     return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
 
 
-def _check_column(index: VectorIndex, column: KeyColumn, value: Value) -> None:
+def _check_column(index: VectorIndex, column: KeyColumn, value: Value, is_update: bool) -> None:
     seen = view(value)
     facts = {"column": column, "index": index.name}
     if not is_of_kind(seen, column.kind):
@@ -92,7 +92,8 @@ def _check_column(index: VectorIndex, column: KeyColumn, value: Value) -> None:
     size = len(seen.data) if seen.kind is Kind.BYTES else len(seen.data.encode())
     if column is index.partition:
         if not size:
-            raise RowRefused("search-schema-empty", actual=seen, **facts)
+            rule = "search-schema-update-empty" if is_update else "search-schema-empty"
+            raise RowRefused(rule, actual=seen, **facts)
         if size > limits.PARTITION_KEY_BYTES:
             raise RowRefused("search-schema-hash-size", limit=limits.PARTITION_KEY_BYTES, **facts)
     elif size > limits.INLINE_FILTER_BYTES:

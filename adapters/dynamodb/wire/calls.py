@@ -1,26 +1,27 @@
 """One call of an operation: what a handler gets, and how it finds its table.
 
-A handler is a generator function `operation(call) -> Exchange[Answer]`. It parses `call.input` to commands, yields lists of them,
-and returns the answer: a dict, or the bytes of a JSON object that it spliced itself. It raises ServiceError (errors.py) or
-lets a GatewayError pass; the blueprint turns both into this dialect's error replies.
+A handler is a function `operation(call) -> Steps[Answer]` (gateway/exchanges.py), usually a generator function. It parses
+`call.input` to commands and returns the answer: a dict, or the bytes of a JSON object. It raises ServiceError (errors.py) or
+GatewayError. The blueprint renders both as this dialect's error replies.
 
-An operation on one table that one command is enough for is given in parts, as a OneCommand, of which its generator is made.
+Operations on one table that need one command are made with `on_table`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from adapters.dynamodb.wire.errors import foreign_resource
 from adapters.dynamodb.wire.wording import Wording, wording_of
 from gateway.dialect import Gateway
-from gateway.engine.engine import one
-from gateway.model.commands import AnyCommand, Exchange, FindTable
-from gateway.model.errors import GatewayError
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.tables import Table
+from gateway.exchanges import SingleStep, Steps, after, one
+from gateway.model.authorization.authorizations import Authorization
+from gateway.model.commands.commands import Exchange, FindTable
+from gateway.model.tables.tables import Table
 from gateway.security.credentials import Scheme
 
 
@@ -46,6 +47,12 @@ class Call(NamedTuple):
     caller: Caller
     gateway: Gateway
     headers: Mapping[str, str] = MappingProxyType({})
+    authorization: Authorization | None = None
+    """The permissions of the caller. None: the caller may do everything."""
+
+    def lists(self, path: str) -> bool:
+        """True if the caller may see an entry of a list: a resource by its path."""
+        return self.authorization is None or self.authorization.allows(self.caller.namespace, path)
 
     @property
     def wording(self) -> Wording:
@@ -57,38 +64,30 @@ Answer = dict[str, Any] | bytes | None
 """The body of an answer: an object, or its JSON where a handler has spliced it; None: no body."""
 
 
+Handler = Callable[[Call], Steps[Answer]]
+"""An operation: a generator function, or a function that returns a SingleStep where the table is cached."""
 Clauses = TypeVar("Clauses")
-Asked = TypeVar("Asked", bound=AnyCommand)
 
 
-@dataclass(frozen=True, slots=True)
-class OneCommand(Generic[Clauses, Asked]):
-    """An operation on one table, which its call names, that one command is enough for. The server's tick carries out the parts
-    one after the other; `exchange` does it for everybody else.
+def on_table(
+    clauses_of: Callable[[Call, dict[str, Any]], Clauses],
+    step_of: Callable[[Call, Clauses, Table], SingleStep],
+) -> Handler:
+    """Return the handler of an operation on the table that its call names.
 
-    `clauses`: what the call says, as far as it can be judged without the table; `command`: what the engine is asked for;
-    `answer`: the answer of the command's outcome. All raise ServiceError and GatewayError; `refused` is what is said of an
-    error that the command met.
+    `clauses_of`: parses what can be judged without the table. `step_of`: makes the command. Both raise ServiceError and
+    GatewayError.
     """
 
-    clauses: Callable[[Call, dict[str, Any]], Clauses]
-    command: Callable[[Call, Clauses, Table], Asked]
-    answer: Callable[[Call, Clauses, Asked, Any], Answer]
-    refused: Callable[[Call, Asked, GatewayError], Exception] = lambda call, command, error: error
+    def handler(call: Call) -> Steps[Answer]:
+        clauses = clauses_of(call, call.input)
+        name = call.input["TableName"]
+        table = call.gateway.engine.cached_table(call.caller.namespace, name)
+        if table is not None:
+            return step_of(call, clauses, table)
+        return after(find_table(call, name), partial(step_of, call, clauses))
 
-    def exchange(self, call: Call) -> Exchange[Answer]:
-        """The operation as a handler."""
-        clauses = self.clauses(call, call.input)
-        table = yield from find_table(call, call.input["TableName"])
-        command = self.command(call, clauses, table)
-        [outcome] = yield [command]
-        return self.finish(call, clauses, command, outcome)
-
-    def finish(self, call: Call, clauses: Clauses, command: Asked, outcome: Any) -> Answer:
-        """The answer of an outcome, which may be an error."""
-        if isinstance(outcome, GatewayError):
-            raise self.refused(call, command, outcome) from None
-        return self.answer(call, clauses, command, outcome)
+    return handler
 
 
 def find_table(call: Call, name: str) -> Exchange[Table]:

@@ -5,11 +5,11 @@ Which constraints a request breaks is validation/constraints.py's.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.wording import ITEM_WRITES, Wording
-from gateway.model.fast_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Violation:
     path: str
     camel_path: str
     value: str | None
-    rule: Literal["null", "enum", "pattern", "minimum", "maximum", "keys", "values"]
+    rule: Literal["null", "enum", "pattern", "minimum", "maximum", "keys", "values", "sentence"]
     constraint: str
 
 
@@ -50,6 +50,9 @@ def lacking(violations: list[Violation]) -> bool:
 def constraint_error(wording: Wording, violations: list[Violation]) -> ServiceError:
     """The ValidationException for violations in the service's order; at most ten are told."""
     operation = wording.operation
+    for violation in violations:
+        if violation.rule == "sentence":
+            return validation(violation.constraint)
     if wording.is_classic:
         is_alone = len(violations) == 1
         taken_over = _TAKEN_OVER_BY_MAY.get(operation, frozenset()) if is_alone else frozenset()

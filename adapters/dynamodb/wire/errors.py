@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from gateway.model import errors as model
-from gateway.model.values import Kind
+from gateway.model.values.values import Kind
 
 LATEST = "2026"
 CLASSIC = "classic"
@@ -170,12 +170,19 @@ CONTROL_PLANE = frozenset(
         "DescribeTable",
         "DescribeTableReplicaAutoScaling",
         "DescribeTimeToLive",
+        "ListTagsOfResource",
+        "TagResource",
+        "UntagResource",
         "UpdateTable",
         "UpdateTimeToLive",
+        "DeleteResourcePolicy",
+        "GetResourcePolicy",
+        "PutResourcePolicy",
     }
 )
 """Operations that name the table which is not there; the data plane does not (docs/protocols/dynamodb.md rule 20)."""
 
+_TAGS = frozenset({"ListTagsOfResource", "TagResource", "UntagResource"})
 _TABLE_NOT_FOUND_TYPED = frozenset(
     {"CreateBackup", "DescribeContinuousBackups", "RestoreTableToPointInTime", "UpdateContinuousBackups"}
 )
@@ -334,14 +341,15 @@ def _number_out_of_range(error: model.NumberOutOfRange, operation: str) -> Servi
 
 # By the rules of operations/items.py.
 _ROWS_REFUSED = {"nesting": NESTED_TOO_DEEP, "update-size": UPDATED_TOO_LARGE}
-# By the rules of values/vectors.py. The service puts two frames around some, as it does only since the middle of August 2026.
+# By the rules of values/vectors.py. Sizes and types are those of eu-west-2 (paritysuite). us-east-1 had two frames around
+# them, too, in the middle of August 2026 (ExtendDB).
 _VECTOR = "One or more parameter values were invalid"
 _FRAMED_TWICE = f"{_NOT_VALID}{_VECTOR} . "
 _ROWS_REFUSED |= {
-    "vector-type": _FRAMED_TWICE
-    + "Invalid type for parameter {name}, Expected: L, Actual: {actual}. IndexName: {index}",
-    "vector-size": _FRAMED_TWICE
-    + "Invalid size for parameter {name}, Expected: {expected}, Actual: {actual}. IndexName: {index}",
+    "vector-type": _VECTOR
+    + ". Invalid type for parameter {name}, Expected: 32-bit floating point number list IndexName: {index}",
+    "vector-size": _VECTOR
+    + ". Invalid size for parameter {name}, Expected: {expected}, Actual: {actual} IndexName: {index}",
     "vector-element-type": _VECTOR
     + ". Invalid type for parameter {name}[{at}], Expected: 32-bit floating point number, Actual: {actual}. IndexName: {index}",
     "vector-element-range": _FRAMED_TWICE
@@ -350,6 +358,9 @@ _ROWS_REFUSED |= {
     "search-schema-kind": _VECTOR
     + ". Attribute '{name}' type mismatch. Expected: {expected}, Actual: {actual}. IndexName: {index}",
     "search-schema-empty": _BAD_KEYS["index-empty"],
+    "search-schema-update-empty": _BAD_KEYS[
+        "index-update-empty"
+    ],  # dynoxide: eu-west-2 and us-east-1, August 2026
     "search-schema-hash-size": _VECTOR
     + ". Aggregate size for HASH key attributes exceeds the maximum of {limit} bytes",
     "search-schema-filter-size": _VECTOR
@@ -451,9 +462,17 @@ def _not_permitted(error: model.NotPermitted, operation: str) -> ServiceError:
 
 
 def foreign_resource(operation: str, access_id: str, account: str, arn: str) -> ServiceError:
-    """The ARN of what belongs to somebody else, whether it is there or not: policies hold within one account here
-    (developer guide, "Cross-account access with resource-based policies"; texts as in "Troubleshoot access denied error
-    messages" of the IAM guide)."""
+    """The error for an ARN of another account or region, whether or not such a resource exists.
+
+    Resource policies hold within one account here. Texts of the control plane: ack-api-quirks 011 and 071 (October 2026). That of
+    items: "Troubleshoot access denied error messages" of the IAM guide.
+    """
+    if arn.split(":", 5)[4:5] == [account]:
+        if operation in _TAGS:
+            return validation(f"Invalid TableArn: Invalid ResourceArn provided as input {arn}")
+        return validation(f"1 validation error detected: Invalid AWS region in '{arn}'")
+    if operation in CONTROL_PLANE:
+        return ServiceError("AccessDeniedException", "Access is denied")
     text = (
         f"User: arn:aws:iam::{account}:user/{access_id} is not authorized to perform: dynamodb:{operation} on resource: "
         f"{arn} because no resource-based policy allows the dynamodb:{operation} action"
@@ -505,7 +524,10 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.Busy: _unavailable,
     model.Contended: _unavailable,
     model.OutOfSpace: _unavailable,
+    model.SchemaTooNew: _unavailable,
+    model.TooManyAttempts: _unavailable,
     model.DatabaseFailed: _internal,
+    model.DataCorrupted: _internal,
     model.Unknowable: _internal,
     model.PositionExpired: _trimmed,
     model.MomentNotKept: _moment_not_kept,

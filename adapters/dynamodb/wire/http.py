@@ -10,76 +10,50 @@ import zlib
 from functools import lru_cache
 
 from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import internal
+from adapters.dynamodb.wire.errors import ServiceError, internal, serialization
+from gateway import request_bodies
 from gateway.http import Reply, Request
+from gateway.model.errors import Busy, LimitExceeded
+from gateway.request_bodies import WINDOWS, Undecodable
 
 JSON_1_0 = "application/x-amz-json-1.0"
 JSON = "application/json"
 UNKNOWN_OPERATION = b"<UnknownOperationException/>\n"
 
-_new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
-_GZIP_WINDOW, _ZLIB_WINDOW = 31, 15
 _COMPRESSION_LEVEL = 4
-_WINDOWS = {"gzip": _GZIP_WINDOW, "deflate": _ZLIB_WINDOW}
-_CHUNK_BYTES = 256 << 10
 _ENDPOINT = ("/", "")
 
 
 class TooLarge(Exception):
-    """The body is over the limit as it unfolds."""
+    """The body is over the limit once it is decoded."""
 
 
 # Requests
 
 
 def body_of(request: Request) -> bytes:
-    """The request's body without its content coding, in bounded memory and time.
+    """Return the request's body without its content coding.
 
-    Raises TooLarge; InternalServerError for a coding that is unknown or does not decode, as the service does: recorded by
-    test/alternator/test_compressed_request.py of scylladb/scylladb (test_garbage_content_encoding, test_broken_gzip_content,
-    test_gzip_request_with_missing_character, test_gzip_request_empty, test_deflate_request_not_deflated), which runs on it.
+    Raises TooLarge, Busy, and InternalServerError for a coding that is unknown or does not decode: the service answers 500
+    (test/alternator/test_compressed_request.py).
     """
-    coding = request.header("content-encoding").strip().lower()
+    coding = request.header_map.get("content-encoding", "").strip().lower()
     if coding in ("", "identity"):
         return request.body
-    if coding not in _WINDOWS:
-        raise internal()
-    # The gzip format lets members follow one another (RFC 1952, 2.2); zlib's does not.
-    return _inflated(request.body, _WINDOWS[coding], limits.GZIP_MEMBERS if coding == "gzip" else 1)
-
-
-def _inflated(data: bytes, window: int, members: int) -> bytes:
-    """Fed in pieces, because zlib copies what is left behind the end of each member."""
-    inflater = zlib.decompressobj(window)
-    unfolded: list[bytes] = []
-    size = at = 0
-    pending = b""
     try:
-        while pending or at < len(data):
-            if not pending:
-                pending = data[at : at + _CHUNK_BYTES]
-                at += _CHUNK_BYTES
-            if inflater.eof:
-                members -= 1
-                if not members:
-                    raise internal()
-                inflater = zlib.decompressobj(window)
-            piece = inflater.decompress(pending, limits.REQUEST_BYTES + 1 - size)
-            size += len(piece)
-            if size > limits.REQUEST_BYTES:
-                raise TooLarge
-            unfolded.append(piece)
-            pending = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
-    except zlib.error:
+        return request_bodies.inflate(
+            request.body, coding, limits.REQUEST_BYTES, limits.GZIP_MEMBERS if coding == "gzip" else 1
+        )
+    except LimitExceeded:
+        raise TooLarge from None
+    except Undecodable:
         raise internal() from None
-    if not inflater.eof:
-        raise internal()
-    return b"".join(unfolded)
 
 
-def content_type(request: Request) -> str:
-    """The media type of the body, without parameters."""
-    return _media_type(request.header_map.get("content-type", ""))
+def json_failure(error: Exception) -> ServiceError | Busy:
+    """The error to raise for what orjson raised: SerializationException, or Busy where memory is short."""
+    failure = request_bodies.failure_of(error)
+    return serialization() if isinstance(failure, Undecodable) else failure
 
 
 @lru_cache(maxsize=64)
@@ -105,14 +79,14 @@ def reply(request: Request, status: int, body: bytes, media_type: str | None = N
         # Of a repeated Accept-Encoding the service reads the first only (rule 7), though RFC 9110 makes it one list.
         coding = accepted_coding(known.get("accept-encoding", ""))
         if coding:
-            deflater = zlib.compressobj(_COMPRESSION_LEVEL, zlib.DEFLATED, _WINDOWS[coding])
+            deflater = zlib.compressobj(_COMPRESSION_LEVEL, zlib.DEFLATED, WINDOWS[coding])
             body = deflater.compress(body) + deflater.flush()
             headers.append(("Content-Encoding", coding))
     headers.append(("x-amz-crc32", str(zlib.crc32(body))))
     if known.get("origin"):
         headers.append(("Access-Control-Allow-Origin", "*"))
         headers.append(("Access-Control-Expose-Headers", _EXPOSED))
-    return _new(Reply, (status, headers, body))
+    return Reply(status, headers, body)
 
 
 # What a page may read of the reply; the service names these (test/alternator/test_cors.py asks for the header only).
@@ -195,10 +169,10 @@ def accepted_coding(accepted: str) -> str | None:
     for entry in accepted.lower().split(","):
         coding, _, parameters = entry.partition(";")
         coding = coding.strip()
-        if coding in _WINDOWS or coding == "*":
+        if coding in WINDOWS or coding == "*":
             weights[coding] = max(weights.get(coding, 0.0), _weight(parameters))
     anything = weights.pop("*", 0.0)
-    for coding in _WINDOWS:
+    for coding in WINDOWS:
         weights.setdefault(coding, anything)
     best = max(weights, key=lambda coding: weights[coding])
     return best if weights[best] > 0 else None

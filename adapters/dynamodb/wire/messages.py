@@ -128,6 +128,11 @@ _TEXTS: dict[str, str] = {
     "table-name-length": "{name} must be at least 3 characters long and at most 255 characters long",
     "on-demand-with-units": INVALID
     + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST",
+    "on-demand-update-with-units": INVALID
+    + "ProvisionedThroughput cannot be specified when BillingMode is PAY_PER_REQUEST",
+    "encryption-off-with-more": INVALID + "{name} can not be specified if Enabled is false",
+    "encryption-aes": INVALID + "SSEType AES256 is not supported",
+    "encryption-key-alone": INVALID + "SSEType KMS is required if KMSMasterKeyId is specified",
     "provisioned-without-units": INVALID
     + "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED",
     "provisioned-update": INVALID + "ProvisionedThroughput must be specified when BillingMode is PROVISIONED",
@@ -147,6 +152,7 @@ _TEXTS: dict[str, str] = {
     "number of attributes defined in AttributeDefinitions",
     "definitions-spare": INVALID + "Some AttributeDefinitions are not used. "
     "AttributeDefinitions: [{definitions}], keys used: [{keys}]",
+    "definitions-missing": INVALID + "AttributeDefinitions is not specified for index: {index}",
     "definition-twice": "Attribute Name is duplicated: {name}",
     "definition-twice-classic": "Cannot have two attributes with the same name",  # PynamoDB test_discriminator_index.py
     "local-empty": INVALID + "List of LocalSecondaryIndexes is empty",
@@ -180,10 +186,10 @@ _TEXTS: dict[str, str] = {
     "GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required",
     "nothing-to-update-today": "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
     "GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, "
-    "MultiRegionConsistency, DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is required",
+    "{consistency}DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is required",
     "replicas-and-more": INVALID + "Replica modification must be the only operation in the request",
     "group-and-more": "Requests that modify replicas or witnesses must not also modify other fields",
-    "replica-actions-mixed": "Update table operation with more than one type of replica actions not allowed",
+    "replica-actions-mixed": "Update table operation with more than one type of replica actions not allowed.",
     "replica-actions-several": "Update table operation with more than one create or delete replica actions not allowed",
     "replica-action-none": "There are no actions specified in the Replica Update Action of the request.",
     "strong-only-create": "Only Replica Create actions are supported when MultiRegionConsistency parameter is provided.",
@@ -195,6 +201,8 @@ _TEXTS: dict[str, str] = {
     "index-and-stream": INVALID + "You cannot create or delete index while changing stream status",
     "index-and-warm": INVALID
     + "Create global secondary index cannot be specified when updating WarmThroughput",
+    "index-warm-empty": INVALID + "WarmThroughput must have at least one of ReadUnitsPerSecond or "
+    "WriteUnitsPerSecond specified for index: {index}",
     "index-updates-none": INVALID + "List of GlobalSecondaryIndexUpdates is empty",
     "index-update-several": INVALID
     + "Only one global secondary index action is allowed per GlobalSecondaryIndexUpdate object",

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 
 from adapters.dynamodb.wire.errors import ServiceError
 from adapters.dynamodb.wire.resources import partition_of
-from gateway.model.authorizations import Identity
+from gateway.model.authorization.accesses import ANYWHERE
+from gateway.model.authorization.authorizations import Identity
+from gateway.model.authorization.grants import Verdict
+from gateway.model.authorization.permissions import Permission
 from gateway.model.errors import NotPermitted
-from gateway.model.grants import Verdict
-from gateway.model.permissions import Permission
 
 _P = Permission
 _PARTS: Mapping[Permission, str] = {
@@ -24,7 +25,10 @@ _PARTS_OF_STATEMENTS: Mapping[Permission, str] = {
     _P.READ: "PartiQLSelect", _P.QUERY: "PartiQLSelect", _P.SCAN: "PartiQLSelect", _P.CHECK: "PartiQLSelect",
     _P.PUT: "PartiQLInsert", _P.UPDATE: "PartiQLUpdate", _P.DELETE: "PartiQLDelete",
 }  # fmt: skip
-_BESIDES: Mapping[Permission, str] = {_P.TAG: "TagResource", _P.WRITE_POLICY: "PutResourcePolicy"}
+_BESIDES: Mapping[Permission, str] = {
+    _P.TAG: "TagResource", _P.WRITE_POLICY: "PutResourcePolicy", _P.READ_STREAM: "GetRecords",
+}  # fmt: skip
+_COPYING: Mapping[Permission, str] = {**_PARTS, _P.QUERY: "Query", _P.SCAN: "Scan"}
 _ACTIONS: Mapping[str, Mapping[Permission, str]] = {
     "TransactGetItems": _PARTS,
     "TransactWriteItems": _PARTS,
@@ -32,6 +36,11 @@ _ACTIONS: Mapping[str, Mapping[Permission, str]] = {
     "BatchExecuteStatement": _PARTS_OF_STATEMENTS,
     "ExecuteTransaction": _PARTS_OF_STATEMENTS,
     "CreateTable": _BESIDES,
+    "EnableKinesisStreamingDestination": _BESIDES,
+    "RestoreTableFromBackup": _COPYING,
+    "RestoreTableToPointInTime": _COPYING,
+    "ExportTableToPointInTime": _COPYING,
+    "StartBulkPutItems": _COPYING,
 }
 """The operations whose parts are actions of their own. Of all others the action has the operation's name."""
 _ALL_TABLES = frozenset({"ListTables"})
@@ -41,7 +50,7 @@ def not_permitted(error: NotPermitted, operation: str, identity: Identity, regio
     """The refusal of a request."""
     action = "dynamodb:" + _ACTIONS.get(operation, {}).get(error.permission, operation)
     place = f"arn:{partition_of(region)}:dynamodb:{region}:{identity.account}:"
-    resource = place + f"table/{error.path}" if error.path else "*"
+    resource = place + f"table/{error.path.replace(ANYWHERE, '*')}" if error.path else "*"
     if operation in _ALL_TABLES:
         resource = place + "table/*"
     if error.by == Verdict.REFUSED.value:

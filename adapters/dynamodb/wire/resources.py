@@ -14,6 +14,8 @@ from adapters.dynamodb.wire.calls import Caller
 from adapters.dynamodb.wire.errors import CLASSIC, validation
 
 _TABLE_ARN = re.compile(r"arn:aws[a-z-]*:dynamodb:[^:/]+:[0-9]+:table/([A-Za-z0-9_.-]+)")
+STREAM_ARN = re.compile(r"(arn:[^/]+/[A-Za-z0-9_.-]+)/stream/([0-9T:.-]+)")
+"""The ARN of a table, and the label of its stream."""
 _INVALID = "One or more parameter values were invalid: "
 
 
@@ -92,4 +94,13 @@ def table_of_arn(arn: str, style: str) -> str:
             f"Invalid resource arn provided, only table or stream is accepted. Provided resource arn: {arn}"
         )
         raise validation(_INVALID + text)
+    if "/backup/" in arn:
+        raise validation(f"{_INVALID}Provided Arn is not a DynamoDB resource arn: {arn}")
     raise validation(f"Invalid TableArn: Invalid ResourceArn provided as input {arn}")
+
+
+def tagged_table(arn: str, style: str) -> tuple[str, str]:
+    """The table that the ResourceArn of a tag operation names, and the label if it names a stream of that table. Raises
+    ValidationException."""
+    match = None if style == CLASSIC else STREAM_ARN.fullmatch(arn)
+    return (table_of_arn(match[1], style), match[2]) if match else (table_of_arn(arn, style), "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from heapq import nsmallest
 from typing import Any
@@ -16,7 +17,6 @@ from typing import Any
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, validation
 from adapters.dynamodb.wire.messages import INVALID, bare
-from gateway.model.fast_dataclasses import dataclass
 
 # Families that today's framework puts "1 validation error detected: " in front of, by operation (rule 11).
 _FRAME = "1 validation error detected: "
@@ -116,6 +116,10 @@ class Wording:
                 return f"{INVALID}{bare(rule)}."
             if rule == "empty-number":
                 return bare(rule) + ": "
+        elif rule == "number-overflow" and facts.get("wraps") and not self.is_classic:
+            # BatchWriteItem and TransactWriteItems, live service, October 2026: the place of the first digit is one that
+            # 32 bits do not hold, and counts as negative.
+            rule = "number-underflow"
         return bare(rule, **facts)
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.values import Value, size_bytes
+from gateway.model.values.values import Value, size_bytes
 
 
 def units(size: int) -> int:

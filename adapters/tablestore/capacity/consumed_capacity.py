@@ -8,8 +8,8 @@ from adapters.tablestore.capacity import capacity
 from adapters.tablestore.wire.calls import Target
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway import metrics
+from gateway.model.commands.writes import Remove, Write
 from gateway.model.errors import ConditionFailed
-from gateway.model.writes import Remove, Write
 
 
 def count_read(target: Target, units: messages.ConsumedCapacity) -> None:

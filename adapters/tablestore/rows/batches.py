@@ -38,13 +38,13 @@ from adapters.tablestore.wire.names import check_table_name
 from adapters.tablestore.wire.plainbuffer import WireRow
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway import handling
-from gateway.engine.engine import each
-from gateway.model.commands import Command, Exchange, GroupOutcome, Shown, WriteGroup
+from gateway.exchanges import each
+from gateway.model.commands.commands import Command, Exchange, GroupOutcome, Shown, WriteGroup
 from gateway.model.errors import GatewayError, GroupRefused, TableMissing
-from gateway.model.pages import Page
-from gateway.model.patterns import reach_bytes
-from gateway.model.predicates import ALWAYS, patterns_of, with_reach
-from gateway.model.rows import Row
+from gateway.model.expressions.patterns import reach_bytes
+from gateway.model.expressions.predicates import ALWAYS, patterns_of, with_reach
+from gateway.model.tables.pages import Page
+from gateway.model.values.rows import Row
 
 _ROW_CODES = frozenset({"OTSInvalidPK", "OTSConditionCheckFail", "OTSRowOperationConflict"})
 """Errors found while parsing that are one row's own."""

@@ -18,8 +18,8 @@ from adapters.tablestore.wire.names import check_column_name
 from adapters.tablestore.wire.parsing import MessageT, parse
 from adapters.tablestore.wire.plainbuffer import PlainBufferError, decode_value
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.patterns import TEXT_MAX_BYTES, BadPattern, Pattern, reach_bytes
-from gateway.model.predicates import (
+from gateway.model.expressions.patterns import TEXT_MAX_BYTES, BadPattern, Pattern, reach_bytes
+from gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     AnyVersion,
@@ -36,7 +36,7 @@ from gateway.model.predicates import (
     patterns_of,
     with_reach,
 )
-from gateway.model.values import Kind, Value
+from gateway.model.values.values import Kind, Value
 
 
 class Pagination(NamedTuple):

@@ -15,8 +15,8 @@ from adapters.tablestore.wire.calls import Call, find_written
 from adapters.tablestore.wire.errors import ServiceError
 from adapters.tablestore.wire.names import ColumnNameInvalid
 from adapters.tablestore.wire.plainbuffer import WireRow
-from gateway.engine.engine import one
-from gateway.model.commands import Exchange
+from gateway.exchanges import one
+from gateway.model.commands.commands import Exchange
 from gateway.model.errors import TableMissing
 
 Made = TypeVar("Made")

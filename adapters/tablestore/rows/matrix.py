@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 
 from adapters.tablestore.wire.checksums import crc8
 from adapters.tablestore.wire.plainbuffer import encode_value
-from gateway.model.values import Value
+from gateway.model.values.values import Value
 
 MAGIC = 0x304D5253
 _HEAD = struct.Struct("<iiiii")

@@ -23,11 +23,11 @@ from adapters.tablestore.wire.calls import Call, Target, find_target
 from adapters.tablestore.wire.errors import invalid
 from adapters.tablestore.wire.plainbuffer import HEADER, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.engine.engine import one
-from gateway.model.commands import Exchange, Read
-from gateway.model.pages import PageLimits
-from gateway.model.ranges import KeyRange
-from gateway.model.rows import Row
+from gateway.exchanges import one
+from gateway.model.commands.commands import Exchange, Read
+from gateway.model.expressions.ranges import KeyRange
+from gateway.model.tables.pages import PageLimits
+from gateway.model.values.rows import Row
 
 NO_MATRIX_COLUMN = "DBT_SIMPLE_ROW_MATRIX need at least one column to get."
 

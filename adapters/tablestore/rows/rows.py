@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from google.protobuf.message import Message
 
@@ -20,22 +21,22 @@ from adapters.tablestore.values.lengths import check_request, check_value
 from adapters.tablestore.values.values import DEFINED_KINDS, TYPE_NAMES, key_value_shown, restored
 from adapters.tablestore.values.views import view
 from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.calls import Asked, Call, OneCommand, Target, find_target, find_written
+from adapters.tablestore.wire.calls import Call, Target, find_target, find_written
 from adapters.tablestore.wire.errors import RowError, invalid
-from adapters.tablestore.wire.names import check_column_name
+from adapters.tablestore.wire.names import ColumnNameInvalid, check_column_name
 from adapters.tablestore.wire.plainbuffer import HEADER, Operation, WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.exchanges import SingleStep, Steps, after, exchange_of
 from gateway.model import fast_paths
-from gateway.model.commands import Exchange, Get, Outcome, Read, WriteGroup
+from gateway.model.commands.commands import Exchange, Get, Outcome, Read, WriteGroup
+from gateway.model.commands.writes import Change, Edit, Remove, Replace, RowRule, Write
 from gateway.model.errors import GatewayError
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.keys import Key
-from gateway.model.predicates import ALWAYS, And, Not, Predicate, RowExists
-from gateway.model.rows import Cell, Contents, Row
-from gateway.model.tables import Table
-from gateway.model.updates import Action, DeleteCell, DeleteCells, Increment, PutCell
-from gateway.model.values import Kind, Value
-from gateway.model.writes import Change, Edit, Remove, Replace, RowRule, Write
+from gateway.model.expressions.predicates import ALWAYS, And, Not, Predicate, RowExists
+from gateway.model.expressions.updates import Action, DeleteCell, DeleteCells, Increment, PutCell
+from gateway.model.tables.tables import Table
+from gateway.model.values.keys import Key
+from gateway.model.values.rows import Cell, Contents, Row
+from gateway.model.values.values import Kind, Value
 
 ROW_EXISTS = RowExists()
 ROW_MISSING = Not(ROW_EXISTS)
@@ -45,21 +46,22 @@ NEVER = Not(ALWAYS)
 # Reading
 
 
-def _get_row(call: Call) -> Exchange[Message]:
+def get_row(call: Call) -> Steps[Message]:
+    """GetRow: the columns and versions of a row that are asked for, or zero bytes where there is no row. Raises ServiceError,
+    TableMissing."""
     message = call.message
     selection = selections.parse(message, selections.NO_VERSION)
     wire = keys.decode(message.primary_key)
-    target = yield from find_target(call, message.table_name)
-    [outcome] = yield [_asked_row(call, target, wire, message.transaction_id, selection)]
-    return _got(target, selection, outcome)
+    step_of = partial(_get_step, call, wire, selection)
+    table = call.known_table(message.table_name)
+    if table is not None:
+        return step_of(Target.of_table(table))
+    return after(find_target(call, message.table_name), step_of)
 
 
-def _get_known_row(call: Call, table: Table) -> Asked:
-    message = call.message
-    selection = selections.parse(message, selections.NO_VERSION)
-    wire = keys.decode(message.primary_key)
-    target = Target.of_table(table)
-    return _asked_row(call, target, wire, "", selection), partial(_got, target, selection)
+def _get_step(call: Call, wire: WireRow, selection: selections.Selection, target: Target) -> SingleStep:
+    command = _asked_row(call, target, wire, call.message.transaction_id, selection)
+    return SingleStep(command, partial(_got, target, selection))
 
 
 def _asked_row(
@@ -75,17 +77,10 @@ def _asked_row(
 
 
 def _got(target: Target, selection: selections.Selection, outcome: Any) -> Message:
-    if isinstance(outcome, GatewayError):
-        raise outcome
     row = outcome if target.index is None else outcome.rows[0] if outcome.rows else None
     row_data, consumed = shown_row(target, selection, row)
     consumed_capacity.count_read(target, consumed)
     return messages.GetRowResponse(consumed=consumed, row=row_data)
-
-
-get_row = OneCommand(_get_row, _get_known_row)
-"""GetRow: the columns and versions of a row that are asked for, or zero bytes where there is no row. Raises ServiceError,
-TableMissing."""
 
 
 def shown_row(
@@ -146,29 +141,45 @@ class _Writing:
     parse: Callable[..., RowWrite]
     answer: Callable[..., Message]
 
-    def handler(self, call: Call) -> Exchange[Message]:
-        """The operation for everybody. Raises ServiceError, TableMissing, ConditionFailed."""
+    def __call__(self, call: Call) -> Steps[Message]:
+        """The operation as a handler. Raises ServiceError, TableMissing, ConditionFailed."""
+        message = call.message
+        table = None if message.transaction_id else call.known_table(message.table_name)
+        if table is None:
+            return self._looked_up(call)
+        try:
+            wire = self.check(getattr(message, self.field))
+        except ColumnNameInvalid:
+            return self._looked_up(call)
+        return self._step(call, wire, table)
+
+    def _looked_up(self, call: Call) -> Exchange[Message]:
+        """The operation where the table, or the names that the row's columns may have, must be looked up first."""
         message = call.message
         wire = yield from checked(call, message.table_name, self.check, getattr(message, self.field))
         table = yield from find_written(call, message.table_name)
-        written = self.parse(call, Destination.of(call, table), wire, message)
-        [outcomes] = yield from write_groups([WriteGroup((written.write,))], message.transaction_id)
-        return self.answered(written, outcomes)
+        step = self._step(call, wire, table)
+        if not message.transaction_id:
+            return (yield from exchange_of(step))
+        [outcomes] = yield from write_groups([cast(WriteGroup, step.command)], message.transaction_id)
+        answer: Message = step.result(outcomes)
+        return answer
 
-    def of_table(self, call: Call, table: Table) -> Asked:
-        """What the operation asks of a table (OneCommand.of_table). Raises ServiceError."""
+    def _step(self, call: Call, wire: WireRow | PlainPut, table: Table) -> SingleStep:
         message = call.message
-        wire = self.check(getattr(message, self.field))
         written = self.parse(call, Destination.of(call, table), wire, message)
-        return WriteGroup((written.write,)), partial(self.answered, written)
+        return SingleStep(
+            WriteGroup((written.write,)), partial(self._answered, written), partial(_refused, written)
+        )
 
-    def answered(self, written: RowWrite, outcomes: Any) -> Message:
-        """The answer of the outcome of a write. Raises it if it is an error."""
-        if isinstance(outcomes, GatewayError):
-            consumed_capacity.count_failed_write(written.write, outcomes)
-            raise outcomes
+    def _answered(self, written: RowWrite, outcomes: Any) -> Message:
         consumed_capacity.count_write(written.write, written.consumed)
         return self.answer(consumed=written.consumed, row=written.returned(outcomes[0]))
+
+
+def _refused(written: RowWrite, error: GatewayError) -> GatewayError:
+    consumed_capacity.count_failed_write(written.write, error)
+    return error
 
 
 # First what is wrong with a row whatever its table; the service says that before it looks for one
@@ -433,18 +444,14 @@ def _action(cell: WireCell) -> Action:
 # The operations
 
 
-def _row_writing(writing: _Writing) -> OneCommand:
-    return OneCommand(writing.handler, writing.of_table)
-
-
-put_row = _row_writing(_Writing("row", checked_put, parse_put, messages.PutRowResponse))
+put_row = _Writing("row", checked_put, parse_put, messages.PutRowResponse)
 """PutRow: make the row exactly what the request says, if its condition is true. Raises ServiceError, TableMissing,
 ConditionFailed."""
 
-update_row = _row_writing(_Writing("row_change", checked_update, parse_update, messages.UpdateRowResponse))
+update_row = _Writing("row_change", checked_update, parse_update, messages.UpdateRowResponse)
 """UpdateRow: put, delete and increment cells in the order given, if the condition is true. Raises ServiceError,
 TableMissing, ConditionFailed."""
 
-delete_row = _row_writing(_Writing("primary_key", checked_delete, parse_delete, messages.DeleteRowResponse))
+delete_row = _Writing("primary_key", checked_delete, parse_delete, messages.DeleteRowResponse)
 """DeleteRow: delete a row with all its versions, if the condition is true. To delete what is not there succeeds unless
 the condition wants a row. Raises ServiceError, TableMissing, ConditionFailed."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from adapters.tablestore.rows import fast_pages, fast_rows
@@ -19,10 +20,9 @@ from adapters.tablestore.wire.errors import invalid
 from adapters.tablestore.wire.names import check_column_name
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, row_bytes
 from gateway.model import fast_paths
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.predicates import ALWAYS, And, Exists, Or, Predicate, matches, paths_of
-from gateway.model.rows import Cell, Contents, Row, Window
-from gateway.model.values import Kind
+from gateway.model.expressions.predicates import ALWAYS, And, Exists, Or, Predicate, matches, paths_of
+from gateway.model.values.rows import Cell, Contents, Row, Window
+from gateway.model.values.values import Kind
 
 NO_VERSION = "No version condition is specified."
 """Of GetRow and GetRange; BatchGetRow has another sentence (aliyun-tablestore-java-sdk, functiontest/ParameterLegalityTest,

@@ -20,8 +20,8 @@ from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.calls import Call, find_written
 from adapters.tablestore.wire.errors import invalid
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.engine.engine import each, one
-from gateway.model.commands import (
+from gateway.exchanges import each, one
+from gateway.model.commands.commands import (
     AbortTransaction,
     BeginTransaction,
     CommitTransaction,
@@ -33,8 +33,8 @@ from gateway.model.commands import (
     Stage,
     WriteGroup,
 )
-from gateway.model.keys import Position, slot_of
-from gateway.model.tables import Table
+from gateway.model.tables.tables import Table
+from gateway.model.values.keys import Position, slot_of
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

@@ -18,14 +18,21 @@ from adapters.tablestore.wire.calls import Call
 from adapters.tablestore.wire.errors import ServiceError, invalid
 from adapters.tablestore.wire.plainbuffer import Extension, Operation, WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.engine.engine import one
-from gateway.model.changes import AtTime, Change, Oldest, Shard, Stream
-from gateway.model.commands import Exchange, FindPosition, FindStream, ListShards, ListStreams, ReadChanges
+from gateway.exchanges import one
+from gateway.model.commands.commands import (
+    Exchange,
+    FindPosition,
+    FindStream,
+    ListShards,
+    ListStreams,
+    ReadChanges,
+)
+from gateway.model.commands.writes import ChangeKind
 from gateway.model.errors import StreamMissing
-from gateway.model.rows import Cell, Row
-from gateway.model.updates import DeleteCell, DeleteCells, PutCell
-from gateway.model.values import Kind, Value
-from gateway.model.writes import ChangeKind
+from gateway.model.expressions.updates import DeleteCell, DeleteCells, PutCell
+from gateway.model.tables.changes import AtTime, Change, Oldest, Shard, Stream
+from gateway.model.values.rows import Cell, Row
+from gateway.model.values.values import Kind, Value
 
 _HOUR_MS = 3_600_000
 _ACTIONS = {

@@ -18,12 +18,12 @@ from adapters.tablestore.wire.calls import Call, find_table
 from adapters.tablestore.wire.errors import ServiceError, invalid
 from adapters.tablestore.wire.names import check_table_name
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.engine.engine import one
-from gateway.model.commands import AlterTable, Exchange, ListTables, NewIndex
+from gateway.exchanges import one
+from gateway.model.commands.commands import AlterTable, Exchange, ListTables, NewIndex
 from gateway.model.errors import TableExists
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.tables import Index, Projection, Rules, Table
-from gateway.model.values import Kind
+from gateway.model.tables.tables import Index, Projection, Rules, Table
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.values import Kind
 
 _INDEX_KINDS: dict[int, Kind] = {
     messages.DCT_INTEGER: Kind.INT64,

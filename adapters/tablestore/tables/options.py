@@ -9,14 +9,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from adapters.tablestore import DIALECT
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.errors import invalid
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.tables import ExpiryRule, Rules, StreamRule, Table
+from gateway.model.tables.tables import ExpiryRule, Rules, StreamRule, Table
 
 _HOUR_MS = 3_600_000
 

@@ -14,14 +14,14 @@ from adapters.tablestore.wire.calls import Call, Target, find_table
 from adapters.tablestore.wire.errors import invalid
 from adapters.tablestore.wire.plainbuffer import Bound, WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.engine.engine import one
-from gateway.model.commands import Exchange, Read
-from gateway.model.keys import HIGHEST, Position
-from gateway.model.pages import PageLimits
-from gateway.model.predicates import Or
-from gateway.model.ranges import EVERYTHING, KeyRange
-from gateway.model.rows import Row
-from gateway.model.tables import Table
+from gateway.exchanges import one
+from gateway.model.commands.commands import Exchange, Read
+from gateway.model.expressions.predicates import Or
+from gateway.model.expressions.ranges import EVERYTHING, KeyRange
+from gateway.model.tables.pages import PageLimits
+from gateway.model.tables.tables import Table
+from gateway.model.values.keys import HIGHEST, Position
+from gateway.model.values.rows import Row
 
 _LOCATION = hashlib.md5(
     b"tablegate", usedforsecurity=False

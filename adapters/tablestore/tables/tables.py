@@ -28,11 +28,11 @@ from adapters.tablestore.wire.plainbuffer import (
     encode_row,
 )
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.engine.engine import one
-from gateway.model.commands import AlterTable, CreateTable, DropTable, Exchange, ListTables
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.tables import Rules, Table
-from gateway.model.values import Kind, Value, size_bytes
+from gateway.exchanges import one
+from gateway.model.commands.commands import AlterTable, CreateTable, DropTable, Exchange, ListTables
+from gateway.model.tables.tables import Rules, Table
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.values import Kind, Value, size_bytes
 
 
 def create_table(call: Call) -> Exchange[Message]:

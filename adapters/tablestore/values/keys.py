@@ -22,8 +22,11 @@ from adapters.tablestore.wire.plainbuffer import (
     WireRow,
     decode_row,
 )
-from gateway.model.commands import Read
-from gateway.model.keys import (
+from gateway.model.commands.commands import Read
+from gateway.model.expressions.ranges import KeyRange
+from gateway.model.tables.pages import PageLimits
+from gateway.model.tables.tables import Table
+from gateway.model.values.keys import (
     AUTO_INCREMENT,
     HIGHEST,
     LOWEST,
@@ -33,11 +36,8 @@ from gateway.model.keys import (
     Position,
     encode_column,
 )
-from gateway.model.pages import PageLimits
-from gateway.model.ranges import KeyRange
-from gateway.model.rows import Row
-from gateway.model.tables import Table
-from gateway.model.values import Kind, Value
+from gateway.model.values.rows import Row
+from gateway.model.values.values import Kind, Value
 
 KEY_TYPES = frozenset({Kind.INT64, Kind.TEXT, Kind.BYTES})
 

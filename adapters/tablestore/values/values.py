@@ -10,12 +10,12 @@ from decimal import Decimal, InvalidOperation
 
 from adapters.tablestore.values.views import WIRE_KINDS, view
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.keys import KeyColumn
-from gateway.model.rows import Contents, Row
-from gateway.model.values import Kind, Value, decimal_fits, decimal_text
+from gateway.model.values.keys import KeyColumn
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value, decimal_fits, decimal_text
 
 WIRE_TAGS = frozenset({"I64", "D", "BOOL", "S", "B"})
-"""The tags of those kinds in bodies (gateway/model/bodies.py)."""
+"""The tags of those kinds in bodies (gateway/model/values/bodies.py)."""
 
 SHOWN_KINDS = frozenset(Kind) - {Kind.NULL}
 """Kinds that Table Store shows as a column."""

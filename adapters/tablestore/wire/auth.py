@@ -15,16 +15,15 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.errors import ServiceError, invalid
 from gateway.http import Request
-from gateway.model.authorizations import Source
+from gateway.model.authorization.authorizations import Source
 from gateway.model.errors import NotAuthenticated
-from gateway.model.fast_dataclasses import dataclass
 from gateway.security.credentials import Credential, Credentials, Scheme
 
 _REQUIRED = (
@@ -35,7 +34,7 @@ _REQUIRED = (
     "x-ots-contentmd5",
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", re.ASCII)
-_SIGNATURES = ("x-ots-signature", "x-ots-signaturev4")
+SIGNATURES = ("x-ots-signature", "x-ots-signaturev4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +47,10 @@ class Caller:
     signing_key: bytes = field(repr=False)
 
 
-def verify(request: Request, operation: str, credentials: Credentials, now_ms: int) -> Caller:
-    """The caller, if the request proves who it is.
+def verify(
+    request: Request, operation: str, credentials: Credentials, now_ms: int, has_body: bool = True
+) -> Caller:
+    """The caller, if the request proves who it is. `has_body`: False if the body, and so its digest, is not there yet.
 
     Raises NotAuthenticated or ServiceError, in the service's order: headers, date, clock, key, instance, digest of the
     body, signature.
@@ -68,9 +69,10 @@ def verify(request: Request, operation: str, credentials: Credentials, now_ms: i
     instance = headers["x-ots-instancename"]
     if len(instance) > limits.INSTANCE_NAME_MAX or not credentials.may_enter(credential, instance):
         raise NotAuthenticated("instance")
-    digest = base64.b64encode(hashlib.md5(request.body, usedforsecurity=False).digest()).decode()
-    if not hmac.compare_digest(digest.encode(), headers["x-ots-contentmd5"].encode("latin-1", "replace")):
-        raise NotAuthenticated("digest")
+    if has_body:
+        digest = base64.b64encode(hashlib.md5(request.body, usedforsecurity=False).digest())
+        if not hmac.compare_digest(digest, headers["x-ots-contentmd5"].encode("latin-1", "replace")):
+            raise NotAuthenticated("digest")
     key = _proven_key(credential, headers, operation)
     if credential.session_token and not hmac.compare_digest(
         credential.session_token.encode(), headers.get("x-ots-ststoken", "").encode("latin-1", "replace")
@@ -114,7 +116,7 @@ def _proven_key(credential: Credential, headers: dict[str, str], operation: str)
 
 def string_to_sign(operation: str, headers: dict[str, str]) -> bytes:
     """What a request signs; `headers` by lower-case name."""
-    lines = sorted([f"{name}:{value}\n" for name, value in headers.items() if name not in _SIGNATURES])
+    lines = sorted([f"{name}:{value}\n" for name, value in headers.items() if name not in SIGNATURES])
     return f"/{operation}\nPOST\n\n{''.join(lines)}".encode("latin-1", "replace")
 
 

@@ -1,10 +1,8 @@
 """One call of an operation: what a handler gets, and how it finds its table.
 
-A handler is a generator function `operation(call) -> Exchange[Message]`. It parses `call.message` to commands, yields lists
-of them, and returns the answer's protobuf message. It raises ServiceError or lets a GatewayError pass; the blueprint turns
-both into error replies.
-
-An operation on one row is given as a OneCommand: that handler, and what it asks of a table that is known already.
+A handler is a function `operation(call) -> Steps[Message]` (gateway/exchanges.py), usually a generator function. It parses
+`call.message` to commands and returns the answer's protobuf message. It raises ServiceError or GatewayError. The blueprint
+renders both as error replies.
 
 An index is a table here, to be read and not written: a Target is a table seen under one of these names.
 """
@@ -12,22 +10,21 @@ An index is a table here, to be read and not written: a Target is a table seen u
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
-
-from google.protobuf.message import Message
 
 from adapters.tablestore import DIALECT
 from adapters.tablestore.wire.auth import Caller
 from adapters.tablestore.wire.errors import ServiceError, invalid
 from adapters.tablestore.wire.names import check_table_name, is_name
 from gateway.dialect import Gateway
-from gateway.engine.engine import one
-from gateway.model.commands import AnyCommand, Exchange, FindTable, ListTables
+from gateway.exchanges import one
+from gateway.model.authorization.authorizations import Authorization, Named
+from gateway.model.commands.commands import Exchange, FindTable, ListTables
 from gateway.model.errors import NotPermitted, TableMissing
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.keys import KeyColumn
-from gateway.model.tables import Index, Table
+from gateway.model.tables.tables import Index, Table
+from gateway.model.values.keys import KeyColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +38,19 @@ class Call:
     gateway: Gateway
     now_ms: int
     may_be_old: bool = False
+    authorization: Authorization | None = None
+    """The permissions of the caller. None: the caller may do everything."""
+
+    def known_table(self, name: str) -> Table | None:
+        """The descriptor of a table from the cache. None: the engine must be asked for it, which is always so of a forbidden
+        table, as of one that is not there."""
+        table = self.gateway.engine.cached_table(self.caller.namespace, name)
+        return table if table is None or self.reaches(table) else None
+
+    def reaches(self, table: Table, index: str = "") -> bool:
+        """True if the caller might be allowed to do this to a table, or to an index of it."""
+        path = f"{table.name}/index/{index}" if index else ""
+        return self.authorization is None or self.authorization.reaches(table, path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,50 +78,21 @@ class Target:
         return cls(table, index, key, tuple(column.name for column in key), index.shown)
 
 
-Asked = tuple[AnyCommand, Callable[[Any], Message]]
-"""What the engine is asked for, and what makes the answer of its outcome, or raises what is wrong."""
-
-
-@dataclass(frozen=True, slots=True)
-class OneCommand:
-    """An operation on one row, for which one command is enough. `handler`: the operation for everybody. `of_table`: the same for
-    the server's tick, which knows the table, outside of a transaction; what it raises before anything is asked may be
-    worded otherwise by the handler, which then looks at more."""
-
-    handler: Callable[[Call], Exchange[Message]]
-    of_table: Callable[[Call, Table], Asked]
-
-    def __call__(self, call: Call) -> Exchange[Message]:
-        """The operation as a handler."""
-        return self.handler(call)
-
-    def known(self, call: Call) -> Asked | None:
-        """What a call asks of a table that is in the cache; None: the handler must find out more."""
-        message = call.message
-        table = call.gateway.engine.cached_table(call.caller.namespace, message.table_name)
-        if table is None or message.transaction_id or not is_name(message.table_name):
-            return None
-        try:
-            return self.of_table(call, table)
-        except ServiceError:
-            return None
-
-
 _TABLE_OF_INDEX: OrderedDict[tuple[str, str], str] = OrderedDict()
 _INDEXES_KEPT = 1024
 
 
 def find_target(call: Call, name: str) -> Exchange[Target]:
     """What a table name of the caller's means: a table, or else an index. Raises TableMissing, ServiceError."""
-    engine, namespace = call.gateway.engine, call.caller.namespace
-    table = engine.cached_table(namespace, name)
+    namespace = call.caller.namespace
+    table = call.known_table(name)
     if table is not None:
         return Target.of_table(table)
     owner = _TABLE_OF_INDEX.get((namespace, name))
     if owner is not None:
-        table = engine.cached_table(namespace, owner)
+        table = call.gateway.engine.cached_table(namespace, owner)
         index = None if table is None else table.index(name)
-        if table is not None and index is not None:
+        if table is not None and index is not None and call.reaches(table, name):
             return Target.of_index(table, index)
     try:
         table = yield from one(FindTable(namespace, name))
@@ -127,11 +108,15 @@ def find_target(call: Call, name: str) -> Exchange[Target]:
 
 
 def _find_index(call: Call, name: str) -> Exchange[Target | None]:
-    """The index of that name, of whichever table; Table Store's own before others'."""
+    """The index of that name, of whichever table that is not forbidden to the caller; Table Store's own before others'."""
     namespace = call.caller.namespace
     tables = yield from one(ListTables(namespace))
-    having = [(table, index) for table in tables if (index := table.index(name)) is not None]
-    having.sort(key=lambda pair: pair[1].dialect != DIALECT)
+    having = [
+        (table, index)
+        for table in tables
+        if (index := table.index(name)) is not None and (call.reaches(table, name) or call.reaches(table))
+    ]
+    having.sort(key=lambda pair: (not call.reaches(pair[0], name), pair[1].dialect != DIALECT))
     if not having:
         return None
     table, index = having[0]
@@ -148,6 +133,36 @@ def named_tables(message: Any) -> list[str]:
     parts = (message, *getattr(message, "tables", ()))
     named = [getattr(part, field, "") for part in parts for field in ("table_name", "main_table_name")]
     return [name for name in named if name]
+
+
+def names_known_tables(call: Call) -> bool:
+    """True if nothing must be looked up before the operation begins: the call names tables that are cached and that the caller
+    can be allowed to use, or valid names where the caller may do everything."""
+    message = call.message
+    for part in (message, *getattr(message, "tables", ())):
+        name = getattr(part, "table_name", None)
+        if name is not None and not is_name(name) and (name or part.HasField("table_name")):
+            return False
+    if call.authorization is None:
+        return True
+    is_known = all(call.known_table(name) is not None for name in named_tables(message))
+    return is_known and getattr(message, "table_meta", None) is None
+
+
+def judge_names(call: Call) -> Exchange[None]:
+    """Refuse a caller to whom a table or index is forbidden, before anything else about the request is judged. Raises
+    NotPermitted."""
+    if call.authorization is None:
+        return
+    for name in named_tables(call.message):
+        with suppress(TableMissing, ServiceError):
+            yield from find_target(call, name)
+    made = getattr(call.message, "table_meta", None)
+    if made is not None:
+        named = Named(call.authorization.purpose.permissions, call.caller.namespace, made.table_name)
+        refusal = call.authorization.refusal_of_named([named])
+        if refusal is not None:
+            raise refusal
 
 
 def check_names(call: Call) -> Exchange[None]:

@@ -16,7 +16,7 @@ from gateway.dialect import CONFLICT, LIMIT, THROTTLING
 from gateway.dialect import INTERNAL as INTERNAL_FAULT
 from gateway.model import errors as facts
 from gateway.model.errors import GatewayError
-from gateway.model.predicates import Not, RowExists
+from gateway.model.expressions.predicates import Not, RowExists
 
 STATUS = {
     "OTSAuthFailed": 403,

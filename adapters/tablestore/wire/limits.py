@@ -58,3 +58,4 @@ TRANSACTION_MAX_BYTES = 4 * 1024 * 1024
 # HTTP
 CLOCK_SKEW_MS = 15 * 60 * 1000
 BODY_MAX_BYTES = 20 * 1024 * 1024  # after inflating
+CELL_BYTES = 500  # our own: an estimate of the memory that a cell of a request needs until it is answered

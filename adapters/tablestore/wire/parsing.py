@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
@@ -12,6 +12,8 @@ from google.protobuf.message import DecodeError, Message
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.errors import invalid
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from adapters.tablestore.wire.shortening import LARGE_BYTES, TooManyFields, shorten
+from gateway.model.errors import Busy
 
 MessageT = TypeVar("MessageT", bound=Message)
 
@@ -19,12 +21,16 @@ _STRING, _MESSAGE = FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_MESSAGE
 
 
 def parse(kind: type[MessageT], data: bytes, what: str) -> MessageT:
-    """The message in `data`. Raises ServiceError, whose text calls the message `what`."""
+    """The message in `data`. Raises ServiceError, whose text calls the message `what`; Busy."""
     message = kind()
     try:
+        if len(data) > LARGE_BYTES:
+            data = shorten(data, cast(Descriptor, kind.DESCRIPTOR))
         message.ParseFromString(data)
-    except DecodeError:
+    except (DecodeError, TooManyFields):
         raise invalid(f"Failed to parse {what}.") from None
+    except MemoryError:
+        raise Busy("not enough memory to parse a message") from None
     _shorten(message)
     if not message.IsInitialized():
         missing = ", ".join(message.FindInitializationErrors())[:_TOLD_CHARACTERS]  # type: ignore[attr-defined]

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.checksums import crc8
-from gateway.model.keys import AUTO_INCREMENT, AutoIncrement
-from gateway.model.values import FALSE, TRUE, Kind, Value
+from gateway.model.values.keys import AUTO_INCREMENT, AutoIncrement
+from gateway.model.values.values import FALSE, TRUE, Kind, Value
 
 HEADER = b"\x75\x00\x00\x00"
 
@@ -30,6 +30,8 @@ _EXTENSION = 0x0B
 _INTEGER, _DOUBLE, _BOOLEAN, _STRING, _BLOB = 0x00, 0x01, 0x02, 0x03, 0x07
 _INF_MIN, _INF_MAX, _AUTO = 0x09, 0x0A, 0x0B
 
+CELL_BEGINNING = bytes((_CELL, _NAME))
+"""What every cell begins with."""
 _CACHED_NAME_BYTES = 255  # longer names are no legal names; keep them out of the caches
 
 

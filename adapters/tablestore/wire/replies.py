@@ -15,27 +15,28 @@ from adapters.tablestore.wire import auth, limits
 from adapters.tablestore.wire.auth import Caller
 from adapters.tablestore.wire.errors import ServiceError, invalid
 from gateway.http import Reply, Request
+from gateway.model.errors import LimitExceeded
+from gateway.request_bodies import Undecodable, inflate
 
 _CONTENT_TYPE = "protocol buffer"
 _DEFLATE = "deflate"
 
 
 def inflated(request: Request) -> bytes:
-    """The body as the client serialized it. Raises ServiceError for compressed data that is not."""
+    """The body as the client serialized it. Raises ServiceError for data that does not decode, Busy."""
     kind = request.header_map.get("x-ots-request-compress-type", "")
     if not kind:
         return request.body
     if kind.strip().lower() != _DEFLATE:
         raise invalid(f"Unsupported compress type: {kind}.")
-    stream = zlib.decompressobj()
     try:
-        body = stream.decompress(request.body, limits.BODY_MAX_BYTES + 1)
-    except zlib.error:
+        body = inflate(request.body, _DEFLATE, limits.BODY_MAX_BYTES)
+    except Undecodable:
         raise invalid("The request body is not deflate compressed.") from None
-    if len(body) > limits.BODY_MAX_BYTES:
-        raise ServiceError("OTSRequestBodyTooLarge", "The size of POST data is too large.")
+    except LimitExceeded:
+        raise ServiceError("OTSRequestBodyTooLarge", "The size of POST data is too large.") from None
     declared = request.header_map.get("x-ots-request-compress-size", "").strip()
-    if not stream.eof or (declared and declared != str(len(body))):
+    if declared and declared != str(len(body)):
         raise invalid("The size of the request body does not match x-ots-request-compress-size.")
     return body
 

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 
 import click
 
-from gateway.command_line.doctor import databases, machine, nodes
+from gateway.command_line.doctor import databases, deep, machine, nodes
 from gateway.command_line.doctor import settings as settings_checks
 from gateway.command_line.doctor.findings import Check, Examined, Finding, Level, findings_of
 from gateway.command_line.flags import with_settings
 from gateway.settings import Settings
-from gateway.store.databases import Database
+from gateway.store.sql.databases import Database
 
 CHECKS = (
     Check("settings", settings_checks.clashes),
@@ -36,6 +36,10 @@ CHECKS = (
     Check("open files", machine.open_files),
     Check("certificate", machine.certificate),
 )
+DEEP_CHECKS = (
+    Check("pages", deep.pages, needs_database=True),
+    Check("rows and index entries", deep.rows_and_entries, needs_database=True),
+)
 ALL_IS_WELL, SOMETHING_FAILED, WARNINGS = 0, 1, 3
 _WIDE = 240
 _STYLES = {Level.OK: "green", Level.SKIPPED: "dim", Level.WARNING: "yellow", Level.FAILED: "bold red"}
@@ -43,14 +47,17 @@ _STYLES = {Level.OK: "green", Level.SKIPPED: "dim", Level.WARNING: "yellow", Lev
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: verdict, and a list of checks.")
+@click.option(
+    "--deep", "is_deep", is_flag=True, help="Read every row, index entry and page of the database too."
+)
 @with_settings(every=True)
-def doctor(settings: Settings, as_json: bool) -> None:
+def doctor(settings: Settings, as_json: bool, is_deep: bool) -> None:
     """Look at settings, database and machine, and say what is wrong. Changes nothing, and may run beside a server.
 
     Give it the settings of the server. Exit status: 0 all is well, 1 something failed, 3 nothing failed but there are warnings
     (2: the command line is wrong).
     """
-    found = list(examine(settings))
+    found = list(examine(settings, is_deep))
     levels = {finding.level for finding in found}
     status = (
         SOMETHING_FAILED if Level.FAILED in levels else WARNINGS if Level.WARNING in levels else ALL_IS_WELL
@@ -67,13 +74,13 @@ def doctor(settings: Settings, as_json: bool) -> None:
     sys.exit(status)
 
 
-def examine(settings: Settings) -> Iterator[Finding]:
+def examine(settings: Settings, is_deep: bool = False) -> Iterator[Finding]:
     """All findings, in the order of the checks."""
     database, refusal = _opened(settings)
     with contextlib.closing(database) if database is not None else contextlib.nullcontext():
         if refusal is not None:
             yield refusal
-        for check in CHECKS:
+        for check in (*CHECKS, *(DEEP_CHECKS if is_deep else ())):
             yield from findings_of(check, Examined(settings, database))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from gateway.command_line.doctor.findings import Examined, Level, Told
 from gateway.database_urls import without_password
-from gateway.store.migrating import NewerDatabase, revision_of, steps
+from gateway.store.opening.migrating import NewerDatabase, revision_of, steps
 
 OLDEST_POSTGRESQL = 14
 _SLOW_MS = 20.0

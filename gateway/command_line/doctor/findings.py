@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
-from gateway.model.fast_dataclasses import dataclass
 from gateway.settings import Settings
-from gateway.store.databases import Database, Row
+from gateway.store.sql.databases import Database, Row
 
 
 class Level(Enum):

@@ -9,8 +9,8 @@ from itertools import count
 
 from gateway.command_line.doctor.findings import Examined, Level, Told
 from gateway.database_urls import hosts_of
-from gateway.store.databases import Database, Placement
-from gateway.store.opening import open_replica, placement_of
+from gateway.store.opening.opening import open_replica, placement_of
+from gateway.store.sql.databases import Database, Placement
 
 _POLL_S = 0.005
 

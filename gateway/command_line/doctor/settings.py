@@ -13,8 +13,8 @@ from gateway.security.credential_store import CredentialStore
 from gateway.security.secret_cipher import find_key
 from gateway.server.serving import is_exposed, is_loopback
 from gateway.settings import BadSetting, Settings
-from gateway.store import credentials
-from gateway.store.migrating import revision_of
+from gateway.store.accounts import credentials
+from gateway.store.opening.migrating import revision_of
 from gateway.store.store import Store
 
 

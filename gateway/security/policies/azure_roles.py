@@ -1,4 +1,4 @@
-"""Azure's roles for data in tables -> policies (model/grants.py).
+"""Azure's roles for data in tables -> policies (model/authorization/grants.py).
 
 Built-in roles by name and id: "Azure built-in roles for Storage" (Microsoft Learn). What they may do, operation by
 operation: "Authorize with Microsoft Entra ID", permissions for calling data operations.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gateway.model.globs import EVERY
-from gateway.model.grants import Effect, Policy, Resources, Statement
-from gateway.model.permissions import Permission, Way
+from gateway.model.authorization.globs import EVERY
+from gateway.model.authorization.grants import Effect, Policy, Resources, Statement
+from gateway.model.authorization.permissions import Permission, Way
 
 _P = Permission
 _READER = frozenset({_P.READ, _P.QUERY, _P.SCAN, _P.LIST, _P.DESCRIBE})

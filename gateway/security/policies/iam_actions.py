@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gateway.model.globs import Glob
-from gateway.model.permissions import Door, Permission, Way
+from gateway.model.authorization.globs import Glob
+from gateway.model.authorization.permissions import Door, Permission, Way
 
 _P = Permission
 _BY_ITSELF = (Way.SINGLE, Way.TRANSACTION)
@@ -26,7 +26,7 @@ def _doors(permissions: Iterable[Permission], ways: Iterable[Way] = (Way.SINGLE,
 ACTIONS: Mapping[str, frozenset[Door]] = {
     "GetItem": _doors([_P.READ], _BY_ITSELF),
     "Query": _doors([_P.QUERY], _BY_ITSELF),
-    "Scan": _doors([_P.SCAN], _BY_ITSELF),
+    "Scan": _doors([_P.SCAN, _P.SPLIT], _BY_ITSELF),
     "SearchVectors": _doors([_P.SEARCH]),
     "PutItem": _doors([_P.PUT], _BY_ITSELF),
     "UpdateItem": _doors([_P.UPDATE], (*_BY_ITSELF, Way.BATCH)),  # the service has no batch of updates

@@ -1,4 +1,4 @@
-"""Condition elements of IAM policies -> conditions (model/conditions.py).
+"""Condition elements of IAM policies -> conditions (model/authorization/conditions.py).
 
 What is not known - an operator, a key, a value of the wrong form - is refused when a policy is read, and so is a
 condition that could never match: a refusal that does nothing looks like one that protects. Operators and keys: "IAM
@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from gateway.model.conditions import MANY_VALUED, Condition, Fact, Quantifier, Test, in_networks
-from gateway.model.globs import Glob
+from gateway.model.authorization.conditions import MANY_VALUED, Condition, Fact, Quantifier, Test, in_networks
+from gateway.model.authorization.globs import Glob
 from gateway.security.policies.errors import BadPolicy
 
 KEYS: Mapping[str, Fact] = {
@@ -40,6 +40,7 @@ KEYS: Mapping[str, Fact] = {
     "aws:userid": Fact.USER_ID,
     "aws:sourcearn": Fact.SOURCE_RESOURCE,
     "aws:sourceaccount": Fact.SOURCE_ACCOUNT,
+    "aws:principalorgid": Fact.ORGANIZATION,
 }
 """Condition keys, without case."""
 

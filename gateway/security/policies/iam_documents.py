@@ -1,4 +1,4 @@
-"""IAM policy documents -> policies (model/grants.py), for one caller.
+"""IAM policy documents -> policies (model/authorization/grants.py), for one caller.
 
 Policies of identities (what a credential may do) have no Principal; those of resources (who may do something to a table or a
 stream) have one in each statement.
@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from gateway.model.authorizations import Identity, OfResource
-from gateway.model.globs import EVERY, Glob
-from gateway.model.grants import NOTHING, REFUSING_ALL, Effect, Place, Policy, Resources, Statement
-from gateway.model.permissions import Door
+from gateway.model.authorization.authorizations import Identity, OfResource
+from gateway.model.authorization.globs import EVERY, Glob
+from gateway.model.authorization.grants import NOTHING, REFUSING_ALL, Effect, Policy, Resources, Statement
+from gateway.model.authorization.permissions import Door
 from gateway.security.policies.errors import BadPolicy
 from gateway.security.policies.iam_actions import doors_of, everything_but, is_known
 from gateway.security.policies.iam_conditions import conditions_of
@@ -101,20 +101,6 @@ def stored_resource_policy(text: str, identity: Identity) -> OfResource:
     except BadPolicy as error:
         _log.error("the policy of a table cannot be read, so that nothing is allowed there: %s", error)
         return OfResource(REFUSING_ALL, NOTHING)
-
-
-def check_resources(text: str, identity: Identity, place: Place, path: str) -> None:
-    """Raise BadPolicy for a policy of which a statement is about nothing that it could be for: a table (`path`) and its indexes,
-    or a stream."""
-    for statement in _all_statements(text, identity):
-        for each in statement.resources:
-            if not (each.covers(place, path) or ("/" not in path and each.may_cover(place, path))):
-                raise BadPolicy("a Resource is another one than that of the policy")
-
-
-def _all_statements(text: str, identity: Identity) -> Iterator[Statement]:
-    reader = _Reader(read_document(text), identity, _OF_PRINCIPALS)
-    return (reader.statement(element) for element in reader.statements())
 
 
 def _principals(element: dict[str, Any]) -> Principals:

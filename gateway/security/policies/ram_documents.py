@@ -1,4 +1,4 @@
-"""Alibaba's RAM policies for Table Store -> policies (model/grants.py).
+"""Alibaba's RAM policies for Table Store -> policies (model/authorization/grants.py).
 
 `ots:` actions and `acs:ots:REGION:ACCOUNT:instance/I[/table/T]`; Version "1". There are no conditions on rows. Sources:
 "Custom RAM policies" and "RAM policy elements" (Alibaba Cloud help, Tablestore and RAM, 2026).
@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from gateway.model.conditions import Condition
-from gateway.model.globs import EVERY, Glob
-from gateway.model.grants import Effect, Policy, Resources, Statement
-from gateway.model.permissions import Door, Permission, Way
+from gateway.model.authorization.conditions import Condition
+from gateway.model.authorization.globs import EVERY, Glob
+from gateway.model.authorization.grants import Effect, Policy, Resources, Statement
+from gateway.model.authorization.permissions import Door, Permission, Way
 from gateway.security.policies.errors import BadPolicy
 from gateway.security.policies.iam_conditions import conditions_of
 from gateway.security.policies.iam_documents import read_document
@@ -45,7 +45,7 @@ ACTIONS: Mapping[str, frozenset[Door]] = {
     "UpdateTable": _doors(_P.ALTER),
     "DescribeTable": _doors(_P.DESCRIBE),
     "DeleteTable": _doors(_P.DROP),
-    "ComputeSplitPointsBySize": _doors(_P.DESCRIBE),
+    "ComputeSplitPointsBySize": _doors(_P.SPLIT),
     "AddDefinedColumn": _doors(_P.ADD_COLUMNS),
     "DeleteDefinedColumn": _doors(_P.DROP_COLUMNS),
     "CreateIndex": _doors(_P.CREATE_INDEX),
@@ -127,6 +127,8 @@ def _doors_of(patterns: list[str], is_refusal: bool) -> frozenset[Door]:
                 found |= doors
                 if is_refusal and not action.startswith(("Batch", "Bulk")):
                     found |= {(permission, way) for permission, _ in doors for way in Way}
+                if is_refusal and (_P.SCAN, Way.SINGLE) in doors:
+                    found |= _doors(_P.SPLIT)  # split points are keys of rows
     return frozenset(found)
 
 

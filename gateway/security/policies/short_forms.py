@@ -2,8 +2,8 @@
 
     {"read": ["orders*"], "write": ["orders*"], "keys": ["u1*"], "attributes": ["pk", "name"]}
 
-A table's pattern is for its indexes and streams too, unless the grant is kept to some keys or attributes: what an index
-is read by is another key, and a stream shows all of every row.
+The pattern of a table also covers its indexes, streams, backups, exports and imports. It covers the table alone if the grant
+is limited to keys or attributes: an index is read by another key, and a stream shows all of every row.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gateway.model.conditions import Condition, Fact, Quantifier
-from gateway.model.globs import EVERY, Glob
-from gateway.model.grants import Effect, Policy, Resources, Statement
-from gateway.model.permissions import DEFINING, READING, STREAMING, Door, Permission, Way
+from gateway.model.authorization.conditions import Condition, Fact, Quantifier
+from gateway.model.authorization.globs import Glob
+from gateway.model.authorization.grants import Effect, Policy, Resources, Statement
+from gateway.model.authorization.permissions import DEFINING, READING, STREAMING, Door, Permission, Way
 from gateway.security.policies.errors import BadPolicy
 
 _P = Permission
 WORDS: Mapping[str, frozenset[Permission]] = {
     "read": frozenset({_P.READ}),
     "query": frozenset({_P.QUERY}),
-    "scan": frozenset({_P.SCAN, _P.SEARCH}),
+    "scan": frozenset({_P.SCAN, _P.SEARCH, _P.SPLIT}),
     "write": frozenset({_P.PUT, _P.UPDATE, _P.CHECK, _P.BEGIN, _P.COMMIT, _P.ABORT}),
     "delete": frozenset({_P.DELETE}),
     "define": DEFINING,
@@ -32,8 +32,10 @@ WORDS: Mapping[str, frozenset[Permission]] = {
 
 LIMITS = ("keys", "attributes")
 _OF_LIMITS = {"keys": Fact.LEADING_KEYS, "attributes": Fact.ATTRIBUTES}
-_LISTING = frozenset({_P.LIST, _P.LIST_STREAMS, _P.LIST_FEATURES, _P.READ_ACCOUNT})
-"""What is asked of an account as a whole, and tells no more than names."""
+_LISTING = frozenset(
+    {_P.LIST, _P.LIST_STREAMS, _P.LIST_FEATURES, _P.READ_ACCOUNT, _P.LIST_BACKUPS, _P.LIST_JOBS}
+)
+"""Permissions on an account as a whole. Their answers have only names, or only entries of tables that the caller may list."""
 _ROWS = READING | {_P.PUT, _P.UPDATE, _P.CHECK, _P.DELETE}
 
 
@@ -69,10 +71,10 @@ def _statements(
         conditions = tuple(_condition(name, values, effect) for name, values in limits.items())
         yield Statement(effect, _doors(permissions), (table,), conditions)
         return
-    parts = tuple(Resources(Glob.of(f"{pattern}/{part}/", "/") + EVERY) for part in ("index", "stream"))
+    parts = Resources(Glob.of(f"{pattern}/*/*", "/"))
     if effect is Effect.ALLOW:
         permissions |= {_P.DESCRIBE}
-    yield Statement(effect, _doors(permissions), (table, *parts))
+    yield Statement(effect, _doors(permissions), (table, parts))
     of_account = permissions if pattern == "*" else permissions & _LISTING
     if of_account and (effect is Effect.ALLOW or pattern == "*"):
         yield Statement(effect, _doors(of_account), (Resources(Glob.literal("")),))

@@ -14,7 +14,7 @@ _TRAILER = struct.pack(">h", -1)
 _NULL = struct.pack(">i", -1)
 
 _length = struct.Struct(">i").pack
-# A row of ten columns up to its partition; slot and the time of its last write; a bigint; an integer.
+# A row of twelve columns up to its partition; slot and the time of its last write; a bigint; an integer.
 _head = struct.Struct(">hiqi").pack
 _slot_and_time = struct.Struct(">ihiq").pack
 _bigint = struct.Struct(">iq").pack
@@ -35,9 +35,11 @@ def encode(rows: Sequence[tuple[Any, ...]]) -> bytes:
         kinds,
         body,
         full_key,
+        checksum,
+        checksum_at,
     ) in rows:
         parts += (
-            _head(10, 8, table_id, len(partition)), partition,
+            _head(12, 8, table_id, len(partition)), partition,
             _length(len(sort)), sort,
             _slot_and_time(2, slot, 8, modified_at),
             _NULL if expires_at_ms is None else _bigint(8, expires_at_ms),
@@ -45,6 +47,7 @@ def encode(rows: Sequence[tuple[Any, ...]]) -> bytes:
             _NULL if kinds is None else _length(len(kinds)) + kinds,
             _length(len(body)), body,
             _NULL if full_key is None else _length(len(full_key)) + full_key,
+            _bigint(8, checksum), _bigint(8, checksum_at),
         )  # fmt: skip
     parts.append(_TRAILER)
     return b"".join(parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, ClassVar
@@ -16,14 +16,18 @@ import sqlalchemy
 from psycopg import pq
 from sqlalchemy import event
 
-from gateway.model.errors import Busy, DatabaseFailed, GatewayError, OutOfSpace
-from gateway.store.databases import (
+from gateway.model.errors import GatewayError, OutOfSpace
+from gateway.store.postgresql import write_ahead_log
+from gateway.store.postgresql.errors import meaning_of
+from gateway.store.postgresql.pipeline import Pipeline, trace
+from gateway.store.postgresql.statements import TRANSACTION_ID, PostgreSQLStatements
+from gateway.store.sql.databases import (
     DEFINITION_LOCK,
     LOCK_TIMEOUT_MS,
     NOWAIT_LOCK_TIMEOUT_MS,
     CommitLost,
     Database,
-    LockHeld,
+    Pending,
     Retry,
     Row,
     Session,
@@ -31,9 +35,6 @@ from gateway.store.databases import (
     Unreachable,
     Unusable,
 )
-from gateway.store.postgresql import write_ahead_log
-from gateway.store.postgresql.pipeline import Pipeline, trace
-from gateway.store.postgresql.statements import TRANSACTION_ID, PostgreSQLStatements
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +56,19 @@ _SERVER_AND_CITUS = f"{SERVER}, {_HAS_CITUS}"
 _GROUP = "SELECT groupid FROM pg_dist_local_group"
 _IS_DISTRIBUTED = """
 SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('rows') AND partmethod = 'h')"""
+# Settings of every session.
+_SETTINGS: Mapping[str, int | str] = {
+    "lock_timeout": LOCK_TIMEOUT_MS,
+    "statement_timeout": STATEMENT_TIMEOUT_MS,
+    "idle_in_transaction_session_timeout": IDLE_TRANSACTION_TIMEOUT_MS,
+    # For a session that is sending rows to a gateway which has stopped taking them.
+    "tcp_user_timeout": 20_000,
+    # Every statement of the data path is a look-up by key; without statistics the planner may think otherwise.
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_seqscan": "off",
+    "jit": "off",
+}
 _DEFINING = {"lock_timeout": "60s", "statement_timeout": "0"}
 
 
@@ -74,7 +88,7 @@ class PostgresSession(Session):
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
         return self.ask(statement, parameters)()
 
-    def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], list[Row]]:
+    def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
         pipeline = self._pipeline
         answer = pipeline.send(statement, parameters)
 
@@ -85,13 +99,10 @@ class PostgresSession(Session):
 
         return rows
 
-    def send(self, statement: str, parameters: Sequence[Any] = ()) -> None:
-        self._pipeline.send(statement, parameters)
-
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
-        return self.ask_count(statement, parameters)()
+        return self.send(statement, parameters)()
 
-    def ask_count(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], int]:
+    def send(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[int]:
         pipeline = self._pipeline
         answer = pipeline.send(statement, parameters)
 
@@ -142,19 +153,9 @@ class PostgreSQL(Database):
         patience_ms: int | None = None,
         silence_ms: int | None = None,
     ) -> None:
-        timeouts: dict[str, int | str] = {
-            "lock_timeout": LOCK_TIMEOUT_MS,
-            "statement_timeout": STATEMENT_TIMEOUT_MS,
-            "idle_in_transaction_session_timeout": IDLE_TRANSACTION_TIMEOUT_MS,
-            # For a session that is sending rows to a gateway which has stopped taking them.
-            "tcp_user_timeout": 20_000,
-            # Every statement of the data path is a look-up by key; without statistics the planner may think otherwise.
-            "enable_hashjoin": "off",
-            "enable_mergejoin": "off",
-            "enable_seqscan": "off",
-            "jit": "off",
-            **self.own_settings,
-        }
+        timeouts = {**_SETTINGS, **self.own_settings}
+        if schema:
+            timeouts["search_path"] = schema
         arguments: dict[str, Any] = {
             "autocommit": True,
             "prepare_threshold": None if pooled else 2,
@@ -172,8 +173,6 @@ class PostgreSQL(Database):
         self._unreachable = (0.0, "")
         self._written_lock = threading.Lock()
         self._settings = timeouts
-        if schema:
-            timeouts["search_path"] = schema
         if not pooled:
             said = sqlalchemy.make_url(url).query.get("options", "")
             arguments["options"] = " ".join(
@@ -311,7 +310,7 @@ class PostgreSQL(Database):
             raise
         except psycopg.Error as error:
             self._drop(purpose)
-            raised = _postgresql_error(error)
+            raised = meaning_of(error)
             if purpose == "writer" and isinstance(raised, OutOfSpace):
                 self.refuses_writes = str(raised)
             raise raised from error
@@ -435,36 +434,3 @@ def _connect(dialect: Any, record: Any, arguments: Any, named: dict[str, Any]) -
             "CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
         )
     return connection
-
-
-# InvalidSqlStatementName: driver and server disagree about what is prepared; a new connection knows of nothing.
-_RETRYABLE = (
-    psycopg.errors.InvalidSqlStatementName,
-    psycopg.errors.SerializationFailure,
-    psycopg.errors.ReadOnlySqlTransaction,  # the primary has become a standby; a new connection goes to the new one
-    psycopg.errors.DeadlockDetected,
-    psycopg.OperationalError,
-    psycopg.InterfaceError,
-)
-
-# QueryCanceled: a statement took its whole time, and would again.
-_EXHAUSTED = (
-    psycopg.errors.OutOfMemory,
-    psycopg.errors.TooManyConnections,
-    psycopg.errors.QueryCanceled,
-)
-
-# Given up by the server for the time it took. Most of that was spent waiting, or this process had stopped.
-_GIVEN_UP = (psycopg.errors.IdleInTransactionSessionTimeout, psycopg.errors.TransactionTimeout)
-
-
-def _postgresql_error(error: psycopg.Error) -> Exception:
-    if isinstance(error, psycopg.errors.DiskFull):
-        return OutOfSpace(str(error))
-    if isinstance(error, _EXHAUSTED):
-        return Busy(str(error))
-    if isinstance(error, (psycopg.errors.LockNotAvailable, *_GIVEN_UP)):
-        return LockHeld(str(error))
-    if isinstance(error, _RETRYABLE):
-        return Retry(str(error))
-    return DatabaseFailed(str(error))

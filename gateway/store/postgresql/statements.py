@@ -4,17 +4,28 @@ of one as the plain statement, which is quicker."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
 
-from gateway.model.pages import Concatenation
-from gateway.store import entries, history, rows
-from gateway.store.databases import BodyPattern, Condition, Key, Occupied, Row, Session, Statements, Wild
+from gateway.model.tables.pages import Concatenation
 from gateway.store.postgresql import binary_rows
-from gateway.store.prefilters import spelled
-from gateway.store.scans import ROW_COLUMNS, ROW_WIDTH
+from gateway.store.rows import entries, rows
+from gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH
+from gateway.store.sql.databases import (
+    BodyPattern,
+    Condition,
+    Key,
+    Occupied,
+    Pending,
+    Row,
+    Session,
+    Statements,
+    Wild,
+)
+from gateway.store.sql.prefilters import spelled
+from gateway.store.tables import history
 
 # A transaction's number, and how far the log was when it had locked something, so that it has a record before and its commit can
 # only have one behind (PostgreSQL.committed).
@@ -27,7 +38,7 @@ SELECT id, version, {TRANSACTION_ID} FROM locked"""
 
 _KEYS = "unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[])"
 _ROWS = """unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[], ?::bigint[], ?::bigint[], ?::int[], ?::bytea[],
-    ?::bytea[], ?::bytea[])"""
+    ?::bytea[], ?::bytea[], ?::bigint[], ?::bigint[])"""
 _ENTRIES = """unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[], ?::int[], ?::bytea[], ?::bytea[], ?::smallint[],
     ?::bytea[])"""
 
@@ -57,14 +68,13 @@ ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET size_bytes = 0 WHERE
 
 _SAVE_MANY = f"""
 UPDATE rows r SET modified_at = k.modified_at, expires_at_ms = k.expires_at_ms, size_bytes = k.size_bytes,
-    kinds = k.kinds, body = k.body, full_key = k.full_key
+    kinds = k.kinds, body = k.body, full_key = k.full_key, checksum = k.checksum, checksum_at = k.checksum_at
 FROM {_ROWS} AS k({rows.COLUMNS})
 WHERE r.table_id = k.table_id AND r.partition = k.partition AND r.sort = k.sort AND r.slot = k.slot"""
 
 PUT = rows.put("greatest")
 _PUT_MANY = f"INSERT INTO rows ({rows.COLUMNS}) SELECT * FROM {_ROWS}" + rows.put_over("greatest")
 _COPY = f"COPY rows ({rows.COLUMNS}) FROM STDIN (FORMAT binary)"
-_INSERT_MANY = f"INSERT INTO rows ({rows.COLUMNS}) SELECT * FROM {_ROWS} ON CONFLICT DO NOTHING"
 
 _REMOVE_MANY = f"""
 DELETE FROM rows r USING {_KEYS} AS k(table_id, partition, sort, slot)
@@ -107,9 +117,9 @@ class PostgreSQLStatements(Statements):
     def one_of(self, column: str, numbers: Sequence[int]) -> tuple[str, Sequence[Any]]:
         return f"{column} = ANY(?::bigint[])", (numbers,)
 
-    def ask_versions(
+    def versions(
         self, session: Session, table_ids: Sequence[int], lock: bool, near: bytes
-    ) -> Callable[[], list[Row]]:
+    ) -> Pending[list[Row]]:
         if lock:
             return session.ask(LOCK_VERSIONS, (table_ids,))
         condition, parameters = self.one_of("id", table_ids)
@@ -124,7 +134,7 @@ class PostgreSQLStatements(Statements):
     def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
         session.send(_CLAIM, _columns(keys))
 
-    def ask_rows(self, session: Session, keys: Sequence[Key]) -> Callable[[], list[tuple[int, Row]]]:
+    def fetch_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
         if len(keys) == 1:
             answer = session.ask(rows.GET, keys[0])
             return lambda: [(0, columns) for columns in answer() if columns[ROW_WIDTH - 1] is not None]
@@ -144,11 +154,10 @@ class PostgreSQLStatements(Statements):
         else:
             session.send(_SAVE_MANY, _columns(rows_to_save))
 
-    def ask_put_rows(self, session: Session, rows_to_put: Sequence[Row]) -> Callable[[], int]:
-        return _ask_count(session, PUT, _PUT_MANY, rows_to_put)
-
-    def ask_insert_rows(self, session: Session, rows_to_insert: Sequence[Row]) -> Callable[[], int]:
-        return _ask_count(session, rows.INSERT, _INSERT_MANY, rows_to_insert)
+    def put_rows(self, session: Session, rows_to_put: Sequence[Row]) -> Pending[int]:
+        if len(rows_to_put) == 1:
+            return session.send(PUT, rows_to_put[0])
+        return session.send(_PUT_MANY, _columns(rows_to_put))
 
     def load_rows(self, session: Session, rows_to_load: Sequence[Row]) -> None:
         try:
@@ -200,11 +209,3 @@ def _send(session: Session, of_one: str, of_many: str, sets: Sequence[tuple[Any,
         session.send(of_one, sets[0])
     else:
         session.send(of_many, _columns(sets))
-
-
-def _ask_count(
-    session: Session, of_one: str, of_many: str, sets: Sequence[tuple[Any, ...]]
-) -> Callable[[], int]:
-    if len(sets) == 1:
-        return session.ask_count(of_one, sets[0])
-    return session.ask_count(of_many, _columns(sets))

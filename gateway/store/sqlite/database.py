@@ -12,8 +12,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NoReturn
 
-from gateway.model.errors import Busy, DatabaseFailed, OutOfSpace
-from gateway.store.databases import (
+from gateway.model.errors import Busy, DatabaseFailed, DataCorrupted, OutOfSpace, Unknowable
+from gateway.store.sql.databases import (
     LOCK_TIMEOUT_MS,
     NOWAIT_LOCK_TIMEOUT_MS,
     Database,
@@ -22,6 +22,7 @@ from gateway.store.databases import (
     Unusable,
 )
 from gateway.store.sqlite.connections import Connections, Held
+from gateway.store.sqlite.files import OpenFiles
 from gateway.store.sqlite.statements import SQLiteStatements
 
 if TYPE_CHECKING:
@@ -119,10 +120,16 @@ class SQLite(Database):
         """`reads_only`: another process of this server writes the file."""
         super().__init__()
         self.shared = reads_only
+        self._files: OpenFiles | None = None
+        self._lost = ""
+        self._is_saved = True
         place = url.removeprefix("sqlite://").removeprefix("/") or ":memory:"
         if place != ":memory:" and not place.startswith("file:"):
             place = place.partition("?")[0]
             prepare_file(Path(place))
+            self._files = OpenFiles(
+                Path(place).resolve()
+            )  # the log is beside the file, not beside a link to it
         self._place = place
         self._synchronous = synchronous
         self._connections = Connections(self._connect)
@@ -191,9 +198,9 @@ class SQLite(Database):
     @contextmanager
     def write(self, nowait: bool = False, near: bytes = b"") -> Iterator[Session]:
         with self._write_lock:
-            if self._writer is None:
-                self._writer = self._held()
-            connection = self._writer.connection
+            connection = self._writer_connection()
+            if self._lost:
+                raise OutOfSpace(self._lost)
             try:
                 if nowait != self._is_nowait:
                     self._is_nowait = nowait
@@ -203,6 +210,10 @@ class SQLite(Database):
                 try:
                     yield SQLiteSession(connection)
                     connection.execute("COMMIT")
+                    if self._files is not None and self._files.lost():
+                        self._refuse_writes(connection)
+                        if not self._is_saved:
+                            raise Unknowable(self._lost)
                 except BaseException:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
@@ -212,6 +223,35 @@ class SQLite(Database):
                 if isinstance(raised, OutOfSpace):
                     self.refuses_writes = str(raised)
                 raise raised from error
+
+    def _writer_connection(self) -> sqlite3.Connection:
+        if self._writer is None:
+            self._writer = self._held()
+        return self._writer.connection
+
+    def check_files(self) -> None:
+        if self._files is None or self.shared:
+            return
+        with self._write_lock:
+            if not self._is_saved or (not self._lost and self._files.lost()):
+                self._refuse_writes(self._writer_connection())
+        if self._lost:
+            raise OutOfSpace(self._lost)
+
+    def _refuse_writes(self, connection: sqlite3.Connection) -> None:
+        """Refuse writes from now on, since a restart would not find them; and move what is in a log that was removed into the
+        database, where a restart finds it."""
+        assert self._files is not None
+        path = self._files.lost()
+        if not self._lost:
+            self._lost = self.refuses_writes = f"{path} was removed or replaced; the server must be restarted"
+            log.error("writes are refused: %s", self._lost)
+        self._is_saved = False
+        if path.endswith("-wal"):
+            [is_busy, *_] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self._is_saved = not is_busy
+            if self._is_saved:
+                log.error("what was acknowledged is in the database; restart the server")
 
     def define(self) -> AbstractContextManager[Session]:
         return self.write()
@@ -240,4 +280,6 @@ def _sqlite_error(error: sqlite3.Error) -> Exception:
         return OutOfSpace(str(error))
     if code.startswith(("SQLITE_CANTOPEN", "SQLITE_NOMEM")):
         return Busy(str(error))
+    if code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return DataCorrupted(str(error))
     return DatabaseFailed(str(error))

@@ -5,14 +5,25 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from gateway.model.pages import Concatenation
-from gateway.store import entries, history, rows
-from gateway.store.databases import BodyPattern, Condition, Key, Occupied, Row, Session, Statements, Wild
-from gateway.store.prefilters import spelled
-from gateway.store.scans import ROW_WIDTH
+from gateway.model.tables.pages import Concatenation
+from gateway.store.rows import entries, rows
+from gateway.store.sql.checksums import ROW_WIDTH
+from gateway.store.sql.databases import (
+    BodyPattern,
+    Condition,
+    Key,
+    Occupied,
+    Pending,
+    Row,
+    Session,
+    Statements,
+    Wild,
+)
+from gateway.store.sql.prefilters import spelled
+from gateway.store.tables import history
 
 # Before this release aggregates have no order of their own; they take rows as the ordered query below them hands them on.
 _HAS_ORDERED_AGGREGATES = sqlite3.sqlite_version_info >= (3, 44)
@@ -41,9 +52,9 @@ class SQLiteStatements(Statements):
     def one_of(self, column: str, numbers: Sequence[int]) -> tuple[str, Sequence[Any]]:
         return f"{column} IN ({', '.join('?' * len(numbers))})", numbers
 
-    def ask_versions(
+    def versions(
         self, session: Session, table_ids: Sequence[int], lock: bool, near: bytes
-    ) -> Callable[[], list[Row]]:
+    ) -> Pending[list[Row]]:
         condition, parameters = self.one_of("id", table_ids)
         return session.ask(f"SELECT id, version FROM tables WHERE {condition}", parameters)
 
@@ -53,7 +64,7 @@ class SQLiteStatements(Statements):
     def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
         pass
 
-    def ask_rows(self, session: Session, keys: Sequence[Key]) -> Callable[[], list[tuple[int, Row]]]:
+    def fetch_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
         found = [
             (at, columns)
             for at, of_key in enumerate(session.query_each(rows.GET, keys))
@@ -72,12 +83,8 @@ class SQLiteStatements(Statements):
     def save_rows(self, session: Session, rows_to_save: Sequence[Row]) -> None:
         session.execute_many(rows.SAVE, rows_to_save)
 
-    def ask_put_rows(self, session: Session, rows_to_put: Sequence[Row]) -> Callable[[], int]:
+    def put_rows(self, session: Session, rows_to_put: Sequence[Row]) -> Pending[int]:
         count = session.execute_many(_PUT, rows_to_put)
-        return lambda: count
-
-    def ask_insert_rows(self, session: Session, rows_to_insert: Sequence[Row]) -> Callable[[], int]:
-        count = session.execute_many(rows.INSERT, rows_to_insert)
         return lambda: count
 
     def load_rows(self, session: Session, rows_to_load: Sequence[Row]) -> None:

@@ -12,7 +12,7 @@ from gateway.dialect import Gateway
 from gateway.engine.engine import Engine
 from gateway.security.credentials import Credentials
 from gateway.settings import Settings
-from gateway.store.opening import open_database
+from gateway.store.opening.opening import open_database
 from gateway.store.store import Store
 from tests.adapters.azuretable.client import OTHER, Clock, Service
 from tests.support.databases import with_database

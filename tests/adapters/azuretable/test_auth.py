@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from adapters.azuretable.auth.bearer import Issuer
 from adapters.azuretable.wire.errors import ServiceError
@@ -403,10 +403,39 @@ def test_a_bearer_token_of_the_issuer(with_issuer: Service) -> None:
     assert ask(with_issuer, token(aud="https://storage.azure.com/")).status == 200
 
 
+OTHER_KEY = ec.generate_private_key(ec.SECP256R1())
+
+
+@pytest.mark.parametrize("key_ids", [("one", "two"), (None, None)])
+def test_a_bearer_token_without_a_key_id_is_tried_with_every_key(
+    service: Service, tmp_path: Path, key_ids: tuple[str | None, str | None]
+) -> None:
+    """`kid` is optional in tokens (RFC 7515, 4.1.4) and keys (RFC 7517, 4.5). Azurite's own test tokens have none."""
+    other = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(OTHER_KEY.public_key()))
+    keys: list[dict[str, Any]] = [{**other, "alg": "ES256"}, *jwks()["keys"]]
+    for key, key_id in zip(keys, key_ids, strict=True):
+        key.pop("kid", None)
+        if key_id is not None:
+            key["kid"] = key_id
+    path = tmp_path / "jwks.json"
+    path.write_text(json.dumps({"keys": keys}))
+    known = service.with_settings(jwt_keys_file=path, jwt_issuer=ISSUER)
+    assert ask(known, jwt.encode(CLAIMS, PRIVATE_KEY, "RS256")).status == 200
+    assert ask(known, jwt.encode(CLAIMS, OTHER_KEY, "ES256")).status == 200
+    for wrong in (
+        jwt.encode(CLAIMS, STRANGER_KEY, "RS256"),
+        jwt.encode({**CLAIMS, "aud": "https://graph.microsoft.com"}, PRIVATE_KEY, "RS256"),
+        jwt.encode({**CLAIMS, "exp": NOW - 301}, PRIVATE_KEY, "RS256"),
+        token(kid="three"),
+    ):
+        assert code_of(ask(known, wrong)) == (401, "InvalidAuthenticationInfo")
+
+
 @pytest.mark.parametrize(
     "bearer",
     [
         token(key=STRANGER_KEY),
+        jwt.encode(CLAIMS, STRANGER_KEY, "RS256"),
         token(kid="two"),
         token(key="a secret of thirty-two characters!", algorithm="HS256"),
         token(iss="https://sts.windows.net/other/"),

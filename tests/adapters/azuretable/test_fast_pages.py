@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from adapters.azuretable.entities import fast_pages
 from adapters.azuretable.entities.entity_renderer import EntityFormat, Level
 from adapters.azuretable.values import keys
-from gateway.model.keys import Position
-from gateway.model.pages import ConcatenatedRows, Page
-from gateway.model.rows import Contents, Row
-from gateway.model.tables import Rules, State, Table
-from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
+from gateway.model.tables.pages import ConcatenatedRows, Page
+from gateway.model.tables.tables import Rules, State, Table
+from gateway.model.values.keys import Position
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
 
 pytestmark = pytest.mark.fast_paths
 

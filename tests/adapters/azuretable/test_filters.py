@@ -16,11 +16,11 @@ from adapters.azuretable.values import keys
 from adapters.azuretable.values.values import view
 from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.predicates import ALWAYS, matches
-from gateway.model.ranges import narrow
-from gateway.model.rows import Contents, Row
-from gateway.model.values import FALSE, TRUE, Kind, Value, decimal, text
+from gateway.model.expressions.predicates import ALWAYS, matches
+from gateway.model.expressions.ranges import narrow
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import FALSE, TRUE, Kind, Value, decimal, text
 
 NEW_YEAR = 630822816000000000
 UNIX_NEW_YEAR = 9466848000000000

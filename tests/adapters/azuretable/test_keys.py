@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from adapters.azuretable.values import keys
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.values import Kind, Value, decimal, text
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.values import Kind, Value, decimal, text
 
 
 def schema(*kinds: Kind) -> KeySchema:

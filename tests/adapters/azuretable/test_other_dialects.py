@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.model.commands import CreateTable, FindTable, Get, WriteGroup
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.rows import Cell, Contents, Row
-from gateway.model.tables import Rules, Table
-from gateway.model.values import NULL, TRUE, Kind, Value, decimal, text
-from gateway.model.writes import Replace, Write
+from gateway.model.commands.commands import CreateTable, FindTable, Get, WriteGroup
+from gateway.model.commands.writes import Replace, Write
+from gateway.model.tables.tables import Rules, Table
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.rows import Cell, Contents, Row
+from gateway.model.values.values import NULL, TRUE, Kind, Value, decimal, text
 from gateway.security.credentials import SHARED_NAMESPACE
 from tests.adapters.azuretable.client import Service, code_of
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from adapters.azuretable.queries.queries import token_of
-from gateway.engine import page_budget, page_builder
+from gateway.engine.rows import page_budget, page_builder
 from gateway.http import Reply
 from tests.adapters.azuretable.client import Service, query_string
 

@@ -22,7 +22,7 @@ from adapters.azuretable.values.values import (
     view,
 )
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
+from gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
 
 GUID = "c9da6455-213d-42c9-9a79-3e9149a57833"
 NEW_YEAR = 630822816000000000  # 2000-01-01 in ticks

@@ -14,13 +14,13 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotoCredentials
 
 from adapters.dynamodb.blueprint import create
-from gateway.app import mounted
+from gateway.app import application_of
 from gateway.dialect import Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
 from gateway.security.credentials import Credential, Credentials, Scheme
 from gateway.settings import Settings
-from gateway.store.migrating import migrate
+from gateway.store.opening.migrating import migrate
 from gateway.store.store import Store
 from gateway.wiring import backup_files_of, connect
 from tests.support.databases import with_database
@@ -151,7 +151,7 @@ def serving(settings: Settings, clock: Clock, *stored: Credential) -> Iterator[S
         gateway = Gateway(engine, Credentials(settings, stored), settings, clock, clock)
         if ENTRY == "wsgi":
             app = plain_app(gateway, create)
-            [dialect] = mounted(app).dialects
+            [dialect] = application_of(app).dialects
             yield Service(dialect, gateway, clock, app)
         else:
             yield Service(create(gateway), gateway, clock)

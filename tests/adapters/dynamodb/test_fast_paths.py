@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from adapters.dynamodb.expressions import conditions
 from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.validation import fast_validator, operation_schemas
-from adapters.dynamodb.values import keys, values
+from adapters.dynamodb.values import values
 from adapters.dynamodb.values.values import Item, item_of, render_row, render_rows
 from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
 from adapters.dynamodb.wire.wording import Wording
-from gateway.model import bodies
 from gateway.model.errors import GatewayError
-from gateway.model.keys import KeyColumn, KeySchema, Position
-from gateway.model.rows import FOREIGN_KINDS, Contents, Row
-from gateway.model.tables import Rules, State, Table
-from gateway.model.values import Kind, Value, text
+from gateway.model.tables.tables import Rules, State, Table
+from gateway.model.values import bodies
+from gateway.model.values.keys import KeyColumn, KeySchema, Position
+from gateway.model.values.rows import FOREIGN_KINDS, Contents, Row
+from gateway.model.values.values import Kind, Value, text
 from tests.adapters.dynamodb.validation.test_requests_fuzz import BODIES
 
 PAIR = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("s", Kind.TEXT),))
@@ -65,16 +65,6 @@ def _made(of: Any, owner: Table, wire: dict[str, Any]) -> Any:
         return of(owner, wire)
     except (GatewayError, ServiceError) as error:
         return type(error), getattr(error, "rule", None), str(error)
-
-
-@given(wires, st.sampled_from([PAIR, ALONE]), st.sampled_from([{}, {"dynamodb": {}}]))
-def test_keys_of_texts(wire: dict[str, Any], schema: KeySchema, properties: dict[str, Any]) -> None:
-    owner, item = table(schema, properties), item_of(wire)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keys, "_text_key", lambda schema, wire: None)
-        general = _made(keys.key_of, owner, wire), _made(keys.item_key, owner, item)
-        patch.setattr(keys, "_text_key", keys.fast_text_key)
-        assert general == (_made(keys.key_of, owner, wire), _made(keys.item_key, owner, item))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from gateway.settings import load
-from gateway.store.migrating import migrate
+from gateway.store.opening.migrating import migrate
 from gateway.wiring import connect
 from tests.support.live_dynamodb import ONCE
 from tests.support.running import Running, start
@@ -181,6 +181,8 @@ class Table:
             assert shown["TableStatus"] in ("CREATING", "UPDATING", "ACTIVE")
             warm = shown.get("WarmThroughput", {}).get("Status", "ACTIVE")
             indexes = [index["IndexStatus"] for index in shown.get("GlobalSecondaryIndexes", ())]
+            if shown.get("SSEDescription", {}).get("Status") == "UPDATING":  # the provider's waitSSEUpdated
+                return False
             return shown["TableStatus"] == warm == "ACTIVE" and set(indexes) <= {"ACTIVE"}
 
         wait(is_active)

@@ -23,10 +23,10 @@ from adapters.tablestore.wire.replies import date_text
 from gateway.dialect import Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
-from gateway.model.values import Kind, Value
+from gateway.model.values.values import Kind, Value
 from gateway.security.credentials import Credentials
 from gateway.settings import Settings
-from gateway.store.migrating import migrate
+from gateway.store.opening.migrating import migrate
 from gateway.store.store import Store
 from gateway.wiring import connect
 from tests.support.databases import with_database

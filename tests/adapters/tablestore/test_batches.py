@@ -9,7 +9,7 @@ import pytest
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.plainbuffer import Bound, Operation, WireCell, WireRow, decode_row, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.engine.engine import next_commands
+from gateway.exchanges import next_commands
 from gateway.http import Request
 from tests.adapters.tablestore.client import Refused, Service, cells_of, datum, plain, row, signed, units_of
 from tests.adapters.tablestore.filter_messages import single

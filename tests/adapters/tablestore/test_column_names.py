@@ -10,12 +10,12 @@ import pytest
 
 from adapters.tablestore.wire.plainbuffer import Operation, WireCell
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.commands import CreateTable, FindTable, WriteGroup
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.rows import Contents
-from gateway.model.tables import Rules, Table
-from gateway.model.values import Kind, Value, text
-from gateway.model.writes import Replace, Write
+from gateway.model.commands.commands import CreateTable, FindTable, WriteGroup
+from gateway.model.commands.writes import Replace, Write
+from gateway.model.tables.tables import Rules, Table
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.rows import Contents
+from gateway.model.values.values import Kind, Value, text
 from tests.adapters.tablestore.client import Refused, Service, plain, row, rows_of
 from tests.adapters.tablestore.filter_messages import single
 

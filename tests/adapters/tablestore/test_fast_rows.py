@@ -17,10 +17,10 @@ from adapters.tablestore.values.views import WIRE_KINDS
 from adapters.tablestore.wire.calls import Call, Target
 from adapters.tablestore.wire.plainbuffer import Operation, WireCell, WireRow, encode_row, row_bytes
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.rows import Cell, Contents, Row
-from gateway.model.tables import Rules, State, Table
-from gateway.model.values import FALSE, NULL, TRUE, Kind, Value
+from gateway.model.tables.tables import Rules, State, Table
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.rows import Cell, Contents, Row
+from gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value
 
 pytestmark = pytest.mark.fast_paths
 

@@ -14,7 +14,7 @@ import pytest
 
 from adapters.tablestore.wire.plainbuffer import Bound, decode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.engine import page_budget
+from gateway.engine.rows import page_budget
 from tests.adapters.tablestore.client import Service, plain, rows_of, units_of
 from tests.adapters.tablestore.filter_messages import single
 

@@ -23,8 +23,8 @@ from adapters.tablestore.wire.plainbuffer import (
     encode_value,
     row_bytes,
 )
-from gateway.model.keys import AUTO_INCREMENT
-from gateway.model.values import Kind, Value
+from gateway.model.values.keys import AUTO_INCREMENT
+from gateway.model.values.values import Kind, Value
 from tests.adapters.tablestore.client import cells_of
 
 STAMP = 1_500_000_000_000

@@ -147,6 +147,13 @@ def test_a_range_must_say_which_versions(table: Service) -> None:
         table.range(*ALL, max_versions=1, time_range=messages.TimeRange(specific_time=5))
 
 
+def test_a_limit_counts_the_rows_that_pass_the_filter(table: Service) -> None:
+    """The API page on GetRange: `limit` is the most rows that are returned (docs/differences.md: no recording is known)."""
+    answer = table.range(*ALL, filter=single("n", messages.CT_GREATER_EQUAL, 2), limit=2)
+    assert found(answer) == [2, 3]
+    assert plain(decode_row(answer.next_start_primary_key)) == {"p": "c", "i": 2}
+
+
 def test_a_filtered_page_may_be_empty_and_go_on(table: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "RANGE_ROWS_MAX", 2)
     answer = table.range(*ALL, filter=single("n", messages.CT_EQUAL, 4))

@@ -15,7 +15,7 @@ from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.http import Request
 from gateway.model import errors as facts
 from gateway.model.errors import GatewayError
-from gateway.model.predicates import Not, RowExists
+from gateway.model.expressions.predicates import Not, RowExists
 from tests.adapters.tablestore.client import Clock, Refused, Service, no_throughput, opened, row, signed
 from tests.support.running import ENTRY
 

@@ -11,7 +11,7 @@ import pytest
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.plainbuffer import Bound, Operation, WireCell, decode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.keys import AUTO_INCREMENT
+from gateway.model.values.keys import AUTO_INCREMENT
 from tests.adapters.tablestore.client import (
     Refused,
     Service,

@@ -11,9 +11,9 @@ import pytest
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.plainbuffer import Bound, decode_row, encode_value
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.commands import CreateTable
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.values import Kind
+from gateway.model.commands.commands import CreateTable
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.values import Kind
 from tests.adapters.tablestore.client import Refused, Service, datum, no_throughput, plain, rows_of
 
 INTEGER, STRING, BINARY = messages.INTEGER, messages.STRING, messages.BINARY

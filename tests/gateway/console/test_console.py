@@ -4,6 +4,7 @@ walks through it in a real browser."""
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
@@ -12,17 +13,20 @@ from typing import Any
 import boto3
 import pytest
 import requests
+from werkzeug import formparser
 
 from gateway.console import blueprint, reading
 from gateway.console.sign_in import COOKIE
+from gateway.model.commands.commands import ListUnfinishedJobs, StartJob
+from gateway.model.tables.jobs import Job
 from gateway.security.grant_store import Written
 from gateway.security.policies.short_forms import short_policy
-from gateway.store.databases import Unreachable
+from gateway.store.sql.databases import Unreachable
 from gateway.store.store import Store
 from tests.conftest import Serve
 from tests.support.live_azure import LiveAzure
 from tests.support.live_dynamodb import Index, Live
-from tests.support.running import Running, start
+from tests.support.running import ENTRIES, Running, beyond_wsgi, start
 from tests.tenants.conftest import CREDENTIALS, SETTINGS, secret_of
 
 EVIL = "<script>document.title='broken'</script>"
@@ -96,6 +100,44 @@ def of_songs(**more: str) -> dict[str, str]:
 # Who may
 
 
+@beyond_wsgi
+@pytest.mark.parametrize(("path", "size"), [("sign-in", 65_537), ("tables", (2 << 20) + 1)])
+def test_a_form_that_is_too_long_is_refused_before_its_body_comes(
+    server: Running, path: str, size: int
+) -> None:
+    head = f"POST /_tablegate/console/{path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: {size}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize(
+    "form",
+    [b"a=1&" * 3_000_000, b"a=1&" * 100, b"access_id=" + b"x" * 10_000],
+    ids=["long", "many fields", "long field"],
+)
+def test_a_form_is_not_parsed_if_it_is_too_long(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, form: bytes, entry: str
+) -> None:
+    """Issue 23: 15 MB of `a=1&` at the sign-in took 3.6 s."""
+    parsed: list[int] = []
+    real = formparser.parse_qsl
+    monkeypatch.setattr(
+        formparser, "parse_qsl", lambda text, **named: parsed.append(len(text)) or real(text, **named)
+    )
+    running = start(database_url, entry)
+    try:
+        sent = {"Content-Type": "application/x-www-form-urlencoded"}
+        url = f"{running.url}/_tablegate/console/sign-in"
+        assert requests.post(url, data=form, headers=sent, timeout=60).status_code == 413
+        assert parsed == []
+        assert requests.post(url, data={"access_id": "a", "secret": "b"}, timeout=60).status_code == 403
+        assert parsed == [len("access_id=a&secret=b")]
+    finally:
+        running.stop()
+
+
 def test_pages_of_other_sites_and_names_are_kept_out(console: Console) -> None:
     assert "Tables" in console.get("/")
     for headers in ({"Origin": "http://evil.example"}, {"Host": "evil.example"}):
@@ -141,8 +183,8 @@ def strict(serve: Serve, database_url: str) -> Running:
 def test_in_strict_one_signs_in_and_sees_ones_own(strict: Running) -> None:
     console = Console(strict.url)
     assert "Secret" in console.get("/")  # led to the form
-    assert "Nobody has this" in console.sign_in("thief", secret_of("victim"), 403)
-    assert "Nobody has this" in console.sign_in("administrator", "", 403)
+    assert "is wrong" in console.sign_in("thief", secret_of("victim"), 403)
+    assert "is wrong" in console.sign_in("administrator", "", 403)
     page = console.sign_in("thief", secret_of("thief"))
     assert keys_of(page) == ["of-thief"]
     theirs = {"namespace": "aws/111111111111/eu-central-1", "name": "of-victim"}
@@ -151,6 +193,29 @@ def test_in_strict_one_signs_in_and_sees_ones_own(strict: Running) -> None:
         assert console.get(path, 404, **theirs) == absent.replace("absent", "of-victim")
     # An account that is called as the beginning of another's is another's.
     console.get("/rows", 404, namespace="aws/22222222222", name="of-thief")
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example.com", "null", "http://127.0.0.1:1"])
+def test_a_foreign_origin_signs_nobody_in_or_out(strict: Running, origin: str) -> None:
+    console = Console(strict.url)
+    known = {"access_id": "administrator", "secret": "the token"}
+    refused = console.post("/sign-in", 403, {"Origin": origin}, **known)
+    assert "is not allowed here" in refused
+    assert not console.session.cookies
+    assert "Secret" in console.get("/")
+    console.post("/sign-in", 200, {"Origin": strict.url}, **known)
+    console.post("/sign-out", 403, {"Origin": origin})
+    assert "of-thief" in console.get("/")
+
+
+def test_behind_a_proxy_that_ends_tls_the_browser_says_that_a_page_is_ours(strict: Running) -> None:
+    """The proxy's URL is https, this server's http. Sec-Fetch-Site is a forbidden header name: no page can set it."""
+    console = Console(strict.url)
+    known = {"access_id": "administrator", "secret": "the token"}
+    origin = strict.url.replace("http:", "https:")
+    console.post("/sign-in", 403, {"Origin": origin, "Sec-Fetch-Site": "same-site"}, **known)
+    page = console.post("/sign-in", 200, {"Origin": origin, "Sec-Fetch-Site": "same-origin"}, **known)
+    assert "of-thief" in page
 
 
 def test_a_visitor_sees_no_more_than_the_grants_of_the_key(strict: Running) -> None:
@@ -392,3 +457,70 @@ def test_with_console_writes_rows_are_put_and_deleted(serve: Serve, database_url
     console.post("/row/put", 403, {"Origin": "http://evil.example"}, **of_songs(row='{"p": {"S": "b"}}'))
     [place] = re.findall(r'name="at" value="([^"]+)"', page)
     assert keys_of(console.post("/row/delete", **of_songs(at=place))) == []
+
+
+# Jobs
+
+
+def begun(server: Running, namespace: str, table: str) -> Job:
+    """A job that no worker knows, so that it does not end."""
+    engine = server.app.extensions["tablegate"].gateway.engine
+    [job] = engine.run([StartJob("kind", namespace, table, {}, "IN_PROGRESS", 9)])
+    assert isinstance(job, Job)
+    return job
+
+
+def test_jobs_are_shown_and_cancelled(serve: Serve, database_url: str) -> None:
+    server = serve(database_url, console_writes=True)
+    console = Console(server.url)
+    assert "No job is running" in console.get("/jobs")
+    job = begun(server, "shared", EVIL)
+    page = console.get("/jobs")
+    assert EVIL not in page and EVIL in unescape(page)
+    assert "running" in page
+    for wrong in ("", "x", "-1", "9" * 30, "\u0663"):
+        console.post("/jobs/cancel", 400, id=wrong)
+    console.post("/jobs/cancel", 403, {"Origin": "http://evil.example"}, id=str(job.id))
+    assert "cancelling" not in console.post("/jobs/cancel", id=str(job.id + 1000))
+    page = console.post("/jobs/cancel", id=str(job.id))
+    assert "cancelling" in page and "<button>Cancel" not in page
+    filing = begun_filing(server)
+    assert "cannot be cancelled" in console.post("/jobs/cancel", 400, id=str(filing.id))
+
+
+def begun_filing(server: Running) -> Job:
+    engine = server.app.extensions["tablegate"].gateway.engine
+    [job] = engine.run([StartJob("backup-file", "retained/7/shared", "songs", {}, "", 9)])
+    assert isinstance(job, Job)
+    return job
+
+
+def test_without_console_writes_jobs_are_only_shown(serve: Serve, database_url: str) -> None:
+    server = serve(database_url)
+    job = begun(server, "shared", "songs")
+    page = Console(server.url).get("/jobs")
+    assert "songs" in page and "<button>Cancel" not in page
+    Console(server.url).post("/jobs/cancel", 404, id=str(job.id))
+
+
+def test_a_visitor_sees_and_cancels_its_own_jobs(serve: Serve, database_url: str) -> None:
+    server = serve(database_url, **SETTINGS, admin_token="the token", console_writes=True)
+    gateway = server.app.extensions["tablegate"].gateway
+    gateway.credentials.replace(CREDENTIALS)
+    theirs = begun(server, "aws/111111111111/eu-central-1", "of-victim")
+    own = begun(server, "aws/222222222222/eu-central-1", "of-thief")
+    console = Console(server.url)
+    console.sign_in("thief", secret_of("thief"))
+    page = console.get("/jobs")
+    assert "of-thief" in page and "of-victim" not in page
+    console.post("/jobs/cancel", id=str(theirs.id))
+    reader, owner = (short_policy({word: ["of-thief"]}) for word in ("read", "admin"))
+    for policy, is_cancelled in ((reader, False), (owner, True)):
+        gateway.credentials.replace([replace(each, policy=policy) for each in CREDENTIALS])
+        assert ("of-thief" in console.get("/jobs")) is is_cancelled
+        console.post("/jobs/cancel", id=str(own.id))
+        jobs = gateway.engine.run([ListUnfinishedJobs()])[0]
+        assert [job.cancelled for job in jobs] == [False, is_cancelled]
+    console.sign_in("administrator", "the token")
+    assert "of-victim" in console.post("/jobs/cancel", id=str(theirs.id))
+    assert [job.cancelled for job in gateway.engine.run([ListUnfinishedJobs()])[0]] == [True, True]

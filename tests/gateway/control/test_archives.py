@@ -200,10 +200,15 @@ def test_a_server_begins_with_it(tmp_path: Path) -> None:
         server.control.import_snapshot("again", path)
         server.control.load("again")
         assert state(server.url) == before
-    with Server(start_from=path, database=database):
-        pass
+    for _ in range(2):  # the second start is of a database that was begun so
+        with Server(start_from=path, database=database) as server:
+            assert state(server.url) == before
+            assert server.control.snapshots() == {}
+    other = f"sqlite:///{tmp_path / 'other.sqlite'}"
+    with Server(database=other) as server:
+        server.control.import_snapshot("kept", path)
     with pytest.raises(ServerFailed, match="the database is not empty"):
-        Server(start_from=path, database=database).start()
+        Server(start_from=path, database=other).start()
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(ServerFailed, match=r"from .*first\.tgz: the snapshot"):
         Server(start_from=path).start()

@@ -9,7 +9,7 @@ from typing import Any
 
 import requests
 
-from gateway.app import create_app, mounted
+from gateway.app import application_of, create_app
 from gateway.control.faults import _KINDS
 from gateway.control.routes import Routes
 from gateway.settings import Settings
@@ -18,7 +18,7 @@ DOCUMENT: dict[str, Any] = json.loads(Path("gateway/control/openapi.json").read_
 
 
 def test_every_route_is_in_the_document_and_nothing_else(sqlite_url: str) -> None:
-    made = mounted(create_app(Settings(database=sqlite_url)))
+    made = application_of(create_app(Settings(database=sqlite_url)))
     routes = {
         (re.sub(r"<(\w+)>", r"{\1}", path), method.lower())
         for method, path in Routes(made.gateway, made.clock, made.watch).paths

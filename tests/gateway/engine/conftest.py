@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from gateway.engine.engine import Engine, EngineOptions, run_with_retries
-from gateway.model.commands import CreateTable, NewIndex, Outcome, Read, WriteGroup
-from gateway.model.keys import Key, KeyColumn, KeySchema
-from gateway.model.pages import Page, PageLimits
-from gateway.model.predicates import ALWAYS, Predicate
-from gateway.model.ranges import EVERYTHING
-from gateway.model.rows import Contents, Row
-from gateway.model.tables import Projection, Rules, Table
-from gateway.model.values import Kind, Value, decimal, text
-from gateway.model.writes import Edit, Remove, Replace, Write
-from gateway.store.databases import Database
+from gateway.model.commands.commands import CreateTable, NewIndex, Outcome, Read, WriteGroup
+from gateway.model.commands.writes import Edit, Remove, Replace, Write
+from gateway.model.expressions.predicates import ALWAYS, Predicate
+from gateway.model.expressions.ranges import EVERYTHING
+from gateway.model.tables.pages import Page, PageLimits
+from gateway.model.tables.tables import Projection, Rules, Table
+from gateway.model.values.keys import Key, KeyColumn, KeySchema
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value, decimal, text
 from gateway.store.postgresql.database import PostgreSQL
+from gateway.store.sql.databases import Database
 from gateway.store.store import Store
 from tests.conftest import KINDS, new_database
 from tests.support.databases import OWN_URL

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gateway.engine import nearest, searching, vector_graphs
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.engine.nearest import Best, Target
-from gateway.engine.vector_graphs import BYTES_EACH, Graph
-from gateway.engine.vector_images import Image, Images
-from gateway.model.commands import CreateTable, DropTable, FindTable, SearchVectors
-from gateway.model.tables import ExpiryRule, Projection, Rules, VectorIndex
-from gateway.model.values import decimal, text
-from gateway.model.vectors import Metric, packed
+from gateway.engine.vectors import nearest, searching, vector_graphs
+from gateway.engine.vectors.nearest import Best, Target
+from gateway.engine.vectors.vector_graphs import BYTES_EACH, Graph
+from gateway.engine.vectors.vector_images import Image, Images
+from gateway.model.commands.commands import CreateTable, DropTable, FindTable, SearchVectors
+from gateway.model.tables.tables import ExpiryRule, Projection, Rules, VectorIndex
+from gateway.model.values.values import decimal, text
+from gateway.model.values.vectors import Metric, packed
 from gateway.settings import BadSetting, load
+from gateway.store.rows.vectors import Versions
 from gateway.store.store import Store
-from gateway.store.vectors import Versions
 from gateway.wiring import open_store
 from tests.gateway.engine.conftest import PAIR, Client, Clock, column, do_background_work
 from tests.gateway.engine.test_searching import by_meaning, check, list_of, make, names, score, search
@@ -34,7 +34,7 @@ MEMORY = 1 << 30
 def grow(engine: Engine) -> int:
     """Everything that searches have read is in the graphs; how many vectors were added."""
     rows = 0
-    while (batch := engine.vector_graph_batch()) is not None:
+    while (batch := engine.background.vector_graph_batch()) is not None:
         rows += batch.rows
     return rows
 
@@ -410,7 +410,7 @@ def test_searches_that_are_exact_load_nothing(engine: Engine, without_usearch: N
     client = make(engine, by_meaning(Metric.EUCLIDEAN))
     client.write(*(client.put(f"p{n}", v=list_of((n, 1, 1))) for n in range(100)))
     check(client, Metric.EUCLIDEAN, (7, 1, 1))
-    assert not engine.approximates_vectors and engine.vector_graph_batch() is None
+    assert not engine.approximates_vectors and engine.background.vector_graph_batch() is None
 
 
 def test_the_setting_is_refused_without_what_it_needs(engine: Engine, without_usearch: None) -> None:

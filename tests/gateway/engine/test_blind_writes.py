@@ -1,29 +1,28 @@
-"""Puts of which nobody asks anything, and inserts, leave what the same writes leave that are decided one by one."""
+"""Puts without conditions leave what the same writes leave that are decided one by one."""
 
 from __future__ import annotations
 
 import random
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
-from gateway.engine import blind_writes, writing
 from gateway.engine.engine import Engine
-from gateway.engine.writing import Batch
+from gateway.engine.rows import blind_writes
+from gateway.engine.rows.writing import Batch
 from gateway.model import fast_paths
-from gateway.model.commands import DropTable, ReadAll, WriteGroup
+from gateway.model.commands.commands import DropTable, ReadAll, WriteGroup
+from gateway.model.commands.writes import Write
 from gateway.model.errors import ConditionFailed, GroupRefused, StaleTable
-from gateway.model.fast_dataclasses import dataclass
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.predicates import ALWAYS, And, Exists, Not, Predicate, RowExists
-from gateway.model.rows import Contents, Row
-from gateway.model.tables import ExpiryRule, Rules, State, StreamRule, Table
-from gateway.model.values import Kind, Value, decimal, text
-from gateway.model.writes import Write
-from gateway.store.databases import Database
-from gateway.store.opening import open_database
+from gateway.model.expressions.predicates import ALWAYS, And, Exists, Not, Predicate, RowExists
+from gateway.model.tables.tables import ExpiryRule, Rules, State, StreamRule, Table
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value, decimal, text
+from gateway.store.opening.opening import open_database
+from gateway.store.sql.databases import Database
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import PAIR, Client, Clock, make_table
 from tests.support.concurrency import all_at_once
@@ -154,32 +153,16 @@ def insert(client: Client, p: str, **values: Value) -> Write:
     return client.put(p, **values)._replace(condition=Not(RowExists()))
 
 
-def test_inserts_need_no_look(engine: Engine, looks: list[int]) -> None:
-    things = Client(engine, make_table(engine))
-    outcomes = things.write(*(insert(things, p, n=decimal(1)) for p in ("b", "a", "c")))
-    assert not looks
-    assert [(one.old, one.new and one.new.latest["p"]) for one in outcomes] == [
-        (None, text("b")),
-        (None, text("a")),
-        (None, text("c")),
-    ]
-    assert [row.latest["p"] for row in things.rows()] == [text("a"), text("b"), text("c")]
-
-
 @pytest.mark.parametrize(
     "condition", [Not(RowExists()), Not(Exists(("p",))), And((Not(Exists(("p",))), ALWAYS))]
 )
-def test_an_insert_that_meets_a_row_fails_alone(
-    engine: Engine, looks: list[int], condition: Predicate
-) -> None:
+def test_an_insert_that_meets_a_row_fails_alone(engine: Engine, condition: Predicate) -> None:
     things = Client(engine, make_table(engine))
     things.write(things.put("b", n=decimal(1)))
-    looks.clear()
     groups = [
         WriteGroup((things.put(p, n=decimal(2))._replace(condition=condition),)) for p in ("a", "b", "c")
     ]
     first, second, third = engine.run(groups)
-    assert looks
     assert isinstance(second, ConditionFailed)
     assert second.row.latest["n"] == decimal(1)
     assert first[0].old is None and third[0].old is None
@@ -199,83 +182,6 @@ def test_two_inserts_of_one_row_have_one_winner(engine: Engine) -> None:
     first, second = engine.run([WriteGroup((insert(things, "a", n=decimal(n)),)) for n in (1, 2)])
     assert first[0].new.latest["n"] == decimal(1)
     assert isinstance(second, ConditionFailed)
-
-
-def test_after_an_insert_that_failed_others_are_looked_at_for_a_while(
-    engine: Engine, looks: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [1_000.0]
-    monkeypatch.setattr(writing, "monotonic", lambda: now[0])
-    things = Client(engine, make_table(engine))
-    things.write(insert(things, "a"))
-    assert not looks
-    engine.run([WriteGroup((insert(things, "a"),))])
-    looks.clear()
-    things.write(insert(things, "b"))
-    assert looks
-    looks.clear()
-    now[0] += 10
-    things.write(insert(things, "c"))
-    assert not looks
-
-
-# Puts that somebody asks something of, tried as inserts
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_puts_tried_as_inserts_leave_the_same(
-    engine: Engine, looks: list[int], monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    """The dialect's rule keeps what an old row had, as Table Store's and Azure's do."""
-
-    def rule(old: Row | None, new: Contents) -> Contents:
-        return new if old is None else Contents.of_values({**new.latest, "was": old.latest["n"]})
-
-    monkeypatch.setattr(writing, "_LOOKS_FIRST_S", 0.0)
-    decided = Client(engine, make_table(engine, "decided"))
-    tried = Client(engine, make_table(engine, "tried"))
-    choice = random.Random(seed)
-    for _ in range(12):
-        puts = [(choice.choice("ab"), choice.randrange(30), choice.randrange(99)) for _ in range(3)]
-        answers = []
-        for client in (decided, tried):
-            writes = [client.put(p, s, n=decimal(n))._replace(rule=rule) for p, s, n in puts]
-            with monkeypatch.context() as patched:
-                if client is decided:
-                    patched.setattr(writing.blind_writes, "inserts", lambda *_: None)
-                answers.append(
-                    [
-                        (one.old and one.old.body, one.new and one.new.body)
-                        for [one] in engine.run([WriteGroup((write,)) for write in writes])
-                    ]
-                )
-        assert answers[0] == answers[1]
-        assert stored(tried) == stored(decided)
-    looks.clear()
-    tried.write(tried.put("c", 1, n=decimal(1)), tried.put("c", 2, n=Value(Kind.INT64, 1)))
-    assert not looks
-
-
-def test_tables_of_which_more_changes_than_rows_are_not_tried(engine: Engine, looks: list[int]) -> None:
-    rules = Rules(expiry=ExpiryRule(age_ms=1_000_000_000))
-    things = Client(engine, make_table(engine, rules=rules))
-    things.write(things.put("a"))
-    assert looks
-
-
-def test_a_table_in_which_puts_replace_rows_keeps_no_other_from_trying(
-    engine: Engine, looks: list[int]
-) -> None:
-    things, other = (Client(engine, make_table(engine, name)) for name in ("things", "other"))
-    things.write(things.put("a"))
-    assert not looks
-    things.write(things.put("a"))
-    assert looks
-    looks.clear()
-    other.write(other.put("a"))
-    assert not looks
-    things.write(things.put("b"))
-    assert looks
 
 
 # Which tables
@@ -300,7 +206,6 @@ def test_only_tables_with_nothing_but_known_features_are_written_blindly(
     client = Client(None, table)  # type: ignore[arg-type]
     groups = [WriteGroup((blind(client.put("a")),))]
     assert (blind_writes.fast_puts(groups, [table], 10**16) is not None) is is_blind
-    assert (blind_writes.fast_inserts(groups, [table], 10**16) is not None) is is_blind
 
 
 def test_a_rule_that_nobody_has_heard_of_is_a_feature() -> None:

@@ -6,14 +6,15 @@ import random
 
 import pytest
 
-from gateway.engine import page_builder, reading
 from gateway.engine.engine import Engine
-from gateway.model.keys import Position
-from gateway.model.pages import Concatenation, Page, PageLimits
-from gateway.model.predicates import Predicate
-from gateway.model.ranges import EVERYTHING, KeyRange, within
-from gateway.model.values import Kind, Value, text
-from gateway.store.prefilters import prefilter_of
+from gateway.engine.rows import page_builder, reading
+from gateway.model.expressions.predicates import Predicate
+from gateway.model.expressions.ranges import EVERYTHING, KeyRange, within
+from gateway.model.tables.pages import Concatenation, Page, PageLimits
+from gateway.model.values.keys import Position
+from gateway.model.values.values import Kind, Value, text
+from gateway.store.sql import checksums
+from gateway.store.sql.prefilters import prefilter_of
 from tests.gateway.engine.conftest import Client, make_table
 from tests.gateway.engine.test_prefiltered_scans import is_equal
 from tests.gateway.engine.test_reading import partition
@@ -22,6 +23,12 @@ pytestmark = pytest.mark.fast_paths
 
 COMMAS = Concatenation(",")
 LINES = Concatenation("\n", native=False, moments=True)
+
+
+@pytest.fixture(params=["verified", "joined by SQL"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways to the bodies in one piece."""
+    monkeypatch.setattr(checksums, "are_verified", request.param == "verified")
 
 
 @pytest.fixture

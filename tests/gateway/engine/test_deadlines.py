@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from gateway.engine import page_budget
-from gateway.model.pages import PageLimits
-from gateway.model.predicates import ALWAYS, Attribute, Compare, Comparison, Literal, Predicate
-from gateway.model.ranges import EVERYTHING, KeyRange
-from gateway.model.values import text
+from gateway.engine.rows import page_budget
+from gateway.model.expressions.predicates import ALWAYS, Attribute, Compare, Comparison, Literal, Predicate
+from gateway.model.expressions.ranges import EVERYTHING, KeyRange
+from gateway.model.tables.pages import PageLimits
+from gateway.model.values.values import text
 from tests.gateway.engine.conftest import Client
 
 ROWS = 1_500

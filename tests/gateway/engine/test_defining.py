@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.model.commands import (
+from gateway.model.commands.commands import (
     AlterTable,
     CountRows,
     CreateTable,
@@ -16,8 +16,8 @@ from gateway.model.commands import (
     WriteGroup,
 )
 from gateway.model.errors import StaleTable, TableBusy, TableExists, TableMissing
-from gateway.model.tables import Rules, State, Table
-from gateway.store.databases import Database
+from gateway.model.tables.tables import Rules, State, Table
+from gateway.store.sql.databases import Database
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import PAIR, Client, Clock, by_color, do_background_work, make_table
 

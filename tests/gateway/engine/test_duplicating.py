@@ -8,7 +8,7 @@ import time
 import pytest
 
 from gateway.engine.engine import Engine
-from gateway.model.commands import (
+from gateway.model.commands.commands import (
     CopyTables,
     CreateBackup,
     FindTable,
@@ -18,9 +18,9 @@ from gateway.model.commands import (
     WriteGroup,
 )
 from gateway.model.errors import GatewayError, StaleTable, TableMissing
-from gateway.model.rows import Row
-from gateway.model.tables import ExpiryRule, Rules, StreamRule, Table
-from gateway.model.values import decimal, text
+from gateway.model.tables.tables import ExpiryRule, Rules, StreamRule, Table
+from gateway.model.values.rows import Row
+from gateway.model.values.values import decimal, text
 from gateway.store.postgresql.pipeline import Pipeline
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gateway.engine import expiring
 from gateway.engine.engine import Engine
-from gateway.model.commands import AlterTable
-from gateway.model.tables import ExpiryRule, Rules
-from gateway.model.values import Value, decimal, text
+from gateway.engine.tables import expiring
+from gateway.model.commands.commands import AlterTable
+from gateway.model.tables.tables import ExpiryRule, Rules
+from gateway.model.values.values import Value, decimal, text
 from tests.gateway.engine.conftest import Client, Clock, do_background_work, make_table
 
 

@@ -9,29 +9,31 @@ from pathlib import Path
 
 import pytest
 
-from gateway.engine import working
+from gateway.engine.background import working
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.model.backups import Backup, BackupFile, BackupKind
-from gateway.model.commands import (
+from gateway.model.commands.commands import (
+    CancelJob,
     CreateBackup,
     DeleteBackup,
     DropTable,
     ImportRows,
     ListBackups,
+    ListUnfinishedJobs,
     ResetTables,
     RestoreTable,
 )
 from gateway.model.errors import BackupBusy, BackupUnreadable, TableMissing
-from gateway.model.keys import Position
-from gateway.model.restored_tables import like
-from gateway.model.row_lines import read_row
-from gateway.model.rows import Contents, Row
-from gateway.model.tables import ExpiryRule, Rules, State
-from gateway.model.values import decimal, text
-from gateway.store import backup_files
-from gateway.store.backup_files import Attempt, BackupDirectory
-from gateway.store.databases import Database
+from gateway.model.tables.backups import Backup, BackupFile, BackupKind
+from gateway.model.tables.restored_tables import like
+from gateway.model.tables.tables import ExpiryRule, Rules, State
+from gateway.model.values.keys import Position
+from gateway.model.values.row_lines import read_row
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import decimal, text
+from gateway.store.sql.databases import Database
 from gateway.store.store import Store
+from gateway.store.tables import backup_files, namespace_documents
+from gateway.store.tables.backup_files import Attempt, BackupDirectory
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
 from tests.gateway.engine.test_restoring import found, keeping, recorded, run
 from tests.support.stored_tables import StoredRows, stored_entries, stored_rows
@@ -169,7 +171,7 @@ def test_a_dropped_table_goes_into_a_file_too(engine: Engine, directory: Path, c
     assert recorded(engine) == 0
     assert restore(engine, backup) == state
     clock.advance(35 * 86_400 + 1)
-    engine.catch_up()
+    engine.background.catch_up()
     do_all_work(engine)
     assert run(engine, ListBackups("")) == []
     assert files(directory) == []
@@ -218,6 +220,19 @@ def test_a_backup_is_not_deleted_while_it_is_restored(engine: Engine) -> None:
             run(engine, command)
     do_all_work(engine)
     assert restore(engine, backup, "twice")
+
+
+def test_a_restore_that_is_cancelled_leaves_nothing(engine: Engine) -> None:
+    backup = backed_up(engine, filled(engine, 1_000))
+    run(engine, RestoreTable(like(backup.source, "", "again"), backup))
+    assert engine.job_batch() is not None
+    [job] = run(engine, ListUnfinishedJobs())  # type: ignore[misc]
+    run(engine, CancelJob(job))
+    assert engine.job_batch() is not None
+    assert run(engine, ListUnfinishedJobs()) == []
+    with pytest.raises(TableMissing):
+        found(engine, "again")
+    assert restore(engine, backup, "again")
 
 
 # Kills, and several servers
@@ -360,7 +375,7 @@ def test_a_file_that_loses_its_end_while_it_is_read(
         writer = BackupDirectory(directory).begin(backup, Attempt(1 << 40, 1), {})
         monkeypatch.setattr(backup_files, "end_line", lambda rows, crc64: b"")
         known = writer.finish()
-        engine._store.catalog.keep_document(session, "retained/file", str(backup.id), known._asdict())
+        namespace_documents.keep(session, "retained/file", str(backup.id), known._asdict())
     with pytest.raises(TableMissing):
         restore(engine, backup)
     assert not file.exists()

@@ -7,19 +7,21 @@ import dataclasses
 import pytest
 
 from gateway.engine.engine import Engine
-from gateway.engine.following import NotDelivered
-from gateway.model.changes import Change
-from gateway.model.commands import (
+from gateway.engine.streams.following import NotDelivered
+from gateway.model.commands.commands import (
     AlterTable,
     DropTable,
     FindTable,
     Follow,
+    ListFollowers,
     ListStreams,
+    ResetTables,
     Reshard,
     Unfollow,
 )
-from gateway.model.tables import StreamRule, Table
-from gateway.model.values import decimal
+from gateway.model.tables.changes import Change
+from gateway.model.tables.tables import StreamRule, Table
+from gateway.model.values.values import decimal
 from tests.gateway.engine.conftest import Client, Clock, do_background_work, make_table
 
 
@@ -150,12 +152,12 @@ def test_nothing_is_trimmed_that_is_still_to_be_told(things, target, clock):
         put(things, "a", n)
     things.engine.deliver("test", 2)
     clock.advance(10 * 86_400)
-    things.engine.catch_up()
+    things.engine.background.catch_up()
     deliver(things.engine)
     assert target.got == [("a", n) for n in range(5)]
     session_of = things.engine._store.read
     clock.advance(10)
-    things.engine.catch_up()
+    things.engine.background.catch_up()
     with session_of() as session:
         assert session.query("SELECT count(*) FROM changes") == [(0,)]
 
@@ -197,3 +199,90 @@ def test_another_server_waits_for_its_turn(database, things, target, clock):
 def assert_nothing(other: Engine, target: Target) -> None:
     assert other.deliver("test", 1)[0] == 0
     assert target.got == []
+
+
+def followers_of(client: Client) -> object:
+    return run(client.engine, ListFollowers(client.table, "test"))
+
+
+@pytest.mark.parametrize("has_stream", [False, True])
+def test_a_follower_that_ends_is_told_what_was_written_before(things, target, clock, has_stream):
+    if has_stream:
+        with_stream(things, True, clock)
+    follow(things)
+    for n in range(5):
+        put(things, "a", n)
+    things.engine.deliver("test", 2)
+    things.table = run(things.engine, Unfollow(things.table, "test", "there"))
+    put(things, "a", 9)
+    assert followers_of(things) == ["there"]
+    deliver(things.engine)
+    assert target.got == [("a", n) for n in range(5)]
+    assert followers_of(things) == []
+    things.table = run(things.engine, FindTable("", "things"))
+    assert not things.table.rules.followed and things.table.rules.log is None
+    put(things, "a", 10)
+    deliver(things.engine)
+    assert len(target.got) == 5
+
+
+def test_a_follower_ends_across_streams_and_shards(things, target, clock):
+    with_stream(things, True, clock)
+    follow(things)
+    put(things, "a", 1)
+    things.table = run(things.engine, Reshard(things.table, 4))
+    put(things, "a", 2)
+    with_stream(things, False, clock)
+    put(things, "a", 3)
+    things.table = run(things.engine, Unfollow(things.table, "test", "there"))
+    put(things, "a", 4)
+    clock.advance(1)
+    with_stream(things, True, clock)
+    put(things, "a", 5)
+    deliver(things.engine)
+    assert target.got == [("a", 1), ("a", 2), ("a", 3)]
+    assert followers_of(things) == []
+
+
+@pytest.mark.parametrize("has_stream", [False, True])
+def test_changes_of_a_dropped_table_are_told(things, target, clock, has_stream):
+    if has_stream:
+        with_stream(things, True, clock)
+    follow(things)
+    for n in range(5):
+        put(things, "a", n)
+    run(things.engine, DropTable(things.table))
+    again = make_table(things.engine)
+    clock.advance(100_000)
+    do_background_work(things.engine)
+    deliver(things.engine)
+    assert target.got == [("a", n) for n in range(5)]
+    assert run(things.engine, FindTable("", "things")) == again
+    clock.advance(100_000)
+    things.engine.background.catch_up()
+    with things.engine._store.read() as session:
+        for table in ("followers", "streams", "changes"):
+            assert session.query(f"SELECT count(*) FROM {table}") == [(0,)], table
+
+
+def test_a_target_that_takes_nothing_is_given_up_a_day_after_its_end(things, target, clock):
+    follow(things)
+    put(things, "a", 1)
+    run(things.engine, DropTable(things.table))
+    target.fails = True
+    clock.advance(86_000)
+    with pytest.raises(NotDelivered):
+        things.engine.deliver("test", 3)
+    clock.advance(1_000)
+    deliver(things.engine)
+    assert followers_of(things) == []
+
+
+def test_a_reset_forgets_what_dropped_tables_have_still_to_tell(things, target):
+    follow(things)
+    put(things, "a", 1)
+    run(things.engine, DropTable(things.table))
+    run(things.engine, ResetTables("others"))
+    assert followers_of(things) == ["there"]
+    run(things.engine, ResetTables(things.table.namespace))
+    assert followers_of(things) == []

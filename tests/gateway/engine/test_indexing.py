@@ -8,12 +8,12 @@ import threading
 import pytest
 
 from gateway.engine.engine import Engine
-from gateway.model.commands import AlterTable, CountRows, FindTable, Get, NewIndex, WriteGroup
+from gateway.model.commands.commands import AlterTable, CountRows, FindTable, Get, NewIndex, WriteGroup
 from gateway.model.errors import StaleTable, TableBusy
-from gateway.model.keys import KeySchema
-from gateway.model.ranges import EVERYTHING
-from gateway.model.tables import Projection
-from gateway.model.values import Kind, decimal, text
+from gateway.model.expressions.ranges import EVERYTHING
+from gateway.model.tables.tables import Projection
+from gateway.model.values.keys import KeySchema
+from gateway.model.values.values import Kind, decimal, text
 from tests.gateway.engine.conftest import Client, by_color, column, do_background_work, make_table
 
 

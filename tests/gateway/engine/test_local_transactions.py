@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.engine import local_transactions
 from gateway.engine.engine import Engine
-from gateway.model.commands import (
+from gateway.engine.rows import local_transactions
+from gateway.model.commands.commands import (
     AbortTransaction,
     BeginTransaction,
     CommitTransaction,
@@ -20,6 +20,7 @@ from gateway.model.commands import (
     Stage,
     WriteGroup,
 )
+from gateway.model.commands.writes import Replace, Write
 from gateway.model.errors import (
     ConditionFailed,
     Contended,
@@ -29,19 +30,18 @@ from gateway.model.errors import (
     PartitionLocked,
     TransactionMissing,
 )
-from gateway.model.keys import AUTO_INCREMENT, Key, encode_column, slot_of
-from gateway.model.pages import PageLimits
-from gateway.model.predicates import Not, RowExists
-from gateway.model.ranges import within
-from gateway.model.rows import Contents, Row
-from gateway.model.tables import ExpiryRule, Rules, Table
-from gateway.model.updates import Add
-from gateway.model.values import decimal, text
-from gateway.model.writes import Replace, Write
-from gateway.store import local_transactions as local_transactions_of_store
-from gateway.store.databases import Database
-from gateway.store.opening import open_database
+from gateway.model.expressions.predicates import Not, RowExists
+from gateway.model.expressions.ranges import within
+from gateway.model.expressions.updates import Add
+from gateway.model.tables.pages import PageLimits
+from gateway.model.tables.tables import ExpiryRule, Rules, Table
+from gateway.model.values.keys import AUTO_INCREMENT, Key, encode_column, slot_of
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import decimal, text
+from gateway.store.opening.opening import open_database
+from gateway.store.sql.databases import Database
 from gateway.store.store import Store
+from gateway.store.transactions import local_transactions as local_transactions_of_store
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
 from tests.gateway.engine.test_streaming import ask, everything, make, stream_of
 from tests.support.databases import at_another_node
@@ -291,7 +291,7 @@ def test_where_a_table_is_on_many_nodes_only_a_partition_is_locked(held: Client,
     others = Store(open_database(at_another_node(database.engine.url.render_as_string(hide_password=False))))
     partition = held.key("c").position.partition
     with others.write() as session:
-        assert others.catalog.check(session, [held.table], lock=True, near=partition) == set()
+        assert others.catalog.check(session, [held.table], lock=True, near=partition)() == set()
         local_transactions_of_store.guard(session, [(held.table.id, partition)])
         begin(held, "b", named("other", "b"))
         with pytest.raises(Contended):

@@ -10,14 +10,14 @@ import random
 import pytest
 
 from gateway.engine.engine import Engine
-from gateway.model.commands import Get, NewIndex
-from gateway.model.keys import KeySchema, Position
-from gateway.model.pages import PageLimits
-from gateway.model.ranges import EVERYTHING, KeyRange, within
-from gateway.model.rows import Contents, Row
-from gateway.model.tables import Projection
-from gateway.model.values import Kind, Value
-from gateway.model.writes import Remove, Replace, Write
+from gateway.model.commands.commands import Get, NewIndex
+from gateway.model.commands.writes import Remove, Replace, Write
+from gateway.model.expressions.ranges import EVERYTHING, KeyRange, within
+from gateway.model.tables.pages import PageLimits
+from gateway.model.tables.tables import Projection
+from gateway.model.values.keys import KeySchema, Position
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value
 from tests.gateway.engine.conftest import Client, column, make_table
 
 BYTES_PAIR = KeySchema((column("p", Kind.BYTES),), (column("s", Kind.BYTES),))

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import itertools
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from gateway import background
-from gateway.engine import pacing
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.engine.pacing import (
+from gateway.engine.background import pacing
+from gateway.engine.background.pacing import (
     BATCH_S,
     FEWEST_ROWS,
     MOST_ROWS,
     BatchDone,
     BatchSize,
     RoundRobin,
+    Turns,
     rest_after,
 )
-from gateway.model.commands import AlterTable, DropTable
-from gateway.model.tables import ExpiryRule, Rules, Table
-from gateway.model.values import decimal, text
-from gateway.store import progress
-from gateway.store.databases import Database, LockHeld, Session
-from gateway.store.progress import EXPIRY_BACKFILL, INDEX_BACKFILL, PURGE, Progress
+from gateway.engine.engine import Engine, EngineOptions
+from gateway.model.commands.commands import AlterTable, DropTable
+from gateway.model.tables.tables import ExpiryRule, Rules, Table
+from gateway.model.values.values import decimal, text
+from gateway.store.sql import progress
+from gateway.store.sql.databases import Database, LockHeld, Session
+from gateway.store.sql.progress import EXPIRY_BACKFILL, INDEX_BACKFILL, PURGE, Progress
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
 
@@ -75,6 +77,22 @@ def test_works_take_turns() -> None:
     assert [round_robin.next_batch() for _ in range(6)] == [BatchDone(name, 1) for name in "ababb"] + [None]
 
 
+def test_owners_take_turns_and_then_their_pieces() -> None:
+    turns = Turns()
+    pieces = [("b", 4), ("a", 1), ("a", 3), ("a", 2)]
+
+    def taken(*more: tuple[str, int]) -> int:
+        owner, piece = next(turns.order([*pieces, *more]))
+        turns.take(owner, piece)
+        return piece
+
+    assert [taken() for _ in range(6)] == [1, 4, 2, 4, 3, 4]
+    assert [piece for _, piece in turns.order(pieces)] == [1, 4, 2, 3]
+    assert [taken() for _ in range(3)] == [1, 4, 2]
+    assert [taken(("c", 9)) for _ in range(3)] == [4, 9, 3]
+    assert [*turns.order([])] == []
+
+
 def test_who_waits_for_a_lock_rests_like_everybody() -> None:
     def work(limit: int) -> int | None:
         raise LockHeld("taken")
@@ -94,11 +112,17 @@ def test_the_thread_rests_after_each_batch_for_as_long_as_the_share_says(
     now, batches, looks = [100.0], [], []
 
     class Working:
-        rows_left: dict[str, int] = {}  # noqa: RUF012
+        background = SimpleNamespace(rows_left={})
         replicas = None
         deliveries = ()
         has_workers = False
         idle_s = 0.25
+
+        def check_schema(self) -> None:
+            pass
+
+        def retry_writes(self) -> None:
+            pass
 
         def background_batch(self) -> BatchDone:
             batches.append(now[0])
@@ -121,6 +145,28 @@ def test_the_thread_rests_after_each_batch_for_as_long_as_the_share_says(
     made.run()
     assert batches == [100 + 4.0 * number for number in range(13)]
     assert max(after - before for before, after in itertools.pairwise(looks)) <= 3.0
+
+
+def test_cpu_time_of_the_thread_of_a_batch_counts_for_the_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of jobs run on threads of their own. What they wait for does not count."""
+    rests: list[float] = []
+    used = [0.0]
+
+    def work() -> BatchDone:
+        used[0] += 1.0
+        return BatchDone("jobs", 1, apart_s=2.0)
+
+    class Waiting(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout is not None
+            rests.append(timeout)
+            return len(rests) == 3
+
+    monkeypatch.setattr(background, "thread_time", lambda: used[0])
+    monkeypatch.setattr(background.threading, "Event", Waiting)
+    made = background.PacedWork("jobs", work, 0.0, 0.25)
+    made.run()
+    assert rests == [0.0, 9.0, 9.0]
 
 
 # What is done and left
@@ -227,10 +273,10 @@ def test_the_engine_tells_what_is_left_while_it_works_and_nothing_when_it_is_don
     left = []
     while (batch := engine.background_batch()) is not None:
         if batch.work == PURGE:
-            left.append(engine.rows_left[PURGE])
+            left.append(engine.background.rows_left[PURGE])
     assert left[0] == ROWS - FEWEST_ROWS
     assert left == sorted(left, reverse=True)
-    assert engine.rows_left == {}
+    assert engine.background.rows_left == {}
 
 
 def test_what_begins_while_something_else_is_worked_on_is_counted_at_once(
@@ -243,8 +289,8 @@ def test_what_begins_while_something_else_is_worked_on_is_counted_at_once(
     engine.run([DropTable(second)])
     while (batch := engine.background_batch()) is not None and batch.work != PURGE:
         pass
-    assert engine.rows_left[PURGE] == FEWEST_ROWS
-    assert 0 < engine.rows_left[INDEX_BACKFILL] < ROWS
+    assert engine.background.rows_left[PURGE] == FEWEST_ROWS
+    assert 0 < engine.background.rows_left[INDEX_BACKFILL] < ROWS
 
 
 def test_counting_what_is_left_is_bounded(engine: Engine, full: Client) -> None:
@@ -375,7 +421,7 @@ def test_many_tables_are_listed_with_two_statements(engine: Engine, counting: Co
 
 
 def test_the_cache_of_descriptors_lets_go_of_what_was_asked_for_least_recently(engine: Engine) -> None:
-    from gateway.store.catalog import Cache
+    from gateway.store.tables.descriptor_cache import Cache
 
     tables: list[Table] = [make_table(engine, f"t{number}") for number in range(4)]
     cache = Cache(3)

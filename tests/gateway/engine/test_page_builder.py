@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from gateway.engine import page_budget, page_builder
 from gateway.engine.engine import Engine
-from gateway.engine.page_builder import PageBuilder
-from gateway.model.pages import PageLimits
-from gateway.model.ranges import EVERYTHING
-from gateway.model.rows import Contents, Row
-from gateway.model.values import text
-from gateway.store.scans import Chunk
+from gateway.engine.rows import page_budget, page_builder
+from gateway.engine.rows.page_builder import PageBuilder
+from gateway.model.expressions.ranges import EVERYTHING
+from gateway.model.tables.pages import PageLimits
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import text
+from gateway.store.rows.scans import Chunk
 from tests.gateway.engine.conftest import Client, make_table
 
 pytestmark = pytest.mark.fast_paths

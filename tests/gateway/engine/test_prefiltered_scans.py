@@ -7,20 +7,29 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.engine import reading
 from gateway.engine.engine import Engine
-from gateway.engine.page_budget import PageBudget
-from gateway.model.commands import Read
-from gateway.model.keys import Position
-from gateway.model.pages import Page, PageLimits
-from gateway.model.predicates import And, Attribute, Compare, Comparison, Exists, Literal, Not, Predicate
-from gateway.model.ranges import EVERYTHING, KeyRange, within
-from gateway.model.tables import Projection
-from gateway.model.values import Value, decimal, text
-from gateway.store import prefiltered_scans
-from gateway.store.databases import Session
+from gateway.engine.rows import reading
+from gateway.engine.rows.page_budget import PageBudget
+from gateway.model.commands.commands import Read
+from gateway.model.expressions.predicates import (
+    And,
+    Attribute,
+    Compare,
+    Comparison,
+    Exists,
+    Literal,
+    Not,
+    Predicate,
+)
+from gateway.model.expressions.ranges import EVERYTHING, KeyRange, within
+from gateway.model.tables.pages import Page, PageLimits
+from gateway.model.tables.tables import Projection
+from gateway.model.values.keys import Position
+from gateway.model.values.values import Value, decimal, text
 from gateway.store.postgresql.database import PostgresSession
-from gateway.store.scans import ROW_WIDTH, Columns
+from gateway.store.rows import prefiltered_scans
+from gateway.store.rows.scans import ROW_WIDTH, Columns
+from gateway.store.sql.databases import Session
 from tests.gateway.engine.conftest import Client, by_color, make_table
 from tests.gateway.engine.test_reading import partition, sorts
 

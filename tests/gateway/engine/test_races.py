@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from gateway.engine.engine import Engine, run_with_retries
-from gateway.model.commands import Get, Outcome, ReadAll, WriteGroup
+from gateway.model.commands.commands import Get, Outcome, ReadAll, WriteGroup
 from gateway.model.errors import ConditionFailed, GroupRefused
-from gateway.model.predicates import Attribute, Compare, Comparison, Literal, Not, RowExists
-from gateway.model.updates import Current, Minus, Plus, SetTo
-from gateway.model.updates import Literal as Constant
-from gateway.model.values import decimal, text
-from gateway.store.databases import Database
-from gateway.store.opening import open_database
+from gateway.model.expressions.predicates import Attribute, Compare, Comparison, Literal, Not, RowExists
+from gateway.model.expressions.updates import Current, Minus, Plus, SetTo
+from gateway.model.expressions.updates import Literal as Constant
+from gateway.model.values.values import decimal, text
+from gateway.store.opening.opening import open_database
+from gateway.store.sql.databases import Database
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, make_table
 from tests.support.concurrency import all_at_once

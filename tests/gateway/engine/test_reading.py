@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from gateway.engine import reading
 from gateway.engine.engine import Engine
-from gateway.model.commands import DropTable, Get, NewIndex, Read, ReadAll
+from gateway.engine.rows import reading
+from gateway.model.commands.commands import DropTable, Get, NewIndex, Read, ReadAll
 from gateway.model.errors import IndexMissing, LimitExceeded
-from gateway.model.keys import KeySchema, Position, encode_column
-from gateway.model.pages import PageLimits, Segment
-from gateway.model.predicates import Attribute, Compare, Comparison, Literal
-from gateway.model.ranges import EVERYTHING, within
-from gateway.model.rows import Row
-from gateway.model.tables import ExpiryRule, Projection, Rules, State, Table
-from gateway.model.values import decimal, text
+from gateway.model.expressions.predicates import Attribute, Compare, Comparison, Literal
+from gateway.model.expressions.ranges import EVERYTHING, within
+from gateway.model.tables.pages import PageLimits, Segment
+from gateway.model.tables.tables import ExpiryRule, Projection, Rules, Table
+from gateway.model.values.keys import KeySchema, Position, encode_column
+from gateway.model.values.rows import Row
+from gateway.model.values.values import decimal, text
 from tests.gateway.engine.conftest import Client, by_color, column, make_table
 
 
@@ -117,7 +117,7 @@ def test_a_segment_visits_only_its_share(things: Client) -> None:
     things.write(*(things.put(f"p{n}") for n in range(2_000)))
     statements: list[int] = []
     with things.engine._store.read() as session:
-        from gateway.store.scans import Walk, rows_source
+        from gateway.store.rows.scans import Walk, rows_source
 
         walk = Walk(session, rows_source(things.table.id))
         fetch = walk._fetch
@@ -221,7 +221,7 @@ def test_rows_read_together_have_a_size_beyond_which_none_is_read(things: Client
 
 
 def test_writes_of_a_list_come_before_its_reads(things: Client) -> None:
-    from gateway.model.commands import WriteGroup
+    from gateway.model.commands.commands import WriteGroup
 
     row, _ = things.engine.run([Get(things.table, things.key("a").position), WriteGroup((things.put("a"),))])
     assert row is not None
@@ -234,40 +234,6 @@ def outline(outcome: Any) -> Any:
     if isinstance(outcome, list):
         return [outline(row) for row in outcome]
     return (outcome.position, outcome.body) if isinstance(outcome, Row) else repr(outcome)
-
-
-@pytest.mark.fast_paths
-def test_rows_fetched_by_key_are_those_of_the_general_way(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rows that are there and that are not, the same one twice, long keys, rows that have expired, a table that is being made, a
-    transaction that is none. Where others may change tables too, on PostgreSQL, nothing is fetched so."""
-    chance = random.Random(5)
-    rules = Rules(expiry=ExpiryRule(age_ms=86_400_000), stamped=True)
-    things = Client(engine, make_table(engine))
-    aged = Client(engine, make_table(engine, "aged", rules=rules))
-    now_ms = 1_700_000_000_000
-    names = ["a", "b" * 1_300, "c"]
-    for client in (things, aged):
-        client.write(*(client.put(p, s, n=decimal(s)) for p in names[:2] for s in range(3)))
-    busy = replace(things.table, state=State.CREATING, busy_until_ms=now_ms + 1)
-
-    def some_get(tables: list[Table]) -> Get:
-        table = chance.choice(tables)
-        key = things.key(chance.choice(names), chance.randrange(4)).position
-        return Get(table, key, chance.choice(["", "", "", "", "00"]))
-
-    ways: set[bool] = set()
-    for _ in range(80):
-        tables = chance.choice([[things.table], [things.table], [things.table, aged.table], [busy]])
-        commands: list[Any] = [some_get(tables) for _ in range(chance.randrange(1, 5))]
-        ways.add(reading._are_plain(commands, now_ms))
-        fetched = reading.read(engine._store, commands, now_ms)
-        with monkeypatch.context() as patched:
-            patched.setattr(reading, "_FETCHES", False)
-            found = reading.read(engine._store, commands, now_ms)
-        assert outline(fetched) == outline(found), commands
-    assert ways == {True, False}
 
 
 @pytest.mark.fast_paths

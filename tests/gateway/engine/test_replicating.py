@@ -10,10 +10,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from gateway.engine import replicating
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.model.changes import Change, Oldest
-from gateway.model.commands import (
+from gateway.engine.replication import replicating
+from gateway.model.commands.commands import (
     AddReplicas,
     AlterTable,
     CreateTable,
@@ -29,12 +28,13 @@ from gateway.model.commands import (
     ResetTables,
     WriteGroup,
 )
+from gateway.model.commands.writes import Edit, Write
 from gateway.model.errors import ConditionFailed, StaleTable, TableBusy
-from gateway.model.predicates import Not, RowExists
-from gateway.model.tables import ExpiryRule, Rules, State, StreamRule, Table
-from gateway.model.updates import Increment
-from gateway.model.values import decimal, text
-from gateway.model.writes import Edit, Write
+from gateway.model.expressions.predicates import Not, RowExists
+from gateway.model.expressions.updates import Increment
+from gateway.model.tables.changes import Change, Oldest
+from gateway.model.tables.tables import ExpiryRule, Rules, State, StreamRule, Table
+from gateway.model.values.values import decimal, text
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import PAIR, Client, by_color, do_background_work
 
@@ -117,7 +117,7 @@ class Group:
                 steps.append(found)
         if steps:
             step = chosen.choice(steps)
-            self.engine.bring(step)
+            self.engine.background.bring(step)
             if chosen.random() < 0.2:  # a server that was killed before it noted how far it had come
                 answers = self.engine.run(list(step.groups))
                 assert not [
@@ -223,7 +223,7 @@ def test_deletes_and_expired_rows_go_everywhere(engine: Engine, clock) -> None:
     group.converge()
     assert [len(group.rows(region)) for region in REGIONS] == [1, 1, 1]
     clock.advance(10)
-    engine.catch_up()
+    engine.background.catch_up()
     group.converge()
     assert [group.rows(region) for region in REGIONS] == [[], [], []]
 
@@ -338,7 +338,7 @@ def test_deletes_are_forgotten_when_nothing_older_can_come(engine: Engine, clock
     group.converge()
     assert kept() == 2
     clock.advance(601)
-    engine.catch_up()
+    engine.background.catch_up()
     assert kept() == 0
     assert run(engine, GetProperties("north", "nothing")) is None
 

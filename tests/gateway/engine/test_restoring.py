@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from gateway.engine.engine import Engine, EngineOptions, run_with_retries
-from gateway.model.backups import Backup, BackupKind
-from gateway.model.commands import (
+from gateway.model.commands.commands import (
     AlterTable,
     CreateBackup,
     CreateTable,
@@ -39,12 +38,13 @@ from gateway.model.errors import (
     TableExists,
     TableMissing,
 )
-from gateway.model.predicates import RowExists
-from gateway.model.rows import TICKS_PER_MS
-from gateway.model.tables import ExpiryRule, Rules, State, Table
-from gateway.model.updates import Literal, SetTo
-from gateway.model.values import Kind, Value, decimal, text
-from gateway.store.databases import Database
+from gateway.model.expressions.predicates import RowExists
+from gateway.model.expressions.updates import Literal, SetTo
+from gateway.model.tables.backups import Backup, BackupKind
+from gateway.model.tables.tables import ExpiryRule, Rules, State, Table
+from gateway.model.values.rows import TICKS_PER_MS
+from gateway.model.values.values import Kind, Value, decimal, text
+from gateway.store.sql.databases import Database
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
 from tests.support.soak import minutes_long
@@ -253,10 +253,10 @@ def test_a_history_is_trimmed_at_the_end_of_its_days(engine: Engine, things: Cli
     client.write(client.put("a", 1, n=decimal(2)))
     clock.advance(DAY_S - 60)
     client.write(client.put("a", 1, n=decimal(3)))
-    engine.catch_up()
+    engine.background.catch_up()
     assert recorded(engine) == 3
     clock.advance(61)
-    engine.catch_up()
+    engine.background.catch_up()
     assert recorded(engine) == 1
 
 
@@ -312,7 +312,7 @@ def test_a_dropped_table_with_a_history_is_kept_for_35_days(
     assert stored_rows(engine, restored(engine, backup, None, "again").id) == state
     assert recorded(engine) == 0
     clock.advance(35 * DAY_S + 1)
-    engine.catch_up()
+    engine.background.catch_up()
     do_background_work(engine)
     assert run(engine, ListBackups("")) == []
     assert stored_rows(engine, backup.copy_id) == {}

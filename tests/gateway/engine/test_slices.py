@@ -7,13 +7,22 @@ from typing import Any
 
 import pytest
 
-from gateway.model.commands import Get, Read
-from gateway.model.pages import Page, PageLimits
-from gateway.model.patterns import Pattern
-from gateway.model.predicates import And, Attribute, Compare, Comparison, Extracted, Literal, Not, Predicate
-from gateway.model.ranges import EVERYTHING
-from gateway.model.values import Kind, Value, decimal
-from gateway.store.databases import Database
+from gateway.model.commands.commands import Get, Read
+from gateway.model.expressions.patterns import Pattern
+from gateway.model.expressions.predicates import (
+    And,
+    Attribute,
+    Compare,
+    Comparison,
+    Extracted,
+    Literal,
+    Not,
+    Predicate,
+)
+from gateway.model.expressions.ranges import EVERYTHING
+from gateway.model.tables.pages import Page, PageLimits
+from gateway.model.values.values import Kind, Value, decimal
+from gateway.store.sql.databases import Database
 from tests.gateway.engine.conftest import Client
 
 ROWS = 1_000

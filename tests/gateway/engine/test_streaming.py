@@ -11,10 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.engine import streaming
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.model.changes import AtTime, Change, ChangePage, Latest, Oldest, Shard, Stream
-from gateway.model.commands import (
+from gateway.engine.streams import streaming
+from gateway.model.commands.commands import (
     AlterTable,
     CreateTable,
     DropTable,
@@ -27,16 +26,17 @@ from gateway.model.commands import (
     Reshard,
     WriteGroup,
 )
+from gateway.model.commands.writes import ChangeKind, Recorded, Replace, Write
 from gateway.model.errors import GatewayError, PositionExpired, StaleTable, StreamMissing
-from gateway.model.keys import KeySchema, slot_of
-from gateway.model.predicates import Not, RowExists
-from gateway.model.rows import Contents
-from gateway.model.tables import ExpiryRule, Rules, StreamRule, Table
-from gateway.model.updates import Add, DeleteCells, Increment, PutCell
-from gateway.model.values import Kind, Value, decimal, text
-from gateway.model.writes import ChangeKind, Recorded, Replace, Write
-from gateway.store.databases import Database
-from gateway.store.opening import open_database
+from gateway.model.expressions.predicates import Not, RowExists
+from gateway.model.expressions.updates import Add, DeleteCells, Increment, PutCell
+from gateway.model.tables.changes import AtTime, Change, ChangePage, Latest, Oldest, Shard, Stream
+from gateway.model.tables.tables import ExpiryRule, Rules, StreamRule, Table
+from gateway.model.values.keys import KeySchema, slot_of
+from gateway.model.values.rows import Contents
+from gateway.model.values.values import Kind, Value, decimal, text
+from gateway.store.opening.opening import open_database
+from gateway.store.sql.databases import Database
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, Clock, column, do_background_work
 from tests.support.databases import at_another_node

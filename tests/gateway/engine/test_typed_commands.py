@@ -4,8 +4,8 @@ from typing import Any, get_args, get_origin
 
 import pytest
 
-from gateway.engine.engine import Returned, each, next_commands, one, write_rows
-from gateway.model.commands import AnyCommand, Asks, FindTable, ListTables, Outcome, WriteGroup
+from gateway.exchanges import Returned, each, next_commands, one, write_rows
+from gateway.model.commands.commands import AnyCommand, Asks, FindTable, ListTables, Outcome, WriteGroup
 from gateway.model.errors import TableMissing
 
 _COMMANDS = get_args(AnyCommand)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
-from gateway.engine import working
+from gateway.engine.background import working
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.model.commands import (
+from gateway.model.commands.commands import (
     AdvanceJob,
+    CancelJob,
     CreateTable,
     FindTable,
     KeepHistory,
@@ -21,11 +24,11 @@ from gateway.model.commands import (
     WriteGroup,
 )
 from gateway.model.errors import GatewayError, LimitExceeded, TableMissing, TokenReused
-from gateway.model.jobs import Job
-from gateway.model.namespaces import of_job
-from gateway.model.predicates import Not, RowExists
-from gateway.model.tables import State, Table
-from gateway.store.databases import Database
+from gateway.model.expressions.predicates import Not, RowExists
+from gateway.model.tables.jobs import Job
+from gateway.model.tables.namespaces import of_job
+from gateway.model.tables.tables import State, Table
+from gateway.store.sql.databases import Database
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import PAIR, Client, Clock, do_background_work, make_table
 from tests.gateway.engine.test_restoring import run
@@ -42,14 +45,27 @@ class Counting:
         self.forgotten: list[int] = []
         self.given_up: list[str] = []
         self.fails = False
+        self.used_s = 0.0
+        """CPU time of a batch, at least."""
+        self.abandoned: list[int] = []
         self.saved: Job | None = None
+        self.begun = threading.Semaphore(0)
+        self.answers = threading.Event()
         engine.register_worker(KIND, self)
 
     def carry_on(self, job: Job, limit: int) -> int | None:
         if self.fails:
             raise OSError("nobody answers")
+        if job.definition.get("hangs") == "always" or (job.definition.get("hangs") and not job.cancelled):
+            self.begun.release()
+            self.answers.wait()
+        if job.definition.get("waits"):
+            return None
+        began = time.thread_time()
+        while time.thread_time() - began < self.used_s:
+            pass
         number = job.progress.get("number", 0) + 1
-        step = AdvanceJob(job, {"number": number}, ended=number == self.last)
+        step = AdvanceJob(job, {"number": number}, ended=job.cancelled or number == self.last)
         self.saved = run(self.engine, step)  # type: ignore[assignment]
         return 1
 
@@ -60,10 +76,13 @@ class Counting:
     def forget(self, job_id: int) -> None:
         self.forgotten.append(job_id)
 
+    def abandon(self, job_id: int) -> None:
+        self.abandoned.append(job_id)
+
 
 def start(engine: Engine, **more: Any) -> Job:
-    given = {"namespace": "", "most": 3, **more}
-    job = run(engine, StartJob(KIND, table_name="t", definition={"a": 1}, state="running", **given))
+    given = {"namespace": "", "most": 3, "definition": {"a": 1}, **more}
+    job = run(engine, StartJob(KIND, table_name="t", state="running", **given))
     assert isinstance(job, Job)
     return job
 
@@ -99,6 +118,80 @@ def test_turns_are_taken(engine: Engine) -> None:
     for _ in range(6):
         engine.job_batch()
     assert [job.progress["number"] for job in found(engine)] == [2, 2, 2]
+
+
+def numbers(engine: Engine, namespace: str) -> list[int]:
+    jobs = run(engine, ListJobs(namespace, KIND))
+    assert isinstance(jobs, list)
+    return [job.progress.get("number", 0) for job in reversed(jobs)]
+
+
+def test_namespaces_take_turns_and_then_their_jobs(engine: Engine) -> None:
+    """Nine namespaces with five jobs each, and one with one: each namespace has a tenth of the batches."""
+    Counting(engine)
+    spaces = [f"n{number}" for number in range(10)]
+    for space in spaces[1:]:
+        for _ in range(5):
+            start(engine, namespace=space, most=9)
+    for _ in range(9):
+        assert engine.job_batch() is not None
+    start(engine, namespace=spaces[0])
+    for _ in range(40):
+        assert engine.job_batch() is not None
+    done = {space: sum(numbers(engine, space)) for space in spaces}
+    assert done[spaces[0]] == 4
+    assert {done[space] for space in spaces[1:]} == {5}
+
+
+def test_no_job_waits_for_good(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More jobs than may be in hand, of one namespace and of many: one that has saved something makes room for another."""
+    monkeypatch.setattr(working, "_BATCHES_IN_HAND", 3)
+    worker = Counting(engine)
+    spaces = [f"n{number:02}" for number in range(2 * working._JOBS_IN_HAND)]
+    for space in spaces:
+        start(engine, namespace=space)
+    for _ in range(3 * working._JOBS_OF_OWNER):
+        start(engine, namespace=spaces[0], most=99)
+    held = set()
+    for _ in range(4 * len(spaces) * 13):
+        assert engine.job_batch() is not None
+        held.add(len(engine._runner._in_hand))
+    assert max(held) == working._JOBS_IN_HAND
+    done = {space: numbers(engine, space) for space in spaces}
+    assert all(all(each) for each in done.values())
+    # What is put down is let go of.
+    assert {job_id for job_id in worker.forgotten if worker.forgotten.count(job_id) > 1}
+
+
+def test_jobs_that_wait_hold_up_no_others(engine: Engine) -> None:
+    Counting(engine, 3)
+    for number in range(working._JOBS_IN_HAND + 4):
+        start(engine, namespace=f"n{number:02}", definition={"waits": True})
+        start(engine, namespace="many", definition={"waits": True}, most=99)
+    start(engine, namespace="many", most=99)
+    start(engine, namespace="one")
+    for _ in range(60):
+        engine.job_batch()
+    assert numbers(engine, "one") == [3]
+    assert numbers(engine, "many")[-1] == 3
+
+
+def test_what_fails_is_given_up_though_others_take_its_place(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(working, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(working, "_JOBS_OF_OWNER", 1)
+    worker = Counting(engine)
+    for _ in range(3):
+        start(engine)
+    worker.fails = True
+    for _ in range(6):
+        engine.job_batch()
+    assert worker.given_up == []
+    monkeypatch.setattr(working, "_PATIENCE_S", -1.0)
+    for _ in range(6):
+        engine.job_batch()
+    assert len(worker.given_up) == 3
 
 
 def test_there_are_only_so_many(engine: Engine) -> None:
@@ -214,7 +307,7 @@ def test_what_fails_is_tried_again_and_then_given_up(engine: Engine, monkeypatch
 
 
 def test_jobs_that_nobody_carries_on_here_hold_up_no_others(engine: Engine) -> None:
-    for _ in range(working._JOBS_AT_ONCE):
+    for _ in range(working._JOBS_IN_HAND):
         run(engine, StartJob("elsewhere", "", "t", {}, "running", 99))
     Counting(engine, 1)
     start(engine)
@@ -233,6 +326,7 @@ def test_a_reset_forgets_jobs(engine: Engine, clock: Clock) -> None:
     start(engine, source=kept)
     start(engine, namespace="another")
     assert engine.job_batch() is not None
+    assert engine.job_batch() is not None  # one of each namespace
     run(engine, ResetTables("", keeps_definitions=True))
     assert len(found(engine)) == 2
     run(engine, ResetTables(""))
@@ -250,3 +344,86 @@ def test_a_reset_forgets_jobs(engine: Engine, clock: Clock) -> None:
             == session.query("SELECT count(*) FROM jobs")
             == [(0,)]
         )
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No batch is waited for; what it does is waited for by the test."""
+    monkeypatch.setattr(working, "_PATIENCE_WITH_BATCH_S", 0.0)
+
+
+def batches_until(engine: Engine, holds: Callable[[], bool]) -> None:
+    while not holds():
+        engine.job_batch()
+
+
+def attempts() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if isinstance(thread, working._Attempt)]
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("hangs", ["until cancelled", "always"])
+def test_a_batch_that_hangs_holds_up_neither_other_jobs_nor_its_cancellation(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, hangs: str
+) -> None:
+    worker = Counting(engine, 3)
+    hung = start(engine, definition={"hangs": hangs})
+    other = start(engine)
+
+    def shown(job: Job) -> Job:
+        return next(each for each in found(engine) if each.id == job.id)
+
+    batches_until(engine, lambda: shown(other).ended_at_ms is not None)
+    assert worker.begun.acquire()
+    assert shown(hung).ended_at_ms is None
+    run(engine, CancelJob(hung))
+    if hangs == "until cancelled":
+        monkeypatch.setattr(working, "_PATIENCE_WITH_BATCH_S", 60.0)
+    batches_until(engine, lambda: shown(hung).ended_at_ms is not None)
+    ended = shown(hung)
+    assert ended.progress == ({"number": 1} if hangs == "until cancelled" else {"failed": True})
+    assert worker.given_up == ([] if hangs == "until cancelled" else ["a cancelled job did not end"])
+    assert hung.id in worker.abandoned
+    engine.job_batch()
+    assert engine._runner._in_hand == {}
+    # Once it answers, what the batch saves does not count.
+    worker.answers.set()
+    for thread in attempts():
+        thread.join()
+    assert shown(hung) == ended
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_batch_that_hangs_goes_on_once_it_is_answered(engine: Engine) -> None:
+    worker = Counting(engine, 2)
+    job = start(engine, definition={"hangs": "until cancelled"})
+    batches_until(engine, lambda: worker.begun.acquire(blocking=False))
+    for _ in range(5):
+        assert engine.job_batch() is None
+    worker.answers.set()
+    batches_until(engine, lambda: found(engine)[0].ended_at_ms is not None)
+    assert found(engine)[0].progress == {"number": 2}
+    assert job.id not in worker.abandoned
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_reset_does_not_wait_for_a_batch_that_hangs(engine: Engine) -> None:
+    worker = Counting(engine)
+    job = start(engine, definition={"hangs": "until cancelled"})
+    batches_until(engine, lambda: worker.begun.acquire(blocking=False))
+    run(engine, ResetTables())
+    assert engine.job_batch() is None
+    assert worker.abandoned == [job.id]
+    worker.answers.set()
+    for thread in attempts():
+        thread.join()
+    assert (found(engine), worker.saved) == ([], None)
+
+
+def test_a_batch_tells_the_cpu_time_of_its_thread(engine: Engine) -> None:
+    worker = Counting(engine)
+    worker.used_s = 0.01
+    start(engine)
+    batch = engine.job_batch()
+    assert batch is not None
+    assert batch.apart_s >= worker.used_s

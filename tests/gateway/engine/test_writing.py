@@ -5,14 +5,22 @@ from __future__ import annotations
 import pytest
 
 from gateway.engine.engine import Engine
-from gateway.model.commands import AlterTable, DropTable, Get, Replayed, Token, WriteGroup
+from gateway.model.commands.commands import AlterTable, DropTable, Get, Replayed, Token, WriteGroup
+from gateway.model.commands.writes import Keep, Write
 from gateway.model.errors import ConditionFailed, GroupRefused, StaleTable, TokenReused
-from gateway.model.predicates import Attribute, Compare, Comparison, Literal, Not, RevisionIs, RowExists
-from gateway.model.tables import Rules
-from gateway.model.updates import Current, Plus, SetTo
-from gateway.model.updates import Literal as Constant
-from gateway.model.values import decimal, text
-from gateway.model.writes import Keep, Write
+from gateway.model.expressions.predicates import (
+    Attribute,
+    Compare,
+    Comparison,
+    Literal,
+    Not,
+    RevisionIs,
+    RowExists,
+)
+from gateway.model.expressions.updates import Current, Plus, SetTo
+from gateway.model.expressions.updates import Literal as Constant
+from gateway.model.tables.tables import Rules
+from gateway.model.values.values import decimal, text
 from tests.gateway.engine.conftest import Client, make_table
 
 

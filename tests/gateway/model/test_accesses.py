@@ -9,9 +9,9 @@ import pytest
 from adapters.azuretable.operation_table import OPERATIONS as AZURE
 from adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
 from adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE
-from gateway.model import commands
-from gateway.model.accesses import ACCESSES, accesses_of
-from gateway.model.permissions import UNKNOWN_PURPOSE, Permission, Purpose
+from gateway.model.authorization.accesses import ACCESSES, accesses_of
+from gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose
+from gateway.model.commands import commands
 from gateway.security.policies import iam_actions, ram_documents
 
 
@@ -49,10 +49,10 @@ def test_every_operation_of_table_store_can_be_granted_by_its_name() -> None:
 
 
 def test_who_puts_many_rows_may_put_one() -> None:
-    """So that a refusal of PutItem is one of StartBulkPutItems; an export or an import needs its own action alone."""
+    """So that a refusal of PutItem is one of StartBulkPutItems, and one of Scan is one of an export (issue 23, point 2)."""
     for permission, expected in (
         (Permission.LOAD, [Permission.LOAD, Permission.PUT]),
-        (Permission.EXPORT, [Permission.EXPORT]),
+        (Permission.EXPORT, [Permission.EXPORT, Permission.SCAN]),
         (Permission.IMPORT, [Permission.IMPORT]),
     ):
         command = commands.StartJob("kind", "space", "music", {}, "running", 1)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model import bodies
-from gateway.model.rows import Cell, Contents
-from gateway.model.values import (
+from gateway.model.values import bodies
+from gateway.model.values.rows import Cell, Contents
+from gateway.model.values.values import (
     NULL,
     TRUE,
     Kind,

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model import bodies, updates
 from gateway.model.errors import GatewayError
-from gateway.model.keys import Position
-from gateway.model.rows import Contents, Row
-from gateway.model.values import Kind, Value, text
+from gateway.model.expressions import updates
+from gateway.model.values import bodies
+from gateway.model.values.keys import Position
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value, text
 
 KEY = {"k": text("key"), "s": Value(Kind.DECIMAL, Decimal(5))}
 NAMES = ("a", "b", "ä", "k")

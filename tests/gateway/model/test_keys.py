@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.model.errors import BadKey
-from gateway.model.keys import (
+from gateway.model.expressions.ranges import KeyRange, prefix, within
+from gateway.model.values.keys import (
     KeyColumn,
     KeySchema,
     Position,
@@ -18,8 +19,7 @@ from gateway.model.keys import (
     encode_prefix,
     slot_of,
 )
-from gateway.model.ranges import KeyRange, prefix, within
-from gateway.model.values import Kind, Value, decimal, decimal_fits, text
+from gateway.model.values.values import Kind, Value, decimal, decimal_fits, text
 
 decimals = st.decimals(allow_nan=False, allow_infinity=False, places=None).filter(decimal_fits)
 near_decimals = st.builds(

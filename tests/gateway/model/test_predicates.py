@@ -6,8 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from gateway.model.keys import Position
-from gateway.model.predicates import (
+from gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     AnyVersion,
@@ -29,8 +28,9 @@ from gateway.model.predicates import (
     matches,
     paths_of,
 )
-from gateway.model.rows import Cell, Contents, Row
-from gateway.model.values import NULL, TRUE, Kind, Value, decimal, text
+from gateway.model.values.keys import Position
+from gateway.model.values.rows import Cell, Contents, Row
+from gateway.model.values.values import NULL, TRUE, Kind, Value, decimal, text
 
 
 def row_of(**attributes: Value) -> Row:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.predicates import (
+from gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     Attribute,
@@ -20,9 +19,18 @@ from gateway.model.predicates import (
     StartsWith,
     matches,
 )
-from gateway.model.ranges import EVERYTHING, bounds_of, bounds_of_prefix, narrow, prefix, range_of, within
-from gateway.model.rows import Contents, Row
-from gateway.model.values import Kind, Value, decimal, text
+from gateway.model.expressions.ranges import (
+    EVERYTHING,
+    bounds_of,
+    bounds_of_prefix,
+    narrow,
+    prefix,
+    range_of,
+    within,
+)
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value, decimal, text
 
 TABLE = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("s", Kind.TEXT),))
 WIDE = KeySchema((KeyColumn("p", Kind.TEXT), KeyColumn("q", Kind.TEXT)), (KeyColumn("s", Kind.TEXT),))

@@ -8,9 +8,7 @@ from decimal import Decimal
 import pytest
 
 from gateway.model.errors import BadOperand, BadPath, NumberOutOfRange
-from gateway.model.keys import Position
-from gateway.model.rows import Cell, Contents, Row
-from gateway.model.updates import (
+from gateway.model.expressions.updates import (
     Action,
     Add,
     Concatenate,
@@ -30,7 +28,9 @@ from gateway.model.updates import (
     edit,
     names_of,
 )
-from gateway.model.values import NULL, Kind, Value, decimal, text
+from gateway.model.values.keys import Position
+from gateway.model.values.rows import Cell, Contents, Row
+from gateway.model.values.values import NULL, Kind, Value, decimal, text
 
 KEY = {"k": text("key")}
 

@@ -1,5 +1,5 @@
 """No command that the plain evaluator of a policy would refuse reaches the store: the way of requests, with what it keeps and
-leaves out, against `judge`, statement by statement, on random policies and random requests."""
+leaves out, against a plain evaluation, statement by statement, on random policies and random requests."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from adapters.dynamodb import blueprint
 from adapters.dynamodb.wire.auth import authorization as signature
 from gateway.engine.engine import Engine
 from gateway.http import Request
-from gateway.model.accesses import accesses_of
-from gateway.model.authorizations import Authorization
-from gateway.model.commands import AnyCommand
-from gateway.model.grants import Policy, Verdict, judge
+from gateway.model.authorization.accesses import Access, accesses_of
+from gateway.model.authorization.authorizations import Authorization
+from gateway.model.authorization.grants import Effect, Policy, Verdict
+from gateway.model.commands.commands import AnyCommand
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.grant_store import Written, policy_of
 from gateway.settings import load
-from gateway.store.migrating import migrate
+from gateway.store.opening.migrating import migrate
 from gateway.wiring import connect, open_store, wire
 
 ACTIONS = [
@@ -42,6 +42,16 @@ CONDITIONS: list[dict[str, Any]] = [
     {"Null": {"dynamodb:LeadingKeys": "false"}},
     {"StringEquals": {"dynamodb:EnclosingOperation": "TransactWriteItems"}},
 ]
+
+
+def plain_verdict(policy: Policy, access: Access, authorization: Authorization) -> Verdict:
+    """The verdict of a policy without anything remembered: each statement in turn, and a refusal wins."""
+    effects = {
+        each.effect for each in policy.statements if each.covers(access) and each.holds(access, authorization)
+    }
+    if Effect.DENY in effects:
+        return Verdict.REFUSED
+    return Verdict.ALLOWED if effects else Verdict.NOT_ALLOWED
 
 
 def _statement(effect: str, action: str, resource: str, condition: dict[str, Any]) -> dict[str, Any]:
@@ -205,6 +215,6 @@ def test_what_a_plain_evaluator_refuses_never_reaches_the_store(
         for command in watched.reached:
             for access in accesses_of(command, authorization.purpose):
                 judged += 1
-                verdict = judge(policy, access, access, authorization)
+                verdict = plain_verdict(policy, access, authorization)
                 assert verdict is Verdict.ALLOWED, (operation, body, written)
         assert judged or status != 200, (operation, body, written)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from adapters.tablestore.operation_table import OPERATIONS
-from gateway.model.accesses import Access
-from gateway.model.authorizations import Identity
-from gateway.model.conditions import EVERYTHING as EVERY_VALUE
-from gateway.model.conditions import Fact, Known
-from gateway.model.globs import Glob
-from gateway.model.grants import EVERYTHING, Policy, Verdict, judge
-from gateway.model.permissions import Permission, Purpose, Way
+from gateway.model.authorization.accesses import Access
+from gateway.model.authorization.authorizations import Authorization, Identity, Named, Source
+from gateway.model.authorization.conditions import EVERYTHING as EVERY_VALUE
+from gateway.model.authorization.conditions import Fact, Known
+from gateway.model.authorization.globs import Glob
+from gateway.model.authorization.grants import EVERYTHING, Policy, Verdict
+from gateway.model.authorization.permissions import Permission, Purpose, Way
 from gateway.security.grant_store import Written, policy_of, written_of
 from gateway.security.policies.errors import BadPolicy
 
@@ -40,7 +40,7 @@ class Given:
 def verdict(policy: Policy, path: str = "T", permission: Permission = Permission.READ, namespace: str = "shared",
             way: Way = Way.SINGLE, **facts: Any) -> Verdict:  # fmt: skip
     known = Given(**facts)
-    return judge(policy, Access(permission, way, namespace, path, None), known, known)  # type: ignore[arg-type]
+    return policy.decide(Access(permission, way, namespace, path, None)).judge(known, known)  # type: ignore[arg-type]
 
 
 def read(*statements: dict[str, Any], version: str = "2012-10-17") -> Policy:
@@ -226,19 +226,34 @@ def test_everything_is_known_as_such() -> None:
     assert not read(one("arn:aws:dynamodb:*:*:table/T", "*")).is_everything
 
 
-def test_what_could_be_done_to_a_table() -> None:
-    """Before it is known what is asked for: who could do no such thing to a table is not told whether it is there."""
-    nobody = Given()
-    reading = Purpose((Permission.READ,))
+def refused_of(policy: Policy, permission: Permission, path: str) -> str | None:
+    """Why a request that names a resource is refused before the resource is looked up."""
+    authorization = Authorization(policy, ALICE, Source("127.0.0.1", False), 0)
+    refusal = authorization.refusal_of_named([Named((permission,), "shared", path)])
+    return None if refusal is None else refusal.by
+
+
+def test_what_could_be_done_to_a_resource() -> None:
+    """Before it is known what is asked for, so it need not be known whether the resource is there."""
     conditional = read(where(**LIKE_U))
-    assert conditional.may(reading, "shared", "T", nobody) is Verdict.ALLOWED
-    assert conditional.may(reading, "shared", "U", nobody) is Verdict.NOT_ALLOWED
+    assert refused_of(conditional, Permission.READ, "T") is None
+    assert refused_of(conditional, Permission.READ, "U") == "not allowed"
     of_index = read(one(f"{T}/index/I", "dynamodb:Query"))
-    assert of_index.may(Purpose((Permission.QUERY,)), "shared", "T", nobody) is Verdict.ALLOWED
-    assert of_index.may(Purpose((Permission.QUERY,)), "shared", "T2", nobody) is Verdict.NOT_ALLOWED
+    assert refused_of(of_index, Permission.QUERY, "T/index/I") is None
+    assert refused_of(of_index, Permission.QUERY, "T/index/J") == "not allowed"
+    assert refused_of(of_index, Permission.QUERY, "T") == "not allowed"
     refused = read(one("*", "*"), {**one(f"{T}*", "dynamodb:GetItem"), "Effect": "Deny"})
-    assert refused.may(reading, "shared", "T", nobody) is Verdict.REFUSED
-    assert refused.may(reading, "shared", "U", nobody) is Verdict.ALLOWED
+    assert refused_of(refused, Permission.READ, "T") == "refused"
+    assert refused_of(refused, Permission.READ, "U") is None
+
+
+def test_what_could_be_done_to_any_resource() -> None:
+    """Of a request that names nothing that can be read."""
+    reading = Purpose((Permission.READ,))
+    assert read(where(**LIKE_U)).may(reading, Given()) is Verdict.ALLOWED
+    assert read(one(action="dynamodb:PutItem")).may(reading, Given()) is Verdict.NOT_ALLOWED
+    refusal = {**one("*", "dynamodb:GetItem"), "Effect": "Deny"}
+    assert read(one("*", "*"), refusal).may(reading, Given()) is Verdict.REFUSED
 
 
 @pytest.mark.parametrize(

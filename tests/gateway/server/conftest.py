@@ -17,16 +17,16 @@ import orjson
 import pytest
 
 from gateway.app import mount
-from gateway.dialect import Dialect, Gateway, Handler
+from gateway.application import Application
+from gateway.dialect import Dialect, Gateway
 from gateway.http import Reply, Request
-from gateway.model.commands import Exchange, Read, ReadAll, WriteGroup
+from gateway.model.commands.commands import Exchange, Read, ReadAll, WriteGroup
 from gateway.model.errors import Busy, Contended, GatewayError, LimitExceeded, StaleTable
-from gateway.model.keys import Position
-from gateway.model.pages import PageLimits
-from gateway.model.ranges import KeyRange
+from gateway.model.expressions.ranges import KeyRange
+from gateway.model.tables.pages import PageLimits
+from gateway.model.values.keys import Position
 from gateway.security.credentials import Credentials
 from gateway.settings import load
-from gateway.wiring import Mounted
 from tests.support.running import Running, start_app
 
 
@@ -165,7 +165,7 @@ def handle(request: Request) -> Exchange:
 
 
 class Toy(Dialect):
-    """Takes every request, and enters in front of Flask what does not begin with /flask."""
+    """Takes every request. Those whose path begins with /flask may block."""
 
     name = "toy"
 
@@ -175,11 +175,23 @@ class Toy(Dialect):
     def operation(self, request: Request) -> str:
         return request.path
 
-    def enter(self, request: Request) -> Handler | None:
-        return None if request.path.startswith("/flask") else self.handle
+    def may_block(self, request: Request) -> bool:
+        return request.path.startswith("/flask")
 
-    def handle(self, request: Request) -> Exchange:
-        return handle(request)
+    def authenticate(self, request: Request) -> None:
+        return None
+
+    def parse(self, request: Request, caller: None) -> Request:
+        return request
+
+    def begin(self, call: Request) -> Exchange:
+        return handle(call)
+
+    def render(self, request: Request, caller: None, answer: Reply) -> Reply:
+        return answer
+
+    def render_error(self, request: Request, caller: None, error: Exception) -> Reply:
+        raise error
 
     def refuse(self, request: Request, error: Exception) -> Reply:
         match error:
@@ -203,9 +215,9 @@ def toy(engine: FakeEngine) -> Iterator[ToyServer]:
     running: list[Running] = []
 
     def begin(lane: str = "inline", **settings: Any) -> Running:
-        made = load({"memory": True, "port": 0, **settings}, {})
+        made = load({"memory": True, "port": 0, "drain_seconds": 0.0, **settings}, {})
         gateway = Gateway(engine, Credentials(made), made, lambda: 0, lambda: 0)  # type: ignore[arg-type]
-        running.append(start_app(mount(Mounted(gateway, (Toy(gateway),))), lane))
+        running.append(start_app(mount(Application(gateway, (Toy(gateway),))), lane))
         return running[-1]
 
     yield begin

@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.http import Reply
+from gateway.request_memory import RequestMemory
 from gateway.server import connection, fast_heads
 from gateway.server.connection import Connection
 from gateway.server.pending_request import PendingRequest
@@ -23,11 +24,11 @@ class Reception:
     """Notes what it is handed, and answers at once."""
 
     is_stopping = False
-    buffered_bytes = 0
     settings = SETTINGS
 
     def __init__(self) -> None:
         self.handed: list[Any] = []
+        self.memory = RequestMemory(SETTINGS.max_buffered_bytes)
 
     def enter(self, made: Connection) -> bool:
         return True
@@ -35,6 +36,7 @@ class Reception:
     def leave(self, made: Connection) -> None: ...
     def head_began(self, made: Connection) -> None: ...
     def head_ended(self, made: Connection) -> None: ...
+    def discard(self, transport: asyncio.Transport, size_bytes: int) -> None: ...
 
     def handle(self, pending: PendingRequest) -> None:
         known = pending.header_map
@@ -47,8 +49,12 @@ class Reception:
             known,
             pending.body,
         )
-        self.handed.append((*facts, pending.keep_alive, pending.http_10, self.buffered_bytes))
+        self.handed.append((*facts, pending.keep_alive, pending.http_10, self.memory.received_bytes))
         pending.connection.answer(Reply(200, (), b"answered"))
+
+    def answer(self, pending: PendingRequest, reply: Reply) -> None: ...
+    def refusal_of_head(self, pending: PendingRequest) -> Reply | None:
+        return None
 
     def refuse(self, request: PendingRequest, error: Exception) -> Reply:
         return Reply(413, (), repr(error).encode())
@@ -83,7 +89,7 @@ def read(pieces: list[bytes], way: Any) -> tuple[list[Any], list[bytes], int]:
         made.connection_made(transport)
         for piece in pieces:
             made.data_received(piece)
-    return reception.handed, transport.said, reception.buffered_bytes
+    return reception.handed, transport.said, reception.memory.received_bytes
 
 
 METHODS = [

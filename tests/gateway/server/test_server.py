@@ -14,7 +14,7 @@ from gateway.settings import BadSetting, load
 from tests.gateway.server.conftest import FakeEngine
 
 
-def test_what_no_dialect_enters_goes_through_flask_with_its_raw_target(toy, wire) -> None:
+def test_a_request_that_may_block_has_its_raw_target(toy, wire) -> None:
     connection = wire(toy())
     target = "/flask/a%2Fb//c+d?q=%20&q=+"
     reply = connection.send(

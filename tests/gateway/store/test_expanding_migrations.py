@@ -19,10 +19,10 @@ from alembic import command
 from alembic.config import Config
 
 import migrations
-from gateway.store.databases import Database
-from gateway.store.migrating import OLDEST_COMPATIBLE, steps
-from gateway.store.opening import open_database
+from gateway.store.opening.migrating import OLDEST_COMPATIBLE, steps
+from gateway.store.opening.opening import open_database
 from gateway.store.postgresql.pipeline import Statement
+from gateway.store.sql.databases import Database
 from tests.support.released_statements import revisions, statements_of
 
 # Since this one the rule holds. The first five came before the first release.

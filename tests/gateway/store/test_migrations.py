@@ -13,12 +13,15 @@ import sqlalchemy
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from gateway.store import changes, counters, tokens
-from gateway.store.catalog import Catalog, stream_rule
-from gateway.store.databases import Database
-from gateway.store.migrating import NewerDatabase, migrate, revision_of, script_of, steps
-from gateway.store.opening import open_database
-from gateway.store.schema import metadata
+from gateway.store.opening.migrating import NewerDatabase, migrate, revision_of, script_of, steps
+from gateway.store.opening.opening import open_database
+from gateway.store.sql import counters
+from gateway.store.sql.databases import Database
+from gateway.store.sql.schema import metadata
+from gateway.store.streams import changes
+from gateway.store.tables.catalog import Catalog
+from gateway.store.tables.descriptors import stream_rule
+from gateway.store.transactions import tokens
 from migrations import scripts
 
 
@@ -51,7 +54,7 @@ _DEFINITIONS = {
 def test_they_make_what_the_schema_would_make(empty: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the letter, which compare_metadata does not look at: collations, WITHOUT ROWID, partial indexes. Only the quotes
     that SQLite puts around the new name of a table are not compared. An empty database gets the script; all others, steps."""
-    from gateway.store import migrating
+    from gateway.store.opening import migrating
 
     if way == "steps":
         monkeypatch.setattr(migrating, "script_of", lambda name: "")
@@ -74,7 +77,7 @@ def test_the_scripts_are_of_this_schema(name: str) -> None:
 
 
 def test_a_script_of_another_release_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gateway.store import migrating
+    from gateway.store.opening import migrating
 
     script = script_of("sqlite").replace(f"-- {steps()[-1]}", "-- 0001", 1)
     monkeypatch.setattr(migrating, "script_of", lambda name: script)
@@ -137,7 +140,7 @@ def test_a_newer_database_is_refused_unless_its_schema_has_only_grown(
 
 
 def test_a_failed_migration_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gateway.store import migrating
+    from gateway.store.opening import migrating
 
     copy = tmp_path / "migrations"
     shutil.copytree(migrating._FOLDER, copy)
@@ -175,7 +178,7 @@ _TABLES_OF_0001 = [
 
 def _at(revision: str, url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
     """A database as the release of that revision left it."""
-    from gateway.store import migrating
+    from gateway.store.opening import migrating
 
     copy = folder / f"migrations to {revision}"
     shutil.copytree(migrating._FOLDER, copy)
@@ -448,7 +451,7 @@ def test_0012_moves_no_rows(has_rows: bool, tmp_path: Path, monkeypatch: pytest.
             )
         connection.commit()
 
-    assert migrate(database) == ["0012"]
+    assert migrate(database)[0] == "0012"
 
     with database.engine.connect() as connection:
         kept = connection.exec_driver_sql("SELECT table_id, body FROM rows").all()

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sqlalchemy import make_url
 
 from gateway.model.errors import DatabaseFailed
-from gateway.store.databases import Database
-from gateway.store.opening import open_database
+from gateway.store.opening.opening import open_database
 from gateway.store.postgresql.database import PostgreSQL
 from gateway.store.postgresql.pipeline import Pipeline
+from gateway.store.sql.databases import Database
 from tests.support.databases import PostgresServer
 
 

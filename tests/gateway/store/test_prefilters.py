@@ -14,8 +14,7 @@ import pytest
 from adapters.azuretable.values.values import view as azure_view
 from adapters.dynamodb.values.values import view as dynamodb_view
 from adapters.tablestore.values.views import view as tablestore_view
-from gateway.model.keys import Position
-from gateway.model.predicates import (
+from gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     AnyVersion,
@@ -35,11 +34,12 @@ from gateway.model.predicates import (
     View,
     matches,
 )
-from gateway.model.rows import Contents, Row
-from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
-from gateway.store.databases import Database, Session
-from gateway.store.opening import open_database
-from gateway.store.prefilters import Has, condition_of, prefilter_of
+from gateway.model.values.keys import Position
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
+from gateway.store.opening.opening import open_database
+from gateway.store.sql.databases import Database, Session
+from gateway.store.sql.prefilters import Has, condition_of, prefilter_of
 from gateway.store.sqlite.statements import SQLiteStatements
 
 ROWS, PREDICATES = 250, 800

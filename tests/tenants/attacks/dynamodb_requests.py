@@ -291,7 +291,8 @@ def _sought(aws: DynamoDB) -> Values:
 
 def _policy(aws: DynamoDB) -> Values:
     arn = aws.side.foreign(*ARNS)
-    statement = {"Effect": "Allow", "Principal": "*", "Action": "dynamodb:*", "Resource": "*"}
+    accounts = {"AWS": [aws.side.account, aws.side.other.account]}
+    statement = {"Effect": "Allow", "Principal": accounts, "Action": "dynamodb:*", "Resource": "*"}
     policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     revision = aws.side.foreign("RevisionId", "ExpectedRevisionId")
     return {"ResourceArn": arn, "Policy": policy, "ExpectedRevisionId": revision}

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gateway.model import fast_paths
-from gateway.model.rows import Contents, Row
-from gateway.model.values import Kind, Value
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value
 from tests.transfer.comparing.test_verifying import CELLS, ENTITIES, ITEMS, row_of, table_of, text
 from transfer.comparing.sides import CompareOptions, Pair
 from transfer.comparing.signatures import signature

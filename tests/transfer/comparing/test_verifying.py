@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.model import fast_paths
-from gateway.model.commands import NewIndex
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.rows import Cell, Contents, Row
-from gateway.model.tables import ExpiryRule, Projection, Rules
-from gateway.model.values import NULL, Kind, Value
+from gateway.model.commands.commands import NewIndex
+from gateway.model.tables.tables import ExpiryRule, Projection, Rules
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.rows import Cell, Contents, Row
+from gateway.model.values.values import NULL, Kind, Value
 from tests.transfer.support.plain_endpoint import PlainEndpoint, WholeEndpoint
 from tests.transfer.support.tables import tables
 from transfer.comparing.differences import diff

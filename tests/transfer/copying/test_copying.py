@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.values import Kind, text
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.values import Kind, text
 from tests.transfer.support.memory_endpoint import (
     PAIR,
     MemoryEndpoint,
@@ -164,6 +164,7 @@ def test_an_absent_source(tmp_path: Path) -> None:
     assert ends[1].table.definition is None
 
 
+@pytest.mark.usefixtures("in_foreground")
 def test_ctrl_c_leaves_a_job_that_goes_on(ends: Ends, tmp_path: Path) -> None:
     source, target = ends
 

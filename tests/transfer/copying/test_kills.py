@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.model.rows import Row
+from gateway.model.values.rows import Row
 from tests.support.databases import PostgresServer
 from tests.support.running import ROOT
 from tests.transfer.support.memory_endpoint import PAIR, rows_of
@@ -29,6 +29,7 @@ from transfer.endpoints.database import DatabaseEndpoint
 from transfer.endpoints.endpoint import Definition, Service
 
 IS_LONG = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5")) >= 30
+STOPPED = ["Error: stopped", "Go on with: tablegate copy --job copy.job --resume"]
 DIRECTIONS = ["sqlite to postgresql", "postgresql to sqlite"]
 
 
@@ -52,9 +53,9 @@ class Copying:
         self._process.kill()
         self._process.communicate()
 
-    def interrupt(self) -> tuple[int, str]:
-        """Ctrl-C; the status and what it said."""
-        self._process.send_signal(signal.SIGINT)
+    def end_by(self, number: signal.Signals) -> tuple[int, str]:
+        """Send a signal (Ctrl-C is SIGINT) and wait; the status and what it said."""
+        self._process.send_signal(number)
         return self.end()
 
     def end(self) -> tuple[int, str]:
@@ -203,18 +204,33 @@ def test_killed_followers_go_on(ends: list[str], tmp_path: Path) -> None:
     assert contents(ends[0]) == contents(ends[1])
 
 
+@pytest.mark.usefixtures("in_background")
+@pytest.mark.parametrize("ends", DIRECTIONS[1:], indirect=True)
+def test_in_the_background_ctrl_c_is_for_others_and_sigterm_stops(ends: list[str], tmp_path: Path) -> None:
+    """POSIX has a program leave SIGINT ignored where it was started so: Ctrl-C is meant for what is in the foreground."""
+    fill(ends[0], 1_000)
+    process = Copying(tmp_path, *ends, "--rate", "1000")
+    process.wait_until_copying()
+    status, errors = process.end_by(signal.SIGINT)
+    assert status == 0, errors
+    assert contents(ends[0]) == contents(ends[1])
+    (tmp_path / "copy.job").unlink()
+    process = Copying(tmp_path, *ends, "--follow")
+    process.wait_until_copying()
+    status, errors = process.end_by(signal.SIGTERM)
+    assert (status, errors.splitlines()[-2:]) == (2, STOPPED)
+
+
+@pytest.mark.usefixtures("in_foreground")
 @pytest.mark.parametrize("ends", DIRECTIONS[1:], indirect=True)
 def test_ctrl_c_says_how_to_go_on(ends: list[str], tmp_path: Path) -> None:
     fill(ends[0], 1_000)
     process = Copying(tmp_path, *ends, "--rate", "300")
     process.wait_until_copying()
     time.sleep(0.3)
-    status, errors = process.interrupt()
+    status, errors = process.end_by(signal.SIGINT)
     assert status == 2
-    assert errors.splitlines()[-2:] == [
-        "Error: stopped",
-        "Go on with: tablegate copy --job copy.job --resume",
-    ]
+    assert errors.splitlines()[-2:] == STOPPED
     job = Job.open(tmp_path / "copy.job")
     assert job.options == {"rates": ["300"]}
     job.close()

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from adapters.azuretable.values.keys import check_new_key
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.rows import Cell, Row
-from gateway.model.tables import ExpiryRule, Rules
-from gateway.model.values import text
+from gateway.model.tables.tables import ExpiryRule, Rules
+from gateway.model.values.rows import Cell, Row
+from gateway.model.values.values import text
 from tests.support.running import Running
 from tests.transfer.endpoints.conftest import open_dynamodb, open_table_store
 from tests.transfer.endpoints.faulty_proxy import Answer, Asked, faulty_proxy

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.model.commands import NewIndex, NewVectorIndex
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.tables import ExpiryRule, Projection, Rules, StreamRule
-from gateway.model.values import Kind
-from gateway.model.vectors import Metric
+from gateway.model.commands.commands import NewIndex, NewVectorIndex
+from gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.values import Kind
+from gateway.model.values.vectors import Metric
 from tests.support.running import Running
 from tests.transfer.endpoints.conftest import open_azure, open_dynamodb, open_table_store
 from tests.transfer.endpoints.places import SCHEMAS

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.model.keys import KeySchema
-from gateway.model.rows import Row
-from gateway.model.values import text
+from gateway.model.values.keys import KeySchema
+from gateway.model.values.rows import Row
+from gateway.model.values.values import text
 from tests.support.databases import PostgresServer
 from tests.support.running import Running
 from tests.transfer.endpoints.conftest import REGION

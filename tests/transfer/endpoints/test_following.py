@@ -14,13 +14,13 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.__main__ import main
-from gateway.model.keys import Position
+from gateway.model.values.keys import Position
 from tests.support.running import Running
 from tests.transfer.endpoints.conftest import OPENERS, open_azure, open_dynamodb
 from tests.transfer.endpoints.places import SCHEMAS, key_of, numbered_rows
 from transfer.endpoints.dynamodb import streams as dynamodb_streams
 from transfer.endpoints.endpoint import Definition, Endpoint, Service
-from transfer.errors import PositionLost
+from transfer.errors import PositionLost, RequestRefused
 
 FOLLOWED = {Service.DYNAMODB: "followd", Service.TABLE_STORE: "followt"}
 
@@ -179,9 +179,7 @@ def test_an_iterator_that_has_expired_is_asked_for_again(ours: Running) -> None:
     def call(operation: str, body: Any) -> Any:
         asked.append(operation)
         if operation == "GetRecords" and asked.count("GetRecords") == 1:
-            from transfer.endpoints.dynamodb.client import Refused
-
-            raise Refused("ExpiredIteratorException", "Iterator expired")
+            raise RequestRefused("stream", "ExpiredIteratorException", "Iterator expired")
         return real(operation, body)
 
     follower._streams.call = call  # type: ignore[method-assign]

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.commands import NewIndex, NewVectorIndex
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.rows import Cell, Contents, Row
-from gateway.model.tables import ExpiryRule, Projection, Rules, StreamRule
-from gateway.model.values import Kind, Value
-from gateway.model.vectors import Metric
+from gateway.model.commands.commands import NewIndex, NewVectorIndex
+from gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.rows import Cell, Contents, Row
+from gateway.model.values.values import Kind, Value
+from gateway.model.values.vectors import Metric
 from tests.transfer.support.tables import ODD_TEXTS, rows
 from transfer.endpoints.endpoint import Definition, Service
 from transfer.errors import SchemaChanged

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.rows import Contents, Row
-from gateway.model.tables import ExpiryRule, Rules
-from gateway.model.values import NULL, Kind, Value
+from gateway.model.tables.tables import ExpiryRule, Rules
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import NULL, Kind, Value
 from tests.transfer.support.plain_endpoint import PlainEndpoint
 from tests.transfer.support.tables import tables
 from transfer.endpoints.endpoint import Definition, Service

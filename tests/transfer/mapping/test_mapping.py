@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.rows import Row
+from gateway.model.values.rows import Row
 from tests.transfer.support.tables import tables
 from transfer.endpoints.endpoint import Definition, Service
 from transfer.mapping.mapping import Mapping, MappingOptions

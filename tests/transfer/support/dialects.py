@@ -17,13 +17,13 @@ from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.dialect import Gateway
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.model import bodies
-from gateway.model.keys import Key
-from gateway.model.rows import Cell, Contents, Row
-from gateway.model.values import Kind, Value
+from gateway.model.values import bodies
+from gateway.model.values.keys import Key
+from gateway.model.values.rows import Cell, Contents, Row
+from gateway.model.values.values import Kind, Value
 from gateway.security.credentials import Credentials
 from gateway.settings import Settings
-from gateway.store.migrating import migrate
+from gateway.store.opening.migrating import migrate
 from gateway.store.store import Store
 from gateway.wiring import connect
 from tests.adapters.azuretable import client as azure

@@ -18,11 +18,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from gateway.model.keys import Key, KeyColumn, KeySchema, Position
-from gateway.model.pages import Segment
-from gateway.model.rows import Contents, Row
-from gateway.model.values import Kind, Value
-from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service
+from gateway.model.tables.pages import Segment
+from gateway.model.values.keys import Key, KeyColumn, KeySchema, Position
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value
+from transfer.endpoints.endpoint import (
+    JSON,
+    AnyRow,
+    ChangedKeys,
+    Definition,
+    Endpoint,
+    Reject,
+    ScanPage,
+    Service,
+    UnreadableRow,
+)
 from transfer.errors import PositionLost, TableAbsent
 
 PAIR = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("sk", Kind.TEXT),))
@@ -68,6 +78,8 @@ class MemoryTable:
         """How many of the oldest changes have been forgotten."""
         self.records = False
         """Whether changes are recorded; from the first `capture` on."""
+        self.unreadable: set[Position] = set()
+        """Rows that cannot be read."""
         for row in rows:
             self.put(row)
 
@@ -93,6 +105,14 @@ class MemoryTable:
         """Changes so far are no longer kept."""
         with self.lock:
             self.first_kept = len(self.log)
+
+    def read(self, row: Row | None) -> AnyRow | None:
+        """A row as an endpoint gives it."""
+        if row is None or row.position not in self.unreadable:
+            return row
+        assert self.definition is not None
+        key = self.definition.key_schema.decode(row.position)
+        return UnreadableRow(key, "an attribute has no name", row.body)
 
     def _record(self, position: Position) -> None:
         if self.records and self.definition is not None:
@@ -209,21 +229,21 @@ class MemoryEndpoint(Endpoint):
             after = None if resume is None else _position_of(resume)
             with self.table.lock:
                 rows = [
-                    row
+                    self.table.read(row)
                     for position, row in sorted(self.table.rows.items())
                     if part.contains(position) and (after is None or position > after)
                 ]
             if len(rows) <= self.page_rows:
-                yield ScanPage(rows, None)
+                yield ScanPage.of(rows, None)
                 return
             rows = rows[: self.page_rows]
             resume = _json_of(rows[-1].position)
-            yield ScanPage(rows, resume)
+            yield ScanPage.of(rows, resume)
 
-    def get(self, keys: Sequence[Key]) -> list[Row | None]:
+    def get(self, keys: Sequence[Key]) -> list[AnyRow | None]:
         self._enter("get")
         with self.table.lock:
-            return [self.table.rows.get(key.position) for key in keys]
+            return [self.table.read(self.table.rows.get(key.position)) for key in keys]
 
     def write(self, rows: Sequence[Row]) -> list[Reject]:
         try:

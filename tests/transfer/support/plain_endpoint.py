@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from gateway.model.keys import Key, partition_hash
-from gateway.model.rows import Row
+from gateway.model.values.keys import Key, partition_hash
+from gateway.model.values.rows import Row
 from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service
 
 

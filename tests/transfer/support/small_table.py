@@ -8,11 +8,11 @@ from typing import Any
 
 import orjson
 
-from gateway.model.commands import NewIndex
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.rows import Contents, Row
-from gateway.model.tables import ExpiryRule, Projection, Rules, StreamRule
-from gateway.model.values import Kind, Value
+from gateway.model.commands.commands import NewIndex
+from gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value
 from transfer.endpoints.endpoint import Definition, Endpoint, Service
 
 PAIR = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("sk", Kind.DECIMAL),))

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from adapters.azuretable.values.names import SYSTEM_NAMES, is_legal
 from adapters.tablestore.wire.names import is_column_name
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.rows import Cell, Contents, Row
-from gateway.model.tables import Rules
-from gateway.model.values import NULL, Kind, Value, decimal_fits
+from gateway.model.tables.tables import Rules
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.rows import Cell, Contents, Row
+from gateway.model.values.values import NULL, Kind, Value, decimal_fits
 from transfer.endpoints.endpoint import Definition, Service
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)

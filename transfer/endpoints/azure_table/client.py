@@ -29,7 +29,7 @@ from requests.adapters import HTTPAdapter
 
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY
 from transfer.endpoints.retrying import Patience, Transient
-from transfer.errors import AccessRefused, BadAddress, TableAbsent
+from transfer.errors import AccessRefused, BadAddress, RequestRefused, TableAbsent
 
 _REQUESTS_AT_ONCE = 16
 _CONNECTIONS = 32
@@ -42,25 +42,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Refused(Exception):
-    """The service does not take this request, whenever it is sent: status, code and its own words."""
-
-    def __init__(self, status: int, code: str, reason: str) -> None:
-        super().__init__(f"{code}: {reason}")
-        self.status = status
-        self.code = code
-        self.reason = reason
-
-
 class Answer(NamedTuple):
     """An answer whose status is no error."""
 
     headers: Mapping[str, str]
     body: bytes
-
-    @property
-    def json(self) -> Any:
-        return orjson.loads(self.body)
+    json: Any = None
+    """Of a GET: an entity, or a page of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +114,7 @@ class Client:
     ) -> Answer:
         """The answer to a request for a path behind the account's URL, tried again while the service is busy.
 
-        Raises Refused and the errors of a transfer.
+        Raises RequestRefused and the other errors of a transfer.
         """
         return self.patience.run(lambda: self.once(method, path, headers or {}, body))
 
@@ -155,7 +143,7 @@ class Client:
         if status >= 400:
             code, reason = error_of(content)
             raise meaning(status, code, reason, self.patience.shown)
-        return Answer(received, content)
+        return Answer(received, content, _document(content) if method == "GET" else None)
 
     def each(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """What a piece of work gives for each item, several at once: most requests are about one entity. If one fails, those that
@@ -193,7 +181,18 @@ def meaning(status: int, code: str, reason: str, shown: str) -> Exception:
         return AccessRefused(f"{shown}: the service refuses these credentials ({code or status}: {reason})")
     if code in _ABSENT:
         return TableAbsent(f"{shown}: there is no such table")
-    return Refused(status, code or str(status), reason)
+    return RequestRefused(shown, code or str(status), reason, status)
+
+
+def _document(content: bytes) -> dict[str, Any]:
+    """The JSON of an entity or of a page. Raises Transient where it is neither, as that of another server at its address."""
+    try:
+        document = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        document = None
+    if not isinstance(document, dict) or not {"value", "PartitionKey"} & document.keys():
+        raise Transient("an answer that is none of Azure Table's")
+    return document
 
 
 def error_of(content: bytes) -> tuple[str, str]:

@@ -19,16 +19,26 @@ from adapters.azuretable.values import values
 from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.addresses import key_predicate
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.keys import Key, Position
-from gateway.model.rows import TICKS_PER_MS, Contents, Row
-from gateway.model.values import Kind, Value
+from gateway.model.values.keys import Key, Position
+from gateway.model.values.rows import TICKS_PER_MS, Contents, Row
+from gateway.model.values.values import Kind, Value
 from transfer.endpoints.azure_table import batches, ranges
 from transfer.endpoints.azure_table.batches import Change
-from transfer.endpoints.azure_table.client import Account, Answer, Client, Refused, meaning
+from transfer.endpoints.azure_table.client import Account, Answer, Client, meaning
 from transfer.endpoints.batching import in_batches
-from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service
+from transfer.endpoints.endpoint import (
+    JSON,
+    AnyRow,
+    ChangedKeys,
+    Definition,
+    Endpoint,
+    Reject,
+    ScanPage,
+    Service,
+    UnreadableRow,
+)
 from transfer.endpoints.retrying import PATIENCE_S, Patience
-from transfer.errors import SchemaChanged, TransferError
+from transfer.errors import RequestRefused, SchemaChanged, TransferError
 
 _KEY_NAMES = ("PartitionKey", "RowKey")
 _OVERLAP_TICKS = 180 * 10_000_000
@@ -64,10 +74,10 @@ class AzureTableEndpoint(Endpoint):
             raise SchemaChanged(f"{self.shown}: the key of an Azure table is PartitionKey and RowKey")
         try:
             self._client.send("POST", "Tables", body=orjson.dumps({"TableName": self._table}))
-        except Refused as refusal:
+        except RequestRefused as refusal:
             if refusal.code == "TableAlreadyExists" or refusal.status == 409:
                 return []
-            raise TransferError(f"{self.shown}: the table cannot be made: {refusal}") from None
+            raise TransferError(f"{self.shown}: the table cannot be made: {refusal.words}") from None
         notes = [f"index {index.name}: an Azure table has none" for index in definition.indexes]
         rules = definition.rules
         if rules.expiry is not None:
@@ -112,7 +122,7 @@ class AzureTableEndpoint(Endpoint):
         while True:
             answer = self._query(segment, resume)
             resume = _token(answer)
-            yield ScanPage([self._row(entity) for entity in answer.json["value"]], resume)
+            yield ScanPage.of([self._row(entity) for entity in answer.json["value"]], resume)
             if resume is None:
                 return
 
@@ -130,30 +140,34 @@ class AzureTableEndpoint(Endpoint):
         query = "&".join(f"{name}={quote(value, safe='')}" for name, value in asked.items())
         try:
             return self._client.send("GET", f"{self._table}()" + (f"?{query}" if query else ""))
-        except Refused as refusal:
+        except RequestRefused as refusal:
             if refusal.status == 404:
                 raise meaning(404, "TableNotFound", "", self.shown) from None
-            raise TransferError(f"{self.shown}: the query was refused: {refusal}") from None
+            raise
 
-    def get(self, keys: Sequence[Key]) -> list[Row | None]:
+    def get(self, keys: Sequence[Key]) -> Sequence[AnyRow | None]:
         return self._client.each(self._get, keys)
 
-    def _get(self, key: Key) -> Row | None:
+    def _get(self, key: Key) -> AnyRow | None:
         try:
             return self._row(self._client.send("GET", self._entity(key.values)).json)
-        except Refused as refusal:
+        except RequestRefused as refusal:
             if refusal.status == 404:
                 return None
             if refusal.status == 400:  # a key that no entity can have
                 return None
-            raise TransferError(f"{self.shown}: the entity cannot be read: {refusal}") from None
+            raise
 
     def _entity(self, key_values: Sequence[Value]) -> str:
         partition_key, row_key = key_values
         return self._table + key_predicate(partition_key.data, row_key.data)
 
-    def _row(self, entity: dict[str, Any]) -> Row:
+    def _row(self, entity: dict[str, Any]) -> AnyRow:
         """The row of an entity as JSON with its metadata."""
+        try:
+            key = azure_keys.own_key(entity["PartitionKey"], entity["RowKey"])
+        except (ServiceError, KeyError) as error:
+            raise TransferError(f"{self.shown}: an entity without a key that can be read: {error}") from None
         latest: dict[str, Value] = {}
         modified_at = 0
         try:
@@ -167,9 +181,8 @@ class AzureTableEndpoint(Endpoint):
                 value = values.read(wire, entity.get(name + "@odata.type"))
                 if value is not None:
                     latest[name] = value
-            key = azure_keys.own_key(entity["PartitionKey"], entity["RowKey"])
-        except (ServiceError, KeyError) as error:
-            raise TransferError(f"{self.shown}: an entity that Azure cannot have: {error}") from None
+        except ServiceError as error:
+            return UnreadableRow(key, f"{name}: {error}", orjson.dumps(entity))
         return Row(key.position, Contents.of_values(latest), modified_at)
 
     # Writing
@@ -203,7 +216,7 @@ class AzureTableEndpoint(Endpoint):
             else:
                 self._client.patience.run(lambda: self._send_batch([change for _, change in batch]))
             return
-        except Refused as refusal:
+        except RequestRefused as refusal:
             row, change = batch[0]
             if len(batch) == 1:
                 # Only the table's absence, which is another error, makes a put of a whole entity find nothing.

@@ -19,19 +19,10 @@ from botocore.config import Config
 from botocore.parsers import ResponseParserError
 
 from transfer.endpoints.retrying import Patience, Transient
-from transfer.errors import AccessRefused, BadAddress, TableAbsent
+from transfer.errors import AccessRefused, BadAddress, RequestRefused, TableAbsent, TransferError
 
 
-class Refused(Exception):
-    """The service does not take this request, whenever it is sent: `code` and its own words."""
-
-    def __init__(self, code: str, reason: str) -> None:
-        super().__init__(f"{code}: {reason}")
-        self.code = code
-        self.reason = reason
-
-
-class TrimmedData(Exception):
+class TrimmedData(TransferError):
     """What a position in a stream names is no longer there."""
 
 
@@ -95,6 +86,13 @@ _CONNECTIONS = 64
 _PARAMETERS: dict[str, Any] = {
     operation: {"RequestItems": {}} for operation in ("BatchGetItem", "BatchWriteItem")
 }
+# What every answer to an operation has (API reference, "Response Elements").
+_MEMBERS = {
+    "DescribeStream": "StreamDescription",
+    "DescribeTable": "Table",
+    "GetShardIterator": "ShardIterator",
+    "ListTables": "TableNames",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +124,20 @@ class Client:
             raise AccessRefused(f"{patience.shown}: {error}") from None
         except exceptions.NoRegionError:
             raise BadAddress(
-                f"{patience.shown}: no region: add ?region=REGION, or set AWS_REGION or the profile's region"
+                f"{patience.shown}: no region: add ?region=REGION, or set AWS_DEFAULT_REGION or the profile's region"
             ) from None
-        except ValueError as error:  # an endpoint that is no URL
+        except (
+            ValueError,
+            exceptions.BotoCoreError,
+        ) as error:  # an endpoint that is no URL, a region that is none
             raise BadAddress(f"{patience.shown}: {error}") from None
         events = self._client.meta.events
         events.register("before-call", self._put_body)
         events.register("before-parse", self._take_body)
 
     def call(self, operation: str, body: bytes | Mapping[str, Any]) -> Any:
-        """The JSON of the answer, tried again while the service is busy. Raises Refused, TrimmedData and the errors of a
-        transfer."""
+        """The JSON of the answer, tried again while the service is busy. Raises RequestRefused, TrimmedData and the
+        other errors of a transfer."""
         content = body if isinstance(body, bytes) else orjson.dumps(body)
         return self.patience.run(lambda: self.once(operation, content))
 
@@ -152,7 +153,11 @@ class Client:
             raise AccessRefused(f"{self.patience.shown}: {error}") from None
         except _LOST as error:
             raise Transient(f"no answer: {error}") from None
-        return orjson.loads(local.answer)
+        except exceptions.BotoCoreError as error:
+            raise TransferError(f"{self.patience.shown}: {error}") from None
+        except ValueError as error:  # an endpoint of the environment that is no URL
+            raise BadAddress(f"{self.patience.shown}: {error}") from None
+        return _answer_of(operation, local.answer)
 
     @property
     def date(self) -> str:
@@ -173,6 +178,18 @@ class Client:
             response_dict["body"] = b"{}"  # so that botocore need not parse it
 
 
+def _answer_of(operation: str, body: bytes) -> dict[str, Any]:
+    """The JSON of an answer. Raises Transient where it is not one of DynamoDB, as that of another server at its address."""
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        answer = None
+    member = _MEMBERS.get(operation)
+    if not isinstance(answer, dict) or (member is not None and member not in answer):
+        raise Transient("an answer that is none of DynamoDB's")
+    return answer
+
+
 def _meaning(error: exceptions.ClientError, shown: str) -> Exception:
     code = str(error.response.get("Error", {}).get("Code", ""))
     code = code.rpartition("#")[2]
@@ -180,11 +197,11 @@ def _meaning(error: exceptions.ClientError, shown: str) -> Exception:
     reason = str(error.response.get("Error", {}).get("Message", "")).partition("\n")[0][:500]
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code in _TRIMMED:
-        return TrimmedData(reason)
+        return TrimmedData(f"{shown}: {reason}")
     if code in _TRANSIENT or status >= 500 or status == 429:
         return Transient(f"{code}: {reason}")
     if code in _ACCESS:
         return AccessRefused(f"{shown}: the service refuses these credentials ({code}: {reason})")
     if code in _ABSENT:
         return TableAbsent(f"{shown}: there is no such table ({reason})")
-    return Refused(code, reason)
+    return RequestRefused(shown, code, reason, status)

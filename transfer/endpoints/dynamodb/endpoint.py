@@ -15,16 +15,26 @@ import orjson
 from adapters.dynamodb.values.values import item_of, render_row, render_values
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError
-from gateway.model.bodies import untagged
-from gateway.model.keys import Key, KeySchema, Position
-from gateway.model.rows import Row
-from gateway.model.values import Value
+from gateway.model.values.bodies import untagged
+from gateway.model.values.keys import Key, KeySchema, Position
+from gateway.model.values.rows import Row
+from gateway.model.values.values import Value
 from transfer.endpoints.batching import in_batches
 from transfer.endpoints.dynamodb import streams, tables
-from transfer.endpoints.dynamodb.client import Account, Client, Refused
-from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service
+from transfer.endpoints.dynamodb.client import Account, Client
+from transfer.endpoints.endpoint import (
+    JSON,
+    AnyRow,
+    ChangedKeys,
+    Definition,
+    Endpoint,
+    Reject,
+    ScanPage,
+    Service,
+    UnreadableRow,
+)
 from transfer.endpoints.retrying import PATIENCE_S, Patience, Rests
-from transfer.errors import TransferError
+from transfer.errors import RequestRefused, TransferError
 
 _PUTS = 25  # of one BatchWriteItem (API reference)
 _GETS = 100  # of one BatchGetItem
@@ -93,7 +103,7 @@ class DynamoDBEndpoint(Endpoint):
         while True:
             answer = self._scan_once(segment, resume)
             resume = answer.get("LastEvaluatedKey") or None
-            yield ScanPage([self._row(item) for item in answer.get("Items", ())], resume)
+            yield ScanPage.of([self._row(item) for item in answer.get("Items", ())], resume)
             if resume is None:
                 return
 
@@ -105,20 +115,20 @@ class DynamoDBEndpoint(Endpoint):
             request["ExclusiveStartKey"] = resume
         if limit is not None:
             request["Limit"] = limit
-        return self._called("Scan", request)
+        return self._client.call("Scan", request)
 
-    def get(self, keys: Sequence[Key]) -> list[Row | None]:
-        found: dict[Position, Row] = {}
+    def get(self, keys: Sequence[Key]) -> Sequence[AnyRow | None]:
+        found: dict[Position, AnyRow] = {}
         distinct = list({key.position: key for key in keys}.values())
         for at in range(0, len(distinct), _GETS):
             self._get_batch([self._wire_key(key) for key in distinct[at : at + _GETS]], found)
         return [found.get(key.position) for key in keys]
 
-    def _get_batch(self, wanted: list[Any], found: dict[Position, Row]) -> None:
+    def _get_batch(self, wanted: list[Any], found: dict[Position, AnyRow]) -> None:
         rests = Rests(self._patience)
         while wanted:
             request = {"RequestItems": {self._table: {"Keys": wanted, "ConsistentRead": True}}}
-            answer = self._called("BatchGetItem", request)
+            answer = self._client.call("BatchGetItem", request)
             for item in answer.get("Responses", {}).get(self._table, ()):
                 row = self._row(item)
                 found[row.position] = row
@@ -129,24 +139,26 @@ class DynamoDBEndpoint(Endpoint):
                 rests.wait("reads are throttled")
             wanted = left
 
-    def _row(self, wire: dict[str, Any]) -> Row:
+    def _row(self, wire: dict[str, Any]) -> AnyRow:
         try:
             item = item_of(wire)
         except ServiceError as error:
-            raise TransferError(f"{self.shown}: an item that DynamoDB cannot have: {error}") from None
+            return UnreadableRow(self._key(wire), str(error.message), orjson.dumps(wire))
         return Row(self._schema.position(self._key_values(item)), item.contents, 0)
+
+    def _key(self, wire: dict[str, Any]) -> Key:
+        """The key of an item whose other attributes cannot be read."""
+        try:
+            values = self._key_values(item_of({name: wire[name] for name in self._schema.names}))
+        except (ServiceError, KeyError) as error:
+            raise TransferError(f"{self.shown}: an item without a key that can be read: {error}") from None
+        return self._schema.key(dict(zip(self._schema.names, values, strict=True)))
 
     def _key_values(self, wire: dict[str, Any]) -> list[Value]:
         return [untagged(wire[name]) for name in self._schema.names]
 
     def _wire_key(self, key: Key) -> dict[str, Any]:
         return render_values(dict(zip(self._schema.names, key.values, strict=True)))
-
-    def _called(self, operation: str, request: Any) -> Any:
-        try:
-            return self._client.call(operation, request)
-        except Refused as refusal:
-            raise TransferError(f"{self.shown}: {operation} was refused: {refusal}") from None
 
     # Writing
 
@@ -180,7 +192,7 @@ class DynamoDBEndpoint(Endpoint):
             body = b'{"RequestItems":{%s:[%s]}}' % (orjson.dumps(self._table), requests)
             try:
                 answer = self._client.call("BatchWriteItem", body)
-            except Refused as refusal:
+            except RequestRefused as refusal:
                 if len(batch) == 1:
                     rejects.append(Reject(batch[0][0], refusal.code, refusal.reason))
                     return

@@ -18,12 +18,12 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from adapters.dynamodb.values.values import item_of
-from gateway.model.bodies import untagged
-from gateway.model.keys import Key, KeySchema
+from gateway.model.values.bodies import untagged
+from gateway.model.values.keys import Key, KeySchema
 from transfer.endpoints.dynamodb import tables
-from transfer.endpoints.dynamodb.client import Client, Refused, TrimmedData
+from transfer.endpoints.dynamodb.client import Client, TrimmedData
 from transfer.endpoints.endpoint import JSON, ChangedKeys
-from transfer.errors import PositionLost, TableAbsent, TransferError
+from transfer.errors import PositionLost, RequestRefused, TableAbsent, TransferError
 
 _KEPT_MS = 24 * 3600 * 1000
 _MARGIN_MS = 300_000  # clocks differ, and records say when they were made to the second
@@ -75,9 +75,9 @@ class Follower:
         specification = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
         try:
             self._client.call("UpdateTable", {"TableName": self._table, "StreamSpecification": specification})
-        except Refused as refusal:
+        except RequestRefused as refusal:
             raise TransferError(
-                f"{self._client.patience.shown}: its stream cannot be switched on: {refusal}"
+                f"{self._client.patience.shown}: its stream cannot be switched on: {refusal.words}"
             ) from None
         return tables.wait_until_active(self._client, self._table)
 
@@ -169,7 +169,7 @@ class Follower:
         if iterator is not None:
             try:
                 return self._streams.call("GetRecords", {"ShardIterator": iterator})
-            except Refused as refusal:
+            except RequestRefused as refusal:
                 if refusal.code != "ExpiredIteratorException":
                     raise self._unusable(refusal) from None
         request = {"StreamArn": stream, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON"}
@@ -178,11 +178,11 @@ class Follower:
         try:
             iterator = self._streams.call("GetShardIterator", request)["ShardIterator"]
             return self._streams.call("GetRecords", {"ShardIterator": iterator})
-        except Refused as refusal:
+        except RequestRefused as refusal:
             raise self._unusable(refusal) from None
 
-    def _unusable(self, refusal: Refused) -> TransferError:
-        return TransferError(f"{self._client.patience.shown}: its stream cannot be read: {refusal}")
+    def _unusable(self, refusal: RequestRefused) -> TransferError:
+        return TransferError(f"{self._client.patience.shown}: its stream cannot be read: {refusal.words}")
 
     def _go_on_to_children(self, position: JSON) -> None:
         """Put the children of shards that have ended in their place, as soon as they are listed."""

@@ -17,12 +17,12 @@ from adapters.dynamodb.tables.descriptions import (
 )
 from adapters.dynamodb.tables.indexes import defined_types, key_schema
 from adapters.dynamodb.wire import limits
-from gateway.model.commands import NewIndex
-from gateway.model.keys import KeySchema
-from gateway.model.tables import ExpiryRule, Projection, Rules, StreamRule
-from transfer.endpoints.dynamodb.client import Client, Refused
+from gateway.model.commands.commands import NewIndex
+from gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
+from gateway.model.values.keys import KeySchema
+from transfer.endpoints.dynamodb.client import Client
 from transfer.endpoints.endpoint import Definition, Service
-from transfer.errors import SchemaChanged, TableAbsent, TransferError
+from transfer.errors import RequestRefused, SchemaChanged, TableAbsent, TransferError
 
 VIEWS = ("KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES")
 _LOOK_S = 0.25
@@ -72,7 +72,7 @@ def expiry_of(client: Client, table: str) -> ExpiryRule | None:
     """The time to live of a table. None too where the server knows no such thing."""
     try:
         found = client.call("DescribeTimeToLive", {"TableName": table}).get("TimeToLiveDescription") or {}
-    except Refused:
+    except RequestRefused:
         return None
     if found.get("TimeToLiveStatus") not in ("ENABLED", "ENABLING") or "AttributeName" not in found:
         return None
@@ -154,19 +154,19 @@ def create(client: Client, name: str, definition: Definition) -> list[str]:
     request, notes = creation_of(name, definition)
     try:
         client.call("CreateTable", request)
-    except Refused as refusal:
+    except RequestRefused as refusal:
         if refusal.code == "ResourceInUseException":
             wait_until_active(client, name)
             return []
-        raise TransferError(f"{client.patience.shown}: the table cannot be made: {refusal}") from None
+        raise TransferError(f"{client.patience.shown}: the table cannot be made: {refusal.words}") from None
     wait_until_active(client, name)
     attribute = definition.rules.expiry.attribute if definition.rules.expiry is not None else None
     if attribute is not None:
         specification = {"Enabled": True, "AttributeName": attribute}
         try:
             client.call("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": specification})
-        except Refused as refusal:
-            notes.append(f"items do not expire by {attribute}: {refusal}")
+        except RequestRefused as refusal:
+            notes.append(f"items do not expire by {attribute}: {refusal.words}")
     return notes
 
 

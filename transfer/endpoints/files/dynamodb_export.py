@@ -17,9 +17,9 @@ from adapters.dynamodb.export_files import manifests
 from adapters.dynamodb.export_files.compression import Unreadable
 from adapters.dynamodb.export_files.data_files import DataFile
 from adapters.dynamodb.export_files.lines import line_of, read_change, read_item
-from gateway.model.keys import LOWEST, KeySchema, Position
-from gateway.model.row_lines import position_of_members
-from gateway.model.rows import Contents, Row
+from gateway.model.values.keys import LOWEST, KeySchema, Position
+from gateway.model.values.row_lines import position_of_members
+from gateway.model.values.rows import Contents, Row
 from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
 from transfer.endpoints.files.export_folder import ExportFolder
 from transfer.endpoints.files.exported_changes import ExportedChanges

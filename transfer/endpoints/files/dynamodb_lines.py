@@ -9,9 +9,9 @@ from pathlib import Path
 from adapters.dynamodb.export_files.compression import Compression, Unreadable, compressed
 from adapters.dynamodb.export_files.lines import Form, form_of, line_of, read_item
 from adapters.dynamodb.values.values import Item
-from gateway.model.keys import KeySchema
-from gateway.model.row_lines import position_of_members
-from gateway.model.rows import Row
+from gateway.model.values.keys import KeySchema
+from gateway.model.values.row_lines import position_of_members
+from gateway.model.values.rows import Row
 from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
 from transfer.endpoints.files.file_endpoint import FileEndpoint, Lines, paged, written_anew
 from transfer.endpoints.files.keys_option import keys_missing, keys_of

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, cast
 from adapters.dynamodb.export_files import manifests
 from adapters.dynamodb.export_files.compression import Unreadable, compression_of, reading
 from adapters.dynamodb.export_files.lines import Form, form_of
-from gateway.model.commands import NewIndex, NewVectorIndex
-from gateway.model.keys import KeySchema
+from gateway.model.commands.commands import NewIndex, NewVectorIndex
+from gateway.model.values.keys import KeySchema
 from transfer.endpoints.files.file_endpoint import Lines
 from transfer.errors import BadFile, TableAbsent
 

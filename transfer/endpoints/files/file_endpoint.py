@@ -22,9 +22,9 @@ from adapters.dynamodb.export_files.compression import (
     compression_of,
     reading,
 )
-from gateway.model.keys import Key
-from gateway.model.row_lines import LINE_BYTES
-from gateway.model.rows import Row
+from gateway.model.values.keys import Key
+from gateway.model.values.row_lines import LINE_BYTES
+from gateway.model.values.rows import Row
 from transfer.endpoints.endpoint import (
     JSON,
     ChangedKeys,

@@ -7,14 +7,14 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, TextIO, cast
 
 from fastcrc import crc64
 
 from adapters.dynamodb.export_files.compression import Compression, Unreadable, compression_of, reading
-from gateway.model.keys import KeySchema
-from gateway.model.row_lines import END_START, check_end, end_line, row_line
-from gateway.model.rows import Row
+from gateway.model.values.keys import KeySchema
+from gateway.model.values.row_lines import END_START, check_end, end_line, row_line
+from gateway.model.values.rows import Row
 from transfer.endpoints.endpoint import JSON, Definition, Reject, ScanPage
 from transfer.endpoints.files.file_endpoint import FileEndpoint, Lines, paged
 from transfer.endpoints.files.row_lines import header_line, read_header, read_row
@@ -113,9 +113,13 @@ class PipedLines(JsonLines):
     def find(self) -> None:
         pass
 
+    def existing(self) -> Definition | None:
+        """None: standard output has no table, and standard input is not read for it."""
+        return None
+
     def read_definition(self) -> Definition:
         if self._definition is None:
-            source = sys.stdin.buffer if self._source is None else self._source
+            source = self._source or _bytes_of(sys.stdin, "input")
             self._lines = _SummedLines(Path("standard input"), inflated_pipe(source))
             self._definition = _definition(self._lines)
         return self._definition
@@ -152,7 +156,7 @@ class PipedLines(JsonLines):
                 self._put(end_line(self._rows, self._crc64))
 
     def _put(self, data: bytes) -> None:
-        target = sys.stdout.buffer if self._target is None else self._target
+        target = self._target or _bytes_of(sys.stdout, "output")
         assert self._crc64 is not None
         self._crc64 = crc64.xz(data, self._crc64)
         with self.plainly():
@@ -161,6 +165,12 @@ class PipedLines(JsonLines):
 
     def close(self) -> None:
         """Standard input and output are not ours to close."""
+
+
+def _bytes_of(stream: TextIO | None, what: str) -> BinaryIO:
+    if stream is None:
+        raise TransferError(f"standard {what} is closed")
+    return stream.buffer
 
 
 def inflated_pipe(stream: BinaryIO) -> BinaryIO:

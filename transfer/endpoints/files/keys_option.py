@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.values import Kind
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.values import Kind
 from transfer.errors import BadAddress
 
 KINDS = {"S": Kind.TEXT, "N": Kind.DECIMAL, "B": Kind.BYTES, "I": Kind.INT64}

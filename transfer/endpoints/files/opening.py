@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from gateway.model.row_lines import HEADER_START
+from gateway.model.values.row_lines import HEADER_START
 from transfer.endpoints.endpoint import Endpoint
 from transfer.endpoints.files.file_endpoint import UNFINISHED, Lines
 from transfer.endpoints.files.json_lines import JsonLines, PipedLines

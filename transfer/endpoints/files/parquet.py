@@ -11,11 +11,11 @@ import orjson
 
 from adapters.dynamodb.export_files.compression import Unreadable
 from adapters.dynamodb.values.values import as_kind, view
-from gateway.model import bodies
-from gateway.model.keys import KeySchema
-from gateway.model.row_lines import position_of, row_of_values
-from gateway.model.rows import Contents, Row
-from gateway.model.values import Kind, Value
+from gateway.model.values import bodies
+from gateway.model.values.keys import KeySchema
+from gateway.model.values.row_lines import position_of, row_of_values
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value
 from transfer.endpoints.definitions import definition_of, document_of
 from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
 from transfer.endpoints.files.file_endpoint import FileEndpoint, paged, written_anew

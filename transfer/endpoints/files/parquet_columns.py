@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from adapters.dynamodb.export_files.compression import Unreadable
 from adapters.dynamodb.values.values import view
-from gateway.model import bodies
-from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal_fits, decimal_text
+from gateway.model.values import bodies
+from gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal_fits, decimal_text
 
 MOST_COLUMNS = 1000
 """Attributes beyond these go into one column together."""

@@ -1,16 +1,16 @@
-"""Our JSON Lines (gateway/model/row_lines.py) as files of tables: whose rows they are, and a row read quickly.
+"""Our JSON Lines (gateway/model/values/row_lines.py) as files of tables: whose rows they are, and a row read quickly.
 
-A header has a definition, or is that of a backup (gateway/store/backup_files.py). Knows nothing of files.
+A header has a definition, or is that of a backup (gateway/store/tables/backup_files.py). Knows nothing of files.
 """
 
 from __future__ import annotations
 
 from adapters.dynamodb.values.values import item_of
 from adapters.dynamodb.wire.errors import ServiceError
-from gateway.model import row_lines
-from gateway.model.keys import KeySchema
-from gateway.model.row_lines import Unreadable, json_object, position_of_members, times_of
-from gateway.model.rows import Row
+from gateway.model.values import row_lines
+from gateway.model.values.keys import KeySchema
+from gateway.model.values.row_lines import Unreadable, json_object, position_of_members, times_of
+from gateway.model.values.rows import Row
 from transfer.endpoints.definitions import definition_of, definition_of_backup, document_of
 from transfer.endpoints.endpoint import Definition
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from adapters.dynamodb.export_files.compression import Unreadable
 from adapters.dynamodb.export_files.lines import Form, read_item
 from adapters.dynamodb.values.values import Item
-from gateway.model.row_lines import LINE_BYTES
+from gateway.model.values.row_lines import LINE_BYTES
 from transfer.endpoints.files.file_endpoint import Lines
 
 _DOCUMENT = re.compile(

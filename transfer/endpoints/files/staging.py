@@ -22,9 +22,9 @@ import orjson
 from fastcrc import crc64
 
 from adapters.dynamodb.export_files.compression import Compression, Unreadable, compressed, reading
-from gateway.model.keys import KeySchema, Position
-from gateway.model.row_lines import end_line, row_line
-from gateway.model.rows import Row
+from gateway.model.values.keys import KeySchema, Position
+from gateway.model.values.row_lines import end_line, row_line
+from gateway.model.values.rows import Row
 from transfer.endpoints.endpoint import Definition
 from transfer.endpoints.files.row_lines import header_line, read_header, read_row
 from transfer.errors import BadFile, TransferError

@@ -17,8 +17,8 @@ from adapters.dynamodb.tables.descriptions import (
 )
 from adapters.dynamodb.tables.indexes import KINDS, defined_types, key_schema, new_local
 from adapters.dynamodb.wire.errors import ServiceError
-from gateway.model.commands import NewIndex, NewVectorIndex
-from gateway.model.keys import KeySchema
+from gateway.model.commands.commands import NewIndex, NewVectorIndex
+from gateway.model.values.keys import KeySchema
 from transfer.endpoints.endpoint import Definition
 from transfer.errors import BadFile
 

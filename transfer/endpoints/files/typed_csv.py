@@ -26,9 +26,9 @@ from adapters.azuretable.values.values import (
 )
 from adapters.azuretable.wire.errors import ServiceError
 from adapters.dynamodb.export_files.compression import Unreadable
-from gateway.model.row_lines import LINE_BYTES
-from gateway.model.rows import Contents, Row
-from gateway.model.values import Kind, Value
+from gateway.model.values.row_lines import LINE_BYTES
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value
 from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
 from transfer.endpoints.files.file_endpoint import FileEndpoint, inflated, paged, written_anew
 from transfer.endpoints.files.staging import Staging

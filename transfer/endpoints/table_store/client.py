@@ -23,7 +23,7 @@ import urllib3
 from google.protobuf.message import DecodeError, Message
 
 from transfer.endpoints.retrying import Patience, Transient
-from transfer.errors import AccessRefused, BadAddress, TableAbsent
+from transfer.errors import AccessRefused, BadAddress, RequestRefused, TableAbsent
 
 # Which of its codecs the SDK has found is no news to anybody, and is told as it is imported.
 logging.getLogger("tablestore").addHandler(logging.NullHandler())
@@ -31,15 +31,6 @@ import tablestore  # noqa: E402
 from tablestore.auth import RequestContext  # noqa: E402
 
 M = TypeVar("M", bound=Message)
-
-
-class Refused(Exception):
-    """The service does not take this request, whenever it is sent: `code` and its own words."""
-
-    def __init__(self, code: str, reason: str) -> None:
-        super().__init__(f"{code}: {reason}")
-        self.code = code
-        self.reason = reason
 
 
 # "Error codes" of the API reference; the SDKs try the same again. Puts of whole rows and deletes may be sent twice, so that what
@@ -109,7 +100,8 @@ class Client:
         """The date of the last answer: what the service takes for now."""
 
     def call(self, operation: str, request: Message, answer: type[M]) -> M:
-        """The answer to a request, tried again while the service is busy. Raises Refused and the errors of a transfer."""
+        """The answer to a request, tried again while the service is busy. Raises RequestRefused and the
+        other errors of a transfer."""
         body = request.SerializeToString()
         return self.patience.run(lambda: self._once(operation, body, answer))
 
@@ -153,7 +145,7 @@ def meaning(code: str, reason: str, status: int, shown: str) -> Exception:
         return AccessRefused(f"{shown}: the service refuses these credentials ({code}: {reason})")
     if code == "OTSObjectNotExist":
         return TableAbsent(f"{shown}: there is no such table ({reason})")
-    return Refused(code, reason)
+    return RequestRefused(shown, code, reason, status)
 
 
 def is_transient(code: str, reason: str) -> bool:

@@ -23,15 +23,15 @@ from adapters.tablestore.wire.plainbuffer import (
     encode_row,
 )
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.keys import Key, KeySchema, Position
-from gateway.model.rows import FOREIGN_KINDS, Cell, Contents, Row
-from gateway.model.values import Kind, Value
+from gateway.model.values.keys import Key, KeySchema, Position
+from gateway.model.values.rows import FOREIGN_KINDS, Cell, Contents, Row
+from gateway.model.values.values import Kind, Value
 from transfer.endpoints.batching import in_batches
 from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service
 from transfer.endpoints.retrying import PATIENCE_S, Patience, Rests
 from transfer.endpoints.table_store import streams, tables
-from transfer.endpoints.table_store.client import Account, Client, Refused, is_transient
-from transfer.errors import TransferError
+from transfer.endpoints.table_store.client import Account, Client, is_transient
+from transfer.errors import RequestRefused, TransferError
 
 _ANY_NUMBER = sys.maxsize
 _SPLIT_UNIT_BYTES = limits.SPLIT_SIZE_UNIT_MIN_BYTES
@@ -88,7 +88,7 @@ class TableStoreEndpoint(Endpoint):
                 answer = self._client.call(
                     "ComputeSplitPointsBySize", request, messages.ComputeSplitPointsBySizeResponse
                 )
-            except Refused:
+            except RequestRefused:
                 break
             points = list(answer.split_points)
             if len(points) >= wanted - 1:
@@ -115,10 +115,7 @@ class TableStoreEndpoint(Endpoint):
                 inclusive_start_primary_key=_bytes(resume or segment["from"]),
                 exclusive_end_primary_key=_bytes(segment["to"]),
             )
-            try:
-                answer = self._client.call("GetRange", request, messages.GetRangeResponse)
-            except Refused as refusal:
-                raise TransferError(f"{self.shown}: the range was refused: {refusal}") from None
+            answer = self._client.call("GetRange", request, messages.GetRangeResponse)
             rows = [self._row(wire) for wire in self._decoded_rows(answer.rows)]
             resume = _text(answer.next_start_primary_key) if answer.next_start_primary_key else None
             yield ScanPage(rows, resume)
@@ -141,10 +138,7 @@ class TableStoreEndpoint(Endpoint):
                 primary_key=[encode_row(WireRow(self._key_cells(key.values))) for key in wanted],
                 max_versions=self._definition.rules.max_versions,
             )
-            try:
-                answer = self._client.call("BatchGetRow", request, messages.BatchGetRowResponse)
-            except Refused as refusal:
-                raise TransferError(f"{self.shown}: the rows cannot be read: {refusal}") from None
+            answer = self._client.call("BatchGetRow", request, messages.BatchGetRowResponse)
             left, reason = [], ""
             for key, result in zip(wanted, answer.tables[0].rows, strict=True):
                 if result.is_ok:
@@ -240,7 +234,7 @@ class TableStoreEndpoint(Endpoint):
             request.tables.add(table_name=self._table, rows=rows)
             try:
                 answer = self._client.call("BatchWriteRow", request, messages.BatchWriteRowResponse)
-            except Refused as refusal:
+            except RequestRefused as refusal:
                 if len(batch) == 1:
                     rejects.append(Reject(batch[0][0], refusal.code, refusal.reason))
                     return

@@ -14,12 +14,12 @@ from typing import Any
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.plainbuffer import decode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.keys import Key, KeySchema
-from gateway.model.values import Value
+from gateway.model.values.keys import Key, KeySchema
+from gateway.model.values.values import Value
 from transfer.endpoints.endpoint import JSON, ChangedKeys
 from transfer.endpoints.table_store import tables
-from transfer.endpoints.table_store.client import Client, Refused, milliseconds
-from transfer.errors import PositionLost, TableAbsent, TransferError
+from transfer.endpoints.table_store.client import Client, milliseconds
+from transfer.errors import PositionLost, RequestRefused, TableAbsent, TransferError
 
 _HOUR_MS = 3_600_000
 _MARGIN_US = 300_000_000  # clocks differ
@@ -59,9 +59,9 @@ class Follower:
         request.stream_spec.expiration_time = limits.STREAM_HOURS_MAX
         try:
             self._client.call("UpdateTable", request, messages.UpdateTableResponse)
-        except Refused as refusal:
+        except RequestRefused as refusal:
             raise TransferError(
-                f"{self._client.patience.shown}: its stream cannot be switched on: {refusal}"
+                f"{self._client.patience.shown}: its stream cannot be switched on: {refusal.words}"
             ) from None
         return tables.describe(self._client, self._table).stream_details
 
@@ -164,7 +164,7 @@ class Follower:
             raise PositionLost(
                 f"{shown}: its stream or a part of it is no longer there: copy again"
             ) from None
-        except Refused as refusal:
+        except RequestRefused as refusal:
             if "Expired" in refusal.code:
                 raise _Expired from None
             if "Trimmed" in refusal.code:
@@ -173,7 +173,7 @@ class Follower:
                 ) from None
             if tables.describe(self._client, self._table).stream_details.stream_id != self._stream:
                 raise PositionLost(f"{shown}: it has another stream by now: copy again") from None
-            raise TransferError(f"{shown}: its stream cannot be read: {refusal}") from None
+            raise TransferError(f"{shown}: its stream cannot be read: {refusal.words}") from None
 
 
 class _Expired(Exception):

@@ -11,13 +11,13 @@ from adapters.tablestore.tables.options import Options, rules_with
 from adapters.tablestore.values.values import DEFINED_KINDS, KEY_KINDS, key_type
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.commands import NewIndex
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.tables import Projection, Rules, StreamRule
-from gateway.model.values import Kind
+from gateway.model.commands.commands import NewIndex
+from gateway.model.tables.tables import Projection, Rules, StreamRule
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.values import Kind
 from transfer.endpoints.endpoint import Definition, Service
-from transfer.endpoints.table_store.client import Client, Refused
-from transfer.errors import SchemaChanged, TableAbsent, TransferError
+from transfer.endpoints.table_store.client import Client
+from transfer.errors import RequestRefused, SchemaChanged, TableAbsent, TransferError
 
 _HOUR_MS = 3_600_000
 _LOOK_S = 0.25
@@ -205,10 +205,10 @@ def create(client: Client, name: str, definition: Definition) -> list[str]:
     request, notes = creation_of(name, definition)
     try:
         client.call("CreateTable", request, messages.CreateTableResponse)
-    except Refused as refusal:
+    except RequestRefused as refusal:
         if refusal.code == "OTSObjectAlreadyExist":
             return []
-        raise TransferError(f"{client.patience.shown}: the table cannot be made: {refusal}") from None
+        raise TransferError(f"{client.patience.shown}: the table cannot be made: {refusal.words}") from None
     until = time.monotonic() + client.patience.seconds
     while True:
         try:
@@ -224,7 +224,4 @@ def create(client: Client, name: str, definition: Definition) -> list[str]:
 def describe(client: Client, name: str) -> messages.DescribeTableResponse:
     """DescribeTable's answer. Raises TableAbsent and the errors of a transfer."""
     request = messages.DescribeTableRequest(table_name=name)
-    try:
-        return client.call("DescribeTable", request, messages.DescribeTableResponse)
-    except Refused as refusal:
-        raise TransferError(f"{client.patience.shown}: the table cannot be described: {refusal}") from None
+    return client.call("DescribeTable", request, messages.DescribeTableResponse)

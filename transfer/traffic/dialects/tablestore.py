@@ -16,7 +16,7 @@ from adapters.tablestore.wire.errors import RETRIED, ServiceError
 from adapters.tablestore.wire.plainbuffer import PlainBufferError, WireCell, WireRow, decode_rows
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.http import Reply, Request
-from gateway.model.values import Value
+from gateway.model.values.values import Value
 from transfer.traffic.comparing import Answer
 from transfer.traffic.dialects.dialect import SpokenDialect, UnknownToken, headers_of
 from transfer.traffic.rules import TABLE_STORE, tokens_sent

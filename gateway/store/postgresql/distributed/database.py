@@ -19,8 +19,7 @@ from typing import Any, ClassVar, cast
 import sqlalchemy
 
 from gateway.model.errors import GatewayError
-from gateway.model.keys import slot_of
-from gateway.store.databases import LOCK_TIMEOUT_MS, Retry, Row, Session, Unreachable
+from gateway.model.values.keys import slot_of
 from gateway.store.postgresql.database import SERVER, PostgreSQL, PostgresSession
 from gateway.store.postgresql.distributed import placement
 from gateway.store.postgresql.distributed.nodes import (
@@ -40,6 +39,7 @@ from gateway.store.postgresql.distributed.statements import (
     by_slot,
 )
 from gateway.store.postgresql.pipeline import Pipeline
+from gateway.store.sql.databases import LOCK_TIMEOUT_MS, Pending, Retry, Row, Session, Unreachable
 
 log = logging.getLogger(__name__)
 
@@ -88,21 +88,18 @@ class WritingSession(DistributedSession):
             self._nodes.forget()
             raise Retry("a shard has moved")
 
-    def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], list[Row]]:
+    def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
         return self._inner.ask(self._placed(statement, parameters), parameters)
 
-    def send(self, statement: str, parameters: Sequence[Any] = ()) -> None:
-        self._inner.send(self._placed(statement, parameters), parameters)
-
-    def ask_count(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], int]:
-        return self._inner.ask_count(self._placed(statement, parameters), parameters)
+    def send(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[int]:
+        return self._inner.send(self._placed(statement, parameters), parameters)
 
     def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> int:
         for values in parameters:
             self.send(statement, values)
         return -1
 
-    def ask_here(self, statement: str, parameters: Sequence[Any]) -> Callable[[], list[Row]] | None:
+    def ask_here(self, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]] | None:
         if self._any_place is None:
             return None
         return self._inner.ask(self._any_place.at_shards(statement), parameters)
@@ -150,7 +147,7 @@ class RoutingSession(DistributedSession):
         self._asked: dict[PostgresSession, Place | None] = {}
         self._unchecked: dict[PostgresSession, set[int]] = {}
 
-    def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], list[Row]]:
+    def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
         where = slot_parameter(statement)
         at = None if where is None else self._at(parameters[where])
         if where is None and (scan := _SCAN.search(statement)) is not None:
@@ -173,9 +170,7 @@ class RoutingSession(DistributedSession):
 
         return rows
 
-    def ask_where_asked(
-        self, statement: str, parameters: Sequence[Any] = ()
-    ) -> list[Callable[[], list[Row]]]:
+    def ask_where_asked(self, statement: str, parameters: Sequence[Any] = ()) -> list[Pending[list[Row]]]:
         if not self._asked:
             self._asked[self._entry()] = None
         return [
@@ -185,7 +180,7 @@ class RoutingSession(DistributedSession):
 
     def _ask_each(
         self, statement: str, parameters: Sequence[Any], is_reverse: bool
-    ) -> Callable[[], list[Row]] | None:
+    ) -> Pending[list[Row]] | None:
         """Ask for rows in the order of their keys at each node, of all its shards together; None: not all nodes can be."""
         asked = []
         for known in self._everywhere():

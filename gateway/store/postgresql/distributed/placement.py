@@ -16,8 +16,8 @@ import psycopg
 import psycopg.sql
 import sqlalchemy
 
-from gateway.store.databases import DEFINITION_LOCK, NodeShards, Placement, Unusable
-from gateway.store.schema import metadata
+from gateway.store.sql.databases import DEFINITION_LOCK, NodeShards, Placement, Unusable
+from gateway.store.sql.schema import metadata
 
 SLOT = "slot"
 _VERSIONS = "alembic_version"

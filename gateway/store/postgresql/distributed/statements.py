@@ -7,18 +7,19 @@ are quicker on one server, it would send to all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, cast
 
 import psycopg
 
-from gateway.model.keys import slot_of
-from gateway.store import entries, history, rows
-from gateway.store.databases import Key, Occupied, Row, Session
+from gateway.model.values.keys import slot_of
 from gateway.store.postgresql.database import PostgresSession
 from gateway.store.postgresql.statements import LOCK_VERSIONS, PUT, TRANSACTION_ID, PostgreSQLStatements
-from gateway.store.scans import ROW_WIDTH
+from gateway.store.rows import entries, rows
+from gateway.store.sql.checksums import ROW_WIDTH
+from gateway.store.sql.databases import Key, Occupied, Pending, Row, Session
+from gateway.store.tables import history
 
 # Of a row, an entry or a key: table or index, partition, sort, slot.
 SLOT = 3
@@ -49,11 +50,11 @@ class SessionOfNodes(PostgresSession):
         """Rows or keys in the order in which all writers lock them, in parts that one statement can take."""
         return [sorted(sets, key=by_slot)]
 
-    def ask_here(self, statement: str, parameters: Sequence[Any]) -> Callable[[], list[Row]] | None:
+    def ask_here(self, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]] | None:
         """Ask a statement about what every node has, of this node's own copy; None: it is not known which that is."""
         return None
 
-    def ask_where_asked(self, statement: str, parameters: Sequence[Any]) -> list[Callable[[], list[Row]]]:
+    def ask_where_asked(self, statement: str, parameters: Sequence[Any]) -> list[Pending[list[Row]]]:
         """Ask a statement about what every node has, at each node that has been asked anything, after that."""
         return [self.ask(statement, parameters)]
 
@@ -65,9 +66,9 @@ class DistributedStatements(PostgreSQLStatements):
     # The table's row is on every node: to lock it for oneself is a transaction of all of them.
     guards_partitions = True
 
-    def ask_versions(
+    def versions(
         self, session: Session, table_ids: Sequence[int], lock: bool, near: bytes
-    ) -> Callable[[], list[Row]]:
+    ) -> Pending[list[Row]]:
         if not lock:
             return session.ask(_VERSIONS, (table_ids,))
         here = cast(SessionOfNodes, session).ask_here(LOCK_VERSIONS, (table_ids,))
@@ -92,7 +93,7 @@ class DistributedStatements(PostgreSQLStatements):
     def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
         _send_together(session, _CLAIM, keys)
 
-    def ask_rows(self, session: Session, keys: Sequence[Key]) -> Callable[[], list[tuple[int, Row]]]:
+    def fetch_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
         answers = [session.ask(rows.GET, key) for key in keys]
         return lambda: [
             (at, columns)
@@ -102,7 +103,7 @@ class DistributedStatements(PostgreSQLStatements):
         ]
 
     def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
-        found = self.ask_rows(session, keys)
+        found = self.fetch_rows(session, keys)
         # After the rows: a version that still is what it was has been so while they were read.
         table_ids = sorted({key[0] for key in keys})
         asked = cast(SessionOfNodes, session).ask_where_asked(_VERSIONS, (table_ids,))
@@ -119,11 +120,12 @@ class DistributedStatements(PostgreSQLStatements):
     def save_rows(self, session: Session, rows_to_save: Sequence[Row]) -> None:
         _send_each(session, rows.SAVE, rows_to_save)
 
-    def ask_put_rows(self, session: Session, rows_to_put: Sequence[Row]) -> Callable[[], int]:
-        return _ask_count_together(session, PUT, rows_to_put)
-
-    def ask_insert_rows(self, session: Session, rows_to_insert: Sequence[Row]) -> Callable[[], int]:
-        return _ask_count_together(session, rows.INSERT, rows_to_insert)
+    def put_rows(self, session: Session, rows_to_put: Sequence[Row]) -> Pending[int]:
+        answers = [
+            session.send(_of_many(PUT, len(some)), [value for each in some for value in each])
+            for some in cast(SessionOfNodes, session).together(rows_to_put)
+        ]
+        return lambda: sum([answer() for answer in answers])
 
     def record_rows(self, session: Session, history_id: int, at: int, keys: Sequence[Row]) -> None:
         for some in cast(SessionOfNodes, session).together(keys):
@@ -165,14 +167,6 @@ def _send_each(session: Session, of_one: str, sets: Sequence[Sequence[Any]]) -> 
 def _send_together(session: Session, of_one: str, sets: Sequence[Sequence[Any]]) -> None:
     for some in cast(SessionOfNodes, session).together(sets):
         session.send(_of_many(of_one, len(some)), [value for each in some for value in each])
-
-
-def _ask_count_together(session: Session, of_one: str, sets: Sequence[Sequence[Any]]) -> Callable[[], int]:
-    answers = [
-        session.ask_count(_of_many(of_one, len(some)), [value for each in some for value in each])
-        for some in cast(SessionOfNodes, session).together(sets)
-    ]
-    return lambda: sum([answer() for answer in answers])
 
 
 @lru_cache(maxsize=1024)

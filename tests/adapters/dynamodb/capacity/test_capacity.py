@@ -6,12 +6,12 @@ import pytest
 
 from adapters.dynamodb.capacity import capacity
 from adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
-from gateway.model.commands import Outcome
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.pages import Page
-from gateway.model.rows import Contents, Row
-from gateway.model.tables import Index, Projection, Rules, State, Table
-from gateway.model.values import Kind, Value, text
+from gateway.model.commands.commands import Outcome
+from gateway.model.tables.pages import Page
+from gateway.model.tables.tables import Index, Projection, Rules, State, Table
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value, text
 
 TABLE_KEY = KeySchema((KeyColumn("pk", Kind.TEXT),))
 

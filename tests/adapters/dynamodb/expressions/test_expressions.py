@@ -28,8 +28,7 @@ from adapters.dynamodb.expressions.updates import (
 )
 from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
 from adapters.dynamodb.wire.wording import Wording
-from gateway.model.keys import Position
-from gateway.model.predicates import (
+from gateway.model.expressions.predicates import (
     And,
     Attribute,
     Compare,
@@ -45,8 +44,7 @@ from gateway.model.predicates import (
     matches,
     paths_of,
 )
-from gateway.model.rows import Contents, Row
-from gateway.model.updates import (
+from gateway.model.expressions.updates import (
     Add,
     Concatenate,
     Current,
@@ -59,8 +57,10 @@ from gateway.model.updates import (
     Subtract,
     edit,
 )
-from gateway.model.updates import Literal as Constant
-from gateway.model.values import NUMBERS, Kind, Value, decimal, text
+from gateway.model.expressions.updates import Literal as Constant
+from gateway.model.values.keys import Position
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import NUMBERS, Kind, Value, decimal, text
 
 NAMES = {"#a": "a", "#b": "b", "#c": "c", "#d": "[3]"}
 VALUES: dict[str, Any] = {

@@ -63,8 +63,12 @@ keys = st.one_of(
     st.builds("p = {} AND s > {}".format, slots, slots),
     st.builds("s BETWEEN {} AND {} AND p = {}".format, slots, slots, slots),
     st.builds("begins_with(s, {}) AND #a = {}".format, slots, slots),
+    st.builds("p = {} AND s > {} AND q = {}".format, slots, slots, slots),
 )
-CALL = Call("UpdateItem", {}, None, SimpleNamespace(settings=SimpleNamespace(message_style="2026")))  # type: ignore[arg-type]
+CALLS = [
+    Call("UpdateItem", {}, None, SimpleNamespace(settings=SimpleNamespace(message_style=style)))  # type: ignore[arg-type]
+    for style in ("2026", "classic")
+]
 
 
 def used(request: dict[str, Any], wire: dict[str, Any]) -> dict[str, Any]:
@@ -77,13 +81,17 @@ def used(request: dict[str, Any], wire: dict[str, Any]) -> dict[str, Any]:
     return request | {name: members for name, members in placeholders.items() if members}
 
 
-def made(clauses: type[ReadClauses | WriteClauses], request: dict[str, Any]) -> Any:
-    """All that clauses say, or how they are refused."""
-    try:
-        found = clauses(CALL, request)
-    except ServiceError as error:
-        return error.code, error.message
-    return {name: getattr(found, name) for name in clauses.__slots__}
+def made(clauses: type[ReadClauses | WriteClauses], request: dict[str, Any]) -> list[Any]:
+    """All that clauses say, or how they are refused, in each style."""
+    answers: list[Any] = []
+    for call in CALLS:
+        try:
+            found = clauses(call, request)
+        except ServiceError as error:
+            answers.append((error.code, error.message))
+        else:
+            answers.append({name: getattr(found, name) for name in clauses.__slots__})
+    return answers
 
 
 def both(clauses: type[ReadClauses | WriteClauses], request: dict[str, Any]) -> None:

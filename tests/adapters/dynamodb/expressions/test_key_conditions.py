@@ -26,9 +26,9 @@ from adapters.dynamodb.expressions.key_conditions import (
 from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
 from adapters.dynamodb.wire.wording import Wording
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.ranges import KeyRange
-from gateway.model.values import Kind, Value, decimal, text
+from gateway.model.expressions.ranges import KeyRange
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.values import Kind, Value, decimal, text
 
 VALUES: dict[str, Any] = {
     ":p": {"S": "p"},

@@ -15,8 +15,7 @@ from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.expressions.projections import parse_projection, project
 from adapters.dynamodb.expressions.updates import creates_item
 from gateway.model.errors import BadOperand
-from gateway.model.keys import Position
-from gateway.model.predicates import (
+from gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     Attribute,
@@ -28,10 +27,11 @@ from gateway.model.predicates import (
     Or,
     matches,
 )
-from gateway.model.rows import Contents, Row
-from gateway.model.updates import Add, EditContext, Remove, SetTo, Subtract, edit
-from gateway.model.updates import Literal as Constant
-from gateway.model.values import Kind, Value, decimal, text
+from gateway.model.expressions.updates import Add, EditContext, Remove, SetTo, Subtract, edit
+from gateway.model.expressions.updates import Literal as Constant
+from gateway.model.values.keys import Position
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value, decimal, text
 
 ITEM: dict[str, Value] = {
     "p": text("p"),

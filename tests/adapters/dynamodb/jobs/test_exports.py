@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from adapters.dynamodb.export_files import data_files
-from gateway.model.commands import CreateTable, WriteGroup
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.rows import Contents
-from gateway.model.values import Kind, Value, text
-from gateway.model.writes import Replace, Write
+from gateway.model.commands.commands import CreateTable, WriteGroup
+from gateway.model.commands.writes import Replace, Write
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.rows import Contents
+from gateway.model.values.values import Kind, Value, text
 from gateway.security.credentials import SHARED_NAMESPACE
 from tests.adapters.dynamodb.jobs.conftest import HOUR_MS, TABLE_ARN, Exporter
 
@@ -49,6 +49,7 @@ def lines_of(exporter: Exporter, folder: str) -> list[dict[str, Any]]:
 
 
 def test_a_full_export(orders: Exporter) -> None:
+    """EXPORT-016, EXPORT-017, EXPORT-022."""
     orders.put("a", "b", "c", **ITEM)
     begun = orders.export(S3Prefix="some/prefix")
     now = orders.service.clock.ms / 1000
@@ -179,6 +180,7 @@ def test_several_files_and_a_restart_in_between(orders: Exporter, monkeypatch: p
 
 
 def test_the_table_may_go_meanwhile(orders: Exporter) -> None:
+    """EXPORT-013, EXPORT-020."""
     orders.put("a", "b")
     arn = orders.export()["ExportArn"]
     orders.ok("DeleteTable", TableName="orders")
@@ -199,6 +201,7 @@ def test_what_is_copied_for_an_export_goes_with_it(orders: Exporter) -> None:
 
 
 def test_filters(orders: Exporter) -> None:
+    """EXPORT-008."""
     orders.put("a", "b", n={"N": "1"}, x={"S": "x"})
     orders.put("c", n={"N": "2"})
     spec = {
@@ -288,12 +291,14 @@ SPEC = {"ExportFromTime": 1_700_000_000}
     ],
 )  # fmt: skip
 def test_refusals(orders: Exporter, given: dict[str, Any], expected: tuple[str, str]) -> None:
+    """EXPORT-001, EXPORT-003, EXPORT-005."""
     whole = {"TableArn": TABLE_ARN, "S3Bucket": "some-bucket", **given}
     assert orders.error("ExportTableToPointInTime", **whole) == expected
     assert orders.ok("ListExports") == {"ExportSummaries": []}
 
 
 def test_without_recovery(exporter: Exporter) -> None:
+    """EXPORT-001."""
     exporter.service.table()
     assert exporter.error("ExportTableToPointInTime", TableArn=TABLE_ARN, S3Bucket="some-bucket") == (
         "PointInTimeRecoveryUnavailableException",
@@ -313,6 +318,7 @@ def test_without_a_place(service: Any) -> None:
 
 
 def test_no_such_bucket(orders: Exporter) -> None:
+    """EXPORT-010."""
     arn = orders.export(S3Bucket="another-bucket")["ExportArn"]
     orders.work()
     shown = orders.ok("DescribeExport", ExportArn=arn)["ExportDescription"]
@@ -322,6 +328,7 @@ def test_no_such_bucket(orders: Exporter) -> None:
 
 
 def test_tokens(orders: Exporter) -> None:
+    """EXPORT-009, EXPORT-026."""
     first = orders.export(ClientToken="one")["ExportArn"]
     assert orders.export(ClientToken="one")["ExportArn"] == first
     assert orders.export()["ExportArn"] != orders.export()["ExportArn"] != first
@@ -344,6 +351,7 @@ def test_tokens(orders: Exporter) -> None:
 
 
 def test_describe_export_of_what_is_none(orders: Exporter) -> None:
+    """EXPORT-006."""
     unknown = f"{TABLE_ARN}/export/01700000000000-0123abcd"
     assert orders.error("DescribeExport", ExportArn=unknown) == (
         "ExportNotFoundException",
@@ -482,6 +490,7 @@ def test_a_window_goes_on_where_a_killed_server_was(orders: Exporter) -> None:
 
 
 def test_windows_that_cannot_be(orders: Exporter) -> None:
+    """EXPORT-004, EXPORT-019."""
     clock = orders.service.clock
     begin = clock.ms
     clock.ms += 25 * HOUR_MS

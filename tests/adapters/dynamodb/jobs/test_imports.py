@@ -57,6 +57,7 @@ def counts(shown: dict[str, Any]) -> tuple[int, int, int]:
 
 
 def test_an_import(exporter: Exporter) -> None:
+    """IMPORT-001, IMPORT-003, IMPORT-006, IMPORT-008."""
     exporter.place.put("in/1.json", line("a", n={"N": "1"}) + b"\n" + line("b"))
     exporter.place.put("in/2.json", line("c") + line("a", n={"N": "2"}))
     exporter.place.put("out/3.json", line("d"))
@@ -112,6 +113,7 @@ def test_an_import(exporter: Exporter) -> None:
 
 @pytest.mark.parametrize("format_", ["DYNAMODB_JSON", "ION"])
 def test_an_export_comes_in_again(exporter: Exporter, format_: str) -> None:
+    """IMPORT-020."""
     exporter.service.table()
     exporter.keep_history()
     odd = {"b": {"B": "AAE="}, "m": {"M": {"in 'quotes'": {"NULL": True}}}, "ns": {"NS": ["1", "-2.5"]}}
@@ -130,7 +132,7 @@ def test_an_export_comes_in_again(exporter: Exporter, format_: str) -> None:
 
 
 def test_the_manifests_are_errors(exporter: Exporter) -> None:
-    """The export's root as prefix: what is no item counts, what is one is stored."""
+    """The export's root as prefix: what is no item counts, what is one is stored. IMPORT-020."""
     exporter.service.table()
     exporter.keep_history()
     exporter.put(*"abc")
@@ -157,6 +159,7 @@ def test_compressions(exporter: Exporter, compression: str) -> None:
 
 
 def test_the_wrong_compression(exporter: Exporter) -> None:
+    """IMPORT-015."""
     exporter.place.put("in/1", line("a"))
     shown = imported(exporter, InputCompressionType="GZIP")
     assert counts(shown) == (1, 0, 1)
@@ -190,6 +193,7 @@ TYPED = {
 
 
 def test_csv(exporter: Exporter) -> None:
+    """IMPORT-015."""
     exporter.place.put("in/1.csv", CSV.replace(b"b,-2.50,,\n", b"b,-2.50,\n"))
     shown = imported(exporter, InputFormat="CSV", TableCreationParameters=parameters(**TYPED))
     assert shown["ImportStatus"] == "COMPLETED", shown
@@ -208,6 +212,7 @@ def test_an_empty_key_cell_is_an_error(exporter: Exporter) -> None:
 
 
 def test_csv_options(exporter: Exporter) -> None:
+    """IMPORT-015."""
     exporter.place.put("in/1", b"a|x\nb|y\n")
     options = {"Csv": {"Delimiter": "|", "HeaderList": ["pk", "name"]}}
     shown = imported(exporter, InputFormat="CSV", InputFormatOptions=options)
@@ -219,6 +224,7 @@ def test_csv_options(exporter: Exporter) -> None:
 
 
 def test_an_item_without_its_key(exporter: Exporter, caplog: pytest.LogCaptureFixture) -> None:
+    """IMPORT-013."""
     caplog.set_level(logging.INFO, "tablegate")
     lines = [line(str(number)) for number in range(9)]
     exporter.place.put("in/1", b"".join([*lines[:4], b'{"Item":{"x":{"S":"y"}}}\n', *lines[4:]]))
@@ -260,6 +266,7 @@ def test_items_that_cannot_be(exporter: Exporter, bad: bytes) -> None:
 
 
 def test_a_line_that_cannot_be_read_ends_its_object(exporter: Exporter) -> None:
+    """IMPORT-013."""
     lines = [line(str(number)) for number in range(9)]
     exporter.place.put("in/1", b"".join([*lines[:5], b"no JSON\n", *lines[5:]]))
     exporter.place.put("in/2", line("another"))
@@ -278,6 +285,7 @@ def test_objects_behind_each_other_on_a_line(exporter: Exporter) -> None:
 
 
 def test_no_objects(exporter: Exporter) -> None:
+    """IMPORT-012."""
     shown = imported(exporter, prefix="nothing/")
     assert shown["ImportStatus"] == "COMPLETED"
     assert exporter.service.described()["TableStatus"] == "ACTIVE"
@@ -285,6 +293,7 @@ def test_no_objects(exporter: Exporter) -> None:
 
 
 def test_no_bucket(exporter: Exporter) -> None:
+    """IMPORT-012."""
     shown = imported(exporter, S3BucketSource={"S3Bucket": "another-bucket"})
     assert (shown["ImportStatus"], shown["FailureCode"]) == ("FAILED", "S3NoSuchBucket")
     assert counts(shown) == (0, 0, 0)
@@ -293,6 +302,7 @@ def test_no_bucket(exporter: Exporter) -> None:
 
 
 def test_a_prefix_is_no_folder(exporter: Exporter) -> None:
+    """IMPORT-014."""
     for key in ("data", "data.bak", "data2/x", "other"):
         exporter.place.put(key, line(key)) if key != "data" else None
     assert counts(imported(exporter, prefix="data")) == (2, 2, 0)
@@ -303,6 +313,7 @@ def test_a_prefix_is_no_folder(exporter: Exporter) -> None:
 
 
 def test_two_imports_of_one_name(exporter: Exporter) -> None:
+    """IMPORT-018, IMPORT-019."""
     first, second = begun(exporter)["ImportArn"], begun(exporter)["ImportArn"]
     exporter.work()
     assert described(exporter, first)["ImportStatus"] == "COMPLETED"
@@ -311,6 +322,7 @@ def test_two_imports_of_one_name(exporter: Exporter) -> None:
 
 
 def test_tokens(exporter: Exporter) -> None:
+    """IMPORT-017, IMPORT-019."""
     first = begun(exporter, ClientToken="one")["ImportArn"]
     assert begun(exporter, ClientToken="one", prefix="elsewhere/")["ImportArn"] == first
     exporter.step()
@@ -380,6 +392,7 @@ def test_describe_import_of_what_is_none(exporter: Exporter) -> None:
 
 
 def test_lists(exporter: Exporter) -> None:
+    """IMPORT-016, EXPORT-006."""
     made = []
     for number in range(11):
         exporter.service.clock.ms += 1

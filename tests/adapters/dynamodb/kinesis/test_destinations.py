@@ -87,7 +87,7 @@ def test_a_destination_is_enabled_and_disabled(streaming):
     must = "KinesisStreamingDestination must be ACTIVE to perform DISABLE operation."
     assert streaming.error("DisableKinesisStreamingDestination", ON) == ("ValidationException", HEAD + must)
     streaming.call("EnableKinesisStreamingDestination", {**ON, "StreamArn": OTHER})
-    assert [each["DestinationStatus"] for each in listed(streaming)] == ["DISABLED", "ACTIVE"]
+    assert [each["DestinationStatus"] for each in listed(streaming)] == ["ACTIVE", "DISABLED"]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_what_cannot_be_a_destination_fails_later(streaming, arn, words):
     assert entry["DestinationStatus"] == "ENABLE_FAILED"
     assert words in entry["DestinationStatusDescription"]
     streaming.call("EnableKinesisStreamingDestination", ON)
-    assert [each["DestinationStatus"] for each in listed(streaming)] == ["ENABLE_FAILED", "ACTIVE"]
+    assert [each["DestinationStatus"] for each in listed(streaming)] == ["ACTIVE", "ENABLE_FAILED"]
 
 
 def test_a_server_without_kinesis_says_so(service):
@@ -205,7 +205,7 @@ def test_expired_items_are_told_of_as_the_services_own(streaming, kinesis):
     until = str(streaming.clock.ms // 1000 + 5)
     streaming.call("PutItem", {"TableName": "orders", "Item": {"pk": {"S": "a"}, "until": {"N": until}}})
     streaming.clock.ms += 10_000
-    streaming.gateway.engine.catch_up()
+    streaming.gateway.engine.background.catch_up()
     deliver(streaming)
     identity = [json.loads(record["Data"])["userIdentity"] for record in kinesis.taken]
     assert identity == [None, {"principalId": "dynamodb.amazonaws.com", "type": "Service"}]
@@ -235,6 +235,14 @@ def test_calls_are_as_large_as_they_may_be():
     assert [len(each) for each in rounds(records)] == [2, 1]
     records[0]["Data"] += b"x"
     assert [len(each) for each in rounds(records)] == [1, 2]
+
+
+def test_the_oldest_destinations_are_forgotten(streaming):
+    streaming.table()
+    arn = "arn:aws:sqs:us-east-1:000000000000:queue-that-is-no-stream"
+    for number in range(51):
+        streaming.call("EnableKinesisStreamingDestination", {**ON, "StreamArn": f"{arn}-{number}"})
+    assert [each["StreamArn"] for each in listed(streaming)] == [f"{arn}-{n}" for n in range(50, 0, -1)]
 
 
 def test_a_restored_table_and_one_made_again_have_none(streaming):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.dynamodb.object_stores.object_store import ACCESS_DENIED, Bucket, Encryption, Refused
+from adapters.dynamodb.object_stores.object_store import ACCESS_DENIED, Bucket, NewObject, Refused
 from adapters.dynamodb.object_stores.opening import open_store
 from gateway.settings import Settings
 
@@ -34,8 +34,8 @@ def test_buckets(
     bucket = Bucket("bucket", account=account)
     for attempt in (
         lambda: list(store.listed(bucket, "")),
-        lambda: store.read(bucket, "a").close(),
-        lambda: store.write(bucket, "b", io.BytesIO(), Encryption()),
+        lambda: store.read(bucket, "a").stream.close(),
+        lambda: store.write(bucket, "b", io.BytesIO(), NewObject()),
     ):
         if is_let_in:
             attempt()

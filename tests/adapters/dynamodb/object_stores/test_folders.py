@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import io
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from adapters.dynamodb.object_stores.folders import Folder
-from adapters.dynamodb.object_stores.object_store import ACCESS_DENIED, NO_BUCKET, Bucket, Encryption, Refused
+from adapters.dynamodb.object_stores.object_store import ACCESS_DENIED, NO_BUCKET, Bucket, NewObject, Refused
 
 BUCKET = Bucket("bucket")
-PLAIN = Encryption()
+PLAIN = NewObject()
 
 
 @pytest.fixture
@@ -34,7 +37,7 @@ def test_objects_are_written_read_and_listed(root: Path) -> None:
     folder = Folder(root)
     assert write(folder, "a/b/c.json", b"abc") == "900150983cd24fb0d6963f7d28e17f72"
     write(folder, "a/b/c.json", b"abcd")
-    with folder.read(BUCKET, "a/b/c.json") as stream:
+    with folder.read(BUCKET, "a/b/c.json").stream as stream:
         assert stream.read() == b"abcd"
     for key in ("a.b", "a/a", "ab/1", "b"):
         write(folder, key)
@@ -122,3 +125,71 @@ def test_an_object_is_there_when_it_is_whole(root: Path) -> None:
         folder.write(BUCKET, "a", Breaking(b"abcdef"), PLAIN)
     assert keys(folder) == []
     assert list((root / "bucket").iterdir()) == []
+
+
+def left_over(root: Path) -> list[str]:
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+
+
+def test_what_a_killed_server_was_writing_is_removed(root: Path) -> None:
+    """By the next server at its start. What a server still writes stays."""
+    killed = 'import os, signal, sys; sys.path.insert(0, "."); from pathlib import Path;'
+    killed += "from adapters.dynamodb.object_stores.folders import Folder;"
+    killed += "from adapters.dynamodb.object_stores.object_store import Bucket, NewObject;"
+    killed += "read = type('R', (), {'read': lambda self, size: os.kill(os.getpid(), signal.SIGKILL)})();"
+    killed += "Folder(Path(sys.argv[1])).write(Bucket('bucket'), 'deep/er/key', read, NewObject())"
+
+    def kill_a_writer() -> None:
+        done = subprocess.run([sys.executable, "-c", killed, str(root)], check=False)
+        assert done.returncode == -signal.SIGKILL
+        assert len(left_over(root)) == len(before) + 1
+
+    folder = Folder(root)
+    before = left_over(root)
+    kill_a_writer()
+    assert "unfinished" not in "".join(keys(folder))
+    Folder(root)
+    assert left_over(root) == before
+    kill_a_writer()
+
+    class Slow(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            Folder(root)
+            write(folder, "another")
+            return super().read(size)
+
+    folder.write(Bucket("bucket"), "slow", Slow(b"slow"), NewObject())
+    assert {*left_over(root)} == {*before, "bucket/another", "bucket/slow"}
+    with pytest.raises(Refused):
+        folder.read(Bucket("bucket"), ".tablegate-unfinished/x")
+
+
+def test_an_object_keeps_its_table(root: Path) -> None:
+    folder = Folder(root)
+    write(folder, "a/plain")
+    folder.write(BUCKET, "a/bound", io.BytesIO(b"x"), NewObject(table="shared/orders"))
+    for key, table in (("a/plain", ""), ("a/bound", "shared/orders")):
+        opened = Folder(root).read(BUCKET, key)
+        opened.stream.close()
+        assert opened.table == table
+    assert keys(folder) == ["a/bound", "a/plain"]
+    [kept] = (root / "bucket" / ".tablegate-tables").iterdir()
+    for attempt in (lambda: folder.read(BUCKET, f".tablegate-tables/{kept.name}"),
+                    lambda: write(folder, f".tablegate-tables/{kept.name}")):  # fmt: skip
+        with pytest.raises(Refused):
+            attempt()
+
+
+def test_the_table_of_an_object_is_known_before_the_object_is(root: Path) -> None:
+    """A server may be killed in between, and another one reads the object while it is replaced."""
+    folder = Folder(root)
+    write(folder, "a")
+
+    class Reading(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            opened = folder.read(BUCKET, "a")
+            opened.stream.close()
+            assert opened.table == "shared/orders"
+            return super().read(size)
+
+    folder.write(BUCKET, "a", Reading(b"new"), NewObject(table="shared/orders"))

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from adapters.dynamodb.object_stores.object_store import NO_BUCKET, Bucket, Encryption, Refused
+from adapters.dynamodb.object_stores.object_store import (
+    ACCESS_DENIED,
+    NO_BUCKET,
+    Bucket,
+    Encryption,
+    NewObject,
+    Refused,
+)
 from adapters.dynamodb.object_stores.opening import open_store
 from adapters.dynamodb.object_stores.s3 import S3
 from gateway.settings import BadSetting, Settings, load
@@ -24,19 +31,21 @@ def place() -> Iterator[S3Place]:
 def test_objects_are_written_read_and_listed(place: S3Place) -> None:
     store = S3(Settings(**place.settings))
     bucket = Bucket(BUCKET)
-    for key in ("a/1", "a/2", "b"):
-        store.write(bucket, key, io.BytesIO(key.encode()), Encryption("AES256"))
+    for key, table in (("a/1", "shared/orders"), ("a/2", ""), ("b", "")):
+        store.write(bucket, key, io.BytesIO(key.encode()), NewObject(Encryption("AES256"), table))
     assert [(found.key, found.size_bytes) for found in store.listed(bucket, "a/")] == [("a/1", 3), ("a/2", 3)]
     assert [found.key for found in store.listed(bucket, "", "a/1")] == ["a/2", "b"]
-    with store.read(bucket, "a/2") as stream:
-        assert stream.readline() == b"a/2"
+    for key, table in (("a/1", "shared/orders"), ("a/2", "")):
+        opened = store.read(bucket, key)
+        with opened.stream as stream:
+            assert (stream.readline(), opened.table) == (key.encode(), table)
 
 
 def test_what_is_refused(place: S3Place) -> None:
     store = S3(Settings(**place.settings))
     for attempt in (
         lambda: list(store.listed(Bucket("nobody"), "")),
-        lambda: store.write(Bucket("nobody"), "a", io.BytesIO(), Encryption()),
+        lambda: store.write(Bucket("nobody"), "a", io.BytesIO(), NewObject()),
     ):
         with pytest.raises(Refused) as refused:
             attempt()
@@ -44,6 +53,22 @@ def test_what_is_refused(place: S3Place) -> None:
         assert refused.value.text.startswith(
             "The specified bucket does not exist (Service: Amazon S3; Status Code: 404;"
         )
+
+
+def test_a_server_without_credentials_is_refused(
+    place: S3Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once: a job that tried again would never end."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "nothing"))
+    given = {**place.settings, "s3_access_key_id": "", "s3_secret_access_key": ""}
+    with pytest.raises(Refused) as refused:
+        list(S3(Settings(**given)).listed(Bucket(BUCKET), ""))
+    assert refused.value.code == ACCESS_DENIED
+    assert refused.value.text.startswith("The server has no credentials for S3.")
 
 
 def test_settings(tmp_path: Path) -> None:

@@ -1,21 +1,24 @@
 """Vector indexes and SearchVectors: each rule of botocore's model and of what was captured of the live service.
 
-botocore 1.44.5 service-2.json; paritysuite (nubo-db/dynamodb-conformance, eu-west-2, 2026-08-11) and ExtendDB's change notes
+botocore 1.44.5 service-2.json; paritysuite (eu-west-2, August and October 2026) and ExtendDB's change notes
 (us-east-1, August 2026) for the texts.
 """
 
 from __future__ import annotations
 
 import random
+import re
 import sys
 import threading
 from typing import Any
 
 import numpy as np
+import orjson
 import pytest
 
-from gateway.engine import searching as engine_searching
-from gateway.engine.vector_graphs import Graph
+from gateway.engine.vectors import searching as engine_searching
+from gateway.engine.vectors.vector_graphs import Graph
+from tests.adapters.dynamodb.conftest import JSON_1_0, signed
 from tests.conftest import Serve
 from tests.support.raw_client import RawClient
 
@@ -34,6 +37,20 @@ def index(name: str = "plain", **more: Any) -> dict[str, Any]:
         **more,
     }
     return {name: value for name, value in given.items() if value is not None}
+
+
+def including(*counts: int) -> list[dict[str, Any]]:
+    """An index for each count, with that many NonKeyAttributes."""
+    return [
+        index(
+            f"index{at}",
+            Projection={
+                "ProjectionType": "INCLUDE",
+                "NonKeyAttributes": [f"a{at}-{number}" for number in range(count)],
+            },
+        )
+        for at, count in enumerate(counts)
+    ]
 
 
 def schema(*names: str) -> list[dict[str, str]]:
@@ -185,8 +202,9 @@ def test_a_table_is_made_with_vector_indexes_and_described(service) -> None:
             INVALID + "ProjectionType is ALL, but NonKeyAttributes is specified",
         ),
         (definition(index(), index()), INVALID + "Duplicate index name: plain"),
+        # 101 attributes: one vector each, and 96 names.
         (
-            definition(index(Projection={"ProjectionType": "INCLUDE", "NonKeyAttributes": [f"a{at}" for at in range(100)]})),
+            definition(*including(20, 19, 19, 19, 19)),
             INVALID + "Number of attributes to project exceeds the limit of 100",
         ),
     ],
@@ -194,6 +212,12 @@ def test_a_table_is_made_with_vector_indexes_and_described(service) -> None:
 )  # fmt: skip
 def test_definitions_that_are_refused(service, given, text) -> None:
     assert service.error("CreateTable", given) == (VALIDATION, text)
+
+
+def test_a_hundred_projected_attributes_are_accepted(service) -> None:
+    """botocore 1.44.5, VectorIndex: the vector and the filters count, too."""
+    made(service, *including(19, 19, 19, 19, 19))
+    assert len(described(service)["VectorIndexes"]) == 5
 
 
 @pytest.mark.parametrize("function", ["COSINE", "DOT_PRODUCT", "EUCLIDEAN"])
@@ -220,7 +244,11 @@ def test_without_numpy_no_index_is_made_and_none_is_searched(service, monkeypatc
     made(service, index())
     put(service, "a", emb=vector(1, 0, 0))
     monkeypatch.setitem(sys.modules, "numpy", None)
-    for module in ("gateway.engine.searching", "gateway.engine.nearest", "gateway.engine.vector_images"):
+    for module in (
+        "gateway.engine.vectors.searching",
+        "gateway.engine.vectors.nearest",
+        "gateway.engine.vectors.vector_images",
+    ):
         monkeypatch.delitem(sys.modules, module, raising=False)
         monkeypatch.delattr(module, raising=False)
     told = (VALIDATION, INVALID + "this server needs tablegate[vectors] to be installed for that")
@@ -370,15 +398,24 @@ def test_a_table_becomes_on_demand_and_gets_an_index_at_once(service) -> None:
 
 TWICE = "One or more parameter values are not valid. One or more parameter values were invalid . "
 ONCE = "One or more parameter values were invalid. "
+# Sizes and types as paritysuite has them (error-messages/vectorWrites.test.ts, live service in eu-west-2, August 2026 and its
+# runs since). ExtendDB's notes (us-east-1, 19 August 2026) have two frames around these, too.
+EMPTIED = (
+    "One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value "
+    "that is not supported. The AttributeValue for a key attribute cannot contain an empty string value."
+)
+NO_LIST = (
+    ONCE + "Invalid type for parameter emb, Expected: 32-bit floating point number list IndexName: plain"
+)
 
 
 @pytest.mark.parametrize(
     ("attributes", "text"),
     [
-        ({"emb": vector(1, 2)}, TWICE + "Invalid size for parameter emb, Expected: 3, Actual: 2. IndexName: plain"),
-        ({"emb": vector(1, 2, 3, 4)}, TWICE + "Invalid size for parameter emb, Expected: 3, Actual: 4. IndexName: plain"),
-        ({"emb": {"S": "x"}}, TWICE + "Invalid type for parameter emb, Expected: L, Actual: S. IndexName: plain"),
-        ({"emb": {"NS": ["1", "2", "3"]}}, TWICE + "Invalid type for parameter emb, Expected: L, Actual: NS. IndexName: plain"),
+        ({"emb": vector(1, 2)}, ONCE + "Invalid size for parameter emb, Expected: 3, Actual: 2 IndexName: plain"),
+        ({"emb": vector(1, 2, 3, 4)}, ONCE + "Invalid size for parameter emb, Expected: 3, Actual: 4 IndexName: plain"),
+        ({"emb": {"S": "x"}}, NO_LIST),
+        ({"emb": {"NS": ["1", "2", "3"]}}, NO_LIST),
         (
             {"emb": {"L": [{"N": "1"}, {"S": "2"}, {"N": "3"}]}},
             ONCE + "Invalid type for parameter emb[1], Expected: 32-bit floating point number, Actual: S. IndexName: plain",
@@ -410,10 +447,11 @@ def test_what_a_vector_index_does_not_take_is_refused(service, attributes, text)
     [(name, value)] = attributes.items()
     given = {"TableName": "docs", "Key": {"pk": {"S": "a"}}, "UpdateExpression": "SET #a = :v",
              "ExpressionAttributeNames": {"#a": name}, "ExpressionAttributeValues": {":v": value}}  # fmt: skip
-    assert service.error("UpdateItem", given) == (VALIDATION, text)
-    for action in ({"Put": {"TableName": "docs", "Item": item}}, {"Update": given}):
+    updated = EMPTIED if value == {"S": ""} else text
+    assert service.error("UpdateItem", given) == (VALIDATION, updated)
+    for action, told in (({"Put": {"TableName": "docs", "Item": item}}, text), ({"Update": given}, updated)):
         answer = service.call("TransactWriteItems", {"TransactItems": [action]})
-        assert answer["CancellationReasons"] == [{"Code": "ValidationError", "Message": text}]
+        assert answer["CancellationReasons"] == [{"Code": "ValidationError", "Message": told}]
     assert service.call("Scan", {"TableName": "docs"})["Count"] == 0
 
 
@@ -504,9 +542,9 @@ def test_an_item_has_what_the_index_projects_but_not_the_vector(service, project
     shows_vector = projection["ProjectionType"] == "ALL"
     assert set(result["Item"]) == ({"pk", "emb"} if shows_vector else {"pk"})
     if shows_vector:
-        assert result["Item"]["emb"] == vector("0.1", "2", "-0.0000001")
+        assert result["Item"]["emb"] == vector("0.1", "2.0", "-0.0000001")
         [result] = search(service, 1, 0, 0, **where, ProjectionExpression="emb[1]")
-        assert result["Item"] == {"emb": vector("2")}
+        assert result["Item"] == {"emb": vector("2.0")}
 
 
 def test_an_included_vector_is_shown_when_it_is_named(service) -> None:
@@ -514,7 +552,7 @@ def test_an_included_vector_is_shown_when_it_is_named(service) -> None:
     put(service, "a", emb=vector("1.23456789012345", 0, 0), rest={"S": "x"})
     assert search(service, 1, 0, 0)[0]["Item"] == {"pk": {"S": "a"}}
     [result] = search(service, 1, 0, 0, ProjectionExpression="pk, emb, rest")
-    assert result["Item"] == {"pk": {"S": "a"}, "emb": vector("1.2345679", 0, 0)}
+    assert result["Item"] == {"pk": {"S": "a"}, "emb": vector("1.2345679", "0.0", "0.0")}
     whole = service.call("GetItem", {"TableName": "docs", "Key": {"pk": {"S": "a"}}})["Item"]
     assert whole["emb"] == vector("1.23456789012345", 0, 0)
 
@@ -642,6 +680,39 @@ def test_a_search_vector_has_1_to_4096_numbers(service) -> None:
     assert "length greater than or equal to 1" in service.error("SearchVectors", searching())[1]
     assert "length less than or equal to 4096" in service.error("SearchVectors", searching(*range(4097)))[1]
     assert search(service, *range(4096)) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"IndexName": None}, ("SerializationException", "invalid type: null, expected a string")),
+        ({"TableName": None}, ("SerializationException", "invalid type: null, expected a string")),
+        ({"SearchVector": None}, ("SerializationException", "invalid type: null, expected a sequence")),
+        ({"TopK": None}, ("SerializationException", "invalid type: null, expected i32")),
+        ({"TableName": "left out"}, (VALIDATION, "missing field `TableName`")),
+        ({"TableName": "left out", "IndexName": "ab"}, (VALIDATION, "missing field `TableName`")),
+    ],
+    ids=str,
+)
+def test_the_body_is_read_strictly(service, change, error) -> None:
+    """paritysuite, error-messages/searchVectors.test.ts: eu-west-2 and us-east-1, 9 October 2026. No table is looked up."""
+    given = searching(1, 0, 0) | change
+    if given["TableName"] == "left out":
+        del given["TableName"]
+    code, text = service.error("SearchVectors", given)
+    assert code == error[0]
+    told, _, column = text.partition(" at line 1 column ")
+    assert told == error[1]
+    body = orjson.dumps(given)
+    [after_null] = [match.end() for match in re.finditer(b"null", body)] or [len(body)]
+    assert int(column) == after_null
+
+
+def test_the_column_of_a_fault_is_that_of_its_line(service) -> None:
+    body = b'{"TableName":\n "docs", "TopK" :  null}'
+    headers = {"content_type": JSON_1_0, "x_amz_target": "DynamoDB_20120810.SearchVectors", **signed()}
+    answer = orjson.loads(service.send(body=body, **headers).body)
+    assert answer["Message"] == "invalid type: null, expected i32 at line 2 column 23"
 
 
 def test_the_table_is_not_there(service) -> None:

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.model.commands import CreateTable
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.values import Kind
+from gateway.model.commands.commands import CreateTable
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.values import Kind
 from gateway.settings import Settings
 from tests.adapters.dynamodb.conftest import Clock, Service, serving, signed
 

@@ -206,7 +206,7 @@ def test_the_latest_is_what_there_is(orders: Any) -> None:
         (
             {"UseLatestRestorableTime": True, "BillingModeOverride": "PROVISIONED"},
             "ValidationException",
-            "Must override ProvisionedThroughput if BillingMode is overridden to PROVISIONED",
+            "Invalid Request: Must override ProvisionedThroughput if BillingMode is overridden to PROVISIONED",
         ),
         (
             {
@@ -214,7 +214,7 @@ def test_the_latest_is_what_there_is(orders: Any) -> None:
                 "ProvisionedThroughputOverride": {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1},
             },
             "ValidationException",
-            "Cannot override ProvisionedThroughput unless BillingMode is PROVISIONED",
+            "Invalid Request: Cannot override ProvisionedThroughput unless BillingMode is PROVISIONED",
         ),
         (
             {
@@ -225,8 +225,8 @@ def test_the_latest_is_what_there_is(orders: Any) -> None:
             },
             "ValidationException",
             (
-                "Index mine does not match a secondary index that existed in the source table and cannot be created during the "
-                "restore operation"
+                "Invalid Request: Index mine does not match a secondary index that existed in the source table and cannot be "
+                "created during the restore operation"
             ),
         ),
     ],
@@ -281,6 +281,7 @@ def backed_up(service: Any, name: str = "one") -> dict[str, Any]:
 
 
 def test_a_backup_is_made_described_and_deleted(orders: Any) -> None:
+    """BACKUP-003, BACKUP-005, BACKUP-006."""
     put(orders, "a", "b")
     made = backed_up(orders)
     at_ms = orders.clock.ms
@@ -324,6 +325,7 @@ def test_a_backup_is_made_described_and_deleted(orders: Any) -> None:
 
 
 def test_a_table_is_made_of_a_backup(orders: Any) -> None:
+    """BACKUP-010."""
     put(orders, "a", c={"S": "x"})
     arn = backed_up(orders)["BackupArn"]
     background(orders)
@@ -344,6 +346,7 @@ def test_a_table_is_made_of_a_backup(orders: Any) -> None:
 
 
 def test_a_deleted_table_with_recovery_leaves_a_backup(orders: Any) -> None:
+    """BACKUP-015."""
     recovery(orders, **ON)
     put(orders, "a")
     ok(orders, "DeleteTable", TableName="orders")
@@ -358,13 +361,16 @@ def test_a_deleted_table_with_recovery_leaves_a_backup(orders: Any) -> None:
     assert shown["SourceTableFeatureDetails"] == {}
     code, text = orders.error("DeleteBackup", {"BackupArn": arn})
     assert code == "ValidationException"
-    assert text.startswith(f"User is not allowed to delete the system backup with arn {arn}.")
+    assert text.startswith(
+        f"Invalid Request: User is not allowed to delete the system backup with arn {arn}."
+    )
     ok(orders, "RestoreTableFromBackup", BackupArn=arn, TargetTableName="orders")
     background(orders)
     assert keys(orders, "orders") == ["a"]
 
 
 def test_backups_are_listed_in_pages(orders: Any) -> None:
+    """BACKUP-014."""
     arns = []
     for number in range(5):
         orders.clock.ms += 1
@@ -392,7 +398,7 @@ def test_backups_are_listed_in_pages(orders: Any) -> None:
     assert ok(orders, "ListBackups", TableName="nowhere") == {"BackupSummaries": []}
     assert orders.error("ListBackups", {"TimeRangeLowerBound": 2, "TimeRangeUpperBound": 1}) == (
         "ValidationException",
-        "Time range lower bound must be less than or equal to upper bound",
+        "One or more parameter values were invalid: Time range lower bound must be less than or equal to upper bound",
     )
     assert orders.error("ListBackups", {"Limit": 101})[0] == "ValidationException"
 
@@ -401,7 +407,11 @@ def test_backups_are_listed_in_pages(orders: Any) -> None:
     ("arn", "code", "text"),
     [
         (ARN, "ValidationException", "Invalid Backup ARN"),
-        ("arn:aws:s3:us-east-1:000000000000:table/orders", "ValidationException", "BackupArn is not valid"),
+        (
+            "arn:aws:s3:us-east-1:000000000000:table/orders",
+            "ValidationException",
+            "Invalid Request: BackupArn is not valid",
+        ),
         (f"{ARN}/backup/01700000000000-0000002a", "BackupNotFoundException", None),
     ],
 )

@@ -40,7 +40,7 @@ def test_what_is_set_is_read_back_everywhere(regions):  # noqa: F811
     assert list(shown(regions)) == [EAST, WEST]
     assert shown(regions)[EAST]["ReplicaProvisionedWriteCapacityAutoScalingSettings"] == OFF
     on_demand = regions.error(EAST, "UpdateTableReplicaAutoScaling", update(settings()))[1]
-    assert "Replicas \u2018US-EAST-1\u2019, \u2018US-WEST-2\u2019 BillingMode is PayPerRequest." in on_demand
+    assert "Replicas 'US-EAST-1', 'US-WEST-2' BillingMode is PayPerRequest." in on_demand
     units = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
     regions.call(EAST, "UpdateTable", {
         "TableName": "orders", "BillingMode": "PROVISIONED", "ProvisionedThroughput": units,
@@ -69,8 +69,7 @@ def test_what_is_refused(regions):  # noqa: F811
         return regions.error(EAST, "UpdateTableReplicaAutoScaling", given)[1]
 
     assert (
-        refused({"TableName": "orders"})
-        == f"{HEAD}: because at least one update parameter must be specified."
+        refused({"TableName": "orders"}) == f"{HEAD} because at least one update parameter must be specified."
     )
     units = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
     regions.call(EAST, "UpdateTable", {
@@ -79,7 +78,7 @@ def test_what_is_refused(regions):  # noqa: F811
     wanted = settings()
     del wanted["MaximumUnits"]
     assert refused(update(wanted)) == (
-        f"{HEAD}: Parameters \u2018MaximumUnits\u2019 are required unless auto scaling is being disabled."
+        f"{HEAD}: Parameters 'MaximumUnits' are required unless auto scaling is being disabled."
     )
     assert "Maximum capacity cannot be less than minimum capacity" in refused(update(settings(11, 10)))
     for target, is_fine in ((9.9, False), (10.0, True), (90.0, True), (90.1, False)):

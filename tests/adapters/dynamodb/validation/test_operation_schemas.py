@@ -149,9 +149,17 @@ def test_five_local_indexes_are_taken_and_six_are_not() -> None:
 
 
 def test_a_hundred_projected_names_are_taken_and_one_more_is_not() -> None:
+    """Twenty of each index (ack-api-quirks 126, October 2026)."""
+
     def created(count: int) -> dict[str, Any]:
         names = [f"n{number}" for number in range(count)]
-        return table(GlobalSecondaryIndexes=[index("ind", ProjectionType="INCLUDE", NonKeyAttributes=names)])
+        parts = [names[at : at + 20] for at in range(0, count, 20)]
+        return table(
+            GlobalSecondaryIndexes=[
+                index(f"ind{number}", ProjectionType="INCLUDE", NonKeyAttributes=part)
+                for number, part in enumerate(parts)
+            ]
+        )
 
     check("CreateTable", created(100), LATEST)
     assert "Number of attributes to project exceeds the limit of 100" in refusal("CreateTable", created(101))
@@ -272,3 +280,32 @@ def test_placeholders_have_255_bytes_with_their_mark(member: str, mark: str, val
     check("Scan", scan(255), LATEST)
     told = "The expression attribute map contains a key that is too long; size of key: 256"
     assert refusal("Scan", scan(256)) == f"ValidationException: {member} contains invalid key: {told}"
+
+
+# Captures of the live service, October 2026: {"N": "1e2147483647"} is an underflow where values are looked at as before.
+HUGE = {"N": "1e2147483647"}
+HUGE_UPDATE = {
+    "TableName": "abc",
+    "Key": {"pk": {"S": "x"}},
+    "UpdateExpression": "SET a = :a",
+    "ExpressionAttributeValues": {":a": HUGE},
+}
+
+
+@pytest.mark.parametrize(
+    ("operation", "body", "told"),
+    [
+        ("BatchWriteItem", {"RequestItems": {"abc": [{"PutRequest": {"Item": {"a": HUGE}}}]}}, "underflow"),
+        ("TransactWriteItems", {"TransactItems": [{"Update": HUGE_UPDATE}]}, "underflow"),
+        (
+            "TransactWriteItems",
+            {"TransactItems": [{"Put": {"TableName": "abc", "Item": {"a": HUGE}}}]},
+            "underflow",
+        ),
+        ("PutItem", {"TableName": "abc", "Item": {"a": HUGE}}, "overflow"),
+        ("UpdateItem", HUGE_UPDATE, "overflow"),
+    ],
+)
+def test_an_exponent_that_32_bits_do_not_hold(operation: str, body: dict[str, Any], told: str) -> None:
+    with pytest.raises(ServiceError, match=f"Number {told}"):
+        check(operation, body, LATEST)

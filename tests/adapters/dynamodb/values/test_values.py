@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from adapters.dynamodb.values import scalars, values
 from adapters.dynamodb.values.values import is_too_large, item_of, keep_kinds, render_row, value_of, view
 from adapters.dynamodb.wire.errors import ServiceError
-from gateway.model import bodies
-from gateway.model.keys import Position
-from gateway.model.rows import Contents, Row
-from gateway.model.values import Kind, Value, number_size_bytes
+from gateway.model.values import bodies
+from gateway.model.values.keys import Position
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value, number_size_bytes
 
 
 def refusal(wire: Any) -> str:

@@ -10,16 +10,13 @@ import logging
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 
 import flask
 import orjson
 import pytest
 
 from adapters.dynamodb import blueprint
-from adapters.dynamodb.operation_table import OPERATIONS, Operation
 from adapters.dynamodb.wire import http, limits
-from gateway.engine.engine import drive
 from gateway.http import Request
 from gateway.model.errors import Busy, LimitExceeded
 from tests.adapters.dynamodb.conftest import JSON_1_0, Service, signed
@@ -29,7 +26,7 @@ ECHO = "DynamoDB_20120810.ListTables"
 HEADERS = {"content_type": JSON_1_0, "x_amz_target": ECHO, **signed()}
 
 
-def answering(service: Service, answer: object, hot: bool = True) -> list[object]:
+def answering(service: Service, answer: object) -> list[object]:
     """Let ListTables give this answer; the list collects what it was given."""
     seen: list[object] = []
 
@@ -40,7 +37,7 @@ def answering(service: Service, answer: object, hot: bool = True) -> list[object
             raise answer
         return answer
 
-    service.dialect._operations = {**OPERATIONS, ECHO: Operation(handler, hot)}
+    service.dialect._handlers = {**service.dialect._handlers, "ListTables": handler}
     return seen
 
 
@@ -244,6 +241,7 @@ def test_a_coded_request_is_understood(service, coding, body):
     ],
 )
 def test_a_broken_coding_is_an_internal_error_as_with_the_service(service, coding, body):
+    """test/alternator/test_compressed_request.py."""
     seen = answering(service, {})
     reply = service.send(body=body, content_encoding=coding, **HEADERS)
     assert reply.status == 500
@@ -409,18 +407,6 @@ def test_flask_leaves_every_method_to_us(through_flask, service, method):
 @pytest.mark.parametrize("path", ["/abc", "/-", "/a/b//c", "/index.htm"])
 def test_other_paths_are_not_found(through_flask, path):
     assert through_flask.get(path).status_code == 404
-
-
-def test_only_hot_operations_enter_in_front_of_flask(service):
-    request = Request("POST", "/", (("x-amz-target", ECHO), ("content-type", JSON_1_0)), b"{}")
-    assert service.dialect.enter(request) is None
-    answering(service, {})
-    handler = service.dialect.enter(request)
-    assert handler is not None
-    assert drive(service.gateway.engine, lambda: handler(request)).status == 400  # not signed
-    assert service.dialect.enter(replace(request, method="GET")) is None
-    assert service.dialect.enter(replace(request, target="/x")) is None
-    assert service.dialect.enter(replace(request, headers=())) is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Files of backups (gateway/store/backup_files.py) as a source of `tablegate copy`: a table comes again without its database."""
+"""Files of backups (gateway/store/tables/backup_files.py) as a source of `tablegate copy`: a table comes again without its
+database."""
 
 from __future__ import annotations
 
@@ -8,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from gateway.engine.engine import Engine
-from gateway.model.commands import CreateBackup, KeepHistory, WriteGroup
-from gateway.model.row_lines import row_line
-from gateway.model.rows import Contents
-from gateway.model.tables import Table
-from gateway.model.values import text
-from gateway.model.writes import Replace, Write
+from gateway.model.commands.commands import CreateBackup, KeepHistory, WriteGroup
+from gateway.model.commands.writes import Replace, Write
+from gateway.model.tables.tables import Table
+from gateway.model.values.row_lines import row_line
+from gateway.model.values.rows import Contents
+from gateway.model.values.values import text
 from gateway.security.credentials import SHARED_NAMESPACE
-from gateway.store.backup_files import BackupDirectory
-from gateway.store.opening import open_database
+from gateway.store.opening.opening import open_database
 from gateway.store.store import Store
+from gateway.store.tables.backup_files import BackupDirectory
 from tests.transfer.support.memory_endpoint import PAIR
 from transfer.endpoints.database import DatabaseEndpoint
 from transfer.endpoints.endpoint import Definition, Service

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.model.rows import Contents, Row
-from gateway.model.values import Kind, Value
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
 from transfer.copying.copying import CopyOptions, run
 from transfer.copying.job import Counts, Job

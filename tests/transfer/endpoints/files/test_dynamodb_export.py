@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.dynamodb.export_files import data_files
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.values import Kind
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.values import Kind
 from tests.transfer.support.generated_rows import DYNAMODB_VALUES, FEW_EXAMPLES, table_of
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
 from transfer.endpoints.endpoint import Service

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model import bodies
-from gateway.model.rows import Row
-from gateway.model.values import Kind, Value
+from gateway.model.values import bodies
+from gateway.model.values.rows import Row
+from gateway.model.values.values import Kind, Value
 from tests.transfer.support.generated_rows import DYNAMODB_VALUES, FEW_EXAMPLES, table_of
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
 from transfer.endpoints.endpoint import Service

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.dynamodb.export_files.compression import Compression
-from gateway.model.row_lines import row_line
+from gateway.model.values.row_lines import row_line
 from tests.transfer.support.generated_rows import FEW_EXAMPLES, rows, table_of
 from tests.transfer.support.small_table import DEFINITION, FOUR, PAIR, exactly, scanned, simple_row, written
 from transfer.endpoints.files import staging

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.rows import Contents, Row
-from gateway.model.values import NULL, TRUE, Kind, Value
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import NULL, TRUE, Kind, Value
 from tests.transfer.support.generated_rows import FEW_EXAMPLES, table_of
 from tests.transfer.support.small_table import DEFINITION, PAIR, exactly, scanned, simple_row, written
 from transfer.endpoints.files import parquet, parquet_columns

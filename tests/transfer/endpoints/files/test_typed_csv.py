@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 
 from adapters.azuretable.values.keys import OWN_SCHEMA
-from gateway.model.rows import Contents, Row
-from gateway.model.values import FALSE, TRUE, Kind, Value
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import FALSE, TRUE, Kind, Value
 from tests.transfer.support.generated_rows import AZURE_VALUES, FEW_EXAMPLES, TEXTS, table_of
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, written
 from transfer.endpoints.endpoint import Service

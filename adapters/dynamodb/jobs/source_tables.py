@@ -1,0 +1,51 @@
+"""The table whose rows an object holds: named in the object when a job writes it, judged when another job reads it.
+
+An export, and the report of a bulk put, hold rows of a table. The caller of a job that reads them must be permitted to scan that
+table. Objects that no job has written name no table.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote, unquote
+
+from adapters.dynamodb.object_stores.object_store import ACCESS_DENIED, Refused
+from gateway.dialect import Gateway
+from gateway.model.authorization.accesses import Access
+from gateway.model.authorization.authorizations import Source
+from gateway.model.authorization.grants import Verdict
+from gateway.model.authorization.permissions import Permission, Way
+from gateway.model.authorization.quotas import account_of
+from gateway.model.commands.commands import AdvanceJob
+from gateway.model.tables.jobs import Job
+from gateway.security.credentials import Scheme
+
+
+def table_of(job: Job) -> str:
+    """The table of a job, as objects name it: NAMESPACE/NAME in ASCII, which is what metadata of S3 may have."""
+    return f"{quote(job.namespace)}/{job.table_name}"
+
+
+def check_readable(gateway: Gateway, job: Job, table: str, prefix: str) -> None:
+    """Check that the caller who began a job may read an object that names a table. Raises Refused, which does not name it."""
+    if table and not _may_read(gateway, job, table):
+        text = f"{prefix} has objects with rows of a table that you are not authorized to scan"
+        raise Refused(ACCESS_DENIED, text)
+
+
+def _may_read(gateway: Gateway, job: Job, table: str) -> bool:
+    credentials, caller = gateway.credentials, job.definition["caller"]
+    place, _, name = table.rpartition("/")
+    namespace = unquote(place)
+    if credentials.is_dev:
+        return True
+    if credentials.keeps_apart and account_of(namespace) != account_of(job.namespace):
+        return False
+    source = job.definition["source"]
+    if source is None:
+        return True
+    credential = credentials.find(Scheme.AWS, caller["access_id"])
+    if credential is None:
+        return False
+    limits = credentials.authorization(credential, credential.policy, Source(*source), gateway.now_ms())
+    scan = Access(Permission.SCAN, Way.SINGLE, namespace, name, AdvanceJob(job))
+    return limits is None or limits.judge(scan) is Verdict.ALLOWED

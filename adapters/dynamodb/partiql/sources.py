@@ -1,0 +1,35 @@
+"""The tables of statements, judged before they are looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Select, Statement, Update
+from adapters.dynamodb.wire.calls import Call, find_table
+from adapters.dynamodb.wire.resources import bare_name
+from gateway.model.authorization.authorizations import Named
+from gateway.model.authorization.permissions import Permission
+from gateway.model.commands.commands import Exchange
+from gateway.model.tables.tables import Table
+
+_P = Permission
+_NEEDED: Mapping[type, tuple[Permission, ...]] = {
+    Select: (_P.QUERY, _P.SCAN, _P.READ),
+    Insert: (_P.PUT,),
+    Update: (_P.UPDATE,),
+    Delete: (_P.DELETE,),
+    Exists: (_P.CHECK,),
+}
+"""The permissions of which a statement needs one. The commands that it becomes say which."""
+
+
+def find_source(call: Call, statement: Statement) -> Exchange[Table]:
+    """The descriptor of the table that a statement is about. Raises NotPermitted, TableMissing, ServiceError."""
+    table, *index = statement.source
+    if call.authorization is not None:
+        path = "/index/".join([bare_name(table), *index])
+        named = Named(_NEEDED[type(statement)], call.caller.namespace, path)
+        refusal = call.authorization.refusal_of_named([named])
+        if refusal is not None:
+            raise refusal
+    return (yield from find_table(call, table))

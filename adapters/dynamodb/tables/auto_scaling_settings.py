@@ -1,0 +1,91 @@
+"""Settings of auto scaling as they are kept with a global table: what is set, what a new index has, and what is told.
+
+Keys are "write", "write/INDEX", "REGION/read" and "REGION/read/INDEX". Empty settings: scaling was disabled. Sources:
+replica_auto_scaling.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
+from adapters.dynamodb.wire.calls import Call
+from adapters.dynamodb.wire.errors import validation
+from adapters.dynamodb.wire.resources import bare_name
+from gateway.model.tables.tables import Table
+
+Wire = Mapping[str, Any]
+
+READ, WRITE = "Read", "Write"
+_OFF = {"AutoScalingDisabled": True, "ScalingPolicies": list[Any]()}
+_ROLE = (
+    "arn:aws:iam::{}:role/aws-service-role/dynamodb.application-autoscaling.amazonaws.com/"
+    "AWSServiceRoleForApplicationAutoScaling_DynamoDBTable"
+)
+_NEW_INDEX = {
+    "MinimumUnits": 1,
+    "MaximumUnits": 10,
+    "ScalingPolicyUpdate": {"TargetTrackingScalingPolicyConfiguration": {"TargetValue": 70.0}},
+}
+"""What the service sets of the writes of an index that is added to a provisioned global table."""
+
+
+def role_of(call: Call) -> str:
+    """The service-linked role, which is the only one that auto scaling of tables can have."""
+    return _ROLE.format(call.caller.account)
+
+
+def check_new_indexes(table: Table, given: Wire) -> None:
+    """Refuse an UpdateTable that adds an index to a provisioned global table while scaling of another index's writes is
+    disabled. Raises ValidationException."""
+    properties = TableProperties.of(table)
+    off = [index for index in table.indexes if properties.auto_scaling.get(f"write/{index.name}") == {}]
+    if _added(given) and off and properties.billing != ON_DEMAND:
+        raise validation("GSI write capacity should either be Pay-Per-Request or AutoScaled.")
+
+
+def with_new_indexes(call: Call, given: Wire, properties: TableProperties) -> TableProperties:
+    """The properties of a global table after an UpdateTable that may have added indexes."""
+    if properties.billing == ON_DEMAND:
+        return properties
+    table = bare_name(given["TableName"])
+    places = [f"write/{name}" for name in _added(given)]
+    added = {place: settings_of(call, table, place, WRITE, _NEW_INDEX) for place in places}
+    return replace(properties, auto_scaling={**properties.auto_scaling, **added})
+
+
+def _added(given: Wire) -> list[str]:
+    updates = given.get("GlobalSecondaryIndexUpdates", ())
+    return [update["Create"]["IndexName"] for update in updates if "Create" in update]
+
+
+def settings_of(call: Call, table: str, place: str, kind: str, update: Wire) -> dict[str, Any]:
+    """The settings that an update of one place asks for, with the defaults of the service."""
+    policy = update["ScalingPolicyUpdate"]
+    tracking = policy["TargetTrackingScalingPolicyConfiguration"]
+    index = place.rpartition(f"{kind.lower()}/")[2] if f"{kind.lower()}/" in place else ""
+    resource = f"table/{table}" + (f"/index/{index}" if index else "")
+    return {
+        "MinimumUnits": update["MinimumUnits"],
+        "MaximumUnits": update["MaximumUnits"],
+        "AutoScalingRoleArn": update.get("AutoScalingRoleArn", role_of(call)),
+        "ScalingPolicies": [
+            {
+                "PolicyName": policy.get("PolicyName", f"DynamoDB{kind}CapacityUtilization:{resource}"),
+                "TargetTrackingScalingPolicyConfiguration": {
+                    **tracking,
+                    "TargetValue": float(tracking["TargetValue"]),
+                },
+            }
+        ],
+    }
+
+
+def shown(properties: TableProperties, place: str) -> Wire:
+    """Settings as they are told. Those of a table that became on demand stay, disabled."""
+    settings = properties.auto_scaling.get(place)
+    if not settings:
+        return _OFF
+    return {**settings, "AutoScalingDisabled": True} if properties.billing == ON_DEMAND else settings

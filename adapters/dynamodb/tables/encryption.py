@@ -1,0 +1,124 @@
+"""Encryption at rest as DynamoDB shows it: the key of a table, and changes of that key.
+
+Encryption itself is the database's and its disk's. There is no KMS here, so that a key is not looked up. Rules and texts:
+ack-api-quirks (live service, October 2026: findings 020, 037, 065, 069, 081, 082, 140, 141, 328, 361, 371, 461).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from adapters.dynamodb.tables.properties import TableProperties
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.calls import Call, Caller
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from adapters.dynamodb.wire.resources import key_arn
+from gateway.security.credentials import Scheme
+
+_INVALID = "One or more parameter values were invalid: "
+_SERVICE_KEY = "alias/aws/dynamodb"
+_KMS = "com.amazonaws.services.kms.model."
+
+
+def key_of(call: Call, given: Mapping[str, Any]) -> str | None:
+    """The ARN of the key that an SSESpecification asks for. None stands for the service's own key, which is not shown.
+
+    Raises ServiceError for a key of another account, region or service."""
+    if not given.get("Enabled", "SSEType" in given or "KMSMasterKeyId" in given):
+        return None
+    name: str = given.get("KMSMasterKeyId", _SERVICE_KEY)
+    key = key_arn(call.caller, name)
+    user = (
+        f"User: arn:aws:iam::{call.caller.account}:user/{call.caller.access_id} is not authorized to perform:"
+    )
+    if name.startswith("alias/aws/") and name != _SERVICE_KEY:
+        text = f"{user} kms:CreateGrant on resource: {key} because no resource-based policy allows the kms:CreateGrant action"
+        raise _denied(text)
+    region, account = [*key.split(":"), "", "", "", "", ""][3:5]
+    if call.gateway.credentials.namespace(Scheme.AWS, account, region) != call.caller.namespace:
+        if region != call.caller.region:
+            text = _of_kms("NotFoundException", f"Invalid arn {region}", "NotFoundException")
+            raise validation(f"KMS validation error: {text}")
+        raise _denied(
+            f"{user} kms:DescribeKey on this resource because the resource does not exist in this Region, no resource-based "
+            "policies allow access, or a resource-based policy explicitly denies access"
+        )
+    return key
+
+
+def _denied(text: str) -> ServiceError:
+    told = _of_kms("AWSKMSException", text, "AccessDeniedException")
+    return ServiceError("AccessDeniedException", f"KMS key access denied error: {told}")
+
+
+def _of_kms(kind: str, text: str, code: str) -> str:
+    where = f"Service: AWSKMS; Status Code: 400; Error Code: {code}; Request ID: {uuid4()}; Proxy: null"
+    return f"{_KMS}{kind}: {text} ({where})"
+
+
+def changed(call: Call, known: TableProperties) -> TableProperties:
+    """The properties of a table after an UpdateTable with SSESpecification. Raises ServiceError."""
+    given, now_ms = call.input["SSESpecification"], call.gateway.now_ms()
+    if not given.get("Enabled", "SSEType" in given or "KMSMasterKeyId" in given) and not known.encryption_key:
+        raise validation(f"{_INVALID}Table is already encrypted by default")
+    if known.encryption_key and given.get("KMSMasterKeyId") == key_arn(call.caller, known.encryption_key):
+        text = "Table is already encrypted with given KMSMasterKeyId"
+        raise validation(f"{_INVALID}{text}. Use KMSMasterKeyId parameter if you want to change Master Key")
+    if is_changing(known, now_ms):
+        if key_of(call, given) == known.encryption_key:
+            return known
+        text = "Attempt to change a resource which is still in use: Server-Side Encryption is still being updated"
+        raise ServiceError("ResourceInUseException", text)
+    counted = _counted(known, now_ms)
+    key = key_of(call, given)
+    delay_ms = round(call.gateway.settings.control_plane_delay * 1000)
+    change = {**counted, "former_key": known.encryption_key, "at_ms": now_ms, "until_ms": now_ms + delay_ms}
+    return replace(known, encryption_key=key, encryption_change=change)
+
+
+def is_changing(properties: TableProperties, now_ms: int) -> bool:
+    """True until a change of the key is done."""
+    change = properties.encryption_change
+    return change is not None and now_ms < change["until_ms"]
+
+
+def _counted(known: TableProperties, now_ms: int) -> dict[str, int]:
+    """The window of changes with one more. Raises LimitExceededException for one too many."""
+    change = known.encryption_change or {}
+    since_ms, count = change.get("since_ms", now_ms), change.get("count", 0)
+    if now_ms >= since_ms + limits.ENCRYPTION_CHANGES_WINDOW_MS:
+        return {"since_ms": now_ms, "count": 1}
+    next_ms = change.get("at_ms", now_ms) + limits.ENCRYPTION_CHANGE_WAIT_MS
+    if count >= limits.ENCRYPTION_CHANGES and now_ms < next_ms:
+        raise ServiceError(
+            "LimitExceededException",
+            "Subscriber limit exceeded: Encryption mode changes are limited in the 24h window ending at "
+            f"{_iso(since_ms + limits.ENCRYPTION_CHANGES_WINDOW_MS)}. After the first {limits.ENCRYPTION_CHANGES} change, each "
+            "subsequent change in the same window can be performed at most once every "
+            f"{limits.ENCRYPTION_CHANGE_WAIT_MS // 1000} seconds. Number of updates today: {count}. Last change at "
+            f"{_iso(change['at_ms'])}. Next changes can be made at {_iso(next_ms)}.",
+        )
+    return {"since_ms": since_ms, "count": count + 1}
+
+
+def _iso(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def description(properties: TableProperties, caller: Caller, now_ms: int) -> dict[str, Any]:
+    """The member SSEDescription. A change shows the former key for two fifths of its time, and then the new one."""
+    key, change = properties.encryption_key, properties.encryption_change
+    if change is None or not is_changing(properties, now_ms):
+        return {} if key is None else {"SSEDescription": _shown(caller, "ENABLED", key)}
+    is_early = now_ms < change["at_ms"] + (change["until_ms"] - change["at_ms"]) * 2 // 5
+    return {"SSEDescription": _shown(caller, "UPDATING", change["former_key"] if is_early else key)}
+
+
+def _shown(caller: Caller, status: str, key: str | None) -> dict[str, Any]:
+    # Earlier versions kept the alias that a client gave.
+    of_key = {} if key is None else {"SSEType": "KMS", "KMSMasterKeyArn": key_arn(caller, key)}
+    return {"Status": status, **of_key}

@@ -1,0 +1,236 @@
+"""What may be done with the replicas of a global table: where they may be, when they change, and what their keys are.
+
+Texts: ack-api-quirks (live service, October 2026). The regions of strong consistency: developer guide, "Multi-Region strong
+consistency". The guide also wants them to be of one set. The service does not (TABLE-257).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from adapters.dynamodb.tables.descriptions import replica_status
+from adapters.dynamodb.tables.properties import TableProperties
+from adapters.dynamodb.wire.calls import Call, Caller
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from adapters.dynamodb.wire.resources import key_arn
+from gateway.model.tables.tables import ReplicationRule, State, Table
+
+# Where replicas may be (Amazon DynamoDB endpoints and quotas, AWS General Reference), the first of them in the order in which the
+# service lists them.
+REGIONS = (
+    "ap-south-2", "ap-south-1", "eu-south-1", "eu-south-2", "me-central-1", "il-central-1", "ca-central-1", "ap-east-2",
+    "mx-central-1", "eu-central-1", "eu-central-2", "us-west-1", "us-west-2", "af-south-1", "ap-east-1", "ap-northeast-1",
+    "ap-northeast-2", "ap-northeast-3", "ap-southeast-1", "ap-southeast-2", "ap-southeast-3", "ap-southeast-4", "ap-southeast-5",
+    "ap-southeast-6", "ap-southeast-7", "ca-west-1", "eu-north-1", "eu-west-1", "eu-west-2", "eu-west-3", "me-south-1",
+    "sa-east-1", "us-east-1", "us-east-2",
+)  # fmt: skip
+_STRONG_REGIONS = frozenset({
+    "us-east-1", "us-east-2", "us-west-2", "eu-west-1", "eu-west-2", "eu-west-3", "eu-central-1", "ap-northeast-1",
+    "ap-northeast-2", "ap-northeast-3",
+})  # fmt: skip
+_INVALID = "One or more parameter values were invalid: "
+_DAY_MS = 86_400_000
+
+STRONG = "global tables with MultiRegionConsistency set to STRONG"
+
+Wire = Mapping[str, Any]
+
+
+def in_region(call: Call, region: str) -> Caller:
+    """The caller as it would be in another region."""
+    known = call.caller
+    namespace = call.gateway.credentials.aws_namespace(known.access_id, known.account, region)
+    return replace(known, region=region, namespace=namespace)
+
+
+def check_regions(call: Call, table: Table, updates: Sequence[tuple[str, Wire]]) -> None:
+    """Refuse regions that are not there, the own one, and those that are no replicas."""
+    rule = table.rules.replication
+    members = set() if rule is None else {peer.name for peer in rule.peers}
+    for action, entry in updates:
+        region = entry["RegionName"]
+        if not region and action == "Create":
+            raise _denied(call, table)
+        _refuse_unknown(region)
+        if action == "Disassociate":
+            continue
+        if region == call.caller.region:
+            what = "add or delete" if action != "Update" else "add, delete, or update"
+            raise validation(
+                f"Cannot {what} the local region through ReplicaUpdates. Use CreateTable, DeleteTable, or UpdateTable as "
+                "required."
+            )
+        if action != "Create" and region not in members:
+            raise validation(
+                "Update global table operation failed because one or more replicas were not part of the global table. Please "
+                f"retry the request without these replicas: [{region}]."
+            )
+        if in_region(call, region).namespace == call.caller.namespace:
+            raise validation(
+                f"Failed to access the region: \u2018{region}\u2019. User is missing the permissions since the region is "
+                "disabled. This server has one namespace for all regions; it has replicas with --namespaces separate or keys."
+            )
+
+
+def _refuse_unknown(region: str) -> None:
+    if region not in REGIONS:
+        listed = ", ".join(REGIONS)
+        raise validation(
+            f"Region {region} is not supported. The latest version of global tables are only supported in the following "
+            f"regions: [{listed}]"
+        )
+
+
+def _denied(call: Call, table: Table) -> ServiceError:
+    """What the service says of a region without a name."""
+    account = call.caller.account
+    return ServiceError(
+        "AccessDeniedException",
+        f"User: arn:aws:iam::{account}:user/{call.caller.access_id} is not authorized to perform: dynamodb:Scan on resource: "
+        f"arn:aws:dynamodb::{account}:table/{table.name}",
+    )
+
+
+def refuse_source(call: Call, table: Table) -> None:
+    """A region from which a replica was added within a day cannot go before that."""
+    rule = table.rules.replication
+    names = set() if rule is None else {peer.name for peer in rule.peers}
+    since_ms = call.gateway.now_ms() - _DAY_MS
+    sourced = TableProperties.of(table).sourced
+    if any(region in names and at_ms > since_ms for region, at_ms in sourced.items()):
+        raise validation(
+            "Replica cannot be deleted because it has acted as a source region for new replica(s) being added to the table in "
+            "the last 24 hours."
+        )
+
+
+def refuse_busy(table: Table, updates: Sequence[tuple[str, Wire]], now_ms: int) -> None:
+    """One change of replicas at a time, and none while an index is filled or the table is UPDATING (TABLE-263)."""
+    rule = table.rules.replication
+    if rule is None:
+        return
+    if any(action != "Delete" for action, _ in updates):
+        refuse_incomplete(table, now_ms)
+    coming = coming_to(table, now_ms)
+    if any(action == "Create" and entry["RegionName"] in coming for action, entry in updates):
+        regions = ", ".join(sorted([rule.name, *(peer.name for peer in rule.peers)]))
+        text = f"Global table with name: {table.name} already exists with replicas in regions: {regions}."
+        raise ServiceError("ResourceInUseException", text)
+    is_updating = table.state_at(now_ms) is State.UPDATING
+    if coming or is_updating or not all(index.is_active(now_ms) for index in table.indexes):
+        raise in_use()
+
+
+def in_use() -> ServiceError:
+    """The error of a change while the replicas of a table are being changed."""
+    return ServiceError(
+        "ResourceInUseException", "The resource which you are attempting to change is in use."
+    )
+
+
+def coming_to(table: Table, now_ms: int) -> list[str]:
+    """The regions whose replicas do not have all items yet."""
+    rule = table.rules.replication
+    peers = () if rule is None else rule.peers
+    properties = TableProperties.of(table)
+    return [peer.name for peer in peers if replica_status(properties, peer, now_ms) == "CREATING"]
+
+
+def refuse_incomplete(table: Table, now_ms: int) -> None:
+    """No change of the replicas in the region of one that does not have all items yet."""
+    rule = table.rules.replication
+    if rule is not None and table.state_at(now_ms) is State.CREATING:
+        raise being_added(table, rule.name)
+
+
+def being_added(table: Table, region: str) -> ServiceError:
+    """The error of a change that no replica may have while it is added."""
+    return validation(
+        "Create/Update/Delete of replica is not allowed while the replica is being added to table with name: "
+        f"\u2018{table.name}\u2019 in region: \u2018{region}\u2019."
+    )
+
+
+def check_keys(call: Call, known: TableProperties, entries: Sequence[Wire]) -> None:
+    """A table with a key of the customer's has one in each region."""
+    is_customers = known.encryption_key not in (None, service_key(call, call.caller.region))
+    for entry in entries:
+        region, given = entry["RegionName"], entry.get("KMSMasterKeyId")
+        if given is None and not is_customers:
+            continue
+        if given is None:
+            raise validation(f"{_INVALID}KMSMasterKeyId must be specified for each replica.")
+        if not is_customers or key_arn(in_region(call, region), given) == service_key(call, region):
+            text = "All replica keys must either be Customer Managed CMK or AWS Managed CMK."
+            raise validation(_INVALID + text)
+        if given.startswith("arn:") and given.split(":")[3] != region:
+            error = f"com.amazonaws.services.kms.model.NotFoundException: Invalid arn {given.split(':')[3]}"
+            raise validation(f"KMS validation error for region {region}: {error}")
+
+
+def service_key(call: Call, region: str) -> str:
+    """The ARN of the key that the service itself has in a region."""
+    return key_arn(in_region(call, region), "alias/aws/dynamodb")
+
+
+# Strong consistency
+
+
+def check_strong(
+    call: Call, table: Table, updates: Sequence[tuple[str, Wire]], witness: Sequence[tuple[str, Wire]]
+) -> None:
+    """Raise ServiceError unless a group of strong consistency is made, or taken apart, as a whole. What a request says by itself
+    is judged before the group that there is (TABLE-202, TABLE-260)."""
+    rule = table.rules.replication
+    is_strong = rule is not None and rule.strong
+    regions = list(dict.fromkeys(entry["RegionName"] for _, entry in updates))
+    witnesses = [entry["RegionName"] for _, entry in witness]
+    if call.input.get("MultiRegionConsistency") == "STRONG":
+        _check_new_group(call, regions, witnesses)
+    elif witness and not is_strong:
+        raise validation(
+            "MultiRegionConsistency must be set as STRONG when GlobalTableWitnessUpdates parameter is present."
+        )
+    if rule is None:
+        return
+    if "MultiRegionConsistency" in call.input:
+        raise validation("MultiRegionConsistency parameter is unsupported on existing global table")
+    if any(action == "Create" for action, _ in updates):
+        raise validation("Cannot add replicas to a global table with strong MultiRegionConsistency")
+    if any(action == "Delete" for action, _ in updates):
+        _check_dissolution(rule, regions, witnesses)
+
+
+def _check_new_group(call: Call, regions: Sequence[str], witnesses: Sequence[str]) -> None:
+    """Raise ServiceError unless these can be the other regions of a new group."""
+    for region in witnesses:
+        _refuse_unknown(region)
+    if len(regions) + len(witnesses) != 2:
+        raise validation(f"Unsupported replica count for {STRONG}.")
+    named = dict.fromkeys((*regions, *witnesses, call.caller.region))
+    outside = [region for region in named if region not in _STRONG_REGIONS]
+    if outside:
+        raise validation(f"Unsupported Region(s) specified for {STRONG}: [{', '.join(outside)}].")
+    if set(witnesses) & set(regions):
+        raise validation("Cannot target multiple regions with the same action")
+    if call.caller.region in witnesses:
+        raise validation(
+            "Cannot add a witness in the same region as an existing replica when creating a global table with "
+            "MultiRegionConsistency set to STRONG."
+        )
+
+
+def _check_dissolution(rule: ReplicationRule, regions: Sequence[str], witnesses: Sequence[str]) -> None:
+    """Raise ServiceError unless these are all the other regions of a group."""
+    strangers = [region for region in witnesses if region != rule.witness]
+    if strangers:
+        raise validation(
+            "Update global table operation failed because one or more witnesses were not part of the global table. Please retry "
+            f"the request without these witnesses: [{', '.join(strangers)}]."
+        )
+    if rule.witness and not witnesses:
+        raise validation("Update table delete operation does not include all witnesses.")
+    if {peer.name for peer in rule.peers} != set(regions):
+        raise validation(f"Deletion of only one table replica is not supported for {STRONG}.")

@@ -1,0 +1,115 @@
+"""What is set of each replica of a global table for itself: throughput of reads, class and key.
+
+A region that nothing is set for has what the group has. Whether a replica has a value of its own is told by comparing it with
+the region that is asked (ack-api-quirks, live service, October 2026: findings 250, 252, 321, 422).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from adapters.dynamodb.tables.properties import ON_DEMAND, IndexProperties, TableProperties
+from adapters.dynamodb.wire.errors import validation
+from gateway.model.tables.tables import Index, Table
+
+_MAXIMUM = "MaxReadRequestUnits"
+
+Wire = Mapping[str, Any]
+_Owner = TypeVar("_Owner", TableProperties, IndexProperties)
+
+
+# What a region has
+
+
+def of_table(table: Table, region: str | None = None) -> TableProperties:
+    """The properties of a table as a region has them, its own if none is named."""
+    properties = TableProperties.of(table)
+    return _in_region(properties, properties, _settings(table, properties, region))
+
+
+def of_index(table: Table, index: Index, region: str | None = None) -> IndexProperties:
+    """The properties of an index as a region has them, its own if none is named."""
+    properties = TableProperties.of(table)
+    known = _settings(table, properties, region).get("indexes", {}).get(index.name, {})
+    return _in_region(IndexProperties.of(index), properties, known)
+
+
+def _settings(table: Table, properties: TableProperties, region: str | None) -> Wire:
+    rule = table.rules.replication
+    return {} if rule is None else properties.replicas.get(region or rule.name, {})
+
+
+def _in_region(owner: _Owner, properties: TableProperties, known: Wire) -> _Owner:
+    if properties.billing == ON_DEMAND:
+        units = known.get("max_read_units")
+        return owner if units is None else replace(owner, on_demand={**owner.on_demand, _MAXIMUM: units})
+    units = known.get("read_units")
+    return owner if units is None else replace(owner, throughput=replace(owner.throughput, read=units))
+
+
+def overrides(
+    properties: TableProperties,
+    own: TableProperties | IndexProperties,
+    theirs: TableProperties | IndexProperties,
+) -> dict[str, Any]:
+    """The members that say how the reads of a replica differ from those of this region."""
+    if properties.billing == ON_DEMAND:
+        units = theirs.on_demand.get(_MAXIMUM)
+        is_told = units not in (None, own.on_demand.get(_MAXIMUM))
+        return {"OnDemandThroughputOverride": {_MAXIMUM: units}} if is_told else {}
+    units = theirs.throughput.read
+    is_told = units != own.throughput.read
+    return {"ProvisionedThroughputOverride": {"ReadCapacityUnits": units}} if is_told else {}
+
+
+# What is asked for
+
+
+def check(known: TableProperties, entry: Wire) -> None:
+    """Refuse throughput of the other billing mode. Raises ValidationException."""
+    for owner in (entry, *entry.get("GlobalSecondaryIndexes", ())):
+        if "OnDemandThroughputOverride" in owner and known.billing != ON_DEMAND:
+            raise validation(
+                "MaxReadRequestUnits for OnDemandThroughput cannot be specified when the table BillingMode is PROVISIONED"
+            )
+        if "ProvisionedThroughputOverride" in owner and known.billing == ON_DEMAND:
+            raise validation(
+                "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"
+            )
+
+
+def after(table: Table, entry: Wire) -> dict[str, Any]:
+    """The throughput that is set of a replica after a request. What is given as the group has it is inherited again, and an index
+    that is not there is not told of (ack-api-quirks 307)."""
+    properties = TableProperties.of(table)
+    known = properties.replicas.get(entry["RegionName"], {})
+    changed = {**known, **_reads(entry, properties, properties)}
+    indexes = dict(known.get("indexes", {}))
+    for given in entry.get("GlobalSecondaryIndexes", ()):
+        name = given["IndexName"]
+        index = table.index(name)
+        if index is not None and not index.local:
+            indexes[name] = {**indexes.get(name, {}), **_reads(given, properties, IndexProperties.of(index))}
+    return {**changed, "indexes": indexes}
+
+
+def _reads(
+    given: Wire, properties: TableProperties, owner: TableProperties | IndexProperties
+) -> dict[str, Any]:
+    if "ProvisionedThroughputOverride" in given and properties.billing != ON_DEMAND:
+        units = given["ProvisionedThroughputOverride"].get("ReadCapacityUnits")
+        return {"read_units": None if units == owner.throughput.read else units}
+    if "OnDemandThroughputOverride" in given and properties.billing == ON_DEMAND:
+        units = given["OnDemandThroughputOverride"].get(_MAXIMUM)
+        return {"max_read_units": None if units in (-1, owner.on_demand.get(_MAXIMUM)) else units}
+    return {}
+
+
+def of_itself(properties: TableProperties) -> dict[str, Any]:
+    """The settings that the other regions are to know of a table: its key, and its class if it was ever changed."""
+    known: dict[str, Any] = {"encryption_key": properties.encryption_key}
+    if properties.table_class_at_ms is not None:
+        known |= {"table_class": properties.table_class, "table_class_at_ms": properties.table_class_at_ms}
+    return known

@@ -1,0 +1,137 @@
+"""Texts for a request that meets a change of its table under way.
+
+Knows which kinds of changes there are, and which text each gives to another one (ack-api-quirks 063, 149, 175, 370, 375, 444,
+458). Whether a table is still being changed is the engine's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adapters.dynamodb.tables.properties import TableProperties
+from adapters.dynamodb.wire.errors import ServiceError
+from gateway.model.tables.tables import Rules, State, Table
+
+_IN_USE = "Attempt to change a resource which is still in use: "
+_STREAM = "Table: {table} Stream: {label} Operation: {operation}"
+_CLASS = "Table: {table} TableClassUpdateInProgress: {table_class}"
+_INDEXES = "Table: {table} Indexes: [{index}]"
+_NO_INDEX = "Can't create or delete"
+_MAXIMA = "OnDemandThroughput cannot be updated while"
+# By what is under way, and by what is asked for.
+_TEXTS = {
+    ("units", "units"): "Table IOPS are currently being updated. Table: {table}",
+    ("units", "stream"): "Can't enable or disable stream while table IOPS are being updated. Table: {table}",
+    ("units", "index"): f"{_NO_INDEX} indexes while table IOPS are being updated. Table: {{table}}",
+    ("stream", "units"): f"Can't change table IOPS when stream status is being updated. {_STREAM}",
+    ("stream", "stream"): f"A stream status change is currently in progress. {_STREAM}",
+    ("stream", "index"): f"{_NO_INDEX} an index when stream status is being updated. {_STREAM}",
+    ("stream", "class"): f"Can't update table class when stream status is being updated. {_STREAM}",
+    ("stream", "delete"): "Cannot delete table while stream is being enabled/disabled.",
+    ("class", "class"): f"Can't update table class when a table class update is in progress. {_CLASS}",
+    ("class", "stream"): f"Can't change stream status when a table class update is in progress. {_CLASS}",
+    ("class", "index"): f"{_NO_INDEX} an index when a table class update is in progress. {_CLASS}",
+    ("units", "maxima"): f"{_MAXIMA} BillingMode update is in progress",
+    ("stream", "maxima"): f"{_MAXIMA} stream status update is in progress",
+    (
+        "class",
+        "maxima",
+    ): f"{_MAXIMA} TableClass update is in progress. TableClassUpdateInProgress: {{table_class}}",
+    ("new index", "units"): f"Can't change table IOPS when an index is being created. {_INDEXES}",
+    ("new index", "stream"): f"Can't change stream status when an index is being created. {_INDEXES}",
+    ("new index", "delete"): "Cannot delete table while indexes are being created, updated, or deleted.",
+    ("no index", "units"): f"Can't change table IOPS when an index is being deleted. {_INDEXES}",
+    ("no index", "stream"): f"Can't change stream status when an index is being deleted. {_INDEXES}",
+    ("no index", "delete"): "Cannot delete table while indexes are being created, updated, or deleted.",
+}
+_ONE_INDEX = "Table: {table} Index: {index}"
+_BEING_DELETED = f"Index is being deleted. {_ONE_INDEX}"
+_IN_ALLOCATION = f"Index is being created but is not backfilling yet. {_ONE_INDEX}"
+_OTHERWISE = "Table: {table} is in the process of being updated."
+
+
+def begun(given: Mapping[str, Any], rules: Rules, billing: str) -> dict[str, Any]:
+    """The change that an UpdateTable begins, as the properties of the table keep it. `rules`: those after the change;
+    `billing`: the mode before it."""
+    kind, index = _kind(given)
+    change = {"kind": kind, "former_billing": billing}
+    if index:
+        change["index"] = index
+    if kind == "stream" and rules.stream is not None:
+        change |= {"label": rules.stream.label, "operation": "ENABLE" if rules.stream.enabled else "DISABLE"}
+    if kind == "class":
+        change["table_class"] = given["TableClass"]
+    return change
+
+
+def _kind(given: Mapping[str, Any]) -> tuple[str, str]:
+    """The kind of change that an UpdateTable asks for, and the index it is about."""
+    for member in ("GlobalSecondaryIndexUpdates", "VectorIndexUpdates"):
+        for update in given.get(member, ()):
+            for action, kind in (("Create", "new index"), ("Delete", "no index")):
+                if action in update:
+                    return kind, update[action]["IndexName"]
+    for name, kind in (("StreamSpecification", "stream"), ("TableClass", "class")):
+        if name in given:
+            return kind, ""
+    if given.keys() == {"TableName", "DeletionProtectionEnabled"}:
+        return "protection", ""
+    return ("maxima" if "OnDemandThroughput" in given and "BillingMode" not in given else "units"), ""
+
+
+def deleting(table: Table, now_ms: int) -> Mapping[str, Any]:
+    """What UpdateTable kept of the index that is being deleted: `index`, its name; `deleting`, its description, by the member
+    of a TableDescription that has it; `insights`, its contributor insights. Empty if there is none."""
+    change = TableProperties.of(table).change
+    is_running = table.state_at(now_ms) is State.UPDATING
+    return change if is_running and change is not None and "deleting" in change else {}
+
+
+def being_deleted(before: Mapping[str, Any], dropped: tuple[str, ...]) -> dict[str, list[Any]]:
+    """The descriptions of indexes while they are being deleted, by the member of a TableDescription that has them."""
+    found: dict[str, list[Any]] = {}
+    for member in ("GlobalSecondaryIndexes", "VectorIndexes"):
+        for index in before.get(member, ()):
+            if index["IndexName"] in dropped:
+                kept = {name: value for name, value in index.items() if name != "Backfilling"}
+                found.setdefault(member, []).append({**kept, "IndexStatus": "DELETING"})
+    return found
+
+
+def show_deleting(shown: dict[str, Any], indexes: Mapping[str, Sequence[Any]]) -> None:
+    """Add the indexes that are being deleted to a TableDescription."""
+    for member, lists in indexes.items():
+        shown[member] = [*shown.get(member, ()), *lists]
+
+
+def refuse_busy_index(table: Table, given: Mapping[str, Any], now_ms: int) -> None:
+    """Raise ServiceError for an UpdateTable that names an index which is being deleted, or changes one that is not being filled
+    yet."""
+    gone = deleting(table, now_ms).get("index")
+    for update in given.get("GlobalSecondaryIndexUpdates", ()):
+        for action, entry in update.items():
+            name = entry["IndexName"]
+            if name == gone and action != "Update":
+                raise _index_in_use(_BEING_DELETED, table, name)
+            index = table.index(name)
+            is_allocated = (
+                index is None or index.is_active(now_ms) or table.state_at(now_ms) is not State.UPDATING
+            )
+            if action == "Update" and not is_allocated:
+                raise _index_in_use(_IN_ALLOCATION, table, name)
+
+
+def _index_in_use(text: str, table: Table, index: str) -> ServiceError:
+    return ServiceError("ResourceInUseException", _IN_USE + text.format(table=table.name, index=index))
+
+
+def refusal(
+    table: str, running: Mapping[str, Any] | None, given: Mapping[str, Any], operation: str
+) -> ServiceError:
+    """The error of an UpdateTable or DeleteTable that meets a change. `running`: what begun() returned for that change."""
+    asked = "delete" if operation == "DeleteTable" else _kind(given)[0]
+    asked = "index" if asked in ("new index", "no index") else asked
+    facts = running or {"kind": ""}
+    text = _TEXTS.get((facts["kind"], asked), _OTHERWISE).format(table=table, **facts)
+    return ServiceError("ResourceInUseException", _IN_USE + text)

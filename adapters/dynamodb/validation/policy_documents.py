@@ -1,0 +1,226 @@
+"""Documents of resource policies: the rules of PutResourcePolicy and CreateTable, and the form in which they are kept.
+
+Knows the document alone. What a statement allows is read by gateway/security/policies/iam_documents.py, which also refuses
+what this server does not support. Rules, texts and the canonical form: ack-api-quirks, measured in October 2026 (findings
+205 to 212 and 351 to 356); rules of public access: developer guide, "Blocking public access with resource-based policies".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.errors import ServiceError, validation
+
+DEFAULT_VERSION = "2008-10-17"
+
+_INVALID = "One or more parameter values were invalid: "
+_PUBLIC = (
+    "Resource-based policy grants unbounded access in one or more elements. "
+    "Please revise the policy to ensure least-privilege form of access"
+)
+_NO_JSON = "This policy contains invalid Json"
+_DOCUMENT_ORDER = ("Version", "Id", "Statement")
+_STATEMENT_ORDER = (
+    "Sid", "Effect", "Principal", "NotPrincipal", "Action", "NotAction", "Resource", "NotResource", "Condition",
+)  # fmt: skip
+_REQUIRED = (("Effect",), ("Principal", "NotPrincipal"), ("Action", "NotAction"), ("Resource", "NotResource"))
+_EFFECTS = {"allow": "Allow", "deny": "Deny"}
+_ACCOUNT = re.compile(r"\d{12}", re.ASCII)
+_PRINCIPAL_ARN = re.compile(r"arn:[a-z-]+:(?:iam|sts)::\d{12}:[^\s*?]+", re.ASCII)
+_BARE_PRINCIPAL = re.compile(r'"Principal"\s*:\s*(?="(?!\*"))')
+_STREAM_ACTIONS = frozenset({"describestream", "getrecords", "getsharditerator"})
+_POLICY_ACTIONS = frozenset({"getresourcepolicy", "putresourcepolicy", "deleteresourcepolicy"})
+_TRUSTED_KEYS = frozenset(
+    {
+        "aws:principalaccount", "aws:principalarn", "aws:principalorgid", "aws:principalorgpaths", "aws:sourceaccount",
+        "aws:sourcearn", "aws:userid",
+    }
+)  # fmt: skip
+_RESTRICTING = re.compile(r"(?:foranyvalue:)?(?:string(?:equals(?:ignorecase)?|like)|arn(?:equals|like))")
+
+
+def canonical(text: str, path: str, partition: str) -> str:
+    """Return the canonical form of the policy of a table or stream. Two policies of one canonical form are the same policy.
+
+    path: TABLE or TABLE/stream/LABEL; partition: the partition of the ARNs that account ids become. Raises ServiceError.
+    """
+    if len(text.encode()) > limits.RESOURCE_POLICY_BYTES:
+        raise validation(f"{_INVALID}Maximum policy size of {limits.RESOURCE_POLICY_BYTES} bytes exceeded")
+    document = _parse(text)
+    given = document.get("Statement")
+    statements = [given] if isinstance(given, dict) else given
+    if given is None:
+        raise _refused("Missing required field Statement")
+    if isinstance(statements, list) and not statements:
+        raise _refused("Could not parse the policy: Statement is empty!")
+    if not isinstance(statements, list) or not all(isinstance(each, dict) for each in statements):
+        raise _refused("a Statement is an object")
+    _check(statements, path, text)
+    statements = [_canonical_statement(each, partition) for each in statements]
+    if any(_is_public(each) for each in statements):
+        raise validation(_PUBLIC)
+    return _minified(_ordered({**document, "Statement": statements}, _DOCUMENT_ORDER))
+
+
+def with_version(text: str) -> str:
+    """Return a kept policy as GetResourcePolicy shows it: with the default version if it names none."""
+    document = json.loads(text)
+    if "Version" in document:
+        return text
+    return _minified({"Version": DEFAULT_VERSION, **document})
+
+
+def _minified(document: Mapping[str, Any]) -> str:
+    """JSON without white space. Raises ServiceError for a lone surrogate, which JSON can escape and UTF-8 cannot hold."""
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _refused(_NO_JSON) from None
+    return text
+
+
+def _refused(text: str) -> ServiceError:
+    return validation(f"{_INVALID}Invalid policy document: {text}")
+
+
+def _parse(text: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise _refused(_NO_JSON)
+    return document
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("repeated member")
+    return found
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _check(statements: list[dict[str, Any]], path: str, text: str) -> None:
+    for each in statements:
+        for names in _REQUIRED:
+            if not any(name in each for name in names):
+                raise _refused(f"Missing required field {names[0]}")
+    sids = [each["Sid"] for each in statements if each.get("Sid")]
+    if len({str(sid) for sid in sids}) < len(sids):
+        raise _refused("The Statement Ids in the policy are not unique")
+    bare = _BARE_PRINCIPAL.search(text)
+    if bare is not None:
+        line = text.count("\n", 0, bare.end()) + 1
+        column = bare.end() - (text.rfind("\n", 0, bare.end()) + 1) + 1
+        raise _refused(f"Syntax error at position ({line},{column})")
+    of_stream = "/stream/" in path
+    for each in statements:
+        for name in ("Resource", "NotResource"):
+            _check_resources(each.get(name), of_stream)
+        for name in ("Action", "NotAction"):
+            _check_actions(each.get(name), of_stream)
+        _check_principal(each.get("Principal"))
+
+
+def _check_resources(given: Any, of_stream: bool) -> None:
+    for arn in _texts(given):
+        kind, _, relative = arn.partition(":table/")
+        is_stream = "/stream/" in relative
+        if relative and is_stream is not of_stream and not (of_stream and relative.endswith("*")):
+            raise _refused(f'The relative-id "table/{relative}" is invalid for ARN "{arn}"')
+        if arn != "*" and kind.count(":") >= 2 and kind.split(":")[2] not in ("dynamodb", "*"):
+            raise _refused(f'The vendor "{kind.split(":")[2]}" is invalid for ARN "{arn}"')
+
+
+def _check_actions(given: Any, of_stream: bool) -> None:
+    """Refuse actions of streams for a table, and those of tables for a stream. The service names them in reverse order."""
+    wrong = [action for action in _texts(given) if not _is_action(action.lower(), of_stream)]
+    if wrong:
+        names = ", ".join(f'"{action}"' for action in reversed(wrong))
+        raise _refused(f"The following action names are invalid: {names}")
+
+
+def _is_action(action: str, of_stream: bool) -> bool:
+    service, _, name = action.partition(":")
+    if "*" in name or "?" in name or service != "dynamodb":
+        return True  # iam_documents.py judges these
+    if of_stream:
+        return name in _STREAM_ACTIONS | _POLICY_ACTIONS
+    return name not in _STREAM_ACTIONS | {"liststreams", "listtables"}
+
+
+def _check_principal(given: Any) -> None:
+    if not isinstance(given, dict):
+        return
+    for name in _texts(given.get("AWS")):
+        if name != "*" and not _ACCOUNT.fullmatch(name) and not _PRINCIPAL_ARN.fullmatch(name):
+            raise validation(f"{_INVALID}Invalid principal in policy document.")
+
+
+def _canonical_statement(given: Mapping[str, Any], partition: str) -> dict[str, Any]:
+    made = dict(given)
+    effect = given["Effect"]
+    if isinstance(effect, str):
+        made["Effect"] = _EFFECTS.get(effect.lower(), effect)
+    for name in ("Action", "NotAction", "Resource", "NotResource"):
+        if name in made:
+            made[name] = _unlisted(made[name])
+    for name in ("Principal", "NotPrincipal"):
+        if isinstance(made.get(name), dict):
+            made[name] = {kind: _principals(named, partition) for kind, named in made[name].items()}
+    if isinstance(made.get("Condition"), dict):
+        made["Condition"] = {operator: _with_unlisted(keys) for operator, keys in made["Condition"].items()}
+    return _ordered(made, _STATEMENT_ORDER)
+
+
+def _principals(named: Any, partition: str) -> Any:
+    if not _texts(named):
+        return named
+    root = f"arn:{partition}:iam::{{}}:root"
+    arns = [root.format(name) if _ACCOUNT.fullmatch(name) else name for name in _texts(named)]
+    return _unlisted(list(dict.fromkeys(arns)))
+
+
+def _is_public(statement: Mapping[str, Any]) -> bool:
+    """True if a statement allows everybody something, and no condition on a trusted key narrows that."""
+    principal = statement.get("Principal")
+    everybody = principal == "*" or (isinstance(principal, dict) and "*" in _texts(principal.get("AWS")))
+    return statement["Effect"] == "Allow" and everybody and not any(_narrowing(statement.get("Condition")))
+
+
+def _narrowing(condition: Any) -> Iterator[bool]:
+    if not isinstance(condition, dict):
+        return
+    for operator, keys in condition.items():
+        if _RESTRICTING.fullmatch(operator.lower()) and isinstance(keys, dict):
+            for key, values in keys.items():
+                fixed = _texts(values) and not any(set("*?$") & set(value) for value in _texts(values))
+                yield key.lower() in _TRUSTED_KEYS and bool(fixed)
+
+
+def _texts(given: Any) -> list[str]:
+    """The texts of a text or list of texts; none if it is anything else."""
+    listed = [given] if isinstance(given, str) else given
+    return listed if isinstance(listed, list) and all(isinstance(each, str) for each in listed) else []
+
+
+def _unlisted(given: Any) -> Any:
+    return given[0] if isinstance(given, list) and len(given) == 1 else given
+
+
+def _with_unlisted(keys: Any) -> Any:
+    return {key: _unlisted(values) for key, values in keys.items()} if isinstance(keys, dict) else keys
+
+
+def _ordered(given: Mapping[str, Any], order: tuple[str, ...]) -> dict[str, Any]:
+    """Known members in their order, then the others, which are refused later."""
+    return {name: given[name] for name in (*order, *given) if name in given}

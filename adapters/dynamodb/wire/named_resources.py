@@ -1,0 +1,90 @@
+"""The resources that a request names, and the permissions that it needs on them: what is judged before any table is looked up.
+
+Reads JSON that has not been validated, and skips what has another form. Resources in PartiQL statements are judged when a
+statement has been parsed (partiql/sources.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from adapters.dynamodb.wire.resources import bare_name
+from gateway.model.authorization.authorizations import Named
+from gateway.model.authorization.permissions import OF_ACCOUNTS, Permission, Purpose
+
+_P = Permission
+_NAMES = ("TableName", "SourceTableName", "TargetTableName", "GlobalTableName")
+_ARNS = (
+    "TableArn", "ResourceArn", "SourceTableArn", "StreamArn", "BackupArn", "ExportArn", "ImportArn", "BulkOperationArn",
+    "ShardIterator",
+)  # fmt: skip
+"""A shard iterator begins with the ARN of its stream."""
+_IN_BATCHES = {"PutRequest": _P.PUT, "DeleteRequest": _P.DELETE}
+_IN_TRANSACTIONS = {
+    "Get": _P.READ, "Put": _P.PUT, "Update": _P.UPDATE, "Delete": _P.DELETE, "ConditionCheck": _P.CHECK,
+}  # fmt: skip
+
+
+def named_resources(body: Any, purpose: Purpose, namespace: str) -> Iterable[Named]:
+    """The resources in the body of a request. Lists of an account name none, whatever table they are limited to."""
+    if not isinstance(body, dict) or purpose.permissions[0] in OF_ACCOUNTS:
+        return ()
+    found = [
+        *((permission, path) for permission, path in _members(body)),
+        *((None, path) for path in _paths(body, purpose)),
+    ]
+    return [Named(_needed(permission, purpose), namespace, path) for permission, path in found]
+
+
+def _needed(permission: Permission | None, purpose: Purpose) -> tuple[Permission, ...]:
+    return purpose.permissions if permission is None else (permission,)
+
+
+def _paths(body: Mapping[str, Any], purpose: Purpose) -> Iterator[str]:
+    """The resources that the request as a whole is about."""
+    for member in _NAMES:
+        name = body.get(member)
+        if isinstance(name, str):
+            yield from _table_or_index(bare_name(name), body, purpose)
+    for member in _ARNS:
+        arn = body.get(member)
+        if isinstance(arn, str) and ":table/" in arn:
+            yield arn.partition(":table/")[2].partition("|")[0]
+    made = body.get("TableCreationParameters")
+    if isinstance(made, dict) and isinstance(made.get("TableName"), str):
+        yield bare_name(made["TableName"])
+
+
+def _table_or_index(table: str, body: Mapping[str, Any], purpose: Purpose) -> Iterator[str]:
+    """The index, if one is read: a right to the table alone is no right to its indexes. A vector search reads both."""
+    index = body.get("IndexName")
+    reads = purpose.permissions[0]
+    if reads not in (_P.QUERY, _P.SCAN, _P.SEARCH) or not isinstance(index, str):
+        yield table
+        return
+    if reads is _P.SEARCH:
+        yield table
+    yield f"{table}/index/{index}"
+
+
+def _members(body: Mapping[str, Any]) -> Iterator[tuple[Permission | None, str]]:
+    """The tables of the members of a batch or a transaction, each with the permission that its member needs."""
+    requests = body.get("RequestItems")
+    for name, wanted in requests.items() if isinstance(requests, dict) else ():
+        kinds = _kinds(wanted, _IN_BATCHES)
+        yield from ((kind, bare_name(name)) for kind in kinds or [None])
+    for member in _listed(body.get("TransactItems")):
+        for kind, action in member.items() if isinstance(member, dict) else ():
+            name = action.get("TableName") if isinstance(action, dict) else None
+            if isinstance(name, str):
+                yield _IN_TRANSACTIONS.get(kind), bare_name(name)
+
+
+def _kinds(members: Any, known: Mapping[str, Permission]) -> list[Permission | None]:
+    found = {kind for member in _listed(members) if isinstance(member, dict) for kind in member}
+    return [permission for kind, permission in known.items() if kind in found]
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

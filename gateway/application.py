@@ -1,0 +1,128 @@
+"""The application: which dialect a request belongs to, and the replies to requests that belong to none.
+
+Both entries use it: the server (gateway/server) and the WSGI application (app.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gateway import health, logs
+from gateway.clock import Clock
+from gateway.control import access
+from gateway.control.access import CONSOLE, PREFIX
+from gateway.control.watching import Watch
+from gateway.dialect import Dialect, Gateway
+from gateway.http import Reply, Request, text_reply
+from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
+from gateway.security.browsers import Browsers
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """The dialects of a server, in the order in which they are asked, and the routing of requests to them."""
+
+    gateway: Gateway
+    dialects: tuple[Dialect, ...]
+    clock: Clock = field(default_factory=Clock)
+    """The one that tables live by."""
+    watch: Watch = field(init=False)
+    _browsers: Browsers = field(init=False)
+
+    def __post_init__(self) -> None:
+        hosts = [dialect.service_hosts for dialect in self.dialects]
+        settings = self.gateway.settings
+        object.__setattr__(self, "_browsers", Browsers(settings, settings.auth == "dev", hosts))
+        object.__setattr__(self, "watch", Watch(self.dialects, self.clock.now_ns, settings.recorded_requests))
+
+    def dialect_of(self, request: Request) -> Dialect | None:
+        """Return the dialect that a request belongs to, or None for the gateway's own paths and unknown requests."""
+        if request.path.startswith(PREFIX) or (
+            request.method in ("GET", "HEAD") and request.path in health.PATHS
+        ):
+            return None
+        for dialect in self.dialects:
+            if dialect.claims(request):
+                return dialect
+        return None
+
+    def own_reply(self, request: Request) -> Reply | None:
+        """Return the reply to a request for health, metrics or the control API, or None for another request."""
+        if request.path.startswith(CONSOLE):
+            return None
+        if request.path.startswith(PREFIX) and self.gateway.settings.control:
+            from gateway.control.routes import Routes
+
+            return Routes(self.gateway, self.clock, self.watch).reply(request)
+        return health.reply(self.gateway, request)
+
+    def reject_cross_origin(self, request: Request) -> Reply | None:
+        """Return the refusal of a request that a page of a foreign origin may have sent, or None. The page cannot read it. Both
+        entries call this before anything else."""
+        known = request.header_map
+        host, origin = known.get("host", ""), known.get("origin", "")
+        if self._browsers.lets_in(host, origin, known.get("sec-fetch-site", "")):
+            return None
+        try:
+            self._browsers.check(request)
+        except NotAllowed as error:
+            dialect = self.dialect_of(request) if origin and error.rule == "origin" else None
+            if dialect is not None and dialect.has_origin_rules:
+                return None
+            status, headers, body = self.refuse(request, error)
+            return Reply(
+                status,
+                [header for header in headers if not header[0].lower().startswith("access-control-")],
+                body,
+            )
+        return None
+
+    def refusal_of_head(self, request: Request) -> Reply | None:
+        """Return the refusal of a request whose body is longer than HEAD_FIRST_BYTES, or None. Both entries call this before they
+        receive the body, so that requests without a credential cannot fill the memory."""
+        reply = self.reject_cross_origin(request)
+        if reply is not None:
+            return reply
+        try:
+            dialect = self.dialect_of(request)
+            if dialect is not None:
+                return dialect.refusal_of_head(request)
+            limit, size = access.form_limit(request.path), int(request.header("content-length") or 0)
+            if request.path.startswith(CONSOLE) and size > limit:
+                return plain_refusal(LimitExceeded("form", limit, size))
+            return None
+        except Exception as error:
+            return self.refuse_and_log(request, error)
+
+    def refuse(self, request: Request, error: Exception) -> Reply:
+        """Return the reply to a request that the gateway itself refuses, rendered by its dialect if it has one."""
+        try:
+            dialect = self.dialect_of(request)
+            reply = dialect.refuse(request, error) if dialect is not None else None
+        except Exception as second:
+            logs.error("a dialect could not word a refusal", second, request_id=request.id)
+            reply = None
+        return reply or plain_refusal(error)
+
+    def refuse_and_log(self, request: Request, error: Exception) -> Reply:
+        """Return the reply to a request whose handling raised. Server errors are logged."""
+        reply = self.refuse(request, error)
+        if reply.status >= 500:
+            logs.error(
+                "a request failed", None if isinstance(error, Busy) else error, reason=repr(error),
+                request_id=request.id, method=request.method, path=request.path,
+            )  # fmt: skip
+        return reply
+
+
+def plain_refusal(error: Exception) -> Reply:
+    """Return the refusal of a request that belongs to no dialect."""
+    match error:
+        case LimitExceeded():
+            return text_reply(413, f"the {error.what} is longer than {error.limit} bytes")
+        case Busy():
+            return text_reply(503, "try again")
+        case NotAllowed():
+            return text_reply(403, error.facts.get("text", "this is not allowed"))
+        case GatewayError() | _:
+            return text_reply(500, "internal error")

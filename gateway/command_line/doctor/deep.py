@@ -1,0 +1,199 @@
+"""Checks of `tablegate doctor --deep`: every row, every index entry and every page of the database is read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from gateway.command_line.doctor.findings import Examined, Level, Told
+from gateway.model.errors import DataCorrupted
+from gateway.model.tables.tables import Index, Table
+from gateway.store.opening.migrating import revision_of, steps
+from gateway.store.rows.scans import StoredRow
+from gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH, checksum_of, digest_of
+from gateway.store.sql.databases import Database, Session
+from gateway.store.sql.positions import position_of, stored_position
+from gateway.store.store import Store
+from gateway.wiring import index_views
+
+_ROWS_TOGETHER = 500
+_MOST_NAMED = 20
+_FUNCTIONS = "bt_index_check, verify_heapam"
+_AMCHECK = """
+SELECT quote_ident(n.nspname), bool_and(has_function_privilege(p.oid, 'EXECUTE'))::text
+FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace JOIN pg_proc p ON p.pronamespace = n.oid
+WHERE e.extname = 'amcheck' AND p.proname IN ('bt_index_check', 'verify_heapam') GROUP BY n.nspname"""
+_TABLES = """
+SELECT oid::bigint::text, relname::text FROM pg_class
+WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace ORDER BY relname"""
+_INDEXES = """
+SELECT c.oid::bigint::text, c.relname::text FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
+JOIN pg_am a ON a.oid = c.relam AND a.amname = 'btree'
+WHERE c.relnamespace = current_schema()::regnamespace AND i.indisvalid ORDER BY c.relname"""
+_ROWS = f"""
+SELECT {ROW_COLUMNS}, r.slot FROM rows r WHERE r.table_id = ? AND (r.slot, r.partition, r.sort) > (?, ?, ?)
+ORDER BY r.slot, r.partition, r.sort LIMIT ?"""
+_ENTRY = "SELECT 1 FROM entries WHERE index_id = ? AND partition = ? AND sort = ? AND slot = ?"
+_ENTRIES = f"""
+SELECT {ROW_COLUMNS}, k.slot, k.partition, k.sort, k.full_key FROM entries k
+LEFT JOIN rows r ON r.table_id = ? AND r.partition = k.row_partition AND r.sort = k.row_sort AND r.slot = k.row_slot
+WHERE k.index_id = ? AND (k.slot, k.partition, k.sort) > (?, ?, ?)
+ORDER BY k.slot, k.partition, k.sort LIMIT ?"""
+
+
+class Fault(NamedTuple):
+    """What is wrong with a row or an entry: of which table, which row (checksums.digest_of), and what."""
+
+    table: str
+    row: str
+    text: str
+
+
+def pages(examined: Examined) -> Iterator[Told]:
+    """Every page, by the database's own means."""
+    assert examined.database is not None
+    if examined.is_a_server:
+        yield _by_amcheck(examined.database)
+        return
+    with examined.database.read() as session:
+        found = [text for (text,) in session.query(f"PRAGMA integrity_check({_MOST_NAMED})")]
+    level = Level.OK if found == ["ok"] else Level.FAILED
+    yield Told(level, f"PRAGMA integrity_check: {'; '.join(found)}", {"found": found})
+
+
+def _by_amcheck(database: Database) -> Told:
+    """Check the tables and their indexes, each by itself: amcheck raises the first error of an index."""
+    with database.read() as session:
+        installed = session.query(_AMCHECK)
+    if not installed:
+        return Told(
+            Level.SKIPPED, "PostgreSQL has no amcheck here: CREATE EXTENSION amcheck, or run pg_amcheck"
+        )
+    [(schema, may_call)] = installed
+    if may_call != "true":
+        text = f"this role may not call amcheck: grant it EXECUTE on the functions {_FUNCTIONS} (schema {schema})"
+        return Told(Level.SKIPPED, text)
+    found: list[str] = []
+    with _unhurried(database) as session:
+        indexes = session.query(_INDEXES)
+        tables = session.query(_TABLES)
+    for oid, name in tables:
+        with _unhurried(database) as session:
+            statement = f"SELECT msg FROM {schema}.verify_heapam(?::bigint::oid, check_toast => true) LIMIT {_MOST_NAMED}"
+            found += [f"{name}: {text}" for (text,) in session.query(statement, (int(oid),))]
+    for oid, name in indexes:
+        try:
+            with _unhurried(database) as session:
+                session.query(f"SELECT {schema}.bt_index_check(?::bigint::oid, true)::text", (int(oid),))
+        except DataCorrupted as error:
+            found.append(f"{name}: {str(error).splitlines()[0]}")
+    if found:
+        return Told(Level.FAILED, f"amcheck: {'; '.join(found[:_MOST_NAMED])}", {"found": found})
+    text = f"amcheck finds nothing in {len(tables)} tables and {len(indexes)} indexes"
+    return Told(Level.OK, text, {"found": []})
+
+
+@contextlib.contextmanager
+def _unhurried(database: Database) -> Iterator[Session]:
+    """A read transaction without a limit of time."""
+    with database.read() as session:
+        session.send("SET LOCAL statement_timeout = 0")
+        yield session
+
+
+def rows_and_entries(examined: Examined) -> Iterator[Told]:
+    """Every row against its checksum, and every index entry against its row."""
+    assert examined.database is not None
+    if revision_of(examined.database) != steps()[-1]:
+        yield Told(Level.SKIPPED, "the schema is not that of this release: `tablegate migrate` first")
+        return
+    store = Store(examined.database)
+    store.catalog.views.update(index_views(examined.settings))
+    with store.read() as session:
+        tables = store.catalog.all(session)
+    faults: list[Fault] = []
+    read = {"rows": 0, "without_checksum": 0, "entries": 0}
+    for table in tables:
+        indexes = [index for index in table.indexes if index.filled]
+        for fault in _faults_of_rows(store, table, indexes, read):
+            faults.append(fault)
+        for index in indexes:
+            faults += _faults_of_entries(store, table, index, read)
+    facts: dict[str, Any] = {**read, "faults": [fault._asdict() for fault in faults[:_MOST_NAMED]]}
+    text = "{rows} rows ({without_checksum} without a checksum), {entries} index entries".format(**read)
+    if faults:
+        named = "; ".join(f"row {it.row} of table {it.table}: {it.text}" for it in faults[:_MOST_NAMED])
+        yield Told(Level.FAILED, f"{text}, {len(faults)} faults: {named}", facts)
+    else:
+        yield Told(Level.OK, f"{text}: all are intact", facts)
+
+
+def _faults_of_rows(
+    store: Store, table: Table, indexes: list[Index], read: dict[str, int]
+) -> Iterator[Fault]:
+    """Faults of a table's rows; what was read is counted. A batch of rows and their entries are of one moment."""
+    after: tuple[Any, ...] = (-1, b"", b"")
+    while True:
+        with store.read() as session:
+            found = session.query(_ROWS, (table.id, *after, _ROWS_TOGETHER))
+            for columns in found:
+                read["rows"] += 1
+                read["without_checksum"] += columns[ROW_WIDTH - 2] is None
+                yield from _faults_of_row(session, table, indexes, columns)
+        if len(found) < _ROWS_TOGETHER:
+            return
+        after = (found[-1][ROW_WIDTH], *found[-1][:2])
+
+
+def _faults_of_row(
+    session: Session, table: Table, indexes: list[Index], columns: tuple[Any, ...]
+) -> Iterator[Fault]:
+    partition, sort, full_key, _, _, size_bytes, kinds, checksum, body = columns[:ROW_WIDTH]
+    digest = digest_of(partition, sort)
+    if checksum is not None and checksum != checksum_of(partition, sort, full_key, size_bytes, kinds, body):
+        yield Fault(table.name, digest, "it does not match its checksum")
+        return
+    try:
+        row = StoredRow((*columns[: ROW_WIDTH - 2], None, body))
+        expected = [(index, entry) for index in indexes if (entry := index.entry(row)) is not None]
+        if not indexes:
+            row.contents.latest  # noqa: B018  # reads the body
+    except Exception as error:
+        yield Fault(table.name, digest, f"it cannot be read: {error!r}")
+        return
+    asked = [
+        (index, session.ask(_ENTRY, (index.id, *stored_position(entry.position)[:3])))
+        for index, entry in expected
+    ]
+    for index, answer in asked:
+        if not answer():
+            yield Fault(table.name, digest, f"it has no entry in the index {index.name}")
+
+
+def _faults_of_entries(store: Store, table: Table, index: Index, read: dict[str, int]) -> Iterator[Fault]:
+    """Entries of an index that are not those of their rows. Not where a row and its entry may be on different nodes."""
+    after: tuple[Any, ...] = (-1, b"", b"")
+    while True:
+        with store.read() as session:
+            if not session.statements.joins_entries:
+                return
+            found = session.query(_ENTRIES, (table.id, index.id, *after, _ROWS_TOGETHER))
+        for columns in found:
+            read["entries"] += 1
+            if not _is_entry_of_its_row(index, columns):
+                text = f"an entry of the index {index.name} is not that of a row"
+                yield Fault(table.name, digest_of(*columns[ROW_WIDTH + 1 : ROW_WIDTH + 3]), text)
+        if len(found) < _ROWS_TOGETHER:
+            return
+        after = tuple(found[-1][ROW_WIDTH : ROW_WIDTH + 3])
+
+
+def _is_entry_of_its_row(index: Index, columns: tuple[Any, ...]) -> bool:
+    if columns[0] is None:
+        return False
+    try:
+        entry = index.entry(StoredRow(columns))
+    except Exception:
+        return True  # a fault of the row, reported as such
+    return entry is not None and entry.position == position_of(*columns[ROW_WIDTH + 1 : ROW_WIDTH + 4])

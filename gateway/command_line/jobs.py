@@ -1,0 +1,73 @@
+"""jobs: exports, imports, bulk puts and backup files that have not ended; which there are, and how to cancel one."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from gateway.command_line.flags import with_settings
+from gateway.command_line.opening import opened_database
+from gateway.model.tables.jobs import Job
+from gateway.model.tables.namespaces import served_by_job
+from gateway.settings import Settings
+
+
+@click.group()
+def jobs() -> None:
+    """Exports, imports, bulk puts and restores that run in the background."""
+
+
+@jobs.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each job.")
+@with_settings(every=False)
+def jobs_list(settings: Settings, as_json: bool) -> None:
+    """List the jobs that have not ended, oldest first: id, kind, namespace, table, start time (UTC) and state."""
+    with opened_database(settings) as opened:
+        for job in _unfinished(opened):
+            shown = {
+                "id": job.id,
+                "kind": job.kind,
+                "namespace": served_by_job(job.namespace),
+                "table": job.table_name,
+                "started_at": datetime.fromtimestamp(job.created_at_ms / 1000, UTC).isoformat(
+                    timespec="seconds"
+                ),
+                "state": "cancelling" if job.cancelled else "running",
+            }
+            click.echo(json.dumps(shown) if as_json else "\t".join(map(str, shown.values())))
+
+
+@jobs.command("cancel")
+@click.argument("job_id", metavar="ID", type=click.IntRange(min=1))
+@with_settings(every=False)
+def jobs_cancel(settings: Settings, job_id: int) -> None:
+    """Cancel a job. ID is the first column of `jobs list`.
+
+    A running server ends the job before it does anything for other jobs. An import is CANCELLED then, and its table has the
+    items imported so far. An export is FAILED with the code Cancelled."""
+    from gateway.model.commands.commands import CancelJob
+    from gateway.model.errors import GatewayError, InvalidInput
+    from gateway.security import gate
+
+    with opened_database(settings) as opened:
+        found = _unfinished(opened, job_id)
+        if not found:
+            raise click.ClickException(f"There is no running job {job_id}. `tablegate jobs list` lists them.")
+        try:
+            gate.run_one(opened.engine, CancelJob(found[0]), None)
+        except InvalidInput:
+            text = f"Job {job_id} ({found[0].kind}) cannot be cancelled: it ends when its backup is deleted."
+            raise click.ClickException(text) from None
+        except GatewayError as error:
+            raise click.ClickException(f"The database does not answer: {error!r}") from None
+        click.echo(f"Job {job_id} is being cancelled.")
+
+
+def _unfinished(opened: Any, job_id: int | None = None) -> list[Job]:
+    from gateway.model.commands.commands import ListUnfinishedJobs
+    from gateway.security import gate
+
+    return gate.run_one(opened.engine, ListUnfinishedJobs(job_id), None)

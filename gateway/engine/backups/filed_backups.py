@@ -1,0 +1,105 @@
+"""Backups whose rows are in files of a directory: what is known of them, and the jobs that are begun with these files.
+
+A backup is made in the database, as any other. When it is, its rows go into a file and then leave the database; a restore brings
+them back, and what is deleted leaves its file to be removed. Each of these is a job, so that disks hold up no request, one server
+does it, and the next one goes on after a kill. Carrying them on is filing.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from gateway.model.errors import BackupUnreadable
+from gateway.model.tables.backups import Backup, BackupFile
+from gateway.model.tables.jobs import Job
+from gateway.model.tables.namespaces import RETAINED, of_backup_jobs
+from gateway.model.tables.tables import Table
+from gateway.store import jobs
+from gateway.store.sql.databases import Session
+from gateway.store.store import Store
+from gateway.store.tables import backups, namespace_documents
+
+FILE, RESTORE, REMOVE = "backup-file", "backup-restore", "backup-file-removal"
+"""Jobs: rows go into a file, come back from it, files of backups that are gone are removed. Nobody asks after them: they are
+forgotten when they are done."""
+_FILES = f"{RETAINED}file"
+"""The namespace with a document for each file, by the number of its backup."""
+_MOST_WAITING = 100
+
+
+def file_of(store: Store, session: Session, backup: Backup) -> BackupFile | None:
+    """The file that has the rows of a backup; None: a table has them."""
+    known = namespace_documents.find(session, _FILES, str(backup.id))
+    return None if known is None else BackupFile(**known)
+
+
+def keep_file(store: Store, session: Session, backup: Backup, file: BackupFile) -> None:
+    """Note which file has the rows of a backup."""
+    namespace_documents.keep(session, _FILES, str(backup.id), file._asdict())
+
+
+def readable_file_of(store: Store, backup: Backup) -> BackupFile | None:
+    """What file_of tells, once the file has been looked at. To be called outside of a transaction. Raises BackupUnreadable."""
+    with store.read() as session:
+        file = file_of(store, session, backup)
+    if file is not None:
+        if store.backup_files is None:
+            raise BackupUnreadable("its rows are in a file, and this server has no directory of backups")
+        store.backup_files.check(file, backup.file_stem)
+    return file
+
+
+def is_restored(session: Session, backup: Backup) -> bool:
+    """Whether a table is being made of the file of a backup."""
+    return jobs.count_unfinished(session, _namespace_of(backup), RESTORE) > 0
+
+
+# Beginning
+
+
+def begin_waiting(store: Store, leaving_out: Collection[int]) -> int:
+    """Begin to put the rows of backups into files that are made and are not there yet; of how many."""
+    with store.read() as session:
+        waiting = backups.in_tables(session, _MOST_WAITING)
+        busy = {job.definition["backup"] for job in jobs.unfinished_of_kind(session, FILE)} if waiting else ()
+    begun = 0
+    for backup_id in waiting:
+        if backup_id in busy or backup_id in leaving_out:
+            continue
+        with store.write() as session:
+            backup = backups.by_id(session, store.catalog.defined, backup_id, lock=True)
+            if backup is not None and not jobs.count_unfinished(session, _namespace_of(backup), FILE):
+                definition = {"backup": backup_id, "stem": backup.file_stem}
+                _begin(store, session, FILE, backup, backup.created_at_ms, definition)
+                begun += 1
+    return begun
+
+
+def begin_restore(
+    store: Store, session: Session, backup: Backup, file: BackupFile, made: Table, now_ms: int
+) -> None:
+    """Begin to fill a table with the rows of a file."""
+    definition = {"stem": backup.file_stem, "file": file._asdict(), "table": made.id}
+    _begin(store, session, RESTORE, backup, now_ms, definition)
+
+
+def forget(store: Store, session: Session, gone: Sequence[Backup]) -> None:
+    """Forget the files of backups that are deleted, and begin to remove them."""
+    known = namespace_documents.present(session, _FILES, [str(backup.id) for backup in gone])
+    filed = [backup for backup in gone if str(backup.id) in known]
+    for backup in filed:
+        namespace_documents.forget(session, _FILES, str(backup.id))
+    if filed:
+        stems = [backup.file_stem for backup in filed]
+        _begin(store, session, REMOVE, filed[0], filed[0].created_at_ms, {"stems": stems})
+
+
+def _begin(
+    store: Store, session: Session, kind: str, backup: Backup, now_ms: int, definition: dict[str, object]
+) -> None:
+    job_id = store.catalog.next_id(session)
+    jobs.add(session, Job(job_id, kind, _namespace_of(backup), backup.table_name, definition, {}, "", now_ms))
+
+
+def _namespace_of(backup: Backup) -> str:
+    return of_backup_jobs(backup.id, backup.namespace)

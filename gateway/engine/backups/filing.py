@@ -1,0 +1,227 @@
+"""What is begun with the files of backups (filed_backups.py) is carried on: rows go into a file, or come back, batch by batch.
+
+A file is written from the beginning to the end by one server: after a kill the next one begins anew. Only when it is on the disk
+do the rows leave the database, in the transaction that says so. What comes back is stored with how far it has come, in a table
+that is CREATING; a file that turns out to be broken takes that table with it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from typing import Any
+
+from gateway.engine.background import working
+from gateway.engine.background.working import Lost
+from gateway.engine.backups import filed_backups, restoring, windows
+from gateway.engine.backups.filed_backups import FILE, REMOVE, RESTORE
+from gateway.model.errors import BackupUnreadable
+from gateway.model.tables.backups import Backup, BackupFile
+from gateway.model.tables.jobs import Job
+from gateway.model.values.row_lines import Unreadable, read_row
+from gateway.store import jobs
+from gateway.store.store import Store
+from gateway.store.tables import backups, copies, descriptors, history
+from gateway.store.tables.backup_files import Attempt, BackupDirectory, BackupReader, BackupWriter
+from gateway.store.tables.history import Mark
+
+log = logging.getLogger("tablegate")
+
+KINDS = (FILE, RESTORE, REMOVE)
+_BATCH_BYTES = 4_000_000
+# Rows that are there already are gone over so many times faster than others are stored.
+_SKIPPED_AT_ONCE = 16
+# The rows of a backup stay in the database for so long after they could not be put into a file, before it is tried again.
+_PAUSE_S = 60.0
+
+
+class _Writing:
+    """The file in hand: how far its rows have come, and, once it is whole, what is known of it."""
+
+    def __init__(self, writer: BackupWriter) -> None:
+        self.writer = writer
+        self.mark: Mark | None = None
+        self.file: BackupFile | None = None
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+class Filer:
+    """Carries jobs of these kinds on (working.Worker)."""
+
+    def __init__(self, store: Store, directory: BackupDirectory) -> None:
+        self._store = store
+        self._directory = directory
+        self._open: dict[int, _Writing | BackupReader] = {}
+        self._not_before: dict[int, float] = {}
+
+    def begin_waiting(self) -> int:
+        """Begin with backups whose rows are to go into files; with how many."""
+        now = time.monotonic()
+        self._not_before = {each: until for each, until in self._not_before.items() if until > now}
+        return filed_backups.begin_waiting(self._store, self._not_before)
+
+    def carry_on(self, job: Job, limit: int) -> int | None:
+        """See Worker."""
+        if job.cancelled and job.kind == RESTORE:
+            self._end_without_table(job, "it was cancelled")
+            return 0
+        carry_on = {FILE: self._write, RESTORE: self._restore, REMOVE: self._remove}[job.kind]
+        try:
+            return carry_on(job, limit)
+        except Lost:
+            self.forget(job.id)
+            return 0
+
+    def give_up(self, job: Job, error: Exception) -> None:
+        """See Worker."""
+        if job.kind == RESTORE:
+            self._end_without_table(job, str(error))
+            return
+        if job.kind == FILE:
+            self._not_before[job.definition["backup"]] = time.monotonic() + _PAUSE_S
+        self._end(job)
+
+    def forget(self, job_id: int) -> None:
+        """See Worker."""
+        left = self._open.pop(job_id, None)
+        if left is not None:
+            left.close()
+
+    def abandon(self, job_id: int) -> None:
+        """See Worker."""
+        self._open.pop(job_id, None)
+
+    def _end(self, job: Job) -> None:
+        self.forget(job.id)
+        with self._store.write() as session:
+            jobs.end(session, job)
+
+    # Into a file
+
+    def _write(self, job: Job, limit: int) -> int | None:
+        store = self._store
+        with store.read() as session:
+            backup = backups.by_id(session, store.catalog.defined, job.definition["backup"])
+        if backup is None:  # what there is of its file, whole or not, is nobody's
+            self.forget(job.id)
+            self._directory.remove(job.definition["stem"])
+            self._end(job)
+            return 0
+        writing: Any = self._open.get(job.id) or self._begin(job, backup)
+        if writing is None:
+            self._end(job)
+            return 0
+        if writing.file is not None:
+            return self._leave_database(job, writing)
+        with store.read() as session:
+            part = history.rows_after(session, backup.copy_id, writing.mark, limit)
+        writing.writer.add(row for row in part.rows.values() if row is not None)
+        writing.mark = part.mark
+        if part.mark is None:
+            writing.file = writing.writer.finish()
+            self._leave_database(job, writing)
+        return part.length
+
+    def _begin(self, job: Job, backup: Backup) -> _Writing | None:
+        """Begin the file of a backup; None: it has one."""
+        store = self._store
+        with store.read() as session:
+            source = store.catalog.by_id(session, backup.copy_id)
+        if source is None:
+            return None
+        table = descriptors.document_of(backup.source)
+        writing = _Writing(self._directory.begin(backup, Attempt(job.id, job.claim), table))
+        self._open[job.id] = writing
+        return writing
+
+    def _leave_database(self, job: Job, writing: _Writing) -> int | None:
+        """Let the file have the rows from now on; None: a table is being made of them, which must be waited for."""
+        store, file = self._store, writing.file
+        assert file is not None
+        try:
+            with store.write() as session:
+                backup = backups.by_id(session, store.catalog.defined, job.definition["backup"], lock=True)
+                if backup is None:
+                    return 0  # the next turn finds out
+                if copies.are_made_of(session, backup.copy_id):
+                    return None
+                filed_backups.keep_file(store, session, backup, file)
+                source = store.catalog.lock(session, backup.copy_id)
+                if source is not None:
+                    store.catalog.remove(session, source)
+                if not jobs.end(session, job):
+                    raise Lost
+        except Lost:
+            writing.writer.remove()
+            raise
+        self.forget(job.id)
+        store.catalog.cache.forget(backup.copy_id)
+        return 0
+
+    # Out of a file
+
+    def _restore(self, job: Job, limit: int) -> int | None:
+        store = self._store
+        with store.read() as session:
+            target = store.catalog.by_id(session, job.definition["table"])
+        if target is None:
+            self._end(job)
+            return 0
+        try:
+            reader = self._reader(job)
+            done = job.progress.get("rows", 0)
+            if reader.rows < done:
+                skipped = min(done - reader.rows, limit * _SKIPPED_AT_ONCE)
+                return len(reader.take(skipped, _SKIPPED_AT_ONCE * _BATCH_BYTES))
+            lines = reader.take(limit, _BATCH_BYTES)
+            rows = [read_row(line, target.key_schema) for line in lines]
+        except (BackupUnreadable, Unreadable) as error:
+            self._end_without_table(job, str(error))
+            return 0
+        with store.write() as session:
+            if store.catalog.check(session, [target], lock=True)():
+                raise Lost
+            windows.keep(session, target, {row.position: row for row in rows}, is_new=True)
+            if not reader.is_over:
+                working.save(session, dataclasses.replace(job, progress={"rows": reader.rows}))
+            else:
+                restoring.open_table(store, session, target)
+                if not jobs.end(session, job):
+                    raise Lost
+        if reader.is_over:
+            self.forget(job.id)
+            store.catalog.cache.forget(target.id)
+        return len(rows)
+
+    def _reader(self, job: Job) -> BackupReader:
+        reader = self._open.get(job.id)
+        if not isinstance(reader, BackupReader):
+            file = BackupFile(**job.definition["file"])
+            reader = self._open[job.id] = self._directory.open(file, job.definition["stem"])
+        return reader
+
+    def _end_without_table(self, job: Job, reason: str) -> None:
+        """End a restore that is impossible: nothing is left of it."""
+        self.forget(job.id)
+        store, table_id = self._store, job.definition["table"]
+        with store.write() as session:
+            if not jobs.end(session, job):
+                return
+            target = store.catalog.lock(session, table_id)
+            if target is not None:
+                store.catalog.remove(session, target)
+        store.catalog.cache.forget(table_id)
+        log.error(
+            "a backup could not be restored", extra={"facts": {"table": job.table_name, "reason": reason}}
+        )
+
+    # Of backups that are gone
+
+    def _remove(self, job: Job, limit: int) -> int:
+        for stem in job.definition["stems"]:
+            self._directory.remove(stem)
+        self._end(job)
+        return len(job.definition["stems"])

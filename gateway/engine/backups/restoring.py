@@ -1,0 +1,315 @@
+"""Tables as they were: histories, restores, backups.
+
+While a table has a history, the write path records what each row was before it changed (writing.py). A copy of the table as it
+was at a moment is made by background work: first all rows are copied, in the order of keys, while writers go on; then what
+changed since the moment is undone in the copy, from the newest change back, so that each row ends as it was before the first of
+them. Every change from the copy's begin on happens later than its moment (HistoryRule.floor). A backup is such a copy in a table
+that nobody can name; a restored table is one under a name of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from gateway.engine.background.pacing import Turns
+from gateway.engine.backups import filed_backups, retaining, windows
+from gateway.engine.tables.defining import Definer
+from gateway.model.authorization.quotas import account_of
+from gateway.model.commands.commands import (
+    CreateBackup,
+    CreateTable,
+    DeleteBackup,
+    KeepHistory,
+    ListBackups,
+    RestoreTable,
+)
+from gateway.model.errors import MomentNotKept, TableMissing
+from gateway.model.tables.backups import Backup, BackupKind
+from gateway.model.tables.namespaces import RETAINED, is_reserved, of_backup
+from gateway.model.tables.tables import HistoryRule, State, Table
+from gateway.model.values.rows import TICKS_PER_MS
+from gateway.store.sql.databases import Retry, Session
+from gateway.store.store import Store
+from gateway.store.tables import backups, copies, descriptors, history
+from gateway.store.tables.copies import Copy, Phase
+from gateway.store.tables.history import Moment
+
+_FOREVER_MS = 1 << 62
+ROWS = "rows"
+"""The table with the rows of a copy that belongs to a job."""
+
+
+def run(store: Store, definer: Definer, command: Any, now: int) -> Any:
+    """The outcome of a command. `now`: ticks since 1970. Raises what the commands say."""
+    match command:
+        case KeepHistory(table, days):
+            return _keep_history(store, table, days, now // TICKS_PER_MS)
+        case RestoreTable():
+            return _restore(store, definer, command, now)
+        case CreateBackup():
+            return _back_up(store, definer, command, now)
+        case ListBackups():
+            with store.read() as session:
+                return backups.page(session, store.catalog.defined, command)
+        case DeleteBackup(backup):
+            with store.write() as session:
+                return retaining.delete(store, session, backup.id)
+    raise TypeError(command)
+
+
+# Histories
+
+
+def _keep_history(store: Store, table: Table, days: int | None, now_ms: int) -> Table:
+    with store.write() as session:
+        current = _locked(store, session, table)
+        if days is not None:
+            current = retaining.with_history(store, session, current, days, now_ms)
+        elif (rule := current.rules.history) is not None:
+            if copies.are_made_of(session, current.id):
+                current = retaining.with_rule(current, dataclasses.replace(rule, days=None))
+                history.begin(session, rule.id, current.id, None)
+            else:
+                history.end(session, rule.id)
+                current = retaining.with_rule(current, None)
+        store.catalog.update(session, current)
+        kept = store.catalog.by_id(session, table.id)
+        assert kept is not None
+    store.catalog.cache.forget(table.id)
+    return kept
+
+
+def _locked(store: Store, session: Session, table: Table) -> Table:
+    current = store.catalog.lock(session, table.id)
+    if current is None or current.namespace != table.namespace:
+        store.catalog.cache.forget(table.id)
+        raise TableMissing(table.name)
+    return current
+
+
+# Beginning a copy
+
+
+def begin_copy(
+    store: Store, definer: Definer, session: Session, source: Table, namespace: str, at: int | None, now: int
+) -> int:
+    """Begin to copy a table that is kept (KeepHistory), as it was at a moment, into a table of a namespace that nobody reaches;
+    the moment. Raises TableMissing, MomentNotKept."""
+    moment = _moment(store, session, source, at, now)
+    made = definer.make(session, _bare(source, namespace, ROWS), _FOREVER_MS, now // TICKS_PER_MS)
+    copies.add(session, Copy(made.id, source.id, moment))
+    return moment.at
+
+
+def begin_window(
+    store: Store,
+    definer: Definer,
+    session: Session,
+    source: Table,
+    namespace: str,
+    window: tuple[int, int],
+    now: int,
+) -> None:
+    """Begin to gather what changed in a table from one moment to before another, in tables of a namespace that nobody reaches.
+    Raises TableMissing, MomentNotKept."""
+    since, until = window
+    _moment(store, session, source, since, now)
+    moment = _moment(store, session, source, until - 1, now)._replace(at=since - 1)
+    for name in (windows.BEFORE, windows.AFTER):
+        definer.make(session, _bare(source, namespace, name), 0, now // TICKS_PER_MS)
+    wanted = dataclasses.replace(
+        _bare(source, namespace, windows.CHANGED), properties={windows.CHANGED: {"until": until}}
+    )
+    made = definer.make(session, wanted, _FOREVER_MS, now // TICKS_PER_MS)
+    copies.add(session, Copy(made.id, source.id, moment, Phase.GATHERING, windows.beginning(until)))
+
+
+def _bare(source: Table, namespace: str, name: str) -> CreateTable:
+    return CreateTable("", namespace, name, source.key_schema, rules=retaining.bare(source.rules))
+
+
+def _restore(store: Store, definer: Definer, command: RestoreTable, now: int) -> Table:
+    source = command.source
+    now_ms = now // TICKS_PER_MS
+    if isinstance(source, Backup):
+        made = _restore_backup(store, definer, command.made, source, now_ms)
+    else:
+        with store.write() as session:
+            moment = _moment(store, session, source, command.at, now)
+            made = definer.make(session, command.made, _FOREVER_MS, now_ms)
+            copies.add(session, Copy(made.id, source.id, moment))
+        store.catalog.cache.forget(source.id)
+    store.catalog.cache.forget(made.id)
+    return made
+
+
+def _restore_backup(
+    store: Store, definer: Definer, wanted: CreateTable, backup: Backup, now_ms: int
+) -> Table:
+    file = filed_backups.readable_file_of(store, backup)
+    with store.write() as session:
+        backup = retaining.free(store, session, backup.id)
+        if filed_backups.file_of(store, session, backup) != file:
+            raise Retry("the rows of a backup went into a file meanwhile")
+        made = definer.make(session, wanted, _FOREVER_MS, now_ms)
+        if file is None:
+            copies.add(session, Copy(made.id, backup.copy_id, None))
+        else:
+            filed_backups.begin_restore(store, session, backup, file, made, now_ms)
+    return made
+
+
+def _moment(store: Store, session: Session, source: Table, at: int | None, now: int) -> Moment:
+    """The moment of which a table is to be copied, from which on nothing is added to it. Raises TableMissing,
+    MomentNotKept."""
+    current = _locked(store, session, source)
+    rule = current.rules.history
+    if rule is None or rule.days is None:
+        raise MomentNotKept(current.name)
+    if at is None:
+        return _fixed(store, session, current, rule, max(now, history.latest_change(session, [rule.id])()))
+    earliest_ms = rule.earliest_ms(now // TICKS_PER_MS)
+    if not earliest_ms * TICKS_PER_MS <= at <= now:
+        raise MomentNotKept(current.name, earliest_ms, now // TICKS_PER_MS)
+    return _fixed(store, session, current, rule, at)
+
+
+def _fixed(store: Store, session: Session, table: Table, rule: HistoryRule, at: int) -> Moment:
+    """A moment of a locked table to which nothing is added any more: who writes with an older descriptor is told that it is out
+    of date."""
+    rule = dataclasses.replace(rule, floor=max(rule.floor, at))
+    store.catalog.update(session, retaining.with_rule(table, rule))
+    return Moment(rule.id, at)
+
+
+def _back_up(store: Store, definer: Definer, command: CreateBackup, now: int) -> Backup:
+    now_ms = now // TICKS_PER_MS
+    counted = definer.count(command.table)
+    with store.write() as session:
+        source = _locked(store, session, command.table)
+        if source.state_at(now_ms) is State.CREATING:
+            raise TableMissing(source.name)
+        kept = retaining.with_history(store, session, source, None, now_ms)
+        rule = kept.rules.history
+        assert rule is not None
+        moment = _fixed(
+            store, session, kept, rule, max(now, rule.floor, history.latest_change(session, [rule.id])())
+        )
+        backup_id = store.catalog.next_id(session)
+        made = definer.make(session, _bare(source, of_backup(backup_id), source.name), _FOREVER_MS, now_ms)
+        copies.add(session, Copy(made.id, source.id, moment))
+        backup = Backup(
+            backup_id,
+            source.namespace,
+            source.name,
+            command.name,
+            BackupKind.USER,
+            made.id,
+            source,
+            counted.rows,
+            counted.size_bytes,
+            False,
+            now_ms,
+        )
+        backups.add(session, backup, descriptors.definition(source))
+    store.catalog.cache.forget(source.id)
+    return backup
+
+
+# Carrying it on
+
+
+def advance(store: Store, turns: Turns, limit: int) -> int | None:
+    """Carry one batch, of at most `limit` rows, of one copy on. How many rows it went over; None: no copy waits."""
+    with store.read() as session:
+        waiting = copies.waiting(session)
+        piece = next(turns.order([(_owner_of(*names), target_id) for target_id, *names in waiting]), None)
+        if piece is None:
+            return None
+        turns.take(*piece)
+        copy = copies.by_target(session, piece[1])
+        if copy is None:
+            return 0  # another server has ended it
+        source = store.catalog.by_id(session, copy.source_id)
+        target = store.catalog.by_id(session, copy.target_id)
+    if source is None or target is None:
+        _give_up(store, copy)
+        return 0
+    if copy.phase >= Phase.GATHERING:
+        return _advance_window(store, copy, source, target, limit)
+    with store.read() as session:
+        if copy.phase is Phase.UNDOING and copy.moment is not None:
+            part = history.changes_before(session, copy.moment, copy.mark or history.NEWEST, limit)
+        else:
+            part = history.rows_after(session, copy.source_id, copy.mark, limit)
+    with store.write() as session:
+        if (
+            copies.lock(session, copy.target_id) != copy
+            or store.catalog.check(session, [target], lock=True)()
+        ):
+            return 0  # another server has been here
+        windows.keep(session, target, part.rows, is_new=copy.phase is Phase.COPYING)
+        if part.mark is not None:
+            copies.save_progress(session, copy._replace(mark=part.mark), part.length)
+        elif copy.moment is not None and copy.phase is Phase.COPYING:
+            copies.save_progress(session, copy._replace(phase=Phase.UNDOING, mark=None), part.length)
+        else:
+            _finish(store, session, copy, target)
+    if part.mark is None:
+        store.catalog.cache.forget(copy.target_id)
+        store.catalog.cache.forget(copy.source_id)
+    return part.length
+
+
+def _owner_of(target: str | None, source: str | None) -> str:
+    """The account for which a table of one namespace is made of one of another."""
+    names = [name for name in (target, source) if name is not None and not is_reserved(name)]
+    return account_of(names[0]) if names else RETAINED
+
+
+def _advance_window(store: Store, copy: Copy, source: Table, target: Table, limit: int) -> int:
+    """Carry one batch on of what changed in a window (windows.py)."""
+    with store.write() as session:
+        if (
+            copies.lock(session, copy.target_id) != copy
+            or store.catalog.check(session, [target], lock=True)()
+        ):
+            return 0  # another server has been here
+        after, length = windows.advance(store, session, copy, source, target, limit)
+        if after is not None:
+            copies.save_progress(session, after, length)
+        else:
+            _finish(store, session, copy, target)
+    if after is None:
+        store.catalog.cache.forget(copy.target_id)
+        store.catalog.cache.forget(copy.source_id)
+    return length
+
+
+def open_table(store: Store, session: Session, table: Table) -> None:
+    """End the time for which a table is CREATING. The cache is for the caller."""
+    store.catalog.lock(session, table.id)
+    for index in table.all_indexes:
+        store.catalog.update_index(session, dataclasses.replace(index, busy_until_ms=0))
+    store.catalog.update(session, dataclasses.replace(table, state=State.ACTIVE, busy_until_ms=0))
+
+
+def _finish(store: Store, session: Session, copy: Copy, target: Table) -> None:
+    open_table(store, session, target)
+    copies.remove(session, copy.target_id)
+    backups.set_ready(session, copy.target_id)
+    retaining.release(store, session, copy.source_id)
+
+
+def _give_up(store: Store, copy: Copy) -> None:
+    """Take away a copy whose source or target is gone, and what there is of it."""
+    with store.write() as session:
+        copies.remove(session, copy.target_id)
+        backups.remove(session, copy.target_id)
+        target = store.catalog.lock(session, copy.target_id)
+        if target is not None:
+            store.catalog.remove(session, target)
+        retaining.release(store, session, copy.source_id)
+    store.catalog.cache.forget(copy.target_id)
+    store.catalog.cache.forget(copy.source_id)

@@ -1,0 +1,163 @@
+"""What is kept of tables besides what they are: histories, and the rows of tables that were dropped.
+
+Knows when a history begins and ends, what becomes of a dropped table that has one, and how long all of it is kept. Copies of
+tables as they were are restoring.py's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from gateway.engine.backups import filed_backups
+from gateway.model.errors import BackupBusy, BackupMissing
+from gateway.model.tables.backups import RECOVERY_DAYS, Backup, BackupKind
+from gateway.model.tables.namespaces import RETAINED
+from gateway.model.tables.tables import HistoryRule, Rules, State, Table
+from gateway.model.values.rows import TICKS_PER_MS
+from gateway.store.sql.databases import Session
+from gateway.store.store import Store
+from gateway.store.tables import backups, copies, descriptors, history
+
+_DAY_MS = 86_400_000
+
+
+# Histories
+
+
+def with_history(store: Store, session: Session, table: Table, days: int | None, now_ms: int) -> Table:
+    """A table whose history is kept for so many days (None: until the copies that are being made are done); one that was
+    kept already goes on. The caller stores the table."""
+    rule = table.rules.history
+    if rule is None:
+        rule = HistoryRule(days, now_ms, store.catalog.next_id(session))
+    elif days is not None:
+        since_ms = now_ms if rule.days is None else rule.since_ms
+        rule = dataclasses.replace(rule, days=days, since_ms=since_ms)
+    history.begin(session, rule.id, table.id, rule.days)
+    return with_rule(table, rule)
+
+
+def with_rule(table: Table, rule: HistoryRule | None) -> Table:
+    """A table with another history, or without."""
+    return dataclasses.replace(table, rules=dataclasses.replace(table.rules, history=rule))
+
+
+def release(store: Store, session: Session, source_id: int) -> None:
+    """Take away what was kept for copies of a table only, if the last of them is done."""
+    if copies.are_made_of(session, source_id):
+        return
+    source = store.catalog.lock(session, source_id)
+    if source is None:
+        return
+    rule = source.rules.history
+    is_retained = source.namespace.startswith(RETAINED)
+    if is_retained and backups.of_copy(session, store.catalog.defined, source_id) is None:
+        store.catalog.remove(session, source)
+    elif rule is not None and (is_retained or rule.days is None):
+        history.end(session, rule.id)
+        store.catalog.update(session, with_rule(source, None))
+
+
+def bare(rules: Rules) -> Rules:
+    """What is left of the rules of a table in one that nobody writes to."""
+    return Rules(max_versions=rules.max_versions, stamped=rules.stamped)
+
+
+# Dropping
+
+
+def lay_aside(store: Store, session: Session, table: Table, counted: tuple[int, int], now_ms: int) -> None:
+    """Take away a dropped table. If it had a history its rows are kept as a system backup, in constant time; and if it is being
+    copied, until that is done. The cache is for the caller.
+
+    `counted`: (rows, billed bytes), about."""
+    rule = table.rules.history
+    is_copied = copies.are_made_of(session, table.id)
+    is_kept = rule is not None and rule.days is not None
+    if not is_kept and not is_copied:
+        store.catalog.remove(session, table)
+        return
+    if is_kept:
+        backup = Backup(
+            store.catalog.next_id(session),
+            table.namespace,
+            table.name,
+            "",
+            BackupKind.SYSTEM,
+            table.id,
+            table,
+            *counted,
+            True,
+            now_ms,
+            now_ms + RECOVERY_DAYS * _DAY_MS,
+        )
+        backups.add(session, backup, descriptors.definition(table))
+    left = dataclasses.replace(bare(table.rules), history=rule if is_copied else None)
+    if rule is not None and not is_copied:
+        history.end(session, rule.id)
+    store.catalog.update(session, dataclasses.replace(table, rules=left, state=State.ACTIVE, busy_until_ms=0))
+    store.catalog.move(session, table, f"{RETAINED}{table.id}")
+
+
+# Backups
+
+
+def free(store: Store, session: Session, backup_id: int) -> Backup:
+    """A backup that is locked and of which no table is being made. Raises BackupMissing, BackupBusy."""
+    backup = backups.by_id(session, store.catalog.defined, backup_id, lock=True)
+    if backup is None:
+        raise BackupMissing()
+    if (
+        not backup.ready
+        or copies.are_made_of(session, backup.copy_id)
+        or filed_backups.is_restored(session, backup)
+    ):
+        raise BackupBusy()
+    return backup
+
+
+def delete(store: Store, session: Session, backup_id: int) -> Backup:
+    """Delete a backup; its rows are purged later. Raises BackupMissing, BackupBusy."""
+    backup = free(store, session, backup_id)
+    _forget(store, session, [backup])
+    return backup
+
+
+def forget_backups(store: Store, session: Session, namespace: str | None) -> None:
+    """Take away the backups of a namespace (None: all), whatever is being made of them: their rows are purged later, and copies
+    that are under way find their source gone. The cache needs nothing: nobody can name such a table."""
+    _forget(store, session, backups.of_namespace(session, store.catalog.defined, namespace))
+
+
+def _forget(store: Store, session: Session, gone: list[Backup]) -> None:
+    """Take away backups, with their tables or files, in as many round trips as one."""
+    if not gone:
+        return
+    for backup in gone:
+        backups.remove(session, backup.copy_id)
+    for copied in store.catalog.lock_all(session, [backup.copy_id for backup in gone]):
+        store.catalog.remove(session, copied)
+    filed_backups.forget(store, session, gone)
+
+
+def tend(store: Store, now_ms: int, limit: int) -> int:
+    """Delete some of what histories hold past their days, `limit` at most, and backups whose time is over. How many went."""
+    with store.read() as session:
+        kept = history.kept_for_days(session)
+        over = backups.expired(session, store.catalog.defined, now_ms)
+    gone = 0
+    for history_id, days, copied_at in kept:
+        before = (now_ms - days * _DAY_MS) * TICKS_PER_MS if days is not None else 0
+        before = before if copied_at is None else min(before, copied_at)
+        with store.write() as session:
+            gone += history.trim(session, history_id, before, limit)
+        if gone >= limit:
+            return gone
+    for backup in over:
+        with store.write() as session:
+            try:
+                delete(store, session, backup.id)
+                gone += 1
+            except (BackupBusy, BackupMissing):
+                continue
+    return gone

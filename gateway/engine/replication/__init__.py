@@ -1,0 +1,1 @@
+"""Tables that have the same rows as others."""

@@ -1,0 +1,108 @@
+"""What the write path does besides for tables that have replicas.
+
+Replicas that are strong get each write in its own transaction: their rows are locked with the table's, and left as its are. Of
+others the times of deletes are kept (tombstones), so that writes that come from elsewhere find out whether they are older, and
+writes of clients are later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping, Sequence
+
+from gateway.engine.streams.streaming import Record, wants
+from gateway.model.commands.commands import Outcome
+from gateway.model.commands.write_groups import RowKey
+from gateway.model.commands.writes import Remove, Write, deleted_at
+from gateway.model.tables.tables import State, Table
+from gateway.model.values.rows import Row
+from gateway.store.rows import tombstones
+from gateway.store.sql.databases import Session
+from gateway.store.store import Store
+
+REPLICATED = "replica"
+"""The actor of writes that were made in another replica."""
+
+
+# Strong replicas
+
+
+def mirrors(store: Store, tables: Mapping[int, Table]) -> dict[int, list[Table]]:
+    """By table, the others that are written to with it. What the cache has of them is checked like any descriptor."""
+    found: dict[int, list[Table]] = {}
+    for table in tables.values():
+        rule = table.rules.replication
+        if rule is not None and rule.strong:
+            found[table.id] = [
+                peer for each in rule.peers if (peer := _descriptor(store, each.table_id, tables)) is not None
+            ]
+    return found
+
+
+def _descriptor(store: Store, table_id: int, tables: Mapping[int, Table]) -> Table | None:
+    table = tables.get(table_id) or store.catalog.cache.by_id(table_id)
+    if table is None:
+        with store.read() as session:
+            table = store.catalog.by_id(session, table_id)
+        if table is not None and table.state is not State.DELETING:
+            store.catalog.cache.keep(table)
+    return table
+
+
+def mirror(
+    write: Write, outcome: Outcome, peer: Table, view: MutableMapping[RowKey, Row | None]
+) -> list[Record]:
+    """Leave a row of a strong replica as a write has left it in another; what the replica's stream is told."""
+    key = peer.id, write.key.position
+    old, new = view.get(key), outcome.new
+    if new is outcome.old:
+        return []
+    if new is not None:
+        new = Row(new.position, new.contents, new.modified_at)
+        new.expires_at_ms = peer.expires_at_ms(new)
+    view[key] = new
+    return [Record(write._replace(table=peer, actor=REPLICATED), old, new)] if wants(peer) else []
+
+
+# Deletes
+
+
+class Deleted:
+    """When the rows of a batch were deleted, as far as that is known, and what the batch deletes."""
+
+    def __init__(self, session: Session, tables: Mapping[int, Table], keys: Sequence[RowKey]) -> None:
+        replicated = {
+            table.id for table in tables.values() if (rule := table.rules.replication) and not rule.strong
+        }
+        self._replicated = replicated
+        self._known = tombstones.of_keys(session, [key for key in keys if key[0] in replicated])
+        self._new: dict[RowKey, int] = {}
+
+    @property
+    def latest(self) -> int:
+        """The latest of these deletes, in ticks: what is written now is later."""
+        return max(self._known.values(), default=0)
+
+    def outlive(self, writes: Sequence[Write], view: Mapping[RowKey, Row | None]) -> bool:
+        """Whether a write was made elsewhere before its row was deleted."""
+        [write, *others] = writes
+        if write.stamp is None or others or isinstance(write.change, Remove):
+            return False
+        key = write.table.id, write.key.position
+        return view.get(key) is None and self._known.get(key, 0) >= write.stamp
+
+    def note(self, writes: Sequence[Write], outcomes: Sequence[Outcome], now_ms: int) -> None:
+        """Note which rows a group has deleted, and when."""
+        for write, (old, new) in zip(writes, outcomes, strict=True):
+            if new is not None or write.table.id not in self._replicated:
+                continue
+            at = write.stamp
+            if at is None and old is not None:
+                at = deleted_at(now_ms, old)
+            if at is not None:
+                key = write.table.id, write.key.position
+                self._new[key] = self._known[key] = max(at, self._known.get(key, 0))
+
+    def keep(self, session: Session) -> None:
+        """Store the times of what was deleted."""
+        if self._new:
+            tombstones.keep(session, self._new)

@@ -1,0 +1,233 @@
+"""Replicas: tables that have the same rows as others, of which each is written to.
+
+Each replica follows each other one (following.py). What was written in one becomes a write in the others with the time of the
+first (Write.stamp), which the write path carries out only if nothing later has been written there; so whatever order writes come
+in, the same one stays everywhere. A row that is deleted leaves the time of its delete (tombstones), so that no older write brings
+it back; this is kept until no older write can come any more. A write that came from another replica is not told to others, which
+have it from where it was made. A new replica is first brought the rows that are there, as if they had been written again.
+
+Of replicas that are strong nothing has to follow: the write path writes to all of them at once (writing.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gateway.engine.background import walking
+from gateway.engine.replication.replica_writes import REPLICATED
+from gateway.engine.streams import follower_reads, following
+from gateway.engine.tables.defining import Definer
+from gateway.engine.tables.dependents import REPLICA, altered, current, leave, members
+from gateway.model.commands.commands import AddReplicas, RemoveReplicas, WriteGroup
+from gateway.model.commands.writes import Recorded, Remove, Replace, Write, deleted_at
+from gateway.model.tables.changes import Change
+from gateway.model.tables.tables import Replica, ReplicationRule, State, Table
+from gateway.model.values.rows import TICKS_PER_MS, Contents
+from gateway.store.rows import rows, tombstones
+from gateway.store.sql.databases import Session
+from gateway.store.store import Store
+from gateway.store.streams import followers
+from gateway.store.streams.followers import Follower
+
+_UNRECORDED = Recorded(None, ())
+_FOREVER_MS = 1 << 62
+# Clocks of servers on one database differ by less, and no transaction takes as long.
+_MARGIN_MS = 600_000
+_BATCH_BYTES = 4_000_000
+
+
+# Who belongs together
+
+
+def add(store: Store, definer: Definer, command: AddReplicas, now_ms: int) -> Table:
+    """Make replicas of a table. Raises StaleTable, TableExists, TableBusy."""
+    with store.write() as session:
+        table = current(store, session, command.table)
+        known = members(store, session, table)
+        is_empty = not rows.positions_after(session, table.id, None, 1, 0)
+        until_ms = 0 if command.strong or is_empty else _FOREVER_MS
+        made = [definer.make(session, new.made, until_ms, now_ms) for new in command.replicas]
+        names = [each.rules.replication.name for each in known if each.rules.replication is not None]
+        names += [command.name] * (not names) + [new.name for new in command.replicas]
+        ready = [True] * max(1, len(known)) + [not until_ms] * len(made)
+        group_of_all = [*(known or [table]), *made]
+        group = [
+            Replica(*each) for each in zip(names, (member.id for member in group_of_all), ready, strict=True)
+        ]
+        joined = [_joined(member, group, command) for member in group_of_all]
+        if not command.strong:
+            joined = [following.followed(definer, session, member, now_ms) for member in joined]
+            for new in joined[-len(made) :]:
+                _begin_following(store, session, joined, new, table, copies=until_ms > 0)
+        stored = [altered(store, session, member) for member in joined]
+    return next(member for member in stored if member.id == table.id)
+
+
+def _joined(table: Table, group: Sequence[Replica], command: AddReplicas) -> Table:
+    [own] = [each for each in group if each.table_id == table.id]
+    peers = tuple(each for each in group if each is not own)
+    rule = ReplicationRule(own.name, peers, command.strong, command.witness)
+    return dataclasses.replace(table, rules=dataclasses.replace(table.rules, replication=rule))
+
+
+def _begin_following(
+    store: Store, session: Session, group: Sequence[Table], new: Table, source: Table, copies: bool
+) -> None:
+    """Have a new replica told by all others, and tell them. The rows that are there (`copies`) come from one, `source`; from the
+    others what that one has still to be told, too."""
+    for member in group:
+        if member.id == new.id:
+            continue
+        told = _link(session, member.id, source.id)
+        if _link(session, new.id, member.id) is None:
+            following.add(store, session, new, REPLICA, str(member.id))
+        if _link(session, member.id, new.id) is None:
+            is_source = copies and member.id == source.id
+            following.add(store, session, member, REPLICA, str(new.id), told, copies=is_source)
+    tombstones.copy(session, source.id, new.id)
+
+
+def _link(session: Session, of_table: int, to_table: int) -> Follower | None:
+    """The follower of one replica that tells another; None: there is none yet."""
+    found = followers.of_target(session, REPLICA, str(to_table))
+    return next((each for each in found if each.table_id == of_table), None)
+
+
+def remove(store: Store, definer: Definer, command: RemoveReplicas, now_ms: int) -> Table:
+    """Drop replicas of a table, or let them go on alone. Raises StaleTable, TableBusy."""
+    with store.write() as session:
+        table = current(store, session, command.table)
+        rule = table.rules.replication
+        gone = {peer.table_id for peer in rule.peers if peer.name in command.names} if rule else set()
+        if rule is not None and rule.name in command.names:
+            gone.add(table.id)
+        leave(store, session, table, gone, now_ms)
+        left = store.catalog.lock(session, table.id)
+        assert left is not None
+        for table_id in sorted(gone - {table.id}):
+            member = store.catalog.lock(session, table_id)
+            if member is not None and not command.keeps:
+                definer.drop(session, member, 0, now_ms)
+    return left
+
+
+# What is brought to a replica
+
+
+class Brought(NamedTuple):
+    """Writes that bring a replica what another has, and where its follower has come to with them."""
+
+    groups: list[WriteGroup]
+    follower: Follower
+    after: Follower
+    length: int
+
+
+def next_brought(store: Store, until_ms: int, limit: int, after: int) -> Brought | int | None:
+    """What the next follower behind an id is to be brought; the id of the follower if that is nothing; None: there is no
+    follower behind it."""
+    with store.read() as session:
+        follower = followers.of_kind(session, REPLICA, after)
+        return None if follower is None else brought(store, session, follower, until_ms, limit) or follower.id
+
+
+def brought(store: Store, session: Session, follower: Follower, until_ms: int, limit: int) -> Brought | None:
+    """What a follower is to be brought next, of what was written until a time."""
+    target = store.catalog.by_id(session, int(follower.target))
+    if target is None:
+        return None
+    if follower.copying:
+        return _rows_brought(session, follower, target, limit)
+    if (
+        target.busy_until_ms == _FOREVER_MS
+    ):  # the rows come first, from one other; its stream tells of what comes after them
+        return None
+    found = follower_reads.pending(session, follower, until_ms, limit)
+    if found is None:
+        return None
+    groups = [
+        WriteGroup((_write_of(target, change),))
+        for change in found.changes
+        if change.actor != REPLICATED and not (change.old is None and change.new is None)
+    ]
+    return Brought(groups, follower, found.after, len(found.changes))
+
+
+def _rows_brought(session: Session, follower: Follower, target: Table, limit: int) -> Brought:
+    """A part of the rows that were there before the replica was."""
+    place = walking.position_of(follower.mark)
+    positions = rows.positions_after(session, follower.table_id, place, limit, _BATCH_BYTES)
+    if not positions:
+        return Brought([], follower, follower._replace(copying=False, mark=None), 0)
+    keys = sorted((follower.table_id, position) for position in positions)
+    groups = []
+    for (_, position), row in rows.fetch_many(session, keys).items():
+        key = target.key_schema.decode(position)
+        write = Write(
+            target, key, Replace(row.contents), actor=REPLICATED, recorded=_UNRECORDED, stamp=row.modified_at
+        )
+        groups.append(WriteGroup((write,)))
+    after = follower._replace(mark=walking.mark_of(positions[-1]))
+    return Brought(groups, follower, after, len(positions))
+
+
+def _write_of(target: Table, change: Change) -> Write:
+    """A change in one replica as a write in another."""
+    key = target.key_schema.key(change.key_values)
+    recorded = Recorded(change.kind, change.actions)
+    if change.new is not None:
+        contents = Contents.measured(change.new.body, change.new.kinds)
+        stamp = change.new.modified_at
+        return Write(target, key, Replace(contents), actor=REPLICATED, recorded=recorded, stamp=stamp)
+    assert change.old is not None
+    stamp = deleted_at(change.at_ms, change.old)
+    return Write(target, key, Remove(), actor=REPLICATED, recorded=recorded, stamp=stamp)
+
+
+def note(store: Store, done: Brought) -> None:
+    """Note that something was brought. With the last of the rows that were there a replica can be used."""
+    with store.write() as session:
+        if not followers.advance(session, done.follower, done.after):
+            return
+        if done.follower.copying and not done.after.copying:
+            _set_ready(store, session, int(done.follower.target))
+
+
+def _set_ready(store: Store, session: Session, table_id: int) -> None:
+    known = store.catalog.by_id(session, table_id)
+    for member in [] if known is None else members(store, session, known):
+        rule = member.rules.replication
+        assert rule is not None
+        peers = tuple(
+            dataclasses.replace(peer, ready=True) if peer.table_id == table_id else peer
+            for peer in rule.peers
+        )
+        rules = dataclasses.replace(member.rules, replication=dataclasses.replace(rule, peers=peers))
+        member = dataclasses.replace(member, rules=rules)
+        if member.id == table_id:
+            for index in member.indexes:
+                store.catalog.update_index(session, dataclasses.replace(index, busy_until_ms=0))
+            member = dataclasses.replace(member, state=State.ACTIVE, busy_until_ms=0)
+        altered(store, session, member)
+
+
+# Tombstones
+
+
+def tend(store: Store, now_ms: int, limit: int) -> int:
+    """Forget some deletes of which all replicas have been told, and than which they have nothing older to tell. How many went."""
+    gone = 0
+    with store.read() as session:
+        ends = {
+            table_id: min(
+                [now_ms, *(at for each in followers.of_target(session, REPLICA, str(table_id))
+                           if (at := follower_reads.oldest_pending_ms(session, each)) is not None)]
+            )
+            for table_id in tombstones.owners(session)
+        }  # fmt: skip
+    for table_id, end_ms in ends.items():
+        with store.write() as session:
+            gone += tombstones.trim(session, table_id, (end_ms - _MARGIN_MS) * TICKS_PER_MS, limit)
+    return gone

@@ -1,0 +1,433 @@
+"""Point reads and pages: limits, filters, projections of indexes. Everything read for one list is of one moment, also where
+pages are read in slices: its session stays open until the last of them is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from time import perf_counter
+from typing import TypeGuard, cast
+
+from gateway.engine.rows.page_builder import READ_FIELDS, SHOWN_AS_STORED, PageBuilder
+from gateway.engine.vectors import vector_support
+from gateway.engine.vectors.vector_support import SearchSlices
+from gateway.model import fast_paths
+from gateway.model.commands.commands import Get, Nearest, Read, ReadAll, SearchVectors
+from gateway.model.commands.write_groups import RowKey
+from gateway.model.errors import (
+    GatewayError,
+    IndexMissing,
+    LimitExceeded,
+    StaleTable,
+    TableBusy,
+    TransactionMissing,
+)
+from gateway.model.expressions.predicates import ALWAYS
+from gateway.model.expressions.ranges import KeyRange
+from gateway.model.tables.pages import Concatenation, Page
+from gateway.model.tables.tables import Index, State, Table
+from gateway.model.values.keys import Position
+from gateway.model.values.rows import Row
+from gateway.store.rows import concatenated, rows
+from gateway.store.rows.prefiltered_scans import Measured, PrefilteredScan
+from gateway.store.rows.scans import Chunk, Source, StoredRow, Walk, entries_source, overlaid, rows_source
+from gateway.store.sql.databases import Session
+from gateway.store.sql.prefilters import condition_of, prefilter_of
+from gateway.store.store import Store
+from gateway.store.transactions import local_transactions
+
+Reading = Get | ReadAll | Read | SearchVectors
+# Pages that are there sooner are read in one slice.
+_SLICE_S = 0.001
+# So many rows are sooner judged one by one than in further statements.
+_FEW_ROWS = 24
+# Of rows that may be too large together, so many are fetched before their sizes are looked at.
+_ROWS_AT_A_TIME = 10
+
+_LOOKS_UP = fast_paths.covers(Get, "table position transaction may_be_old shown") and fast_paths.covers(
+    ReadAll, "gets max_bytes"
+)
+_IS_SAFE = fast_paths.covers(Read, READ_FIELDS)
+
+Outcome = Row | list[Row | None] | Page | list[Nearest] | GatewayError | None
+Slices = Generator[None, None, Page | GatewayError]
+"""A page that is being read: stops after each slice, and returns the page."""
+
+
+def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
+    """The outcome of each command, all from one snapshot."""
+    is_safe = store.database.has_snapshots or not any(map(_is_of_one_moment, commands))
+    if _LOOKS_UP and store.database.looks_up_at_once and is_safe and all(map(_is_one_statement, commands)):
+        return fast_look_up(store, cast(list[Get | ReadAll], commands), now_ms)
+    outcomes: dict[int, Outcome] = {}
+    for _ in read_in_slices(store, commands, now_ms, outcomes):
+        pass
+    return [outcomes[at] for at in range(len(commands))]
+
+
+def read_in_slices(
+    store: Store, commands: list[Reading], now_ms: int, outcomes: dict[int, Outcome], reader: int = 0
+) -> Iterator[None]:
+    """Do what `read` does, and stop after each slice of a page, or some short pages; pages take turns. `outcomes` is filled as
+    outcomes become known, each under the index of its command. `reader`: of the session that is open until the end."""
+    if not store.database.has_snapshots:
+        outcomes.update(_read_claimed(store, commands, now_ms))
+    gets = _gets_of(
+        [command for command in commands if type(command) is not ReadAll or not _is_byte_limited(command)]
+    )
+    # Who asks alone for one row needs no transaction: one statement is a snapshot.
+    is_alone = len(commands) == len(gets) == 1 and not store.shared and not gets[0].transaction
+    with store.look() if is_alone else store.read(reader) as session:
+        stale = _stale(store, session, commands) if store.shared else set()
+        found = rows.fetch_many(session, list({(get.table.id, get.position) for get in gets})) if gets else {}
+        measured: Measured = {}
+        pages: deque[tuple[int, Slices | SearchSlices]] = deque()
+        for at, command in enumerate(commands):
+            if outcomes and at in outcomes:
+                continue
+            kind = type(command)
+            table = command.table if kind is Get or kind is Read else None  # type: ignore[union-attr]
+            is_ready = table is not None and table.busy_until_ms <= now_ms and table.id not in stale
+            if is_ready and kind is Get and not command.transaction and table.features <= SHOWN_AS_STORED:  # type: ignore[union-attr]
+                # By far the commonest; what follows would come to the same row.
+                outcomes[at] = found.get((table.id, command.position))  # type: ignore[union-attr]
+            elif is_ready and kind is Read and command.index is None and not command.transaction:  # type: ignore[union-attr]
+                pages.append((at, _page(session, command, now_ms, measured)))  # type: ignore[arg-type]
+            elif (refusal := _refusal(command, stale, now_ms)) is not None:
+                outcomes[at] = refusal
+            elif isinstance(command, SearchVectors):
+                pages.append((at, vector_support.search(store, session, command, now_ms)))
+            elif isinstance(command, Read):
+                begin = _staged_page if command.transaction else _page
+                pages.append((at, begin(session, command, now_ms, measured)))
+            elif _transaction(command):
+                outcomes[at] = _staged(session, command, found, now_ms)
+            elif _is_byte_limited(command):
+                outcomes[at] = _found_within_limit(session, command, now_ms)
+            else:
+                outcomes[at] = _found(command, found, now_ms)
+        for table_id in stale:
+            store.catalog.cache.forget(table_id)
+        yield from _in_turns(pages, outcomes)
+
+
+def _in_turns(
+    pages: deque[tuple[int, Slices | SearchSlices]], outcomes: dict[int, Outcome]
+) -> Iterator[None]:
+    """Read pages, a slice of each in turn, and stop after each slice. Short pages share one."""
+    until = perf_counter() + _SLICE_S
+    while pages:
+        at, page = pages.popleft()
+        try:
+            next(page)
+        except StopIteration as end:
+            outcomes[at] = end.value
+            if pages and perf_counter() < until:
+                continue
+        else:
+            pages.append((at, page))
+        yield
+        until = perf_counter() + _SLICE_S
+
+
+def _stale(store: Store, session: Session, commands: list[Reading]) -> set[int]:
+    """Return the ids of those tables whose descriptor is out of date."""
+    tables = [table for command in commands for table in _tables_of(command)]
+    return store.catalog.check(session, tables, lock=False)()
+
+
+class _GivenBack(Exception):
+    """What was claimed in order to be read has been read, and is not to be written."""
+
+
+def _read_claimed(store: Store, commands: list[Reading], now_ms: int) -> dict[int, Outcome]:
+    """Where sessions have no snapshots: the outcomes, by index, of those commands whose rows must be of one moment. Their keys
+    are claimed as by a writer, read, and given back."""
+    wanted = {at: command for at, command in enumerate(commands) if _is_of_one_moment(command)}
+    gets = _gets_of([*wanted.values()])
+    if not gets:
+        return {}
+    keys = sorted({(get.table.id, get.position) for get in gets})
+    outcomes: dict[int, Outcome] = {}
+    stale: set[int] = set()
+    near = keys[0][1].partition
+    with contextlib.suppress(_GivenBack), store.write(near=near) as session:
+        outdated = store.catalog.check(session, [get.table for get in gets], lock=True, near=near)
+        rows.claim(session, keys)
+        stale = outdated()
+        for at, command in wanted.items():
+            outcomes[at] = _refusal(command, stale, now_ms) or _found_within_limit(session, command, now_ms)
+        raise _GivenBack
+    for table_id in stale:
+        store.catalog.cache.forget(table_id)
+    return outcomes
+
+
+def _is_of_one_moment(command: Reading) -> TypeGuard[ReadAll]:
+    """Whether a command has rows that must be read as they were together."""
+    return type(command) is ReadAll and len(command.gets) > 1
+
+
+def _is_one_statement(command: Reading) -> bool:
+    """Whether a command can be answered by one statement, which sees one moment by itself."""
+    if type(command) is Get:
+        return not command.transaction
+    return type(command) is ReadAll and not _is_byte_limited(command)
+
+
+def _is_byte_limited(command: Reading) -> TypeGuard[ReadAll]:
+    """Whether a command limits the bytes of its rows, and has so many that they are fetched some at a time."""
+    return (
+        isinstance(command, ReadAll) and command.max_bytes is not None and len(command.gets) > _ROWS_AT_A_TIME
+    )
+
+
+def _transaction(command: Reading) -> str:
+    """The local transaction through which a command reads, if any."""
+    return "" if isinstance(command, ReadAll | SearchVectors) else command.transaction
+
+
+def _staged(session: Session, command: Reading, found: dict[RowKey, Row], now_ms: int) -> Outcome:
+    """The outcome of a point read through a local transaction."""
+    assert isinstance(command, Get)
+    written = _written(session, command, now_ms)
+    if isinstance(written, GatewayError):
+        return written
+    if command.position in written:
+        return command.table.visible(written[command.position], now_ms)
+    return _found(command, found, now_ms)
+
+
+def _staged_page(session: Session, command: Read, now_ms: int, measured: Measured) -> Slices:
+    """The outcome of a page that is read through a local transaction."""
+    written = _written(session, command, now_ms)
+    if isinstance(written, GatewayError):
+        return written
+    return (yield from _page(session, command, now_ms, measured, written))
+
+
+def _written(session: Session, command: Get | Read, now_ms: int) -> dict[Position, Row | None] | GatewayError:
+    """What the local transaction of a command has written to its table."""
+    opened = local_transactions.find(session, command.transaction, now_ms)
+    if opened is None:
+        return TransactionMissing()
+    if opened.table_id != command.table.id:
+        return {}
+    return {write.position: write.new for write in local_transactions.writes_of(session, opened.id)}
+
+
+def fast_look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> list[Outcome]:
+    """The fast path of `read_in_slices`: point reads, in one statement."""
+    gets = _gets_of(commands)
+    with store.look() as session:
+        found, versions = rows.look_up(session, list({(get.table.id, get.position) for get in gets}))
+    stale = {get.table.id for get in gets if versions.get(get.table.id) != get.table.version}
+    for table_id in stale:
+        store.catalog.cache.forget(table_id)
+    outcomes: list[Outcome] = []
+    for command in commands:
+        refusal = _refusal(command, stale, now_ms)
+        outcomes.append(_found(command, found, now_ms) if refusal is None else refusal)
+    return outcomes
+
+
+def _found(command: Get | ReadAll, found: dict[RowKey, Row], now_ms: int) -> Outcome:
+    if isinstance(command, Get):
+        return command.table.visible(found.get((command.table.id, command.position)), now_ms)
+    together = [get.table.visible(found.get((get.table.id, get.position)), now_ms) for get in command.gets]
+    return _too_large(together, command) or together
+
+
+def _found_within_limit(session: Session, command: ReadAll, now_ms: int) -> Outcome:
+    """The rows of a command, fetched no further than they may be large together."""
+    together: list[Row | None] = []
+    for start in range(0, len(command.gets), _ROWS_AT_A_TIME):
+        gets = command.gets[start : start + _ROWS_AT_A_TIME]
+        found = rows.fetch_many(session, list({(get.table.id, get.position) for get in gets}))
+        together += [get.table.visible(found.get((get.table.id, get.position)), now_ms) for get in gets]
+        if (refusal := _too_large(together, command)) is not None:
+            return refusal
+    return together
+
+
+def _too_large(together: list[Row | None], command: ReadAll) -> LimitExceeded | None:
+    if command.max_bytes is None:
+        return None
+    size = sum([row.size_bytes for row in together if row is not None])
+    return LimitExceeded("rows-together", command.max_bytes, size) if size > command.max_bytes else None
+
+
+def _gets_of(commands: Sequence[Reading]) -> list[Get]:
+    """The point reads of commands."""
+    gets: list[Get] = []
+    for command in commands:
+        if type(command) is Get:
+            gets.append(command)
+        elif isinstance(command, ReadAll):
+            gets += command.gets
+    return gets
+
+
+def _tables_of(command: Reading) -> list[Table]:
+    return [get.table for get in command.gets] if isinstance(command, ReadAll) else [command.table]
+
+
+def _refusal(command: Reading, stale: set[int], now_ms: int) -> GatewayError | None:
+    for table in _tables_of(command):
+        if table.id in stale:
+            return StaleTable()
+        state = table.state_at(now_ms)
+        if state is State.CREATING or state is State.DELETING:
+            return TableBusy(table.name, state.value)
+    if isinstance(command, Read | SearchVectors) and command.index is not None:
+        name, table = command.index.name, command.table
+        index = table.index(name) if isinstance(command, Read) else table.vector_index(name)
+        if index is None:
+            return IndexMissing(command.table.name, command.index.name)
+        if not index.is_active(now_ms):
+            return TableBusy(command.table.name, State.CREATING.value, command.index.name)
+    return None
+
+
+def _page(
+    session: Session,
+    command: Read,
+    now_ms: int,
+    measured: Measured,
+    written: Mapping[Position, Row | None] | None = None,
+) -> Slices:
+    if command.index is None:
+        source = rows_source(command.table.id)
+    else:
+        source = entries_source(command.table.id, command.index.id)
+    page_builder = PageBuilder(command, source.size, now_ms)
+    rest = command.range
+    if not written:
+        if command.concatenation is not None and page_builder.takes_concatenated:
+            rest = _concatenated(session, command, command.concatenation, page_builder)
+        else:
+            rest = yield from _prefiltered(session, command, source, page_builder, measured)
+    if rest.is_empty and not written:  # nothing is left to be walked
+        return _whole(session, command, page_builder)
+    expected = page_builder.budget.expected_rows(is_filtered=command.filter is not ALWAYS)
+    chunks = _walk(session, command, source, rest, expected)
+    if written and command.index is None:
+        within = {at: row for at, row in written.items() if command.range.lower <= at < command.range.upper}
+        chunks = overlaid(chunks, within, source, command.reverse)
+    if command.filter is ALWAYS:
+        for some in chunks:
+            if page_builder.add(some):
+                break
+            yield
+    else:
+        yield from page_builder.add_in_slices(chunks)
+    return _whole(session, command, page_builder)
+
+
+def _whole(session: Session, command: Read, page_builder: PageBuilder) -> Page:
+    """The page that has been filled."""
+    last = page_builder.lacks_last
+    if last is not None:
+        page_builder.set_last(rows.fetch_many(session, [(command.table.id, last)])[command.table.id, last])
+    return page_builder.page()
+
+
+def fast_prefiltered(
+    session: Session, command: Read, source: Source, page_builder: PageBuilder, measured: Measured
+) -> Generator[None, None, KeyRange]:
+    """The fast path of `PageBuilder.add_in_slices`: fill a page from what a prefilter lets through, as far as that can be; what
+    is left to be looked at row by row. The row at which a limit stops the page is always among that."""
+    if command.index is not None and not session.statements.joins_entries:
+        return command.range
+    is_whole = command.segment is None and command.cut is None
+    if not is_whole or not command.table.features <= SHOWN_AS_STORED:
+        return command.range
+    if page_builder.budget.scans_fewer_than(_FEW_ROWS):
+        return command.range
+    prefilter = prefilter_of(command.filter)
+    if prefilter is None:
+        return command.range
+    condition = condition_of(prefilter, session.statements)
+    scan = PrefilteredScan(
+        session, source, command.range, command.reverse, condition, measured, page_builder.budget.needs_sizes
+    )
+    is_worth_it = True
+    while is_worth_it and not scan.rest.is_empty:
+        scanned_range = scan.next(*page_builder.budget.unexamined())
+        if scanned_range is None:
+            break
+        is_worth_it = 2 * len(scanned_range.passing) <= scanned_range.count
+        full = yield from page_builder.take_scanned_range(scanned_range, scan.until)
+        scan.take(scanned_range.last if full is None else full)
+        is_worth_it = is_worth_it and full is None and not scan.is_full
+        yield
+    return scan.rest
+
+
+def fast_concatenated(
+    session: Session, command: Read, concatenation: Concatenation, page_builder: PageBuilder
+) -> KeyRange:
+    """The fast path of `PageBuilder.add`: fill a page with bodies that were concatenated in SQL, as far as that can be; what is
+    left to be looked at row by row. The row that fills a page's bytes is always among that."""
+    rest = command.range
+    if command.index is not None or command.segment is not None:
+        return rest
+    while not rest.is_empty and rest.lower.partition == rest.upper.partition:
+        wanted = page_builder.wanted()
+        if wanted <= 0:
+            break
+        found = concatenated.fetch(session, command.table.id, rest, wanted, concatenation, command.reverse)
+        if found is None or not page_builder.take_concatenated(found):
+            break
+        if found.number < wanted:
+            return KeyRange(rest.upper, rest.upper)
+        rest = rest.before(found.last) if command.reverse else rest.after(found.last)
+        if page_builder.stop_if_all_are_seen():
+            return KeyRange(rest.upper, rest.upper)
+    return rest
+
+
+def _row_by_row(
+    session: Session, command: Read, source: Source, page_builder: PageBuilder, measured: Measured
+) -> Generator[None, None, KeyRange]:
+    yield from ()
+    return command.range
+
+
+def _no_bodies(
+    session: Session, command: Read, concatenation: Concatenation, page_builder: PageBuilder
+) -> KeyRange:
+    return command.range
+
+
+_prefiltered = fast_paths.choose(fast_prefiltered, _row_by_row, _IS_SAFE)
+_concatenated = fast_paths.choose(fast_concatenated, _no_bodies, _IS_SAFE)
+
+
+def _walk(
+    session: Session, command: Read, source: Source, bounds: KeyRange, expected: int | None
+) -> Iterator[Chunk]:
+    walk = Walk(session, source, expected)
+    if command.segment is not None:
+        chunks = walk.segment(command.segment.lowest, command.segment.highest, command.after)
+    else:
+        chunks = walk.range(bounds, command.reverse)
+    if command.index is not None and not session.statements.joins_entries:
+        return _still_entered(command.index, source, chunks)
+    return chunks
+
+
+def _still_entered(index: Index, source: Source, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """The rows that still have the entries by which they were found: where entries are read before rows, a row may have changed
+    in between."""
+    for chunk in chunks:
+        kept = [
+            columns
+            for columns in chunk
+            if (entry := index.entry(StoredRow(columns))) is not None
+            and entry.position == source.position(columns)
+        ]
+        if kept:
+            yield kept

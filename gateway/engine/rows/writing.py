@@ -1,0 +1,362 @@
+"""The write path. Everything that changes a row goes through `Batch`, and nothing else in the project saves one.
+
+A list of groups becomes one transaction (docs/architecture.md section 4): tables, tokens, claims, old rows, the pure `apply` on
+each group in order of arrival, save, commit. What can be told without the old rows (blind_writes.py) skips the middle of that.
+Locks are taken in one order everywhere: tables, tokens, rows by key, counters.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+import orjson
+
+from gateway.engine.replication import replica_writes
+from gateway.engine.rows import blind_writes, numbering
+from gateway.engine.streams import streaming
+from gateway.engine.streams.streaming import Record
+from gateway.engine.tables import indexing
+from gateway.model.commands.commands import Outcome, Replayed, WriteGroup
+from gateway.model.commands.write_groups import RowKey, apply_group, defects
+from gateway.model.commands.writes import Write
+from gateway.model.errors import (
+    GatewayError,
+    PartitionLocked,
+    StaleTable,
+    TableBusy,
+    TokenReused,
+    TransactionMissing,
+)
+from gateway.model.tables.tables import HistoryRule, Table
+from gateway.model.values.rows import Row
+from gateway.store.rows import rows
+from gateway.store.sql.databases import Retry, Session
+from gateway.store.store import Store
+from gateway.store.tables import history
+from gateway.store.transactions import local_transactions, tokens
+
+log = logging.getLogger(__name__)
+
+Answer = list[Outcome] | Replayed | GatewayError
+
+
+class _OutOfDate(Exception):
+    """Some tables are no longer what the parser of the request saw."""
+
+    def __init__(self, tables: set[int]) -> None:
+        super().__init__(tables)
+        self.tables = tables
+
+
+class Batch:
+    """One attempt to write a list of groups. `answers` stand as soon as the transaction is about to commit. `during`: what is
+    done last in it, by whoever fills tables that are still CREATING."""
+
+    def __init__(
+        self,
+        store: Store,
+        groups: Sequence[WriteGroup],
+        now: int,
+        nowait: bool = False,
+        during: Callable[[Session, list[Answer]], None] | None = None,
+    ) -> None:
+        self._store = store
+        self._groups = groups
+        self._now = now
+        self._nowait = nowait
+        self._now_ms = now // 10_000
+        self._during = during
+        self._near = b""
+        self._records: list[Record] = []
+        self._mirrors: dict[int, list[Table]] = {}
+        self._is_replicated = False
+        self._histories: dict[int, HistoryRule] = {}
+        self._is_recorded = False
+        self._deleted: replica_writes.Deleted | None = None
+        self.answers: list[Answer] = []
+
+    def run(self) -> None:
+        """Write everything in one transaction. Raises Retry, CommitLost, Busy, DatabaseFailed.
+
+        If one table is not what parse saw, nothing of the list is written and all of it is parsed again: groups of one
+        request may be in the same list, and must not be written twice when their request is.
+        """
+        try:
+            self._run()
+        except _OutOfDate as found:
+            for table_id in found.tables:
+                self._store.catalog.cache.forget(table_id)
+            self.answers = [StaleTable() for _ in self._groups]
+
+    def _run(self) -> None:
+        tables = {write.table.id: write.table for group in self._groups for write in group.writes}
+        for table in tables.values():
+            if table.rules.replication is not None:
+                self._is_replicated = True
+            if table.rules.history is not None:
+                self._histories[table.id] = table.rules.history
+        if self._is_replicated:
+            self._mirrors = replica_writes.mirrors(self._store, tables)
+            tables = {**tables, **{peer.id: peer for peers in self._mirrors.values() for peer in peers}}
+        first = self._groups[0].writes if self._groups else ()
+        self._near = first[0].key.position.partition if first else b""
+        if self._during is not None:
+            with self._store.write(self._nowait) as session:
+                checked = self._store.catalog.check(session, self._tables(), lock=True, near=self._near)
+                self._decide(session, tables, checked)
+                self._during(session, self.answers)
+            return
+        puts = blind_writes.puts(self._groups, tables.values(), self._now)
+        if len(self._histories) > 1:
+            puts = None  # one time for all of them is what _keep_history knows
+        with self._store.write(self._nowait, self._near) as session:
+            # Asked together and answered together: on PostgreSQL this is one round trip up to the first answer used.
+            outdated = self._store.catalog.check(session, self._tables(), lock=True, near=self._near)
+            if puts is not None and self._put_blindly(session, puts, outdated):
+                return
+            self._decide(session, tables, outdated)
+
+    # What needs no look at the old rows (blind_writes.py)
+
+    def _put_blindly(self, session: Session, puts: list[list[Row]], outdated: Callable[[], set[int]]) -> bool:
+        """Save rows over whatever is there, in one statement; of several for one key the last. False if some of what is
+        there must be looked at after all: then everything is to be done again, over what this has saved."""
+        last = {(table_id, row.position): row for table_id, row in self._rows_of(puts)}
+        if self._histories:
+            self._record_blindly(session, sorted(last))
+        saved = rows.put_many(session, [(key[0], last[key]) for key in sorted(last)])
+        stale = outdated()
+        if stale:
+            raise _OutOfDate(stale)
+        if saved() < len(last):
+            return False
+        self.answers = [[Outcome(None, row) for row in left] for left in puts]
+        return True
+
+    def _record_blindly(self, session: Session, keys: list[RowKey]) -> None:
+        """Let the database record what is there, of rows that are about to be put in a table with a history; see _keep_history.
+        It holds also where everything is done again over what was put."""
+        [(table_id, rule)] = self._histories.items()
+        wanted = [key for key in keys if key[0] == table_id]
+        rows.claim(session, wanted)
+        latest = history.latest_change(session, [rule.id])
+        history.record_present(session, rule.id, max(self._now, latest() + 1, rule.floor + 1), wanted)
+        self._is_recorded = True
+
+    def _tables(self) -> list[Table]:
+        """The table of each write, as its group has parsed it: groups may have seen different versions of one table."""
+        named = [write.table for group in self._groups for write in group.writes]
+        for peers in self._mirrors.values():
+            named += peers
+        return named
+
+    def _rows_of(self, left: list[list[Row]]) -> list[tuple[int, Row]]:
+        """(table id, row) of every write."""
+        return [
+            (write.table.id, row)
+            for group, rows_of_group in zip(self._groups, left, strict=True)
+            for write, row in zip(group.writes, rows_of_group, strict=True)
+        ]
+
+    # What has to look at the old rows
+
+    def _decide(self, session: Session, tables: dict[int, Table], outdated: Callable[[], set[int]]) -> None:
+        answers: list[Answer | None] = self._refusals(tables)
+        remembered = self._take_tokens(session, answers)
+        live = [at for at, answer in enumerate(answers) if answer is None]
+        writes = numbering.draw(session, {at: self._groups[at] for at in live}, self._now)
+        self._check_partition_locks(session, answers)
+        live = [at for at in live if answers[at] is None]
+        wanted = {(write.table.id, write.key.position) for at in live for write in writes[at]}
+        if self._mirrors:
+            wanted |= {(peer.id, key[1]) for key in wanted for peer in self._mirrors.get(key[0], ())}
+        keys = sorted(wanted)
+        fetched = rows.claim_and_fetch(session, keys)
+        histories = {table.id: rule for table in tables.values() if (rule := table.rules.history)}
+        latest = history.latest_change(session, [rule.id for rule in histories.values()])
+        stale = outdated()
+        if stale:
+            raise _OutOfDate(stale)
+        before = fetched()
+        if self._is_replicated:
+            self._deleted = replica_writes.Deleted(session, tables, keys)
+            self._now = max(self._now, self._deleted.latest + 1)
+        view: dict[RowKey, Row | None] = dict(before)
+        for at in live:
+            answers[at] = self._apply(session, self._groups[at], writes[at], view, remembered)
+            if self._groups[at].transaction and isinstance(answers[at], list):
+                local_transactions.remove(session, self._groups[at].transaction)
+        self._save(session, keys, before, view, tables)
+        if self._deleted is not None:
+            self._deleted.keep(session)
+        if histories and not self._is_recorded:
+            self._keep_history(session, histories, before, view, latest())
+        if self._records:
+            streaming.record(session, self._records, self._now_ms)
+        self.answers = [answer for answer in answers if answer is not None]
+
+    def _refusals(self, tables: Mapping[int, Table]) -> list[Answer | None]:
+        """For each group None, or why a table takes no writes now."""
+        busy = {
+            table.id: TableBusy(table.name, state.value)
+            for table in tables.values()
+            if (state := table.state_at(self._now_ms)) in blind_writes.WITHOUT_ROWS
+        }
+        # A replica is brought its rows before anybody may write to it, and the table of an import its items.
+        if not busy or self._during is not None:
+            return [None] * len(self._groups)
+        return [
+            next(
+                (
+                    busy[each.table.id]
+                    for each in group.writes
+                    if each.table.id in busy and each.stamp is None
+                ),
+                None,
+            )
+            for group in self._groups
+        ]
+
+    def _check_partition_locks(self, session: Session, answers: list[Answer | None]) -> None:
+        """Refuse writes to partitions that a local transaction has locked; a commit must be of one that is still open."""
+        wanted: set[local_transactions.Partition] = set()
+        commits = False
+        for group in self._groups:
+            commits = commits or bool(group.transaction)
+            for write in group.writes:
+                if write.table.rules.has_local_transactions:
+                    wanted.add((write.table.id, write.key.position.partition))
+        if wanted and session.statements.guards_partitions:
+            local_transactions.guard(session, wanted)
+        locked = local_transactions.partition_locks(session, sorted(wanted), self._now_ms) if wanted else {}
+        if not locked and not commits:
+            return
+        for at, group in enumerate(self._groups):
+            if group.transaction:
+                opened = local_transactions.find(session, group.transaction, self._now_ms, lock=True)
+                if opened is None:
+                    answers[at] = answers[at] or TransactionMissing()
+                elif opened.writes != len(group.writes):
+                    raise Retry("more was staged while the transaction was about to be committed")
+            for write in group.writes:
+                partition = write.table.id, write.key.position.partition
+                if locked.get(partition, group.transaction) != group.transaction:
+                    answers[at] = answers[at] or PartitionLocked()
+
+    def _take_tokens(
+        self, session: Session, answers: list[Answer | None]
+    ) -> dict[tuple[str, str], tuple[bytes, str]]:
+        """Answer replays; what is remembered of each token in use, to which groups of this list add."""
+        named = sorted({(group.token.scope, group.token.name) for group in self._groups if group.token})
+        remembered = {}
+        for key in named:
+            known = tokens.take(session, *key, self._now_ms)
+            if known is not None:
+                remembered[key] = known
+        for at, group in enumerate(self._groups):
+            if group.token is not None and answers[at] is None:
+                answers[at] = _replay(group, remembered)
+        return remembered
+
+    def _apply(
+        self,
+        session: Session,
+        group: WriteGroup,
+        writes: list[Write],
+        view: dict[RowKey, Row | None],
+        remembered: dict[tuple[str, str], tuple[bytes, str]],
+    ) -> Answer:
+        """Apply a group to the view, whole or not at all."""
+        if group.token is not None:
+            replay = _replay(group, remembered)
+            if replay is not None:
+                return replay
+        if self._deleted is not None and self._deleted.outlive(writes, view):
+            return [Outcome(None, None) for _ in writes]
+        outcomes = apply_group(writes, view, self._now)
+        if isinstance(outcomes, GatewayError):
+            for defect in defects(outcomes):
+                log.error("a write could not be applied", exc_info=defect)
+            return outcomes
+        for write, outcome in zip(writes, outcomes, strict=True):
+            if write.stamp is not None and outcome.new is outcome.old:
+                continue  # something later is there, of which the stream has told
+            rules = write.table.rules
+            if (rules.stream is not None or rules.log is not None) and streaming.wants(write.table):
+                self._records.append(Record(write, outcome.old, outcome.new))
+            for peer in self._mirrors.get(write.table.id, ()):
+                self._records += replica_writes.mirror(write, outcome, peer, view)
+        if self._deleted is not None:
+            self._deleted.note(writes, outcomes, self._now_ms)
+        if group.token is not None:
+            answer = orjson.dumps([_sizes(outcome) for outcome in outcomes]).decode()
+            key_of_token = group.token.scope, group.token.name
+            expires_at_ms = self._now_ms + group.token.lifetime_ms
+            tokens.remember(session, key_of_token, group.token.digest, answer, expires_at_ms)
+            remembered[key_of_token] = group.token.digest, answer
+        return outcomes
+
+    def _save(
+        self,
+        session: Session,
+        keys: list[RowKey],
+        before: dict[RowKey, Row],
+        after: dict[RowKey, Row | None],
+        tables: dict[int, Table],
+    ) -> None:
+        saved: list[tuple[int, Row]] = []
+        removed: list[RowKey] = []
+        unused: list[RowKey] = []
+        changed: dict[int, list[tuple[Row | None, Row | None]]] = {}
+        for key in keys:
+            old, new = before.get(key), after.get(key)
+            if new is None:
+                (unused if old is None else removed).append(key)
+            elif new is not old:
+                saved.append((key[0], new))
+            table = tables[key[0]]
+            if new is not old and (table.indexes or table.vector_indexes):
+                changed.setdefault(key[0], []).append((old, new))
+        rows.save_many(session, saved)
+        rows.remove_many(session, removed, claims=unused)
+        for table_id, pairs in changed.items():
+            indexing.keep_up(session, tables[table_id], pairs)
+
+    def _keep_history(
+        self,
+        session: Session,
+        histories: Mapping[int, HistoryRule],
+        before: Mapping[RowKey, Row],
+        after: Mapping[RowKey, Row | None],
+        latest: int,
+    ) -> None:
+        """Record what changed rows were, under one time for the whole transaction, so that half of a group was never there. It
+        is later than any change of these rows before, whatever the clocks of other servers say: since the rows are locked, these
+        have been committed and are among those of which `latest` is the last."""
+        changed = [
+            ((histories[key[0]].id, key[1]), before.get(key))
+            for key, new in after.items()
+            if key[0] in histories and new is not before.get(key)
+        ]
+        floors = (rule.floor + 1 for rule in histories.values())
+        if changed:
+            history.record(session, changed, max(self._now, latest + 1, *floors))
+
+
+def _sizes(outcome: Outcome) -> tuple[int | None, int | None]:
+    old, new = outcome.old, outcome.new
+    return None if old is None else old.size_bytes, None if new is None else new.size_bytes
+
+
+def _replay(
+    group: WriteGroup, remembered: dict[tuple[str, str], tuple[bytes, str]]
+) -> Replayed | TokenReused | None:
+    assert group.token is not None
+    known = remembered.get((group.token.scope, group.token.name))
+    if known is None:
+        return None
+    digest, answer = known
+    if digest != group.token.digest:
+        return TokenReused()
+    return Replayed(tuple((old, new) for old, new in orjson.loads(answer)))

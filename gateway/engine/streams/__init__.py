@@ -1,0 +1,1 @@
+"""Change streams and those who follow them."""

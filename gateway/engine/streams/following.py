@@ -1,0 +1,167 @@
+"""Followers: whoever is told each change of a table, in the order of its changes, and how far each has come.
+
+One mechanism for all that goes out of a table by itself: changes for its replicas (replicating.py), records for a Kinesis
+stream (an adapter delivers them). A follower reads the streams of the table, one after the other: that of its clients, or the
+log that is kept while they have none (Rules.recorder). In a stream it reads shards after their parents, so that it is told the
+changes of a row in their order. Where it has come to is noted after its changes have been delivered, so that each is delivered
+at least once, whatever is killed. Nothing is trimmed that a follower has still to be told.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+from gateway.engine.streams.follower_reads import oldest_pending_ms, pending
+from gateway.engine.tables.defining import Definer
+from gateway.engine.tables.dependents import altered, current, end, released
+from gateway.model.commands.commands import Follow, ListFollowers, Unfollow
+from gateway.model.tables.changes import Change
+from gateway.model.tables.tables import Table
+from gateway.store.sql.databases import Session
+from gateway.store.store import Store
+from gateway.store.streams import changes, followers
+from gateway.store.streams.followers import Follower
+
+# How long nobody else delivers to a follower after a delivery has begun; it is as long until another server goes on after one
+# that was killed. What takes longer may be delivered twice.
+_OWNED_MS = 5_000
+# How long a target that takes nothing is tried after its follower was told to end: as long as clients may read a stream that
+# has ended.
+_TRIED_AFTER_END_MS = 86_400_000
+
+
+class NotDelivered(Exception):
+    """Changes did not arrive at a follower, or it is not known whether they did."""
+
+    def __init__(self, follower_id: int, reason: str) -> None:
+        super().__init__(reason)
+        self.follower_id = follower_id
+
+
+Deliver = Callable[[Table, str, Sequence[Change]], None]
+"""Gives changes of a table to the target of a follower, and returns when they have arrived there. Called again with the same
+changes if it raises, or is killed."""
+
+
+# Beginning and ending
+
+
+def follow(store: Store, definer: Definer, command: Follow, now_ms: int) -> Table:
+    """Have somebody told what changes in a table from now on. Raises StaleTable."""
+    with store.write() as session:
+        table = current(store, session, command.table)
+        table = dataclasses.replace(table, properties={**table.properties, **command.properties})
+        table = followed(definer, session, table, now_ms)
+        known = followers.of_target(session, command.kind, command.target)
+        if all(follower.table_id != table.id for follower in known):
+            add(store, session, table, command.kind, command.target)
+        return altered(store, session, table)
+
+
+def unfollow(store: Store, command: Unfollow, now_ms: int) -> Table:
+    """Have a follower told what has been written to a table until now, and no more. Raises StaleTable."""
+    with store.write() as session:
+        table = current(store, session, command.table)
+        table = dataclasses.replace(table, properties={**table.properties, **command.properties})
+        for follower in followers.of_table(session, table.id, command.kind):
+            if follower.target == command.target:
+                end(store, session, table, follower, now_ms)
+        return altered(store, session, released(session, table, now_ms))
+
+
+def targets(store: Store, command: ListFollowers) -> list[str]:
+    """The targets of a table's followers of a kind, those that are ending among them."""
+    with store.read() as session:
+        return [each.target for each in followers.of_table(session, command.table.id, command.kind)]
+
+
+def followed(definer: Definer, session: Session, table: Table, now_ms: int) -> Table:
+    """A locked table whose changes are recorded for those who follow it."""
+    rules = dataclasses.replace(table.rules, followed=True)
+    return definer.with_log(session, dataclasses.replace(table, rules=rules), now_ms)
+
+
+def add(
+    store: Store,
+    session: Session,
+    table: Table,
+    kind: str,
+    target: str,
+    like: Follower | None = None,
+    copies: bool = False,
+) -> None:
+    """Keep a new follower of a locked table, which begins with the next change; or where another has come to (`like`). `copies`:
+    it is told the rows that are there, too."""
+    rule = table.rules.recorder
+    assert rule is not None
+    stream_id = rule.id
+    positions: Mapping[int, int] = {
+        shard.number: changes.last_sequence(session, (rule.id, shard.number)) + 1
+        for shard in changes.shards_of(session, rule.id)
+    }
+    if like is not None:
+        stream_id, positions = like.stream_id, like.positions
+    follower_id = store.catalog.next_id(session)
+    followers.add(session, Follower(follower_id, table.id, kind, target, stream_id, positions, copies))
+
+
+# Delivering
+
+
+def deliver_next(
+    store: Store, kind: str, deliver: Deliver, owner: str, now_ms: int, limit: int, after: int = 0
+) -> tuple[int, int]:
+    """Deliver some changes to the next follower of a kind behind an id. (How many changes; the id, 0: there was none.) Raises
+    NotDelivered, and nothing counts as delivered then."""
+    with store.read() as session:
+        follower = followers.of_kind(session, kind, after)
+        found = None if follower is None else pending(session, follower, now_ms, limit)
+    if follower is None:
+        return 0, 0
+    if found is None:
+        return int(follower.ending is not None and _ended(store, follower, now_ms)), follower.id
+    if store.shared:
+        with store.write() as session:
+            if not followers.own(session, follower, owner, now_ms, now_ms + _OWNED_MS):
+                return 0, follower.id
+            if followers.by_id(session, follower.id) != follower:
+                return 0, follower.id
+    table = _table_of(store, follower)
+    if table is None:  # dropped since the follower was read, so that it has an ending now
+        return 0, follower.id
+    if found.changes:
+        try:
+            deliver(table, follower.target, found.changes)
+        except Exception as error:
+            if _is_given_up(follower, now_ms):
+                return int(_ended(store, follower, now_ms)), follower.id
+            raise NotDelivered(follower.id, str(error)) from error
+    with store.write() as session:
+        followers.advance(session, follower, found.after)
+    return max(1, len(found.changes)), follower.id
+
+
+def _table_of(store: Store, follower: Follower) -> Table | None:
+    """The table whose changes a follower is told: as it was when the follower was told to end, or as it is."""
+    if follower.ending is not None:
+        return store.catalog.defined(follower.ending.definition)
+    with store.read() as session:
+        return store.catalog.by_id(session, follower.table_id)
+
+
+def _is_given_up(follower: Follower, now_ms: int) -> bool:
+    """True if a follower was told to end so long ago that what its target does not take is dropped."""
+    return follower.ending is not None and now_ms > follower.ending.at_ms + _TRIED_AFTER_END_MS
+
+
+def _ended(store: Store, follower: Follower, now_ms: int) -> bool:
+    """Remove a follower that ends, if it has been told all or is given up. True if it was removed."""
+    with store.write() as session:
+        table = store.catalog.lock(session, follower.table_id)
+        if not _is_given_up(follower, now_ms) and oldest_pending_ms(session, follower) is not None:
+            return False
+        followers.remove(session, follower.id)
+        if table is not None:
+            altered(store, session, released(session, table, now_ms))
+    return True

@@ -1,0 +1,381 @@
+"""Change streams: enable and disable, record, read, split and merge, trim.
+
+A change is recorded in the transaction of its write, or not at all. Reading takes a snapshot and never waits for a writer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gateway.model.commands.commands import (
+    FindPosition,
+    FindStream,
+    ListShards,
+    ListStreams,
+    ReadChanges,
+    Reshard,
+)
+from gateway.model.commands.writes import Write
+from gateway.model.errors import PositionExpired, StaleTable, StreamMissing
+from gateway.model.tables.changes import (
+    AtTime,
+    Change,
+    ChangePage,
+    Latest,
+    Oldest,
+    Shard,
+    Stream,
+    is_noop,
+    kind_of,
+    resolved_actions,
+)
+from gateway.model.tables.tables import Rules, StreamRule, Table
+from gateway.model.values.keys import slot_of
+from gateway.model.values.rows import Row
+from gateway.store.sql.databases import Session
+from gateway.store.store import Store
+from gateway.store.streams import changes, followers
+
+SLOTS = 256
+# Looked at in one batch of background work.
+_STREAMS = 32
+_CHUNK_ROWS = 100
+
+StreamCommand = ListStreams | FindStream | ListShards | FindPosition | ReadChanges | Reshard
+StreamOutcome = list[Stream] | Stream | list[Shard] | int | ChangePage | Table
+
+
+# Recording
+
+
+class Record(NamedTuple):
+    """A write that happened: the row before and after it."""
+
+    write: Write
+    old: Row | None
+    new: Row | None
+
+
+def wants(table: Table) -> bool:
+    """Whether the writes of a table are recorded in a stream."""
+    rules = table.rules
+    return rules.log is not None or (rules.stream is not None and rules.stream.enabled)
+
+
+def record(session: Session, records: Iterable[Record], now_ms: int) -> None:
+    """Record writes, in this order. Shards are numbered in the order of their names, so that writers cannot deadlock."""
+    by_shard: dict[tuple[int, int], list[Change]] = {}
+    for write, old, new in records:
+        rule = write.table.rules.recorder
+        assert rule is not None
+        kind = write.recorded.kind if write.recorded is not None else kind_of(write)
+        if kind is None:
+            continue
+        actions = (
+            write.recorded.actions if write.recorded is not None else resolved_actions(write, new, now_ms)
+        )
+        number = rule.shard_of(slot_of(write.key.position.partition))
+        key_values = dict(zip(write.table.key_schema.names, write.key.values, strict=True))
+        change = Change(
+            number, 0, kind, key_values, old, new, actions, write.actor, now_ms, is_noop(old, new)
+        )
+        by_shard.setdefault((rule.id, number), []).append(change)
+    for shard in sorted(by_shard):
+        changes.append(session, shard, by_shard[shard])
+
+
+# Enabling and disabling
+
+
+def begin(session: Session, stream: Stream, shard_count: int, now_ms: int) -> StreamRule:
+    """Open a stream of a table. Gives its rule with its shards."""
+    stream_id = stream.id
+    firsts = [number * SLOTS // shard_count for number in range(shard_count)]
+    rule = dataclasses.replace(stream.rule, id=stream_id, shards=tuple(enumerate(firsts)))
+    changes.add_stream(session, dataclasses.replace(stream, rule=rule))
+    for number, first in rule.shards:
+        last = firsts[number + 1] - 1 if number + 1 < shard_count else SLOTS - 1
+        changes.add_shard(session, stream_id, Shard(number, (first, last), (), now_ms, None, None, 0))
+    return rule
+
+
+def is_new(old: Rules | None, new: Rules) -> bool:
+    """Whether a table's new rules begin a stream."""
+    if new.stream is None or not new.stream.enabled:
+        return False
+    return old is None or old.stream is None or not old.stream.enabled or old.stream.label != new.stream.label
+
+
+def is_over(old: Rules, new: Rules | None) -> bool:
+    """Whether a table's old stream ends with its new rules (None: the table is dropped)."""
+    if old.stream is None or not old.stream.enabled:
+        return False
+    return new is None or new.stream is None or not new.stream.enabled or old.stream.label != new.stream.label
+
+
+# Reading
+
+
+def read(store: Store, command: StreamCommand) -> StreamOutcome:
+    """The outcome of a command that reads. Raises StreamMissing, PositionExpired."""
+    with store.read() as session:
+        match command:
+            case ListStreams(namespace, table_name):
+                return changes.find_streams(session, namespace, table_name)
+            case FindStream(namespace, table_name, label):
+                found = changes.find_streams(session, namespace, table_name, label)
+                if not found:
+                    raise StreamMissing(table_name, label)
+                return found[-1]
+            case ListShards(stream):
+                return changes.shards_of(session, stream.id)
+            case FindPosition(stream, number, at):
+                return _position(session, (stream.id, number), at)
+            case ReadChanges():
+                return _page(session, command)
+    raise TypeError(command)
+
+
+def _shard(session: Session, shard: tuple[int, int]) -> Shard:
+    found = changes.find_shard(session, shard)
+    if found is None:
+        raise StreamMissing("", str(shard[1]))
+    return found
+
+
+def _position(session: Session, shard: tuple[int, int], at: Oldest | Latest | AtTime) -> int:
+    found = _shard(session, shard)
+    match at:
+        case Oldest():
+            return found.trimmed + 1
+        case AtTime(at_ms):
+            sequence = changes.first_since(session, shard, at_ms)
+            if sequence is not None:
+                return sequence
+    return changes.last_sequence(session, shard) + 1
+
+
+def _page(session: Session, command: ReadChanges) -> ChangePage:
+    shard = command.stream.id, command.shard
+    found = _shard(session, shard)
+    if command.sequence <= found.trimmed:
+        raise PositionExpired()
+    page: list[Change] = []
+    size, after, is_full = 0, command.sequence, False
+    while not is_full and len(page) < command.limit:
+        wanted = min(_CHUNK_ROWS, command.limit - len(page))
+        chunk = changes.page(session, shard, after, wanted)
+        for change in chunk:
+            row_bytes = sum(len(row.body) for row in (change.old, change.new) if row is not None)
+            is_full = bool(page) and size + row_bytes > command.size_bytes
+            if is_full:
+                break
+            page.append(change)
+            size += row_bytes
+            after = change.sequence + 1
+        if len(chunk) < wanted:
+            break
+    is_drained = found.last_sequence is not None and after > found.last_sequence
+    return ChangePage(page, None if is_drained else after)
+
+
+# Splitting and merging
+
+
+def reshard(store: Store, command: Reshard, now_ms: int) -> Table:
+    """Give a table's stream another number of shards. Shards that split or merge are closed, those that come of them name
+    them as parents. Raises StaleTable, StreamMissing."""
+    with store.write() as session:
+        table = store.catalog.lock(session, command.table.id)
+        if table is None or table.version != command.table.version:
+            store.catalog.cache.forget(command.table.id)
+            raise StaleTable()
+        rule = table.rules.stream
+        if rule is None or not rule.enabled:
+            raise StreamMissing(table.name, "")
+        known = changes.shards_of(session, rule.id)
+        plan = _Plan(known, now_ms)
+        plan.reach(max(1, min(command.shards, SLOTS)))
+        altered = _carry_out(session, store, table, plan, now_ms)
+    store.catalog.cache.keep(altered)
+    return altered
+
+
+def _roll(store: Store, stream: Stream, tending: Tending) -> None:
+    """Close the open shards of a stream that are as old as they may get, and open a child of the same slots for each."""
+    before_ms = tending.now_ms - tending.roll_ms
+    with store.read() as session:
+        if not _are_due(changes.shards_of(session, stream.id), before_ms):
+            return
+    with store.write() as session:
+        # Asked again under the lock: the stream may be over, or another server have been here.
+        table = store.catalog.lock(session, stream.table_id)
+        rule = None if table is None else table.rules.stream
+        if table is None or rule is None or not rule.enabled or rule.id != stream.id:
+            return
+        known = changes.shards_of(session, stream.id)
+        if not _are_due(known, before_ms):
+            return
+        plan = _Plan(known, tending.now_ms)
+        plan.roll(before_ms)
+        altered = _carry_out(session, store, table, plan, tending.now_ms)
+    store.catalog.cache.keep(altered)
+
+
+def _are_due(shards: list[Shard], before_ms: int) -> bool:
+    """Whether some of these shards are to be rolled."""
+    return any(shard.closed_at_ms is None and shard.opened_at_ms <= before_ms for shard in shards)
+
+
+def _carry_out(session: Session, store: Store, table: Table, plan: _Plan, now_ms: int) -> Table:
+    """Close and open shards of a table that is locked; the table as it is then."""
+    rule = table.rules.stream
+    assert rule is not None
+    ends: dict[int, int] = {}
+    for number in plan.closed:
+        ends[number] = changes.close_shard(session, (rule.id, number), now_ms)
+    for shard in plan.opened:
+        # A child goes on where the last of its parents ended, so that the numbers of a key's changes always grow.
+        ends[shard.number] = before = max(ends[parent] for parent in shard.parents)
+        last = None if shard.closed_at_ms is None else before
+        changes.add_shard(session, rule.id, dataclasses.replace(shard, trimmed=before, last_sequence=last))
+    rule = dataclasses.replace(rule, shards=tuple((shard.number, shard.slots[0]) for shard in plan.live))
+    changes.update_rule(session, rule)
+    table = dataclasses.replace(table, rules=dataclasses.replace(table.rules, stream=rule))
+    store.catalog.update(session, table)
+    altered = store.catalog.by_id(session, table.id)
+    assert altered is not None
+    return altered
+
+
+class _Plan:
+    """Which shards to close and to open. One that is merged on the way is opened and closed at once, and stays empty: so a
+    shard never has more than two parents, which is what readers can be told."""
+
+    def __init__(self, known: list[Shard], now_ms: int) -> None:
+        self.live = sorted(
+            (shard for shard in known if shard.closed_at_ms is None), key=lambda shard: shard.slots[0]
+        )
+        self.closed: list[int] = []
+        self.opened: list[Shard] = []
+        self._next = max(shard.number for shard in known) + 1
+        self._now_ms = now_ms
+
+    def reach(self, count: int) -> None:
+        """Split the widest shards, or merge the narrowest neighbours, until so many are open."""
+        while len(self.live) < count:
+            self._split(max(range(len(self.live)), key=lambda at: _width(self.live[at])))
+        while len(self.live) > count:
+            self._merge(
+                min(
+                    range(len(self.live) - 1),
+                    key=lambda at: _width(self.live[at]) + _width(self.live[at + 1]),
+                )
+            )
+
+    def roll(self, before_ms: int) -> None:
+        """A child for each shard that was opened before that."""
+        for at, shard in enumerate(self.live):
+            if shard.opened_at_ms <= before_ms:
+                self.closed.append(shard.number)
+                self.live[at] = self._open(shard.slots, (shard.number,))
+
+    def _split(self, at: int) -> None:
+        shard = self.live[at]
+        first, last = shard.slots
+        middle = (first + last + 1) // 2
+        # A shard that this very plan made has had no time to exist: its halves are its parents' children.
+        parents = shard.parents if self._retract(shard) else (shard.number,)
+        self.live[at : at + 1] = [
+            self._open((first, middle - 1), parents),
+            self._open((middle, last), parents),
+        ]
+
+    def _merge(self, at: int) -> None:
+        left, right = self.live[at : at + 2]
+        for shard in (left, right):
+            if shard in self.opened:
+                closed = dataclasses.replace(shard, closed_at_ms=self._now_ms)
+                self.opened[self.opened.index(shard)] = closed
+            else:
+                self.closed.append(shard.number)
+        self.live[at : at + 2] = [self._open((left.slots[0], right.slots[1]), (left.number, right.number))]
+
+    def _retract(self, shard: Shard) -> bool:
+        if shard in self.opened:
+            self.opened.remove(shard)
+            return True
+        self.closed.append(shard.number)
+        return False
+
+    def _open(self, slots: tuple[int, int], parents: tuple[int, ...]) -> Shard:
+        shard = Shard(self._next, slots, parents, self._now_ms, None, None, 0)
+        self._next += 1
+        self.opened.append(shard)
+        return shard
+
+
+def _width(shard: Shard) -> int:
+    return shard.slots[1] - shard.slots[0] + 1
+
+
+# Tending
+
+
+class Tending(NamedTuple):
+    """What is to be done to streams: shards as old as `roll_ms` are closed and have children (0: none are), and at most `limit`
+    changes that have been kept long enough are deleted."""
+
+    now_ms: int
+    roll_ms: int
+    limit: int
+
+
+def tend(store: Store, tending: Tending, after: int) -> tuple[int, int | None]:
+    """Roll and trim some streams, of those whose id is above `after`. (How many changes went; the id to go on after, None when
+    all streams have been looked at.)"""
+    with store.read() as session:
+        streams = changes.streams_after(session, after, _STREAMS)
+    for stream in streams:
+        if tending.roll_ms and stream.ended_at_ms is None:
+            _roll(store, stream, tending)
+        gone = _trim(store, stream, tending)
+        if gone:
+            return gone, stream.id - 1  # until nothing more goes
+    return 0, streams[-1].id if len(streams) == _STREAMS else None
+
+
+def _trim(store: Store, stream: Stream, tending: Tending) -> int:
+    """Delete some changes of a stream that have been kept long enough, shards that were closed that long ago, and the stream if
+    it ended that long ago. How many changes went."""
+    before_ms = tending.now_ms - stream.rule.retention_ms
+    with store.read() as session:
+        held = followers.held(session, stream.table_id, stream.id)
+        known = changes.shards_of(session, stream.id)
+        old = [shard for shard in known if changes.has_older(session, (stream.id, shard.number), before_ms)]
+        empty = [shard for shard in known if _is_done(shard, before_ms)]
+    gone = 0
+    for shard in old:
+        if gone < tending.limit:
+            with store.write() as session:
+                below = None if held is None else held.get(shard.number, 0)
+                place = stream.id, shard.number
+                gone += changes.trim(session, place, before_ms, tending.limit - gone, below)
+    if held is not None:
+        return gone
+    for shard in empty:
+        with store.write() as session:
+            changes.remove_shard(session, (stream.id, shard.number))
+    if not gone and stream.ended_at_ms is not None and stream.ended_at_ms < before_ms:
+        with store.write() as session:
+            changes.remove_stream(session, stream.id)
+    return gone
+
+
+def _is_done(shard: Shard, before_ms: int) -> bool:
+    """Whether a shard was closed so long ago that nothing in it is kept."""
+    if shard.closed_at_ms is None or shard.last_sequence is None:
+        return False
+    return shard.closed_at_ms < before_ms and shard.trimmed >= shard.last_sequence

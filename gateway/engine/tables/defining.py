@@ -1,0 +1,427 @@
+"""The control plane: create, alter, drop, find, list and count tables.
+
+A change of a table updates its row, and so its version, in a transaction of its own; whoever wrote with the old descriptor
+finds out under the lock and parses again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from gateway.engine.backups import retaining
+from gateway.engine.streams import streaming
+from gateway.engine.tables import dependents
+from gateway.model.authorization.quotas import TABLES, TableBound
+from gateway.model.commands.commands import (
+    AlterTable,
+    CountRows,
+    CreateTable,
+    DropTable,
+    FindTable,
+    GetProperties,
+    ListTables,
+    NewIndex,
+    NewVectorIndex,
+    PutProperties,
+    TableStatistics,
+)
+from gateway.model.errors import (
+    IndexMissing,
+    QuotaExceeded,
+    StaleTable,
+    TableBusy,
+    TableExists,
+    TableMissing,
+)
+from gateway.model.tables.namespaces import FOLLOWED, SNAPSHOTS
+from gateway.model.tables.restored_tables import alone
+from gateway.model.tables.tables import Index, Rules, State, StreamRule, Table, VectorIndex, azure_name_for
+from gateway.model.values.keys import KeySchema
+from gateway.store.rows import entries, rows, vectors
+from gateway.store.sql.databases import Session
+from gateway.store.store import Store
+from gateway.store.streams import changes
+from gateway.store.tables import expiry_backfills, namespace_documents
+
+# A count that took longer is kept for a while.
+_LONG_COUNT_S = 0.01
+
+Definition = (
+    CreateTable | AlterTable | DropTable | FindTable | ListTables | CountRows | GetProperties | PutProperties
+)
+
+
+class Definer:
+    """Runs control-plane commands. `delay_ms`: how long tables stay creating, updating and deleting (0: not at all);
+    `stream_shards`: how many shards a new stream has."""
+
+    def __init__(self, store: Store, delay_ms: int = 0, stream_shards: int = 1) -> None:
+        self._store = store
+        self._catalog = store.catalog
+        self._delay_ms = delay_ms
+        self._stream_shards = stream_shards
+        self._counted: dict[int, tuple[float, TableStatistics]] = {}
+
+    def run(self, command: Definition, now_ms: int) -> Any:
+        """Run one command; its outcome. `now_ms`: milliseconds since 1970.
+
+        Raises TableMissing, TableExists, TableBusy, IndexMissing, StaleTable.
+        """
+        match command:
+            case FindTable():
+                return self._find(command, now_ms)
+            case ListTables(namespace, after, limit, by_azure_name):
+                with self._store.read() as session:
+                    tables = self._catalog.page(session, namespace, after, limit, by_azure_name)
+                return [table for table in tables if not _is_gone(table, now_ms)]
+            case CreateTable():
+                return self._create(command, now_ms)
+            case AlterTable():
+                return self._alter(command, now_ms)
+            case DropTable(table, delay_ms):
+                return self._drop(table, max(delay_ms, self._delay_ms), now_ms)
+            case CountRows(table):
+                return self.count(table)
+            case GetProperties(namespace, name):
+                with self._store.read() as session:
+                    return namespace_documents.find(session, namespace, name)
+            case PutProperties(namespace, name, document):
+                with self._store.write() as session:
+                    return namespace_documents.keep(session, namespace, name, document)
+
+    def _find(self, command: FindTable, now_ms: int) -> Table:
+        with self._store.read() as session:
+            table = self._catalog.find(session, command.namespace, command.name, command.by_azure_name)
+        if table is None or _is_gone(table, now_ms):
+            raise TableMissing(command.name)
+        self._catalog.cache.keep(table)
+        return table
+
+    def _create(self, command: CreateTable, now_ms: int) -> Table:
+        with self._store.write() as session:
+            table = self.make(session, command, self._busy_until_ms(now_ms), now_ms)
+        self._catalog.cache.keep(table)
+        return table
+
+    def make(
+        self,
+        session: Session,
+        command: CreateTable,
+        busy_until_ms: int,
+        now_ms: int,
+        table_id: int | None = None,
+    ) -> Table:
+        """A new table, CREATING until a moment. `table_id`: one that was drawn for it. Raises TableExists, TableBusy,
+        QuotaExceeded."""
+        self._refuse_existing(session, command, now_ms)
+        self.check_bounds(session, command.bounds, now_ms)
+        taken = self._catalog.azure_name_taken(session, command.namespace)
+        if command.ignoring_case and taken(command.name.lower()):
+            raise TableExists(command.name)
+        table = Table(
+            id=self._catalog.next_id(session) if table_id is None else table_id,
+            namespace=command.namespace,
+            name=command.name,
+            azure_name=azure_name_for(command.name, taken),
+            key_schema=command.key_schema,
+            indexes=(),
+            rules=command.rules,
+            properties=dict(command.properties),
+            state=State.CREATING,
+            busy_until_ms=busy_until_ms,
+            version=1,
+            created_at_ms=now_ms,
+        )
+        indexes = tuple(
+            self._index(session, new, command.key_schema, command.dialect, busy_until_ms)
+            for new in command.indexes
+        )
+        vector_indexes = tuple(
+            self._vector_index(session, added, command.key_schema, command.dialect, busy_until_ms)
+            for added in command.vector_indexes
+        )
+        table = dataclasses.replace(table, indexes=indexes, vector_indexes=vector_indexes)
+        table = self._with_stream(session, None, table, now_ms)
+        if not self._catalog.insert(session, table)():
+            raise TableExists(command.name)
+        return table
+
+    def check_bounds(self, session: Session, bounds: Sequence[TableBound], now_ms: int) -> None:
+        """Raises QuotaExceeded if there is no room for another table. No other transaction makes one before this one ends."""
+        if bounds:
+            self._catalog.lock_ids(session)
+        for owner, scope, most in bounds:
+            if self._catalog.count(session, scope, now_ms) >= most:
+                raise QuotaExceeded(TABLES, most, owner)
+
+    def forget(self, session: Session, table: Table, now_ms: int) -> None:
+        """Take away a table that the session has locked. The cache is for the caller, once the transaction is over."""
+        self._catalog.remove(
+            session, dependents.part_with(self._store, session, table, now_ms, delivers=False)
+        )
+
+    def make_again(self, session: Session, copies: Sequence[tuple[Table, str]], now_ms: int) -> list[Table]:
+        """An empty table with the definition of each of these, under the same names in a namespace that has none of them. Its
+        stream, if its rule asks for one, begins now; in a snapshot the rule is kept for later."""
+        ids = iter(self._catalog.next_ids(session, sum(1 + len(table.all_indexes) for table, _ in copies)))
+        made = [self._made_again(session, table, namespace, ids, now_ms) for table, namespace in copies]
+        inserted = [self._catalog.insert(session, table) for table in made]
+        for table, is_inserted in zip(made, inserted, strict=True):
+            if not is_inserted():
+                raise TableExists(table.name)
+        return made
+
+    def _made_again(
+        self, session: Session, table: Table, namespace: str, ids: Iterator[int], now_ms: int
+    ) -> Table:
+        indexes = tuple(
+            dataclasses.replace(index, id=next(ids), filled=True, busy_until_ms=0) for index in table.indexes
+        )
+        vector_indexes = tuple(
+            dataclasses.replace(index, id=next(ids), filled=True, busy_until_ms=0)
+            for index in table.vector_indexes
+        )
+        made = dataclasses.replace(
+            table,
+            id=next(ids),
+            namespace=namespace,
+            indexes=indexes,
+            vector_indexes=vector_indexes,
+            rules=alone(table.rules),
+            state=State.ACTIVE,
+            busy_until_ms=0,
+            version=1,
+            created_at_ms=now_ms,
+        )
+        kept = table.rules.history
+        if kept is not None and kept.days is not None:
+            made = retaining.with_history(self._store, session, made, kept.days, now_ms)
+        return made if namespace.startswith(SNAPSHOTS) else self._with_stream(session, None, made, now_ms)
+
+    def _with_stream(self, session: Session, old: Rules | None, table: Table, now_ms: int) -> Table:
+        """A table whose rules may begin or end a stream, or change what is kept of it."""
+        new = table.rules
+        if old is not None and old.stream is not None and streaming.is_over(old, new):
+            changes.end_stream(session, old.stream.id, now_ms)
+        rule = new.stream
+        if rule is not None and streaming.is_new(old, new):
+            stream = changes.stream_of(table, rule, self._catalog.next_id(session), now_ms)
+            rule = streaming.begin(session, stream, self._stream_shards, now_ms)
+        elif rule is not None and old is not None and old.stream is not None and rule != old.stream:
+            rule = dataclasses.replace(rule, id=old.stream.id, shards=old.stream.shards)
+            changes.update_rule(session, rule)
+        return self.with_log(
+            session, dataclasses.replace(table, rules=dataclasses.replace(new, stream=rule)), now_ms
+        )
+
+    def with_log(self, session: Session, table: Table, now_ms: int) -> Table:
+        """A table whose changes are recorded for those who follow it, if somebody does and clients have no stream; else not."""
+        rules = table.rules
+        is_needed = rules.followed and not (rules.stream is not None and rules.stream.enabled)
+        log = rules.log
+        if log is not None and not is_needed:
+            changes.end_stream(session, log.id, now_ms)
+            log = None
+        elif log is None and is_needed:
+            stream_id = self._catalog.next_id(session)
+            rule = StreamRule(str(stream_id), True, "", 0, now_ms)
+            stream = changes.stream_of(table, rule, stream_id, now_ms)
+            hidden = dataclasses.replace(stream, namespace=FOLLOWED + table.namespace)
+            log = streaming.begin(session, hidden, self._stream_shards, now_ms)
+        return dataclasses.replace(table, rules=dataclasses.replace(rules, log=log))
+
+    def _busy_until_ms(self, now_ms: int) -> int:
+        """When a change is over; without a delay it never began, even if the clock is set back."""
+        return now_ms + self._delay_ms if self._delay_ms else 0
+
+    def _refuse_existing(self, session: Session, command: CreateTable, now_ms: int) -> None:
+        existing = self._catalog.find(session, command.namespace, command.name)
+        if existing is None:
+            return
+        if _is_gone(existing, now_ms):
+            counted = rows.count(session, existing.id)
+            retaining.lay_aside(self._store, session, existing, counted, now_ms)
+        elif existing.state_at(now_ms) is State.DELETING:
+            raise TableBusy(existing.name, State.DELETING.value)
+        else:
+            raise TableExists(existing.name)
+
+    def _index(
+        self,
+        session: Session,
+        new: NewIndex,
+        table_keys: KeySchema,
+        dialect: str,
+        busy_until_ms: int,
+        filled: bool = True,
+    ) -> Index:
+        return Index(
+            id=self._catalog.next_id(session),
+            name=new.name,
+            key_schema=new.key_schema,
+            projection=new.projection,
+            table_keys=table_keys.names,
+            included=new.included,
+            local=new.local,
+            filled=filled,
+            busy_until_ms=busy_until_ms,
+            properties=dict(new.properties),
+            dialect=new.dialect or dialect,
+            view=self._catalog.views.get(new.dialect or dialect),
+        )
+
+    def _vector_index(
+        self,
+        session: Session,
+        new: NewVectorIndex,
+        table_keys: KeySchema,
+        dialect: str,
+        busy_until_ms: int,
+        filled: bool = True,
+    ) -> VectorIndex:
+        return VectorIndex(
+            id=self._catalog.next_id(session),
+            name=new.name,
+            attribute=new.attribute,
+            dimensions=new.dimensions,
+            metric=new.metric,
+            projection=new.projection,
+            table_keys=table_keys.names,
+            partition=new.partition,
+            filters=new.filters,
+            included=new.included,
+            filled=filled,
+            busy_until_ms=busy_until_ms,
+            dialect=new.dialect or dialect,
+            view=self._catalog.views.get(new.dialect or dialect),
+        )
+
+    def _alter(self, command: AlterTable, now_ms: int) -> Table:
+        with self._store.write() as session:
+            table = self._catalog.lock(session, command.table.id)
+            if table is None or table.version != command.table.version:
+                self._catalog.cache.forget(command.table.id)
+                raise StaleTable()
+            state, busy_until_ms = self._state_after(command, table, now_ms)
+            altered_from = table.rules
+            for new in command.add_indexes:
+                index = self._index(
+                    session, new, table.key_schema, command.dialect, busy_until_ms, filled=not new.fill
+                )
+                self._catalog.insert_index(session, table.id, index)
+            for added in command.add_vector_indexes:
+                vector_index = self._vector_index(
+                    session, added, table.key_schema, command.dialect, busy_until_ms, filled=False
+                )
+                self._catalog.insert_index(session, table.id, vector_index)
+            for name in command.drop_indexes:
+                dropped = table.index(name) or table.vector_index(name)
+                if dropped is None:
+                    raise IndexMissing(table.name, name)
+                self._catalog.remove_index(session, dropped)
+            for name, properties in command.index_properties.items():
+                changed = table.index(name)
+                if changed is None:
+                    raise IndexMissing(table.name, name)
+                self._catalog.update_index(session, dataclasses.replace(changed, properties=dict(properties)))
+            table = dataclasses.replace(
+                table,
+                rules=table.rules if command.rules is None else _with_own(command.rules, table.rules),
+                properties={**table.properties, **(command.properties or {})},
+                state=state,
+                busy_until_ms=busy_until_ms,
+            )
+            table = self._with_stream(session, altered_from, table, now_ms)
+            if command.rules is not None and command.rules.expiry not in (None, altered_from.expiry):
+                expiry_backfills.begin(session, table.id)
+            self._catalog.update(session, table)
+            altered = self._catalog.by_id(session, table.id)
+            assert altered is not None
+        self._catalog.cache.keep(altered)
+        return altered
+
+    def _state_after(self, command: AlterTable, table: Table, now_ms: int) -> tuple[State, int]:
+        """(state, until when) of a table that is altered. Raises TableBusy if it may not be."""
+        state = table.state_at(now_ms)
+        if command.instant and state in (State.ACTIVE, State.UPDATING):
+            return table.state, table.busy_until_ms
+        if state is not State.ACTIVE:
+            raise TableBusy(table.name, state.value)
+        return State.UPDATING, self._busy_until_ms(now_ms)
+
+    def _drop(self, table: Table, delay_ms: int, now_ms: int) -> Table:
+        counted = TableStatistics(0, 0, {}) if table.rules.history is None else self.count(table)
+        with self._store.write() as session:
+            current = self._catalog.lock(session, table.id)
+            if current is None or _is_gone(current, now_ms):
+                raise TableMissing(table.name)
+            state = current.state_at(now_ms)
+            if state is not State.ACTIVE:
+                raise TableBusy(current.name, state.value)
+            current = self.drop(session, current, delay_ms, now_ms, (counted.rows, counted.size_bytes))
+        self._catalog.cache.forget(current.id)
+        return current
+
+    def drop(
+        self, session: Session, table: Table, delay_ms: int, now_ms: int, counted: tuple[int, int] = (0, 0)
+    ) -> Table:
+        """Drop a table that the session has locked; as it is then. The cache is for the caller, once the transaction is over.
+        `counted`: (rows, billed bytes), about."""
+        table = dependents.part_with(self._store, session, table, now_ms, delivers=True)
+        if not delay_ms:
+            retaining.lay_aside(self._store, session, table, counted, now_ms)
+            return table
+        table = dataclasses.replace(
+            table, state=State.DELETING, busy_until_ms=now_ms + delay_ms, version=table.version + 1
+        )
+        self._catalog.update(session, table)
+        return table
+
+    def count(self, table: Table) -> TableStatistics:
+        """The number and size of a table's rows and entries.
+
+        Counting is a scan, so a long count is kept for a hundred times as long as it took: small tables are always exact."""
+        kept = self._counted.get(table.id)
+        if kept is not None and time.monotonic() < kept[0]:
+            return kept[1]
+        began = time.monotonic()
+        with self._store.read() as session:
+            number, size = rows.count(session, table.id)
+            counted = {index.name: entries.count(session, index.id) for index in table.indexes}
+            for vector_index in table.vector_indexes:
+                counted[vector_index.name] = vectors.count(session, vector_index.id)
+            statistics = TableStatistics(number, size, counted)
+        took = time.monotonic() - began
+        if took > _LONG_COUNT_S:
+            if len(self._counted) > 1_000:
+                self._counted.clear()
+            self._counted[table.id] = (time.monotonic() + 100 * took, statistics)
+        return statistics
+
+
+def _with_own(wanted: Rules, known: Rules) -> Rules:
+    """The rules that are wanted, with what is the engine's own of those that are known."""
+    return dataclasses.replace(wanted, followed=known.followed, log=known.log, replication=known.replication)
+
+
+def _is_gone(table: Table, now_ms: int) -> bool:
+    """Whether the time that a deleted table stays visible is over. Background work removes it for good."""
+    return table.state is State.DELETING and now_ms >= table.busy_until_ms
+
+
+def remove_gone(store: Store, now_ms: int, limit: int) -> int | None:
+    """Free the names of some tables whose deletion is over, `limit` at most. How many; None: there are none."""
+    # The state as it stands in the condition of the small index of such tables.
+    condition = f"state = '{State.DELETING.value}' AND busy_until_ms <= ? ORDER BY busy_until_ms LIMIT ?"
+    with store.read() as session:
+        gone = store.catalog.all(session, condition, (now_ms, limit))
+    if not gone:
+        return None
+    with store.write() as session:
+        for table in store.catalog.all(session, condition, (now_ms, limit)):
+            counted = (0, 0) if table.rules.history is None else rows.count(session, table.id)
+            retaining.lay_aside(store, session, table, counted, now_ms)
+    return len(gone)

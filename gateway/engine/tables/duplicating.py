@@ -1,0 +1,150 @@
+"""Whole tables at once: emptied as if they had just been made, and copied as they are at one moment.
+
+Rows are copied inside the database, by one statement for a table. A copy has the rows' own times of modification, so that
+their ETags are the same; its stream, if its rule asks for one, begins anew.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gateway.engine.background import working
+from gateway.engine.backups import retaining
+from gateway.engine.tables import dependents, indexing
+from gateway.engine.tables.defining import Definer
+from gateway.model.commands.commands import CopyTables, ImportDefinition, ImportRows, ResetTables
+from gateway.model.errors import InvalidInput, TableBusy, TableMissing
+from gateway.model.tables.namespaces import RETAINED, SNAPSHOTS
+from gateway.model.tables.tables import State, Table
+from gateway.model.values.rows import Row
+from gateway.store.rows import entries, rows, vectors
+from gateway.store.sql.databases import Occupied, Session
+from gateway.store.store import Store
+from gateway.store.tables import descriptors, expiry_backfills, namespace_documents
+
+
+def reset(store: Store, definer: Definer, command: ResetTables, now_ms: int) -> int:
+    """Empty or drop tables, each in constant time; how many. Their rows are purged later. The jobs of
+    dropped tables go with them, and with all tables their backups. Raises TableMissing."""
+    with store.write() as session:
+        among = None if command.namespace is None else {command.namespace}
+        tables = _locked(store, session, among, command.names)
+        for name in sorted((command.names or frozenset()) - {table.name for table in tables}):
+            raise TableMissing(name)
+        for table in tables:
+            definer.forget(session, table, now_ms)
+        if command.keeps_definitions:
+            definer.make_again(session, [(table, table.namespace) for table in tables], now_ms)
+        else:
+            working.forget_jobs(store, session, command.namespace, command.names)
+        if command.names is None and not command.keeps_definitions:
+            retaining.forget_backups(store, session, command.namespace)
+            dependents.forget_ended(store, session, command.namespace)
+    for table in tables:
+        store.catalog.cache.forget(table.id)
+    return len(tables)
+
+
+def copy(store: Store, definer: Definer, command: CopyTables, now_ms: int) -> int:
+    """Make the tables of some namespaces those of others, which lose what they had; how many. Raises TableBusy, and what the
+    command's change of a document raises."""
+    targets = dict(command.copies)
+    with store.write() as session:
+        emptied = {*targets.values(), *_beginning(store, session, command.empties)}
+        locked = _locked(store, session, {*targets, *emptied}, None)
+        tables = [table for table in locked if table.namespace in targets]
+        replaced = [table for table in locked if table.namespace in emptied]
+        for table in replaced:
+            definer.forget(session, table, now_ms)
+        for table in tables:
+            if not all(index.filled for index in table.all_indexes):
+                raise TableBusy(table.name, State.UPDATING.value)
+        made = definer.make_again(session, [(table, targets[table.namespace]) for table in tables], now_ms)
+        for table, copied in zip(tables, made, strict=True):
+            _copy_rows(session, table, copied)
+        if command.records is not None:
+            namespace, name, apply = command.records
+            known = namespace_documents.lock(session, namespace, name)
+            namespace_documents.keep(session, namespace, name, apply(known, len(tables)))
+    for table in replaced:
+        store.catalog.cache.forget(table.id)
+    return len(tables)
+
+
+def namespaces(store: Store, prefix: str) -> list[str]:
+    """Names of the namespaces that have tables and whose names begin so, in order."""
+    with store.read() as session:
+        return [name for name in store.catalog.namespaces(session) if name.startswith(prefix)]
+
+
+def described(store: Store, namespace: str) -> list[tuple[Table, dict[str, Any]]]:
+    """All tables of a namespace with the documents that make them anew."""
+    with store.read() as session:
+        tables = store.catalog.all(session, "namespace = ? ORDER BY id", (namespace,))
+    return [(table, descriptors.document_of(table)) for table in tables]
+
+
+def import_definition(store: Store, definer: Definer, command: ImportDefinition, now_ms: int) -> Table:
+    """Make an empty table of a document, whose stream, if its rule asks for one, has not begun. Raises InvalidInput."""
+    try:
+        table = descriptors.table_of(command.document, store.catalog.views)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput("document", error=repr(error)) from None
+    with store.write() as session:
+        [made] = definer.make_again(session, [(table, command.namespace)], now_ms)
+    return made
+
+
+def import_rows(store: Store, command: ImportRows) -> None:
+    """Put rows just as they were, with their index entries. Raises InvalidInput."""
+    table = command.table
+    made = [Row(row.position, row.contents, row.modified_at) for row in command.rows]
+    made.sort(key=lambda row: row.position)
+    try:
+        with store.write() as session:
+            rows.load(session, ((table.id, row) for row in made))
+            indexing.keep_up(session, table, [(None, row) for row in made])
+    except Occupied:
+        raise InvalidInput("rows", error="a row is there twice") from None
+
+
+def _beginning(store: Store, session: Session, prefix: str) -> list[str]:
+    """Return the namespaces that have tables and begin with a prefix. An empty prefix matches none."""
+    return [name for name in store.catalog.namespaces(session) if name.startswith(prefix)] if prefix else []
+
+
+def _locked(
+    store: Store, session: Session, among: set[str] | None, names: frozenset[str] | None
+) -> list[Table]:
+    """Tables of some namespaces, locked against everybody else until the transaction ends, in the order of their ids. None
+    means all namespaces but the reserved ones."""
+    if among is None:
+        found = store.catalog.all(
+            session,
+            "namespace NOT LIKE ? AND namespace NOT LIKE ? ORDER BY id",
+            (f"{SNAPSHOTS}%", f"{RETAINED}%"),
+        )
+    elif not among:
+        return []
+    else:
+        places = ", ".join("?" * len(among))
+        found = store.catalog.all(session, f"namespace IN ({places}) ORDER BY id", sorted(among))
+    wanted = [table.id for table in found if names is None or table.name in names]
+    locked = store.catalog.lock_all(session, wanted)
+    return [table for table in locked if table.state is not State.DELETING]
+
+
+def _copy_rows(session: Session, table: Table, made: Table) -> None:
+    is_kept = made.namespace.startswith(SNAPSHOTS)
+    # Rows of a snapshot have no time at which the sweep would find them; it is worked out again when they come back.
+    rows.copy(session, table.id, made.id, expires=not is_kept)
+    for index in table.indexes:
+        copied = made.index(index.name)
+        assert copied is not None
+        entries.copy(session, index.id, copied.id)
+    for vector_index in table.vector_indexes:
+        made_index = made.vector_index(vector_index.name)
+        assert made_index is not None
+        vectors.copy(session, vector_index.id, made_index.id)
+    if not is_kept and made.rules.expiry is not None:
+        expiry_backfills.begin(session, made.id)

@@ -1,0 +1,82 @@
+"""Expiry: rows whose time is over become ordinary deletes, by the actor "expiry"; a new rule gives rows new times.
+
+When a row expires is `Table.expires_at_ms` (model); the column `expires_at_ms` only makes due rows quick to find. It may be
+out of date for a while after a rule changed, so the sweep asks the rule again before it deletes.
+"""
+
+from __future__ import annotations
+
+from gateway.engine.background import walking
+from gateway.model.commands.commands import WriteGroup
+from gateway.model.commands.writes import Remove, Write
+from gateway.model.expressions.predicates import RevisionIs
+from gateway.model.tables.tables import Table
+from gateway.model.values.keys import Key
+from gateway.model.values.rows import Row
+from gateway.store.rows import rows
+from gateway.store.store import Store
+from gateway.store.tables import expiry_backfills
+
+EXPIRY_ACTOR = "expiry"
+
+
+def sweep(store: Store, now_ms: int, limit: int) -> list[WriteGroup]:
+    """Deletes of some rows that have expired, `limit` at most. Each is carried out only if its row was not written since it
+    was found."""
+    with store.read() as session:
+        found, damaged = rows.expired(session, now_ms, limit)
+        tables = {
+            table_id: store.catalog.by_id(session, table_id)
+            for table_id in {table_id for table_id, _ in found}
+        }
+    for error in damaged:
+        store.note_damage(error)
+    groups = []
+    outdated: list[tuple[int, Row]] = []
+    for table_id, row in found:
+        table = tables[table_id]
+        if table is None:
+            outdated.append((table_id, row))  # dropped; its rows wait to be purged
+            row.expires_at_ms = None
+        elif (expires_at_ms := table.expires_at_ms(row)) is None or expires_at_ms > now_ms:
+            outdated.append((table_id, row))
+            row.expires_at_ms = expires_at_ms
+        else:
+            groups.append(WriteGroup((_removal(table, row),)))
+    if outdated:
+        with store.write() as session:
+            rows.set_expiry(session, outdated)
+    return groups
+
+
+def _removal(table: Table, row: Row) -> Write:
+    key = Key(table.key_schema.decode(row.position).values, row.position)
+    return Write(table, key, Remove(), RevisionIs(row.modified_at), actor=EXPIRY_ACTOR)
+
+
+def backfill(store: Store, limit: int) -> int | None:
+    """Give one batch, of at most `limit` rows, of a table whose rule changed their new times. How many rows it went over; None:
+    no table waits.
+
+    Touches neither `modified_at` nor streams.
+    """
+    with store.read() as session:
+        waiting = expiry_backfills.first(session)
+    if waiting is None:
+        return None
+    with store.write() as session:
+        table_id, mark = waiting
+        table = store.catalog.lock(session, table_id)
+        batch = None if table is None else walking.next_batch(session, table, mark, limit)
+        if table is None or batch is None:
+            expiry_backfills.finish(session, table_id)
+            return 0
+        changed = []
+        for row in batch.rows:
+            expires_at_ms = table.expires_at_ms(row)
+            if expires_at_ms != row.expires_at_ms:
+                row.expires_at_ms = expires_at_ms
+                changed.append((table_id, row))
+        rows.set_expiry(session, changed)
+        expiry_backfills.save_progress(session, table_id, batch.mark, batch.length)
+    return batch.length

@@ -1,0 +1,111 @@
+"""Secondary and vector indexes: an index is a function of the row, so an update is the difference of two entries.
+
+Knows which entries go and come with a write, and how a new index is filled. `Index.entry` (model) decides what an entry is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from gateway.engine.background import walking
+from gateway.model.tables.tables import Entry, Index, Table, VectorEntry, VectorIndex
+from gateway.model.values.rows import Row
+from gateway.store.rows import entries, vectors
+from gateway.store.sql import progress
+from gateway.store.sql.databases import Session
+from gateway.store.store import Store
+
+Differences = tuple[list[tuple[int, Entry]], list[tuple[int, Entry]]]
+"""(entries to remove, entries to add), each with its index id."""
+
+
+def differences(table: Table, changed: Iterable[tuple[Row | None, Row | None]]) -> Differences:
+    """What (old row, new row) pairs mean for the entries of a table. Unchanged entries appear on neither side."""
+    removed: list[tuple[int, Entry]] = []
+    added: list[tuple[int, Entry]] = []
+    for old, new in changed:
+        for index in table.indexes:
+            before = None if old is None else index.entry(old)
+            after = None if new is None else index.entry(new)
+            if before is not None and (after is None or after.position != before.position):
+                removed.append((index.id, before))
+            if after is not None and (
+                before is None or after.position != before.position or after.size_bytes != before.size_bytes
+            ):
+                added.append((index.id, after))
+    return removed, added
+
+
+def keep_up(session: Session, table: Table, changed: Sequence[tuple[Row | None, Row | None]]) -> None:
+    """Store what (old row, new row) pairs mean for the indexes of a table."""
+    if table.indexes:
+        removed, added = differences(table, changed)
+        entries.remove_many(session, removed)
+        entries.add_many(session, added)
+    for index in table.vector_indexes:
+        _keep_up_vectors(session, index, changed)
+
+
+def _keep_up_vectors(
+    session: Session, index: VectorIndex, pairs: Iterable[tuple[Row | None, Row | None]]
+) -> None:
+    added: list[VectorEntry] = []
+    changed: list[VectorEntry] = []
+    removed: list[VectorEntry] = []
+    for old, new in pairs:
+        before = None if old is None else index.entry(old)
+        after = None if new is None else index.entry(new)
+        if after is None:
+            if before is not None:
+                removed.append(before)
+        elif before is None:
+            added.append(after)
+        elif not after.is_stored_as(before):
+            changed.append(after)
+    if added or changed or removed:
+        vectors.save_many(session, index.id, added, changed, removed)
+
+
+def backfill(store: Store, limit: int) -> int | None:
+    """Fill one batch, of at most `limit` rows, of one index that is not filled yet. How many rows it went over; None: all
+    indexes are filled.
+
+    Writers keep the index up from the moment it exists; filling only adds what was there before.
+    """
+    with store.read() as session:
+        waiting = store.catalog.all(
+            session, "id IN (SELECT table_id FROM indexes WHERE filled = 0) ORDER BY id LIMIT 1"
+        )
+    if not waiting:
+        return None
+    [table] = waiting
+    index = next(index for index in table.all_indexes if not index.filled)
+    with store.write() as session:
+        if store.catalog.check(session, [table], lock=True)():
+            return 0
+        batch = walking.next_batch(session, table, store.catalog.filled_up_to(session, index.id), limit)
+        if batch is not None:
+            _fill(session, index, batch.rows)
+            store.catalog.save_progress(session, index.id, batch.mark, batch.length)
+            return batch.length
+    _finish(store, table, index)
+    return 0
+
+
+def _fill(session: Session, index: Index | VectorIndex, rows: Iterable[Row]) -> None:
+    if isinstance(index, VectorIndex):
+        vectors.fill(session, index.id, [found for row in rows if (found := index.entry(row)) is not None])
+    else:
+        added = [(index.id, entry) for row in rows if (entry := index.entry(row)) is not None]
+        entries.add_many(session, added)
+
+
+def _finish(store: Store, table: Table, index: Index | VectorIndex) -> None:
+    with store.write() as session:
+        current = store.catalog.lock(session, table.id)
+        if current is not None and current.version == table.version:
+            store.catalog.update_index(session, dataclasses.replace(index, filled=True))
+            progress.forget(session, progress.INDEX_BACKFILL, index.id)
+            store.catalog.update(session, current)
+    store.catalog.cache.forget(table.id)

@@ -1,0 +1,37 @@
+"""Vector searches, if the packages for them are installed."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Generator
+
+from gateway.model.commands.commands import Nearest, SearchVectors
+from gateway.model.errors import GatewayError, NotInstalled
+from gateway.store.sql.databases import Session
+from gateway.store.store import Store
+
+SearchSlices = Generator[None, None, list[Nearest] | GatewayError]
+"""A search that is under way: stops after each slice, and returns the nearest."""
+
+
+def can_search() -> bool:
+    """Return True if numpy is installed."""
+    try:
+        from gateway.engine.vectors import searching  # noqa: F401
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+def can_approximate() -> bool:
+    """Return True if usearch is installed, too."""
+    return importlib.util.find_spec("usearch") is not None and can_search()
+
+
+def search(store: Store, session: Session, command: SearchVectors, now_ms: int) -> SearchSlices:
+    """Return the outcome of a search. numpy is loaded at the first one."""
+    try:
+        from gateway.engine.vectors import searching
+    except ModuleNotFoundError:
+        return NotInstalled("vectors")
+    return (yield from searching.search(store, session, command, now_ms))

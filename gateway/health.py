@@ -1,0 +1,79 @@
+"""Health and metrics: the replies to /healthz, /readyz and /metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway import logs, metrics
+from gateway.control import access
+from gateway.dialect import Gateway
+from gateway.http import Reply, Request, text_reply
+from gateway.model.errors import DataCorrupted, OutOfSpace, SchemaTooNew, TooManyAttempts
+
+if TYPE_CHECKING:
+    from gateway.store.opening.replicas import Lag
+
+PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
+
+
+def reply(gateway: Gateway, request: Request) -> Reply | None:
+    """Return the reply to a request for one of PATHS, or None for another request.
+
+    /healthz: the process answers. /readyz: the database answers on a read connection, has room for writes as far as is known,
+    and has returned no damaged data since the start. /metrics: the figures, unless they have a port of their own.
+    """
+    if request.method not in ("GET", "HEAD"):
+        return None
+    if request.path == "/healthz":
+        return text_reply(200, "ok")
+    if request.path == "/metrics" and gateway.settings.metrics_port is None:
+        return figures(gateway, request, is_public=gateway.settings.auth == "strict")
+    if request.path != "/readyz":
+        return None
+    try:
+        gateway.engine.ping()
+    except OutOfSpace as error:
+        return text_reply(503, f"writes are refused: {error}")
+    except SchemaTooNew as error:
+        return text_reply(503, str(error))
+    except DataCorrupted as error:
+        return text_reply(503, f"damaged data was read: {error}")
+    except Exception as error:
+        logs.error("not ready", None, reason=repr(error))
+        return text_reply(503, "the database does not answer")
+    replicas = gateway.engine.replicas
+    lags = [] if replicas is None else replicas.lags()
+    return text_reply(200, "\n".join(["ready", *map(_replica_line, lags)]))
+
+
+def figures(gateway: Gateway, request: Request, is_public: bool) -> Reply:
+    """Return the reply to /metrics. The figures name tables, so a public port needs the token."""
+    token = gateway.settings.metrics_token
+    if token:
+        try:
+            has_token = access.has_token(request, token, "/metrics", gateway.attempts)
+        except TooManyAttempts as error:
+            refusal = text_reply(429, error.text)
+            return refusal._replace(headers=(*refusal.headers, ("Retry-After", str(error.retry_after_s))))
+        if not has_token:
+            refusal = text_reply(401, "the metrics token is wanted: Authorization: Bearer ...")
+            return refusal._replace(headers=(*refusal.headers, ("WWW-Authenticate", "Bearer")))
+    elif is_public:
+        return text_reply(403, "with auth strict: --metrics-token, or --metrics-port")
+    body, content_type = metrics.exposition(_table_names(gateway))
+    return Reply(200, (("Content-Type", content_type),), body)
+
+
+def _table_names(gateway: Gateway) -> frozenset[str] | None:
+    try:
+        return gateway.engine.table_names()
+    except Exception as error:
+        logs.error("figures of dropped tables are kept", None, reason=repr(error))
+        return None
+
+
+def _replica_line(lag: Lag) -> str:
+    behind = (
+        "it is not known how far behind" if lag.milliseconds is None else f"{lag.milliseconds:.0f} ms behind"
+    )
+    return f"replica {lag.replica}: {behind}" + ("" if lag.is_used else ", left alone")

@@ -1,0 +1,1 @@
+"""Permissions, grants, quotas, and what a request did."""

@@ -1,0 +1,1 @@
+"""What the engine can be asked for, and single writes."""

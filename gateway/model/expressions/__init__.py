@@ -1,0 +1,1 @@
+"""Conditions, updates and ranges: closed trees and their evaluators."""

@@ -1,0 +1,84 @@
+"""Sums that edits ask for: exact where they can be, and of the kind that is stored."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+from gateway.model.errors import BadOperand, NumberOutOfRange
+from gateway.model.expressions.predicates import View
+from gateway.model.values.values import (
+    DECIMAL_MAX_EXPONENT,
+    DECIMAL_MIN_EXPONENT,
+    NUMBERS,
+    Kind,
+    Value,
+    add_exactly,
+    number_of,
+)
+
+
+def added(left: Value, right: Value, view: View | None, minus: bool = False) -> Value:
+    """The exact sum or difference, in the first stored kind among the operands that holds it, else a DECIMAL."""
+    mine, other = _decimal_of(left, view), _decimal_of(right, view)
+    total = add_exactly(mine, -other if minus else other)
+    if total is None:
+        raise NumberOutOfRange(_range_rule(mine, -other if minus else other))
+    for kind in (left.kind, right.kind):
+        if kind is not Kind.DECIMAL:
+            fitting = _in_kind(total, kind)
+            if fitting is not None:
+                return fitting
+    return Value(Kind.DECIMAL, total)
+
+
+def incremented(current: Value | None, delta: Value, view: View | None) -> Value:
+    """What `Increment` makes: a number of the kind that is stored, or of the delta's where nothing is. DOUBLEs are added as
+    such, which rounds."""
+    if current is None:
+        return delta
+    seen = current if view is None else view(current)
+    if seen.kind is not delta.kind:
+        raise BadOperand("operand", actual=current)
+    if delta.kind is Kind.DOUBLE:
+        rounded = seen.data + delta.data
+        if not math.isfinite(rounded):
+            raise NumberOutOfRange("overflow")
+        return Value(Kind.DOUBLE, rounded)
+    total = Decimal(seen.data) + delta.data
+    fitting = _in_kind(total, current.kind if current.kind in NUMBERS else delta.kind)
+    if fitting is None:
+        raise NumberOutOfRange("overflow")
+    return fitting
+
+
+def _decimal_of(value: Value, view: View | None) -> Decimal:
+    seen = value if view is None else view(value)
+    number = number_of(seen)
+    if number is None:
+        raise BadOperand("operand", actual=value)
+    return Decimal(number)
+
+
+def _range_rule(left: Decimal, right: Decimal) -> str:
+    """Which limit a sum broke that no DECIMAL holds."""
+    total = float(left) + float(right)
+    if abs(total) >= 10.0 ** (DECIMAL_MAX_EXPONENT + 1):
+        return "overflow"
+    return "underflow" if abs(total) < 10.0**DECIMAL_MIN_EXPONENT else "precision"
+
+
+_INTEGER_BITS = {Kind.INT32: 31, Kind.INT64: 63}
+
+
+def _in_kind(number: Decimal, kind: Kind) -> Value | None:
+    """The number as a value of that kind, None where the kind does not hold it exactly."""
+    if kind in _INTEGER_BITS:
+        bound = 1 << _INTEGER_BITS[kind]
+        if number != number.to_integral_value() or not -bound <= number < bound:
+            return None
+        return Value(kind, int(number))
+    if kind is Kind.DOUBLE:
+        nearest = float(number)
+        return Value(kind, nearest) if Decimal(repr(nearest)) == number else None
+    return Value(Kind.DECIMAL, number)

@@ -1,0 +1,126 @@
+"""Changing documents along paths: what a set of edits makes of maps, lists and sets.
+
+Knows that every edit sees the documents as they were before all of them, list indexes included. Knows nothing of rows,
+numbers or dialects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from gateway.model.errors import BadOperand, BadPath
+from gateway.model.expressions.predicates import Attributes, Path, value_at
+from gateway.model.values.values import SETS, Kind, Value
+
+
+@dataclass(slots=True)
+class _Branch:
+    """A document being changed. Children that are changed within are branches themselves; a list's indexes stay those
+    from before the edit until it is done, so that several can be removed at once."""
+
+    kind: Kind
+    members: dict[
+        Any, Any
+    ]  # name or index -> Value or _Branch; removed list elements are gone, so indexes may gap
+    length: int = 0  # of a list, before the edit
+    added: dict[int, Value] = field(default_factory=dict)  # past a list's end, by the index asked for
+
+    @classmethod
+    def of(cls, value: Value | None, step: str | int) -> _Branch:
+        """The document that a value is, opened for a change at this step. Raises BadPath if it is no such document."""
+        wanted = Kind.MAP if isinstance(step, str) else Kind.LIST
+        if value is None or value.kind is not wanted:
+            raise BadPath("path")
+        if wanted is Kind.MAP:
+            return cls(wanted, dict(value.data))
+        return cls(wanted, dict(enumerate(value.data)), len(value.data))
+
+    def put(self, step: str | int, value: Value) -> None:
+        """Set a member, or an element; an index past the end of the list appends."""
+        if isinstance(step, int) and step >= self.length:
+            self.added[step] = value
+        else:
+            self.members[step] = value
+
+    def grown(self) -> Value:
+        """The document as a value again."""
+        members = {
+            step: member.grown() if isinstance(member, _Branch) else member
+            for step, member in self.members.items()
+        }
+        if self.kind is Kind.MAP:
+            return Value(Kind.MAP, members)
+        added = tuple(self.added[index] for index in sorted(self.added))
+        return Value(Kind.LIST, tuple(members[index] for index in sorted(members)) + added)
+
+
+class Documents:
+    """What document actions make of the attributes before them. Actions do not see each other's work."""
+
+    def __init__(self, before: Attributes) -> None:
+        self._before = before
+        self._changed: dict[str, Value | _Branch | None] = {}
+
+    def old_at(self, path: Path) -> Value | None:
+        """The value at a path before the edit, as it is stored."""
+        return value_at(self._before, path)
+
+    def put(self, path: Path, value: Value) -> None:
+        """Set what is at a path; a list index past the end appends, in the order of the indexes. Raises BadPath."""
+        if len(path) == 1:
+            self._changed[str(path[0])] = value
+        else:
+            self._branch(path).put(path[-1], value)
+
+    def remove(self, path: Path) -> None:
+        """Take away what is at a path, if anything is. Raises BadPath."""
+        if len(path) == 1:
+            self._changed[str(path[0])] = None
+        else:
+            self._branch(path).members.pop(path[-1], None)
+
+    def subtract(self, path: Path, value: Value) -> None:
+        """Take members out of the set at a path; an emptied set goes away. Raises BadPath, BadOperand."""
+        current = self.old_at(path)
+        if current is None:
+            if len(path) > 1:
+                self._branch(path)
+            return
+        if current.kind is not value.kind or value.kind not in SETS:
+            raise BadOperand("operand", actual=current)
+        rest = current.data - value.data
+        if rest:
+            self.put(path, Value(value.kind, rest))
+        else:
+            self.remove(path)
+
+    def results(self) -> list[tuple[str, Value | None]]:
+        """The attributes that were written: their new values, None where they are gone."""
+        return [
+            (name, result.grown() if isinstance(result, _Branch) else result)
+            for name, result in self._changed.items()
+        ]
+
+    def _branch(self, path: Path) -> _Branch:
+        """The document that holds the last step of a path, opened for change. Raises BadPath if it is not there."""
+        name = str(path[0])
+        branch = self._changed.get(name)
+        if not isinstance(branch, _Branch):
+            branch = _Branch.of(self._before.get(name), path[1])
+            self._changed[name] = branch
+        for step, following in pairwise(path[1:]):
+            self._require(branch, step)
+            child = branch.members.get(step)
+            if not isinstance(child, _Branch):
+                child = _Branch.of(child, following)
+                branch.members[step] = child
+            branch = child
+        self._require(branch, path[-1])
+        return branch
+
+    @staticmethod
+    def _require(branch: _Branch, step: str | int) -> None:
+        if isinstance(step, str) is not (branch.kind is Kind.MAP):
+            raise BadPath("path")

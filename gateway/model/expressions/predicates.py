@@ -1,0 +1,423 @@
+"""Conditions and filters as one closed tree, and its one evaluator.
+
+Every dialect's spelling (condition expressions, Expected, OData $filter, protobuf filters) is parsed into these few
+nodes. What a dialect adds is desugared by its parser: BETWEEN is two comparisons, IN is an Or of equalities, "pass if
+missing" is an Or with Not(Exists), a typed comparison is an And with HasKind.
+
+A predicate is never a truth value: `bool(predicate)` raises, so that `and` between predicates cannot slip through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from enum import Enum
+from typing import Protocol, assert_never
+
+from gateway.model.expressions.patterns import TEXT_MAX_BYTES, Pattern
+from gateway.model.values.rows import Row
+from gateway.model.values.values import SETS, Kind, Value, compare, contains, equal
+
+Path = tuple[str | int, ...]
+"""A document path: an attribute name, then member names (str) and list indexes (int)."""
+
+View = Callable[[Value], Value]
+"""How a dialect sees a stored value; pure. Numbers are seen as equal numbers or as text, what is not TEXT may be seen as its
+text, and nothing else changes its kind: store/sql/prefilters.py goes by that."""
+
+
+class Node:
+    """Base of predicates and operands."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        raise TypeError("a predicate is a tree, not a truth value: use matches()")
+
+
+# Operands
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute(Node):
+    """The latest value at a document path."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class AnyVersion(Node):
+    """Each kept version of an attribute: a comparison is true if it is true of one of them."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Node):
+    """A constant."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class SizeOf(Node):
+    """The size of the value at a path: UTF-16 code units of TEXT, bytes of BYTES, number of elements of documents and
+    sets; absent for other kinds. (UTF-16: measured on DynamoDB, ExtendDB issue 60, where "\u00e9\U0001d11e" has size 3.)"""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Computed(Node):
+    """What a dialect computes from the row as a whole, pure: Azure's Timestamp, the text of a composite key."""
+
+    of: Callable[[Row], Value | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted(Node):
+    """What a pattern finds in a TEXT value (see patterns.py), read as TEXT, BYTES, INT64 or DOUBLE. Where there is no TEXT,
+    no match, or what matched is no such value, there is nothing. `reach_bytes`: how much of the text is searched."""
+
+    operand: Attribute | AnyVersion
+    pattern: Pattern
+    kind: Kind
+    reach_bytes: int = TEXT_MAX_BYTES
+
+
+Operand = Attribute | AnyVersion | Literal | SizeOf | Extracted | Computed
+
+
+class Comparison(Enum):
+    """The six comparison operators."""
+
+    EQ = "="
+    NE = "<>"
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+
+    # The default hashes the name through a Python-level __hash__; a comparison is looked up for every row.
+    __hash__ = object.__hash__
+
+
+# Predicates
+
+
+@dataclass(frozen=True, slots=True)
+class Always(Node):
+    """True for every row, and where there is no row."""
+
+
+@dataclass(frozen=True, slots=True)
+class And(Node):
+    """True if all parts are; the parts are judged from left to right."""
+
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Node):
+    """True if one part is."""
+
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Node):
+    """True if the part is not."""
+
+    part: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Node):
+    """A comparison. With an absent operand, or operands without a common order, all but NE are false and NE is true."""
+
+    left: Operand
+    comparison: Comparison
+    right: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith(Node):
+    """Whether a TEXT or BYTES operand begins with another of its kind."""
+
+    operand: Operand
+    prefix: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Contains(Node):
+    """Substring, member of a set, or element of a list."""
+
+    container: Operand
+    member: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class HasKind(Node):
+    """Whether a value is there and is of one of these kinds."""
+
+    operand: Operand
+    kinds: frozenset[Kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Exists(Node):
+    """Whether there is a value at the path."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class RowExists(Node):
+    """Whether there is a row at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionIs(Node):
+    """Whether the row is there and was last modified at exactly this time (ticks of 100 ns since 1970)."""
+
+    modified_at: int
+
+
+Predicate = (
+    Always | And | Or | Not | Compare | StartsWith | Contains | HasKind | Exists | RowExists | RevisionIs
+)
+
+ALWAYS = Always()
+
+
+def matches(predicate: Predicate, row: Row | None, view: View | None = None) -> bool:
+    """Whether a predicate is true of a row (None: there is no row) as a dialect sees it (None: as it is stored)."""
+    match predicate:
+        case Compare(left, comparison, right):
+            if type(left) is Attribute and type(right) is Literal and row is not None:  # as most are
+                found = _seen_at(row, left.path, view)
+                return (
+                    comparison is Comparison.NE if found is None else _JUDGES[comparison](found, right.value)
+                )
+            return _compares(_values_of(left, row, view), comparison, _values_of(right, row, view))
+        case And(parts):
+            for part in parts:
+                if not matches(part, row, view):
+                    return False
+            return True
+        case Or(parts):
+            for part in parts:
+                if matches(part, row, view):
+                    return True
+            return False
+        case Not(part):
+            return not matches(part, row, view)
+        case Exists(path):
+            return row is not None and _seen_at(row, path, view) is not None
+        case StartsWith(operand, prefix):
+            return _any_pair(_starts_with, _values_of(operand, row, view), _values_of(prefix, row, view))
+        case Contains(container, member):
+            return _any_pair(contains, _values_of(container, row, view), _values_of(member, row, view))
+        case HasKind(operand, kinds):
+            return any(value.kind in kinds for value in _values_of(operand, row, view))
+        case Always():
+            return True
+        case RowExists():
+            return row is not None
+        case RevisionIs(modified_at):
+            return row is not None and row.modified_at == modified_at
+    assert_never(predicate)
+
+
+def failing_part(predicate: Predicate, row: Row | None, view: View | None = None) -> Predicate | None:
+    """The first top-level conjunct that is false, or None if the predicate is true."""
+    parts = predicate.parts if isinstance(predicate, And) else (predicate,)
+    for part in parts:
+        if not matches(part, row, view):
+            return part
+    return None
+
+
+def extracted(value: Value, operand: Extracted) -> Value | None:
+    """The value that a pattern finds in another, or None. How Extracted is evaluated."""
+    kind = operand.kind
+    found = operand.pattern.find(value.data, operand.reach_bytes) if value.kind is Kind.TEXT else None
+    if found is None:
+        return None
+    if kind is Kind.TEXT:
+        return Value(kind, found)
+    if kind is Kind.BYTES:
+        return Value(kind, found.encode())
+    try:
+        if kind is Kind.INT64:
+            number = int(found) if len(found) <= _INTEGER_TEXT_MAX else _INT64_END
+            return Value(kind, number) if -_INT64_END <= number < _INT64_END else None
+        return Value(kind, float(found))
+    except ValueError:
+        return None
+
+
+_INT64_END = 2**63
+_INTEGER_TEXT_MAX = 64  # characters; leading zeros are legal, thousands of digits a waste of time
+
+
+class Attributes(Protocol):
+    """Attributes by name: a mapping of values, or the contents of a row, which decode only what they are asked for."""
+
+    def get(self, name: str, /) -> Value | None:
+        """The value of an attribute, or None."""
+        ...
+
+
+def value_at(values: Attributes, path: Path) -> Value | None:
+    """The value at a document path, or None."""
+    return _walk(values.get(path[0]), path)  # type: ignore[arg-type]
+
+
+def size_of(value: Value) -> int | None:
+    """What `SizeOf` counts of a value; None where nothing can be counted."""
+    kind, data = value
+    if kind is Kind.TEXT:
+        return len(data) if data.isascii() else len(data.encode("utf-16-le", "surrogatepass")) // 2
+    if kind is Kind.BYTES or kind is Kind.LIST or kind is Kind.MAP or kind in SETS:
+        return len(data)
+    return None
+
+
+def patterns_of(predicate: Predicate) -> Iterator[Pattern]:
+    """Every pattern that a predicate searches for, once for each search."""
+    match predicate:
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from patterns_of(part)
+        case Not(part):
+            yield from patterns_of(part)
+        case Compare(Extracted(_, pattern)) | HasKind(Extracted(_, pattern)):
+            yield pattern
+
+
+def with_reach(predicate: Predicate, most_bytes: int) -> Predicate:
+    """A predicate that judges as this one does, but searches at most the first `most_bytes` of each text."""
+    match predicate:
+        case And(parts) | Or(parts):
+            return type(predicate)(tuple(with_reach(part, most_bytes) for part in parts))
+        case Not(part):
+            return Not(with_reach(part, most_bytes))
+        case Compare(Extracted(reach_bytes=reach) as left):
+            return replace(predicate, left=replace(left, reach_bytes=min(reach, most_bytes)))
+        case HasKind(Extracted(reach_bytes=reach) as operand):
+            return replace(predicate, operand=replace(operand, reach_bytes=min(reach, most_bytes)))
+    return predicate
+
+
+def paths_of(predicate: Predicate) -> Iterator[Path]:
+    """Every document path that a predicate reads, from left to right, repeats included."""
+    match predicate:
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from paths_of(part)
+        case Not(part):
+            yield from paths_of(part)
+        case Compare(left, _, right) | StartsWith(left, right) | Contains(left, right):
+            yield from _paths_of_operand(left)
+            yield from _paths_of_operand(right)
+        case HasKind(operand, _):
+            yield from _paths_of_operand(operand)
+        case Exists(path):
+            yield path
+
+
+def _paths_of_operand(operand: Operand) -> Iterator[Path]:
+    match operand:
+        case Attribute(path) | SizeOf(path):
+            yield path
+        case AnyVersion(name):
+            yield (name,)
+        case Extracted(inner):
+            yield from _paths_of_operand(inner)
+
+
+def _values_of(operand: Operand, row: Row | None, view: View | None) -> tuple[Value, ...]:
+    """What an operand stands for: no value, one, or (of AnyVersion) several."""
+    match operand:
+        case Literal(value):
+            return (value,)
+        case Attribute(path):
+            found = None if row is None else _seen_at(row, path, view)
+            return () if found is None else (found,)
+        case SizeOf(path):
+            found = None if row is None else _seen_at(row, path, view)
+            size = None if found is None else size_of(found)
+            return () if size is None else (Value(Kind.DECIMAL, Decimal(size)),)
+        case AnyVersion(name):
+            return () if row is None else _versions_of(row, name, view)
+        case Extracted(inner):
+            found_in = (extracted(value, operand) for value in _values_of(inner, row, view))
+            return tuple(value for value in found_in if value is not None)
+        case Computed(of):
+            computed = None if row is None else of(row)
+            return () if computed is None else (computed,)
+    assert_never(operand)
+
+
+def _versions_of(row: Row, name: str, view: View | None) -> tuple[Value, ...]:
+    cells = row.cells.get(name)
+    if cells is None:  # no such attribute, or a key column, which has no versions
+        found = _seen_at(row, (name,), view)
+        return () if found is None else (found,)
+    return tuple(cell.value if view is None else view(cell.value) for cell in cells)
+
+
+def _seen_at(row: Row, path: Path, view: View | None) -> Value | None:
+    """The value at a path as the dialect sees it. What is inside a document is of every dialect's own kinds."""
+    found = row.contents.value(path[0])  # type: ignore[arg-type]
+    if found is not None and view is not None:
+        found = view(found)
+    return found if len(path) == 1 else _walk(found, path)
+
+
+def _walk(found: Value | None, path: Path) -> Value | None:
+    for step in path[1:]:
+        if found is None:
+            return None
+        if isinstance(step, str):
+            found = found.data.get(step) if found.kind is Kind.MAP else None
+        elif found.kind is Kind.LIST and step < len(found.data):
+            found = found.data[step]
+        else:
+            return None
+    return found
+
+
+def _compares(lefts: tuple[Value, ...], comparison: Comparison, rights: tuple[Value, ...]) -> bool:
+    if not lefts or not rights:
+        return comparison is Comparison.NE
+    if len(lefts) == 1 == len(rights):
+        return _JUDGES[comparison](lefts[0], rights[0])
+    return _any_pair(_JUDGES[comparison], lefts, rights)
+
+
+def _any_pair(
+    judge: Callable[[Value, Value], bool], lefts: tuple[Value, ...], rights: tuple[Value, ...]
+) -> bool:
+    return any(judge(left, right) for left in lefts for right in rights)
+
+
+def _starts_with(value: Value, prefix: Value) -> bool:
+    kind = value.kind
+    return (
+        kind is prefix.kind
+        and (kind is Kind.TEXT or kind is Kind.BYTES)
+        and value.data.startswith(prefix.data)
+    )
+
+
+_JUDGES: dict[Comparison, Callable[[Value, Value], bool]] = {
+    Comparison.EQ: equal,
+    Comparison.NE: lambda left, right: not equal(left, right),
+    Comparison.LT: lambda left, right: compare(left, right) == -1,
+    Comparison.LE: lambda left, right: compare(left, right) in (-1, 0),
+    Comparison.GT: lambda left, right: compare(left, right) == 1,
+    Comparison.GE: lambda left, right: compare(left, right) in (0, 1),
+}

@@ -1,0 +1,206 @@
+"""Ranges of keys: always half-open over positions, and how conditions on key columns become one.
+
+Knows encoded bytes and which comparisons they can answer. Knows nothing of tables in SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gateway.model.expressions.predicates import (
+    ALWAYS,
+    Always,
+    And,
+    Attribute,
+    Compare,
+    Comparison,
+    Literal,
+    Predicate,
+    StartsWith,
+)
+from gateway.model.values.keys import (
+    HIGHEST,
+    LOWEST,
+    KeyColumn,
+    KeySchema,
+    Position,
+    encode_column,
+    encode_prefix,
+)
+from gateway.model.values.values import Kind, Value
+
+
+class KeyRange(NamedTuple):
+    """Positions with lower <= position < upper. Direction is the reader's business."""
+
+    lower: Position
+    upper: Position
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no position is in the range."""
+        return self.lower >= self.upper
+
+    def after(self, position: Position) -> KeyRange:
+        """What is left of the range above a position."""
+        return KeyRange(max(self.lower, position.after), self.upper)
+
+    def before(self, position: Position) -> KeyRange:
+        """What is left of the range below a position."""
+        return KeyRange(self.lower, min(self.upper, position))
+
+
+EVERYTHING = KeyRange(Position(LOWEST, LOWEST), Position(HIGHEST, LOWEST))
+
+
+def within(partition: bytes, lower: bytes = LOWEST, upper: bytes = HIGHEST) -> KeyRange:
+    """The rows of one partition whose sort bytes are in lower <= sort < upper."""
+    return KeyRange(Position(partition, lower), Position(partition, upper))
+
+
+def prefix(head: bytes) -> tuple[bytes, bytes]:
+    """Bounds of the bytes that begin with `head`: the lowest bytes above all of them end in its last byte below 0xFF,
+    counted up by one. Every encoded column begins with a tag below that, so there is such a byte."""
+    stem = head.rstrip(b"\xff")
+    return head, stem[:-1] + bytes((stem[-1] + 1,)) if stem else HIGHEST
+
+
+class ColumnBounds(NamedTuple):
+    """What one key column may be: its encoded bytes, whatever follows them, are in lower <= bytes < upper."""
+
+    lower: bytes = LOWEST
+    upper: bytes = HIGHEST
+
+    def also(self, other: ColumnBounds) -> ColumnBounds:
+        """The bounds of what is within these bounds and the others."""
+        return ColumnBounds(max(self.lower, other.lower), min(self.upper, other.upper))
+
+
+def bounds_of(comparison: Comparison, value: Value) -> ColumnBounds | None:
+    """The bounds that a comparison with a key value sets; None: it sets none (NE).
+
+    An encoded column delimits itself and no column begins with 0xFF, so that byte behind it is above all that follows.
+    """
+    exact = encode_column(value)
+    match comparison:
+        case Comparison.EQ:
+            return ColumnBounds(exact, exact + HIGHEST)
+        case Comparison.LT:
+            return ColumnBounds(upper=exact)
+        case Comparison.LE:
+            return ColumnBounds(upper=exact + HIGHEST)
+        case Comparison.GT:
+            return ColumnBounds(lower=exact + HIGHEST)
+        case Comparison.GE:
+            return ColumnBounds(lower=exact)
+    return None
+
+
+def bounds_of_prefix(value: Value) -> ColumnBounds:
+    """The bounds of the TEXT or BYTES keys that begin with a value."""
+    return ColumnBounds(*prefix(encode_prefix(value)))
+
+
+def range_of(schema: KeySchema, equal: Sequence[Value], following: ColumnBounds | None = None) -> KeyRange:
+    """The keys whose first columns equal these values and whose next column is within the bounds."""
+    head = schema.position(equal)
+    lower, upper = following or ColumnBounds()
+    if len(equal) < len(schema.partition):
+        return KeyRange(Position(head.partition + lower, LOWEST), Position(head.partition + upper, LOWEST))
+    return within(head.partition, head.sort + lower, head.sort + upper)
+
+
+def narrow(predicate: Predicate, schema: KeySchema) -> tuple[KeyRange, Predicate]:
+    """The range of keys outside of which no row can meet a predicate, and what is left to be judged of each row in it.
+
+    Looks at the conjuncts that compare a TEXT key column with a literal, from the first column on: equalities, and the
+    first column after them that has bounds. Every dialect sees TEXT as it is stored, so these need no further look.
+    """
+    equal: list[Value] = []
+    used: list[Predicate] = []
+    conjuncts = list(_conjuncts(predicate))
+    following = None
+    for column in schema.columns:
+        bounds, exact, spent = _bounds_on(column, conjuncts)
+        if bounds is None:
+            break
+        used += spent
+        if exact is None:
+            following = bounds
+            break
+        equal.append(exact)
+    rest = tuple(part for part in conjuncts if not any(part is spent for spent in used))
+    residual = ALWAYS if not rest else rest[0] if len(rest) == 1 else And(rest)
+    return _narrowest(range_of(schema, equal, following)), residual
+
+
+def _narrowest(found: KeyRange) -> KeyRange:
+    return found if not found.is_empty else KeyRange(found.lower, found.lower)
+
+
+def _conjuncts(predicate: Predicate) -> list[Predicate]:
+    """The parts that must all be true, Ands within Ands opened."""
+    if isinstance(predicate, And):
+        return [conjunct for part in predicate.parts for conjunct in _conjuncts(part)]
+    return [] if isinstance(predicate, Always) else [predicate]
+
+
+def _bounds_on(
+    column: KeyColumn, conjuncts: list[Predicate]
+) -> tuple[ColumnBounds | None, Value | None, list[Predicate]]:
+    """What the conjuncts say of one column: its bounds if they set any, its value if they fix it, and who said so.
+
+    Of two equalities one is enough for the range; the other is left to be judged.
+    """
+    if column.kind is not Kind.TEXT:
+        return None, None, []
+    bounds: ColumnBounds | None = None
+    spent: list[Predicate] = []
+    for conjunct in conjuncts:
+        comparison, value = _key_comparison(conjunct, column.name)
+        if value is None:
+            continue
+        if comparison is Comparison.EQ:
+            return bounds_of(Comparison.EQ, value), value, [conjunct]
+        found = bounds_of_prefix(value) if comparison is None else bounds_of(comparison, value)
+        if found is not None:
+            bounds = found if bounds is None else bounds.also(found)
+            spent.append(conjunct)
+    return bounds, None, spent
+
+
+_FLIPPED = {
+    Comparison.EQ: Comparison.EQ,
+    Comparison.NE: Comparison.NE,
+    Comparison.LT: Comparison.GT,
+    Comparison.LE: Comparison.GE,
+    Comparison.GT: Comparison.LT,
+    Comparison.GE: Comparison.LE,
+}
+
+
+def _key_comparison(conjunct: Predicate, name: str) -> tuple[Comparison | None, Value | None]:
+    """The comparison of a column with a TEXT that a conjunct is, the column put on the left; comparison None: begins
+    with; value None: the conjunct is something else."""
+    match conjunct:
+        case Compare(Attribute((found,)), comparison, Literal(value)) if found == name:
+            pass
+        case Compare(Literal(value), comparison, Attribute((found,))) if found == name:
+            comparison = _FLIPPED[comparison]
+        case StartsWith(Attribute((found,)), Literal(value)) if found == name:
+            return None, value if _is_spellable(value) else None
+        case _:
+            return None, None
+    return comparison, value if _is_spellable(value) else None
+
+
+def _is_spellable(value: Value) -> bool:
+    """Whether a value can be part of a TEXT key: a lone surrogate has no bytes."""
+    if value.kind is not Kind.TEXT:
+        return False
+    try:
+        value.data.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

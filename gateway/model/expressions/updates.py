@@ -1,0 +1,427 @@
+"""Edits of a row as one closed tree of actions, and its one evaluator.
+
+DynamoDB's update expressions and AttributeUpdates, Azure's merge and Table Store's UpdateRow are all parsed into these
+actions. Operands of document actions read the row as it was before the edit; cell actions apply in the order given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, assert_never
+
+from gateway.model import fast_paths
+from gateway.model.errors import BadOperand, BadPath
+from gateway.model.expressions.arithmetic import added, incremented
+from gateway.model.expressions.documents import Documents
+from gateway.model.expressions.predicates import Attributes, Path, View, value_at
+from gateway.model.values.bodies import FOREIGN, tagged, untagged
+from gateway.model.values.rows import FOREIGN_KINDS, TICKS_PER_MS, Cell, Contents, Row
+from gateway.model.values.values import (
+    NUMBERS,
+    SETS,
+    Kind,
+    Value,
+    size_bytes,
+)
+
+# Operands of SetTo
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The value at a path before the edit. Absent: BadPath with rule `operand-missing`."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentOr:
+    """The value at a path before the edit, or else the fallback (if_not_exists)."""
+
+    path: Path
+    fallback: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Plus:
+    """Exact sum of two numbers, in the stored kind of an operand where it fits, else a DECIMAL. BadOperand for other
+    kinds, NumberOutOfRange beyond what a DECIMAL holds."""
+
+    left: Operand
+    right: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Minus:
+    """Exact difference of two numbers."""
+
+    left: Operand
+    right: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Concatenate:
+    """Two lists one after the other (list_append)."""
+
+    left: Operand
+    right: Operand
+
+
+Operand = Literal | Current | CurrentOr | Plus | Minus | Concatenate
+
+
+# Actions on documents
+
+
+@dataclass(frozen=True, slots=True)
+class SetTo:
+    """Put a value at a path. A list index past the end appends. BadPath (rule `path`) if the parent is not there."""
+
+    path: Path
+    operand: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Take away what is at a path, if anything is. List indexes are those from before the edit."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Add to a number, unite with a set, or append to a list; creates each. BadOperand if the kinds do not fit."""
+
+    path: Path
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Subtract:
+    """Take members out of a set; an emptied set goes away. BadOperand if the kinds do not fit."""
+
+    path: Path
+    value: Value
+
+
+# Actions on cells (top-level attributes with versions)
+
+
+@dataclass(frozen=True, slots=True)
+class PutCell:
+    """Add a version. `stamp_ms` None: the time of the write."""
+
+    name: str
+    value: Value
+    stamp_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteCell:
+    """Take away one version."""
+
+    name: str
+    stamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteCells:
+    """Take away all versions."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Increment:
+    """Add to the newest version and keep the result as a new one; a missing cell counts as zero. BadOperand if it is no
+    integer, NumberOutOfRange if the result does not fit its kind."""
+
+    name: str
+    delta: Value
+    stamp_ms: int | None = None
+
+
+Action = SetTo | Remove | Add | Subtract | PutCell | DeleteCell | DeleteCells | Increment
+
+
+class EditContext(NamedTuple):
+    """What an edit needs to know besides the row. `now_ms`: the stamp of cells that are given none; `stamped`: cells keep
+    their stamps, newest first, up to `max_versions`; `view`: how the asking dialect sees stored values."""
+
+    key_values: Mapping[str, Value]
+    now_ms: int
+    stamped: bool
+    max_versions: int = 1
+    view: View | None = None
+
+
+def edit(old: Row | None, actions: tuple[Action, ...], context: EditContext) -> Contents:
+    """The contents of a row after the actions. With no row there is only its key before them.
+
+    Attributes that no action names keep value, kind and stamps; so does one that is set to just what the dialect saw of
+    it. Raises BadPath (rules `operand-missing`, `path`), BadOperand (`operand`), NumberOutOfRange (`overflow`,
+    `underflow`, `precision`).
+    """
+    draft = _draft_of(old, context)
+    before = dict(context.key_values) if old is None else old.contents
+    changed: dict[str, Value] = {}
+    for action in actions:
+        if type(action) is SetTo and len(action.path) == 1:
+            operand = action.operand
+            set_to = operand.value if type(operand) is Literal else _resolve(operand, before, context.view)
+            changed[str(action.path[0])] = set_to
+        elif type(action) is Add and len(action.path) == 1 and len(actions) == 1:
+            name = str(action.path[0])
+            changed[name] = _sum_of(before.get(name), action.value, context.view)
+        else:
+            break
+    else:  # Whole attributes are written, as by most edits: no document is changed along a path.
+        for name, changed_to in changed.items():
+            draft.put(name, changed_to, None)
+        return draft.contents()
+    resolved = [
+        _resolve(action.operand, before, context.view) if isinstance(action, SetTo) else None
+        for action in actions
+    ]
+    documents = Documents(before)
+    for action, value in zip(actions, resolved, strict=True):
+        match action:
+            case SetTo(path):
+                assert value is not None
+                documents.put(path, value)
+            case Remove(path):
+                documents.remove(path)
+            case Add(path, value):
+                documents.put(path, _sum_of(documents.old_at(path), value, context.view))
+            case Subtract(path, value):
+                documents.subtract(path, value)
+            case PutCell(name, value, stamp_ms):
+                draft.put(name, value, stamp_ms)
+            case DeleteCell(name, stamp_ms):
+                draft.drop_version(name, stamp_ms)
+            case DeleteCells(name):
+                draft.drop(name)
+            case Increment(name, delta, stamp_ms):
+                draft.put(name, incremented(draft.newest(name), delta, context.view), stamp_ms)
+            case _:
+                assert_never(action)
+    for name, result in documents.results():
+        if result is None:
+            draft.drop(name)
+        else:
+            draft.put(name, result, None)
+    return draft.contents()
+
+
+def names_of(actions: tuple[Action, ...]) -> tuple[str, ...]:
+    """The top-level attributes that actions write, in order, repeats included."""
+    return tuple(
+        [
+            str(action.path[0]) if isinstance(action, (SetTo, Remove, Add, Subtract)) else action.name
+            for action in actions
+        ]
+    )
+
+
+def paths_read(operand: Operand) -> Iterator[Path]:
+    """Every path whose value goes into an operand, in order."""
+    match operand:
+        case Current(path):
+            yield path
+        case CurrentOr(path, fallback):
+            yield path
+            yield from paths_read(fallback)
+        case Plus(left, right) | Minus(left, right) | Concatenate(left, right):
+            yield from paths_read(left)
+            yield from paths_read(right)
+
+
+def _fast_draft_of(old: Row | None, context: EditContext) -> Draft | FastDraft:
+    """The draft of an edit: a fast one for the rows that it is made for."""
+    if old is not None and old.is_native and not context.stamped:
+        return FastDraft(dict(old.contents.members), old.size_bytes, context, old.modified_at // TICKS_PER_MS)
+    return Draft.of(old, context)
+
+
+@dataclass(slots=True)
+class FastDraft:
+    """The fast path of `Draft`: a row whose attributes are all of DynamoDB's own kinds and have no stamps. They stay tagged,
+    as the body has them; only those that an action names become values, and the size follows their change."""
+
+    members: dict[str, dict[str, Any]]
+    size_bytes: int
+    context: EditContext
+    default_stamp_ms: int
+    foreign: set[str] = field(default_factory=set)
+
+    def newest(self, name: str) -> Value | None:
+        """The newest value of an attribute; None if it is not there."""
+        member = self.members.get(name)
+        return None if member is None else untagged(member)
+
+    def put(self, name: str, value: Value, stamp_ms: int | None) -> None:
+        """Set the one version that there is."""
+        member = self.members.get(name)
+        if member is None:
+            self.size_bytes += len(name.encode()) + size_bytes(value)
+        else:
+            stored = untagged(member)
+            if stored.kind is not value.kind:
+                value = _in_stored_kind(value, stored, self.context.view)
+            self.size_bytes += size_bytes(value) - size_bytes(stored)
+        self.members[name] = {"S": value.data} if value.kind is Kind.TEXT else tagged(value)
+        if value.kind in FOREIGN:
+            self.foreign.add(name)
+        else:
+            self.foreign.discard(name)
+
+    def drop(self, name: str) -> None:
+        """Take an attribute away."""
+        stored = self.newest(name)
+        if stored is not None:
+            del self.members[name]
+            self.foreign.discard(name)
+            self.size_bytes -= len(name.encode()) + size_bytes(stored)
+
+    def drop_version(self, name: str, stamp_ms: int) -> None:
+        """Take away the one version, if it is of that stamp: it has the time of its row's write."""
+        if stamp_ms == self.default_stamp_ms:
+            self.drop(name)
+
+    def contents(self) -> Contents:
+        """What the row contains after the edit."""
+        for name, value in self.context.key_values.items():
+            if name not in self.members:
+                self.put(name, value, None)
+        return Contents(None, FOREIGN_KINDS if self.foreign else None, self.size_bytes, None, self.members)
+
+
+@dataclass(slots=True)
+class Draft:
+    """The row being written: latest values by name and, where the row keeps stamps, the versions of each attribute."""
+
+    latest: dict[str, Value]
+    cells: dict[str, tuple[Cell, ...]] | None
+    default_stamp_ms: int
+    context: EditContext
+
+    @classmethod
+    def of(cls, old: Row | None, context: EditContext) -> Draft:
+        """A draft of the row as it was; None: of one that is made from its key."""
+        if old is None:
+            latest = dict(context.key_values)
+            return cls(latest, {} if context.stamped else None, context.now_ms, context)
+        has_stamps = old.contents.kinds is not None and old.contents.kinds != FOREIGN_KINDS
+        cells = None
+        if context.stamped or has_stamps:
+            keys = context.key_values
+            cells = {name: versions for name, versions in old.cells.items() if name not in keys}
+        return cls(dict(old.latest), cells, old.modified_at // TICKS_PER_MS, context)
+
+    def newest(self, name: str) -> Value | None:
+        """The newest value of an attribute; None if it is not there."""
+        return self.latest.get(name)
+
+    def put(self, name: str, value: Value, stamp_ms: int | None) -> None:
+        """Add a version. The same stamp again replaces; what is over `max_versions` falls away, oldest first."""
+        stored = self.latest.get(name)
+        if stored is not None:
+            value = _in_stored_kind(value, stored, self.context.view)
+        if self.cells is None or name in self.context.key_values:
+            self.latest[name] = value
+            return
+        stamp_ms = self.context.now_ms if stamp_ms is None else stamp_ms
+        versions = [cell for cell in self.cells.get(name, ()) if cell.stamp_ms != stamp_ms]
+        versions.append(Cell(value, stamp_ms))
+        versions.sort(key=lambda cell: -cell.stamp_ms)
+        self._keep(name, tuple(versions[: max(self.context.max_versions, 1)]))
+
+    def drop(self, name: str) -> None:
+        """Take an attribute away with all its versions."""
+        self.latest.pop(name, None)
+        if self.cells is not None:
+            self.cells.pop(name, None)
+
+    def drop_version(self, name: str, stamp_ms: int) -> None:
+        """Take away the version of that stamp; a cell stored without a stamp has the time of its row's write."""
+        if self.cells is not None:
+            self._keep(name, tuple(cell for cell in self.cells.get(name, ()) if cell.stamp_ms != stamp_ms))
+        elif stamp_ms == self.default_stamp_ms:
+            self.latest.pop(name, None)
+
+    def _keep(self, name: str, versions: tuple[Cell, ...]) -> None:
+        assert self.cells is not None
+        if versions:
+            self.cells[name] = versions
+            self.latest[name] = versions[0].value
+        else:
+            self.drop(name)
+
+    def contents(self) -> Contents:
+        """What the row contains after the edit."""
+        for name, value in self.context.key_values.items():
+            self.latest.setdefault(name, value)
+        if self.cells is None:
+            return Contents.of_values(self.latest)
+        keys = {name: self.latest[name] for name in self.context.key_values}
+        return Contents.of_cells(keys, self.cells)
+
+
+def _in_stored_kind(value: Value, stored: Value, view: View | None) -> Value:
+    """The stored value, if the new one is just what the dialect saw of it: writing back what was read changes nothing."""
+    if view is None or stored.kind is value.kind:
+        return value
+    seen = view(stored)
+    return stored if seen is not stored and seen == value else value
+
+
+# Operands
+
+
+def _resolve(operand: Operand, before: Attributes, view: View | None) -> Value:
+    match operand:
+        case Literal(value):
+            return value
+        case Current(path):
+            found = value_at(before, path)
+            if found is None:
+                raise BadPath("operand-missing", path=path)
+            return found
+        case CurrentOr(path, fallback):
+            found = value_at(before, path)
+            return _resolve(fallback, before, view) if found is None else found
+        case Plus(left, right):
+            return added(_resolve(left, before, view), _resolve(right, before, view), view)
+        case Minus(left, right):
+            return added(_resolve(left, before, view), _resolve(right, before, view), view, minus=True)
+        case Concatenate(left, right):
+            first, second = _resolve(left, before, view), _resolve(right, before, view)
+            if first.kind is not Kind.LIST or second.kind is not Kind.LIST:
+                raise BadOperand("operand", actual=second if first.kind is Kind.LIST else first)
+            return Value(Kind.LIST, first.data + second.data)
+    assert_never(operand)
+
+
+def _sum_of(current: Value | None, value: Value, view: View | None) -> Value:
+    """What `Add` makes of a value that is there, or not."""
+    if current is None:
+        return value
+    if value.kind in NUMBERS:
+        return added(current, value, view)
+    if current.kind is value.kind and value.kind in SETS:
+        return Value(value.kind, current.data | value.data)
+    if current.kind is value.kind is Kind.LIST:
+        return Value(Kind.LIST, current.data + value.data)
+    raise BadOperand("operand", actual=current)
+
+
+_IS_SAFE = fast_paths.covers(EditContext, "key_values now_ms stamped max_versions view")
+_draft_of = fast_paths.choose(_fast_draft_of, Draft.of, _IS_SAFE)

@@ -1,0 +1,1 @@
+"""Tables, their streams, backups and jobs, and pages of their rows."""

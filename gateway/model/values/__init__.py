@@ -1,0 +1,1 @@
+"""Values, keys and rows: what is stored, and its bytes."""

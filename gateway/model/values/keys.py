@@ -1,0 +1,220 @@
+"""Keys: typed columns, and their order-preserving bytes.
+
+Each column is a tag byte and a self-delimiting body whose byte order is the value order; a position is the pair
+(bytes of the partition columns, bytes of the sort columns). Pairs compare as keys do, whatever the columns' kinds, so
+nothing after this module branches on key type or arity. Empty bytes are below every key; `HIGHEST` is above every key.
+
+Idea: FoundationDB's tuple layer. Numbers: integers and decimals of equal value have equal bytes.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from gateway.model.errors import BadKey
+from gateway.model.values.values import Kind, Value
+
+LOWEST = b""
+HIGHEST = b"\xff"
+
+_NUMBER, _TEXT, _BYTES = b"\x10", b"\x20", b"\x30"
+_NEGATIVE, _ZERO, _POSITIVE = 0x40, 0x80, 0xC0
+_EXPONENT_BIAS = 0x8000
+_PAIRS = {f"{pair:02d}": pair + 1 for pair in range(100)}
+_COMPLEMENT = bytes(255 - byte for byte in range(256))
+
+partition_hash = zlib.crc32
+"""A 32-bit hash of the partition, by which parallel scans divide a table."""
+PARTITION_HASHES = 1 << 32
+"""How many values `partition_hash` can take."""
+SLOT_SHIFT = 24
+"""A slot is what is left of a partition_hash without so many of its lower bits."""
+
+
+class Position(NamedTuple):
+    """Where a row stands: encoded partition and sort columns. Also the bounds of ranges, where either may be partial."""
+
+    partition: bytes
+    sort: bytes
+
+    @property
+    def after(self) -> Position:
+        """The lowest position above this one."""
+        return Position(self.partition, self.sort + b"\x00")
+
+
+def encode_column(value: Value) -> bytes:
+    """Order-preserving, self-delimiting bytes of one key value (TEXT, BYTES or a number)."""
+    kind, data = value
+    if kind is Kind.TEXT:
+        return _TEXT + data.encode().replace(b"\x00", b"\x00\xff") + b"\x00"
+    if kind is Kind.BYTES:
+        return _BYTES + data.replace(b"\x00", b"\x00\xff") + b"\x00"
+    return _NUMBER + _encode_number(data)
+
+
+def encode_prefix(value: Value) -> bytes:
+    """The bytes that every TEXT or BYTES value beginning with this one starts with."""
+    return encode_column(value)[:-1]
+
+
+def decode_column(data: bytes, start: int, kind: Kind) -> tuple[Value, int]:
+    """The value that begins at `start`, as `kind`, and where the next one begins."""
+    if kind is Kind.TEXT or kind is Kind.BYTES:
+        end = start + 1
+        while True:
+            end = data.index(b"\x00", end)
+            if data[end + 1 : end + 2] != b"\xff":
+                break
+            end += 2
+        raw = data[start + 1 : end].replace(b"\x00\xff", b"\x00")
+        return Value(kind, raw.decode() if kind is Kind.TEXT else raw), end + 1
+    number, end = _decode_number(data, start + 1)
+    return Value(kind, number if kind is Kind.DECIMAL else int(number)), end
+
+
+def _encode_number(number: Decimal | int) -> bytes:
+    """Sign, biased exponent, digits in pairs (each + 1), 0; after the sign byte complemented if negative."""
+    if not number:
+        return bytes((_ZERO,))
+    if isinstance(number, int):
+        digits = str(abs(number))
+        exponent = len(digits) - 1
+        negative = number < 0
+    else:
+        sign, figures, _ = number.as_tuple()
+        digits = "".join(map(str, figures)).lstrip("0")
+        exponent = number.adjusted()
+        negative = bool(sign)
+    digits = digits.rstrip("0")
+    if len(digits) % 2:
+        digits += "0"
+    pairs = bytes([_PAIRS[digits[at : at + 2]] for at in range(0, len(digits), 2)])
+    body = (exponent + _EXPONENT_BIAS).to_bytes(2, "big") + pairs + b"\x00"
+    if negative:
+        return bytes((_NEGATIVE,)) + body.translate(_COMPLEMENT)
+    return bytes((_POSITIVE,)) + body
+
+
+def _decode_number(data: bytes, start: int) -> tuple[Decimal, int]:
+    sign = data[start]
+    if sign == _ZERO:
+        return Decimal(0), start + 1
+    negative = sign == _NEGATIVE
+    end = data.index(b"\xff" if negative else b"\x00", start + 3) + 1
+    body = data[start + 1 : end]
+    if negative:
+        body = body.translate(_COMPLEMENT)
+    exponent = int.from_bytes(body[:2], "big") - _EXPONENT_BIAS
+    digits = "".join(f"{pair - 1:02d}" for pair in body[2:-1]).rstrip("0")
+    figures = tuple(int(figure) for figure in digits)
+    number = Decimal((int(negative), figures, exponent - len(figures) + 1))
+    return Decimal(int(number)) if exponent >= len(figures) - 1 else number, end
+
+
+def slot_of(partition: bytes) -> int:
+    """The fixed hash slot, 0..255, of a partition: the top byte of its partition_hash. Never changed: rows are stored by it."""
+    return partition_hash(partition) >> SLOT_SHIFT
+
+
+class AutoIncrement:
+    """Stands in a key for a value that the write path draws from the partition's counter."""
+
+    def __repr__(self) -> str:
+        return "AUTO_INCREMENT"
+
+
+AUTO_INCREMENT = AutoIncrement()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """One key column. `kind` is TEXT, BYTES, DECIMAL or INT64."""
+
+    name: str
+    kind: Kind
+    auto_increment: bool = False
+
+
+class Key(NamedTuple):
+    """A row's key: its values in the schema's column order, and its position. AUTO_INCREMENT may stand in for one of
+    them (no type says so); the position is then that of the columns before it."""
+
+    values: tuple[Value, ...]
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class KeySchema:
+    """One to four partition columns and any number of sort columns (base tables: one to four in all)."""
+
+    partition: tuple[KeyColumn, ...]
+    sort: tuple[KeyColumn, ...] = ()
+    # What every request asks for, kept: all columns in order, their names, and whether they are one TEXT column of the
+    # partition and at most one TEXT sort column, which is by far the commonest key.
+    columns: tuple[KeyColumn, ...] = field(init=False, repr=False, compare=False)
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    is_text_pair: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        columns = self.partition + self.sort
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "names", tuple([column.name for column in columns]))
+        is_pair = len(self.partition) == 1 and len(self.sort) <= 1
+        is_text = all(column.kind is Kind.TEXT for column in columns)
+        object.__setattr__(self, "is_text_pair", is_pair and is_text)
+
+    def key(self, values: Mapping[str, Value]) -> Key:
+        """The key that these attributes hold.
+
+        Raises BadKey: rule `missing` or `kind`, with the column and what was there.
+        """
+        found = []
+        for column in self.columns:
+            value = values.get(column.name)
+            if value is None:
+                raise BadKey("missing", column=column)
+            if value.kind is not column.kind:
+                raise BadKey("kind", column=column, actual=value)
+            found.append(value)
+        return Key(tuple(found), self.position(found))
+
+    def position(self, values: Any) -> Position:
+        """The position of values in column order. Of fewer values: the prefix they make."""
+        split = len(self.partition)
+        if split == 1 and len(values) == 2:  # the commonest key, without lists
+            (one, first), (other, second) = values
+            if one is other is Kind.TEXT:  # as encode_column has it
+                partition = _TEXT + first.encode().replace(b"\x00", b"\x00\xff") + b"\x00"
+                sort = _TEXT + second.encode().replace(b"\x00", b"\x00\xff") + b"\x00"
+                return Position(partition, sort)
+            return Position(encode_column(values[0]), encode_column(values[1]))
+        if split == 1 == len(values):  # what most pages are of
+            return Position(encode_column(values[0]), b"")
+        encoded = [encode_column(value) for value in values]
+        return Position(b"".join(encoded[:split]), b"".join(encoded[split:]))
+
+    def decode_partition(self, partition: bytes) -> tuple[Value, ...]:
+        """The values of the partition columns. Raises ValueError if these bytes are not a whole partition."""
+        values: list[Value] = []
+        start = 0
+        for column in self.partition:
+            value, start = decode_column(partition, start, column.kind)
+            values.append(value)
+        if start != len(partition):
+            raise ValueError(partition)
+        return tuple(values)
+
+    def decode(self, position: Position) -> Key:
+        """The key at a position; the inverse of `key`."""
+        values: list[Value] = []
+        for columns, data in ((self.partition, position.partition), (self.sort, position.sort)):
+            start = 0
+            for column in columns:
+                value, start = decode_column(data, start, column.kind)
+                values.append(value)
+        return Key(tuple(values), position)

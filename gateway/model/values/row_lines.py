@@ -1,0 +1,188 @@
+"""Rows as lines of JSON, and back: a header, a row a line, and an end that says how many there were and what they sum up to.
+
+    {"tablegate":"rows","version":1,"definition":{...}}
+    {"row":{"id":{"S":"a"}},"modified_at":17000000000000000}
+    {"end":{"rows":1,"crc64":"00c0ffee00c0ffee"}}
+
+A row is its body (bodies.py), and whatever a row has beyond, as it is stored (rows.py): `kinds` with the stamps of cells and
+their older versions, `modified_at`, `expires_at_ms`. The sum is the CRC-64/XZ of all bytes before the end's line. Knows nothing
+of files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from gateway.model.errors import BadKey
+from gateway.model.values import bodies
+from gateway.model.values.keys import KeySchema, Position
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value, decimal_fits, size_bytes
+
+FORMAT = "rows"
+VERSION = 1
+HEADER_START = b'{"tablegate":'
+END_START = b'{"end":'
+LINE_BYTES = 64 << 20
+"""No row of any dialect comes near to it; a longer line is no line of this format."""
+
+
+class Unreadable(ValueError):
+    """A file, or a part of it, is not what it should be. The text says why."""
+
+
+def header_line(**members: Any) -> bytes:
+    """The first line, which tells whose rows these are: `definition`, of a table (transfer/), or `backup`
+    (store/tables/backup_files.py)."""
+    return orjson.dumps({"tablegate": FORMAT, "version": VERSION, **members}) + b"\n"
+
+
+def read_header(line: bytes) -> dict[str, Any]:
+    """What a first line tells. Raises Unreadable."""
+    header = json_object(line)
+    if header.get("tablegate") != FORMAT:
+        raise Unreadable("no header of tablegate's JSON Lines")
+    if header.get("version") != VERSION:
+        raise Unreadable(f"version {header.get('version')}: this release reads version {VERSION}")
+    return header
+
+
+def end_line(rows: int, crc64: int) -> bytes:
+    """The last line, of so many rows, where the lines before sum up to this."""
+    return orjson.dumps({"end": {"rows": rows, "crc64": f"{crc64:016x}"}}) + b"\n"
+
+
+def check_end(line: bytes, rows: int, crc64: int) -> None:
+    """Raise Unreadable if the end does not tell what was read."""
+    end = json_object(line).get("end")
+    if not isinstance(end, dict) or not isinstance(end.get("rows"), int):
+        raise Unreadable("the end's line is damaged")
+    if end["rows"] != rows:
+        raise Unreadable(f"{rows} rows were read, and {end['rows']} written")
+    if end.get("crc64") != f"{crc64:016x}":
+        raise Unreadable("the checksum is wrong: the file is damaged, or was changed by hand")
+
+
+def row_line(row: Row) -> bytes:
+    """A row's line."""
+    kinds = b"" if row.kinds is None else b',"kinds":' + row.kinds
+    expires = b"" if row.expires_at_ms is None else b',"expires_at_ms":%d' % row.expires_at_ms
+    return b'{"row":%b%b,"modified_at":%d%b}\n' % (row.body, kinds, row.modified_at, expires)
+
+
+def read_row(line: bytes, schema: KeySchema) -> Row:
+    """The row of a line. Raises Unreadable."""
+    record = json_object(line)
+    try:
+        values = bodies.untagged_all(record.get("row"))  # type: ignore[arg-type]
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise Unreadable(f"no row: {type(error).__name__}: {error}") from None
+    return row_of_values(
+        values, record.get("kinds"), record.get("modified_at"), record.get("expires_at_ms"), schema
+    )
+
+
+def position_of_members(members: Mapping[str, Any], schema: KeySchema) -> Position:
+    """Where a row stands whose values are tagged still, and of which only the key is needed. Raises Unreadable."""
+    return position_of(
+        {name: bodies.untagged(members[name]) for name in schema.names if name in members}, schema
+    )
+
+
+def position_of(values: Mapping[str, Value], schema: KeySchema) -> Position:
+    """Where a row of these values stands. Raises Unreadable."""
+    try:
+        return schema.key(values).position
+    except BadKey as error:
+        column = error.facts["column"]
+        if error.rule == "missing":
+            raise Unreadable(f"the key column {column.name!r} is missing") from None
+        actual = error.facts["actual"].kind.value
+        raise Unreadable(
+            f"the key column {column.name!r} is of kind {actual}, not {column.kind.value}"
+        ) from None
+
+
+def row_of_values(
+    values: dict[str, Value], kinds: Any, modified_at: Any, expires_at_ms: Any, schema: KeySchema
+) -> Row:
+    """A row just as it was stored. `kinds`: as the row had them, from JSON. Raises Unreadable."""
+    try:
+        for value in values.values():
+            check(value)
+        contents = _contents(kinds, values, schema)
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise Unreadable(f"no row: {type(error).__name__}: {error}") from None
+    return Row(position_of(values, schema), contents, *times_of(modified_at, expires_at_ms))
+
+
+def times_of(modified_at: Any, expires_at_ms: Any) -> tuple[int, int | None]:
+    """When a row was written and when it expires. Raises Unreadable."""
+    if type(modified_at) is not int or type(expires_at_ms) not in (int, type(None)):
+        raise Unreadable("no row: its times are no integers")
+    return modified_at, expires_at_ms
+
+
+def _contents(kinds: Any, values: dict[str, Value], schema: KeySchema) -> Contents:
+    """The contents just as they were stored."""
+    size = sum(len(name.encode()) + size_bytes(value) for name, value in values.items())
+    if kinds is None:
+        return Contents(None, None, size, values)
+    for name, (_, *older) in kinds.get("cells", {}).items():
+        if name not in values or name in schema.names:
+            raise ValueError(f"stamps of {name!r}, which is no attribute")
+        for stamp_ms, member in older:
+            value = bodies.untagged(member)
+            check(value)
+            size += len(name.encode()) + size_bytes(value)
+            if type(stamp_ms) is not int:
+                raise TypeError("stamps are integers")
+    return Contents(None, orjson.dumps(kinds), size, values)
+
+
+_TYPES = {
+    Kind.TEXT: str, Kind.BYTES: bytes, Kind.BOOL: bool, Kind.INT32: int, Kind.INT64: int, Kind.DATETIME: int,
+}  # fmt: skip
+_RANGES = {Kind.INT32: 2**31, Kind.INT64: 2**63}
+
+
+def check(value: Value) -> None:
+    """Raise ValueError or TypeError if a value is not what its kind says."""
+    kind, data = value
+    wanted = _TYPES.get(kind)
+    if wanted is not None and type(data) is not wanted:
+        raise TypeError(f"{data!r} is no {kind.value}")
+    if kind is Kind.DECIMAL:
+        _check_number(data)
+    elif kind in _RANGES and not -_RANGES[kind] <= data < _RANGES[kind]:
+        raise ValueError(f"{data} is no {kind.value}")
+    elif kind is Kind.LIST:
+        for element in data:
+            check(element)
+    elif kind is Kind.MAP:
+        for member in data.values():
+            check(member)
+    elif kind is Kind.DECIMAL_SET:
+        for member in data:
+            _check_number(member)
+    elif kind is Kind.TEXT_SET and not all(type(member) is str for member in data):
+        raise TypeError("a member that is no text")
+
+
+def _check_number(number: Any) -> None:
+    if not number.is_finite() or not decimal_fits(number):
+        raise ValueError(f"{number} is out of range")
+
+
+def json_object(line: bytes) -> dict[str, Any]:
+    """A line that is a JSON object. Raises Unreadable."""
+    try:
+        found = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise Unreadable(f"not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise Unreadable("no JSON object")
+    return found

@@ -1,0 +1,276 @@
+"""Rows: contents, versions of cells, and when a row was last modified.
+
+Knows how contents look from outside (latest values, windows on versions) and how they are packed. Knows nothing of tables
+in SQL, nor of who reads them.
+
+Contents are packed as two columns. `body` is the canonical JSON of the latest values (bodies.py). `kinds` is None when the
+body holds only DynamoDB's own kinds and no cell has a stamp of its own: then the body can be copied into a DynamoDB reply
+as it is. Otherwise `kinds` is a JSON object: `{}` says only that foreign kinds are inside;
+`{"cells": {name: [stamp_ms, [older stamp_ms, tagged value], ...]}}` carries stamps and older versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from gateway.model.values import bodies
+from gateway.model.values.keys import Position
+from gateway.model.values.values import Kind, Value, size_bytes
+
+TICKS_PER_MS = 10_000
+FOREIGN_KINDS = b"{}"
+
+
+class Cell(NamedTuple):
+    """One version of one attribute. `stamp_ms`: its version, milliseconds since 1970."""
+
+    value: Value
+    stamp_ms: int
+
+
+_new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
+
+
+class Window(NamedTuple):
+    """Which versions of a cell a reader sees: those stamped in start_ms <= stamp < end_ms (None: unbounded), and of these
+    the newest `versions` (None: all)."""
+
+    start_ms: int | None = None
+    end_ms: int | None = None
+    versions: int | None = None
+
+    def of(self, cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
+        """What is seen of an attribute's versions, newest first."""
+        start_ms, end_ms, versions = self
+        if start_ms is not None or end_ms is not None:
+            cells = tuple(
+                cell
+                for cell in cells
+                if (start_ms is None or cell.stamp_ms >= start_ms)
+                and (end_ms is None or cell.stamp_ms < end_ms)
+            )
+        return cells if versions is None or len(cells) <= versions else cells[:versions]
+
+
+class Contents:
+    """What a row holds, decoded only when somebody asks. Immutable once made.
+
+    `size_bytes` is the billed size: names and latest values (older versions included for rows that keep them).
+    """
+
+    __slots__ = ("_body", "_cells", "_latest", "_members", "kinds", "size_bytes")
+
+    def __init__(
+        self,
+        body: bytes | None,
+        kinds: bytes | None,
+        size: int,
+        latest: dict[str, Value] | None = None,
+        members: dict[str, dict[str, Any]] | None = None,
+    ) -> None:
+        """`members`: the latest values tagged already, as the body has them; of `kinds` and `size` the caller knows."""
+        self._body = body
+        self.kinds = kinds
+        self.size_bytes = size
+        self._latest = latest
+        self._members = members
+        self._cells: dict[str, tuple[Cell, ...]] | None = None
+
+    @classmethod
+    def measured(cls, body: bytes, kinds: bytes | None) -> Contents:
+        """Contents that are packed already, of a size that nobody has kept."""
+        made = cls(body, kinds, 0)
+        for name, versions in made.cells(0).items():
+            made.size_bytes += sum(len(name.encode()) + size_bytes(cell.value) for cell in versions)
+        return made
+
+    @classmethod
+    def of_values(cls, values: dict[str, Value]) -> Contents:
+        """Contents of one version, stamped with the time of the write."""
+        size = sum(len(name.encode()) + size_bytes(value) for name, value in values.items())
+        return cls(None, None if bodies.is_native(values) else FOREIGN_KINDS, size, values)
+
+    @classmethod
+    def of_cells(cls, key_values: Mapping[str, Value], cells: Mapping[str, tuple[Cell, ...]]) -> Contents:
+        """Contents whose attributes have stamps, newest version first. Key columns have none."""
+        latest = dict(key_values)
+        stamps: dict[str, Any] = {}
+        size = sum(len(name.encode()) + size_bytes(value) for name, value in key_values.items())
+        for name, versions in cells.items():
+            latest[name] = versions[0].value
+            stamps[name] = [
+                versions[0].stamp_ms,
+                *([cell.stamp_ms, bodies.tagged(cell.value)] for cell in versions[1:]),
+            ]
+            size += sum(len(name.encode()) + size_bytes(cell.value) for cell in versions)
+        made = cls(None, orjson.dumps({"cells": stamps}), size, latest)
+        made._cells = dict(cells)
+        return made
+
+    @classmethod
+    def seen(cls, key_values: Mapping[str, Value], cells: dict[str, tuple[Cell, ...]]) -> Contents:
+        """What a reader sees of a row: these key columns and cells. To be filtered, measured and shown, never stored."""
+        latest = dict(key_values)
+        size = 0
+        for name, value in key_values.items():
+            size += (len(name) if name.isascii() else len(name.encode())) + size_bytes(value)
+        for name, versions in cells.items():
+            newest = versions[0].value
+            latest[name] = newest
+            name_size = len(name) if name.isascii() else len(name.encode())
+            if len(versions) == 1:
+                size += name_size + (8 if newest.kind is Kind.INT64 else size_bytes(newest))
+                continue
+            for version in versions:
+                size += name_size + size_bytes(version.value)
+        made = cls(None, FOREIGN_KINDS, size, latest)
+        made._cells = cells
+        return made
+
+    def replacing(self, values: Mapping[str, Value], key_names: tuple[str, ...]) -> Contents:
+        """These contents with other latest values for some attributes; stamps stay."""
+        cells = self._cells
+        if cells is None and (self.kinds is None or self.kinds == FOREIGN_KINDS):
+            return Contents.of_values({**self.latest, **values})
+        if cells is None:
+            cells = self.cells(0)
+        key_values = {name: values[name] if name in values else self.latest[name] for name in key_names}
+        cells = {
+            name: (versions[0]._replace(value=values[name]), *versions[1:]) if name in values else versions
+            for name, versions in cells.items()
+            if name not in key_values
+        }
+        return Contents.of_cells(key_values, cells)
+
+    def only(self, names: frozenset[str]) -> Contents:
+        """These contents without the attributes that are not named."""
+        cut = {name: value for name, value in self.latest.items() if name in names}
+        if len(cut) == len(self.latest):
+            return self
+        made = Contents.of_values(cut)
+        if self.kinds is not None:
+            stamps = orjson.loads(self.kinds).get("cells", {})
+            kept = {name: versions for name, versions in stamps.items() if name in names}
+            made.kinds = orjson.dumps({"cells": kept}) if kept else made.kinds
+        return made
+
+    @property
+    def body(self) -> bytes:
+        """Canonical JSON of the latest values."""
+        if self._body is None:
+            if self._members is not None:
+                self._body = orjson.dumps(self._members)
+            else:
+                assert self._latest is not None
+                self._body = bodies.encode(self._latest)
+        return self._body
+
+    @property
+    def latest(self) -> dict[str, Value]:
+        """Attribute name -> latest value, key columns included. Not to be changed."""
+        if self._latest is None:
+            self._latest = bodies.untagged_all(self.members)
+        return self._latest
+
+    @property
+    def members(self) -> dict[str, dict[str, Any]]:
+        """Attribute name -> its latest value still tagged, as the body has it. Not to be changed."""
+        if self._members is None:
+            self._members = orjson.loads(self._body or self.body)
+        return self._members
+
+    def value(self, name: str) -> Value | None:
+        """The latest value of one attribute; the others are not decoded for it."""
+        if self._latest is not None:
+            return self._latest.get(name)
+        members = self._members
+        if members is None:
+            members = self._members = orjson.loads(self._body or self.body)
+        member = members.get(name)
+        return None if member is None else bodies.untagged(member)
+
+    get = value  # as a mapping has it
+
+    def some(self, names: Iterable[str]) -> dict[str, Value]:
+        """The latest values of attributes that are all there, in the order of the names."""
+        if self._latest is not None:
+            latest = self._latest
+            return {name: latest[name] for name in names}
+        members = self.members
+        return {name: bodies.untagged(members[name]) for name in names}
+
+    @property
+    def is_native(self) -> bool:
+        """Whether the body is, byte for byte, what DynamoDB shows."""
+        return self.kinds is None
+
+    def cells(self, default_stamp_ms: int) -> dict[str, tuple[Cell, ...]]:
+        """Attribute name -> versions, newest first; without the key columns only where `cells` made these contents.
+
+        A cell that was stored without a stamp has the default: the time at which its row was written.
+        """
+        if self._cells is None:
+            stamps = orjson.loads(self.kinds).get("cells", {}) if self.kinds else {}
+            found: dict[str, tuple[Cell, ...]] = {}
+            unstamped = (default_stamp_ms,)
+            for name, value in self.latest.items():
+                kept = stamps.get(name, unstamped)
+                newest = _new(Cell, (value, kept[0]))
+                if len(kept) == 1:
+                    found[name] = (newest,)
+                else:
+                    older = (Cell(bodies.untagged(member), stamp) for stamp, member in kept[1:])
+                    found[name] = (newest, *older)
+            self._cells = found
+        return self._cells
+
+
+class Row:
+    """A stored row: position, contents, `modified_at` (ticks of 100 ns since 1970, strictly growing per row; the ETag of
+    every dialect that has one) and `expires_at_ms` (None: never)."""
+
+    __slots__ = ("contents", "expires_at_ms", "modified_at", "position")
+
+    def __init__(
+        self, position: Position, contents: Contents, modified_at: int, expires_at_ms: int | None = None
+    ) -> None:
+        self.position = position
+        self.contents = contents
+        self.modified_at = modified_at
+        self.expires_at_ms = expires_at_ms
+
+    @property
+    def body(self) -> bytes:
+        """Canonical JSON of the latest values (bodies.py)."""
+        return self.contents.body
+
+    @property
+    def kinds(self) -> bytes | None:
+        """What the body does not say: see the top of this module."""
+        return self.contents.kinds
+
+    @property
+    def is_native(self) -> bool:
+        """Whether the body is, byte for byte, what DynamoDB shows."""
+        return self.contents.is_native
+
+    @property
+    def latest(self) -> dict[str, Value]:
+        """Attribute name -> latest value, key columns included. Not to be changed."""
+        return self.contents.latest
+
+    @property
+    def size_bytes(self) -> int:
+        """Billed size of the contents, in bytes."""
+        return self.contents.size_bytes
+
+    @property
+    def cells(self) -> dict[str, tuple[Cell, ...]]:
+        """Attribute name -> versions, newest first. A cell stored without a stamp has the time of the row's last write."""
+        return self.contents.cells(self.modified_at // TICKS_PER_MS)
+
+    def __repr__(self) -> str:
+        return f"Row({self.position!r}, {self.latest!r}, modified_at={self.modified_at})"

@@ -1,0 +1,95 @@
+"""The memory budget of a server process: bytes that requests in flight hold, from their first byte to their reply.
+
+A request holds its body as it was received, the body without its content coding, and the objects that it is parsed into. The
+last of these is an estimate, made before anything is parsed: at most 36 bytes for each byte of JSON, measured with orjson
+3.13 on Python 3.11. What does not fit is refused as Busy, which dialects answer with 503, and clients retry.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from gateway.http import Request
+from gateway.model.errors import Busy
+
+HEAD_FIRST_BYTES = 64 << 10
+"""The heads of requests with longer bodies are checked before the body is received."""
+MIN_PARSED_BYTES = 4096
+"""Texts up to this length are parsed without being counted: 1,000 connections need 144 MB for that, if all are as dense as
+possible."""
+_INFLATED_MAX_BYTES_PER_BYTE = 1032  # "How much can deflate compress" (zlib.net, zlib technical details)
+_JSON_MAX_BYTES_PER_BYTE = 36
+_OBJECT_BYTES, _ARRAY_BYTES, _MEMBER_BYTES = 240, 88, 92
+
+
+class RequestMemory:
+    """The budget.
+
+    received_bytes: bodies as they were received. Under the gateway's own server only the event loop's thread changes it; under
+        another server threads do, through `receive` and `discard`.
+    receivable_bytes: the limit less what requests were decoded into. More than that must not be received.
+    """
+
+    __slots__ = ("_limit_bytes", "_lock", "receivable_bytes", "received_bytes")
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = self.receivable_bytes = limit_bytes
+        self.received_bytes = 0
+        self._lock = threading.Lock()
+
+    def receive(self, size_bytes: int) -> None:
+        """Count a body that is about to be received. Raises Busy."""
+        with self._lock:
+            if self.received_bytes + size_bytes > self.receivable_bytes:
+                raise Busy("too many request bodies in memory")
+            self.received_bytes += size_bytes
+
+    def discard(self, size_bytes: int) -> None:
+        """Count a received body no longer."""
+        with self._lock:
+            self.received_bytes -= size_bytes
+
+    def hold(self, request: Request, size_bytes: int) -> None:
+        """Count so many bytes for what a request is decoded into, in place of what was counted for it before.
+
+        A request that needs more than there is at all is admitted while no other holds anything, so that the budget bounds
+        how many are decoded at a time, and never which. Raises Busy.
+        """
+        if not self._try_to_hold(request, size_bytes):
+            raise Busy("too many requests are being decoded")
+
+    def hold_inflated(self, request: Request, max_bytes: int) -> None:
+        """Count what a request's body may become without its content coding, pieces and whole. Raises Busy."""
+        self.hold(request, 2 * min(max_bytes, _INFLATED_MAX_BYTES_PER_BYTE * len(request.body)))
+
+    def hold_json(self, request: Request, text: bytes) -> None:
+        """Count what a request's JSON is going to be parsed into. Raises Busy."""
+        size_bytes = _JSON_MAX_BYTES_PER_BYTE * len(text)
+        if not self._try_to_hold(request, size_bytes, may_be_alone=False):
+            self.hold(request, min(size_bytes, _parsed_size(text)))
+
+    def release(self, request: Request) -> None:
+        """Count nothing for a request any longer."""
+        with self._lock:
+            self.receivable_bytes += request.held_bytes
+            request.held_bytes = 0
+
+    def _try_to_hold(self, request: Request, size_bytes: int, may_be_alone: bool = True) -> bool:
+        with self._lock:
+            left_bytes = self.receivable_bytes + request.held_bytes
+            fits = self.received_bytes + size_bytes <= left_bytes
+            if not fits and not (may_be_alone and left_bytes == self._limit_bytes):
+                return False
+            self.receivable_bytes = left_bytes - size_bytes
+            request.held_bytes = size_bytes
+            return True
+
+
+def _parsed_size(text: bytes) -> int:
+    """An estimate of what JSON is parsed into, in bytes, from how many objects, arrays and members it has at most."""
+    return (
+        2 * len(text)
+        + _OBJECT_BYTES * text.count(b"{")
+        + _ARRAY_BYTES * text.count(b"[")
+        + _MEMBER_BYTES * text.count(b",")
+    )

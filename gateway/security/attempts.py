@@ -1,0 +1,104 @@
+"""Limits on wrong secrets, by the client's address and by the name whose secret is given.
+
+A wrong secret takes one attempt from three allowances, each of which fills again with time:
+
+- of this address for this name: 5 attempts, then one every 5 seconds
+- of this address for all names: 20 attempts, then one every second
+- of this name from all addresses: 20 attempts, then one every second
+
+While one of them is empty, secrets are refused unread. A right secret takes nothing. After one, the address has only the first
+allowance for this name: attempts from elsewhere, or for other names, cannot keep its owner out.
+
+Everything is kept in the memory of one server process, and bounded. Signatures of the wire protocols are not limited: their
+secrets are long, and one client with a stale secret would stop all others behind its address.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import NamedTuple, TypeVar
+
+from gateway.model.errors import TooManyAttempts
+
+
+class _Rate(NamedTuple):
+    """Attempts that may be made at once, and seconds until one of them comes back."""
+
+    attempts: int
+    period_s: float
+
+
+_OF_PAIR, _OF_ADDRESS, _OF_NAME = _Rate(5, 5.0), _Rate(20, 1.0), _Rate(20, 1.0)
+_MOST_ALLOWANCES = 10_000
+_MOST_PROVEN = 1_000
+_MOST_NAME_CHARACTERS = 256
+_IPV6_PREFIX_BITS = 64  # what one client has
+T = TypeVar("T")
+
+
+class Attempts:
+    """The allowances. Safe to use from several threads. `now_s`: a clock that never goes back."""
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self.now_s = now_s
+        self._lock = threading.Lock()
+        # The time at which an allowance is full again; one that is not here is full.
+        self._full_at_s: OrderedDict[Hashable, float] = OrderedDict()
+        self._proven: OrderedDict[Hashable, None] = OrderedDict()
+
+    def judge(self, address: str, name: str, proof: Callable[[], T | None]) -> T | None:
+        """Return what `proof` makes of a secret, None if the secret is wrong. Raises TooManyAttempts without calling `proof`."""
+        client, name = _client_of(address), name[:_MOST_NAME_CHARACTERS]
+        pair = ("pair", client, name)
+        with self._lock:
+            allowances: dict[Hashable, _Rate] = {pair: _OF_PAIR}
+            if pair not in self._proven:
+                allowances |= {("address", client): _OF_ADDRESS, ("name", name): _OF_NAME}
+            self._take(allowances)
+        proven = proof()
+        if proven is None:
+            return None
+        with self._lock:
+            for each, rate in allowances.items():
+                if each in self._full_at_s:
+                    self._full_at_s[each] -= rate.period_s
+            _keep(self._proven, pair, None, _MOST_PROVEN)
+        return proven
+
+    def _take(self, allowances: dict[Hashable, _Rate]) -> None:
+        """Take one attempt from each allowance, or raise and take nothing."""
+        now_s = self.now_s()
+        full_at_s = {each: max(self._full_at_s.get(each, now_s), now_s) for each in allowances}
+        wait_s = max(
+            full_at_s[each] - now_s - (rate.attempts - 1) * rate.period_s for each, rate in allowances.items()
+        )
+        if wait_s > 0:
+            raise TooManyAttempts(math.ceil(wait_s))
+        for each, rate in allowances.items():
+            _keep(self._full_at_s, each, full_at_s[each] + rate.period_s, _MOST_ALLOWANCES)
+
+
+def _keep(kept: OrderedDict[Hashable, T], key: Hashable, value: T, most: int) -> None:
+    """Set a member as the newest; of too many the oldest goes."""
+    kept[key] = value
+    kept.move_to_end(key)
+    if len(kept) > most:
+        kept.popitem(last=False)
+
+
+def _client_of(address: str) -> str:
+    """An address, or the network that one client has of IPv6."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address[:_MOST_NAME_CHARACTERS]
+    if found.version == 4:
+        return str(found)
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.ip_network((found, _IPV6_PREFIX_BITS), strict=False))

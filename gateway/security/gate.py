@@ -1,0 +1,86 @@
+"""The gate in front of the engine: every command that is run on behalf of a caller passes here.
+
+    run         carry out commands: admit, run with retries, complete
+    admit       before the commands run: the reason why they are refused, or None
+    complete    after they ran: the outcomes that the caller is entitled to
+    finalize    before a request is answered: the reply, or a refusal if nothing was authorized
+
+The server's tick calls `admit` and `complete` itself, because it runs the commands of many requests together. Everything else
+calls `run` or `run_one`: dialects under WSGI, the console, the control API, job workers, and commands of the command line.
+tests/gateway/security/test_gate.py lists the few other calls of the engine, which have no caller.
+
+Whatever quota refuses a request, when it is counted, here or in the engine, stands in `Authorization.exceeded_quota`. The audit
+records it as `throttled`, and the server delays the reply.
+
+An unrestricted caller has no Authorization: then there is nothing to admit, and nothing to complete. The operator is such a
+caller: the command line, and the administrator of the control API. A refusal is raised as if the engine had raised it, so the
+dialect words it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+from gateway.engine.engine import Engine, run_with_retries
+from gateway.http import Reply
+from gateway.model.authorization.authorizations import Authorization
+from gateway.model.commands.commands import AnyCommand, Command, CountRows, CreateBackup, RestoreTable
+from gateway.model.errors import GatewayError, NotPermitted
+from gateway.model.tables.backups import Backup
+from gateway.model.tables.tables import Table
+
+R = TypeVar("R")
+
+admit = Authorization.refusal
+"""Return the reason why the commands of a request are refused, or None. Called with the authorization and the commands, in whose
+list bounds of quotas may be set."""
+
+complete = Authorization.review
+"""Return the outcomes with the found look-ups that the caller may not see replaced by refusals, and charge quotas. Called with
+the authorization, the commands and the outcomes, and only if `needs_review` is set."""
+
+
+def run(engine: Engine, commands: list[AnyCommand], authorization: Authorization | None) -> list[Any]:
+    """Return the outcomes of commands. Raises NotPermitted, QuotaExceeded."""
+    if authorization is None:
+        return run_with_retries(engine, commands)
+    if authorization.usage is not None:
+        commands = [_with_size(engine, command) for command in commands]
+    refusal = admit(authorization, commands)
+    if refusal is not None:
+        raise refusal
+    outcomes = run_with_retries(engine, commands)
+    return complete(authorization, commands, outcomes) if authorization.needs_review else outcomes
+
+
+def _with_size(engine: Engine, command: AnyCommand) -> AnyCommand:
+    """A command that copies a table in the background, with the size of the copy: quotas of bytes need it beforehand."""
+    match command:
+        case RestoreTable(source=Backup() as backup):
+            return replace(command, size_bytes=backup.size_bytes)
+        case RestoreTable(source=Table() as table) | CreateBackup(table=table):
+            [counted] = run_with_retries(engine, [CountRows(table)])
+            size = 0 if isinstance(counted, GatewayError) else counted.size_bytes
+            return replace(command, size_bytes=size)
+    return command
+
+
+def run_one(engine: Engine, command: Command[R], authorization: Authorization | None) -> R:
+    """Return the outcome of one command. Raises GatewayError."""
+    [outcome] = run(engine, [cast(AnyCommand, command)], authorization)
+    if isinstance(outcome, GatewayError):
+        raise outcome
+    return cast(R, outcome)
+
+
+def finalize(
+    authorization: Authorization, reply: Reply, refuse: Callable[[NotPermitted], Reply | None]
+) -> Reply:
+    """Return the reply to a request of which nothing was authorized, or a refusal if the caller has no matching grant.
+
+    `refuse`: words the refusal.
+    """
+    refusal = authorization.refusal_unasked(reply.status >= 400)
+    return reply if refusal is None else refuse(refusal) or reply

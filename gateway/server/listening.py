@@ -1,0 +1,148 @@
+"""Listening sockets: made, accepted from, and closed without losing a connection that a client has already made.
+
+A connection is made by the system before it is accepted here. A listening socket that is closed resets those that wait to be
+accepted. So the system is first told to complete no more of them (`hold_handshakes`), and then all that wait are accepted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import socket
+import ssl
+import struct
+from collections.abc import Callable
+
+_BACKLOG = 1024
+_ACCEPT_AGAIN_S = 1.0
+# For so long a connection that is closed waits for the end of the client's side: idle clients do not look for ours.
+_TLS_CLOSING_S = 1.0
+_SO_ATTACH_FILTER = 26  # Linux
+# Classic BPF (Linux, Documentation/networking/filter.rst): drop segments with SYN and without ACK, pass all others.
+_DROP_SYN = (
+    (0x30, 0, 0, 13),
+    (0x54, 0, 0, 0x12),
+    (0x15, 0, 1, 0x02),
+    (0x06, 0, 0, 0),
+    (0x06, 0, 0, 0xFFFFFFFF),
+)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises OSError."""
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # "::" is every address, of IPv4 too
+        made.bind((host, port))
+        made.listen(_BACKLOG)
+        made.setblocking(False)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def hold_handshakes(listening: socket.socket) -> None:
+    """Have the system begin no more connections on a socket, for all processes that share it.
+
+    A client that connects now tries again after a second. By then the socket is closed, or another server has the port.
+    Does nothing where the system cannot do it.
+    """
+    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in _DROP_SYN))
+    with contextlib.suppress(OSError):
+        listening.setsockopt(
+            socket.SOL_SOCKET,
+            _SO_ATTACH_FILTER,
+            struct.pack("HP", len(_DROP_SYN), ctypes.addressof(program)),
+        )
+
+
+class Listener:
+    """Accepts the connections of one listening socket, and closes the socket at the end. Not thread-safe.
+
+    opening: accepted connections whose protocol has not been called yet, for example during a TLS handshake.
+    """
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        make_protocol: Callable[[], asyncio.Protocol],
+        tls: ssl.SSLContext | None,
+        handshake_seconds: float,
+        opened: Callable[[], None],
+    ) -> None:
+        """`opened` is called whenever `opening` has become smaller."""
+        self.opening: set[asyncio.Task[None]] = set()
+        self._socket = listening
+        self._make_protocol = make_protocol
+        self._tls = tls
+        self._handshake_seconds = handshake_seconds
+        self._opened = opened
+        self._loop = asyncio.get_running_loop()
+        self._server: asyncio.Server | None = None
+        self._is_closed = False
+
+    async def start(self) -> None:
+        """Accept connections from now on. Plain ones are the loop's to accept, which takes it half the time of `accept`."""
+        if self._tls is None:
+            self._server = await self._loop.create_server(
+                self._make_protocol, sock=self._socket.dup(), backlog=_BACKLOG
+            )
+        else:
+            self._accept_when_ready()
+
+    def accept(self) -> None:
+        """Accept all connections that wait."""
+        while True:
+            try:
+                accepted, _ = self._socket.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionAbortedError:
+                continue
+            except OSError:  # there are no more descriptors, or no memory
+                self._loop.remove_reader(self._socket)
+                self._loop.call_later(_ACCEPT_AGAIN_S, self._accept_when_ready)
+                return
+            accepted.setblocking(False)
+            task = self._loop.create_task(self._open(accepted))
+            self.opening.add(task)
+            task.add_done_callback(self._done)
+
+    def hold_handshakes(self) -> None:
+        """Have the system begin no more connections; those that it has begun are accepted."""
+        hold_handshakes(self._socket)
+
+    def close(self) -> None:
+        """Accept all connections that wait, then none."""
+        if self._server is not None:
+            self._server.close()
+        self._loop.remove_reader(self._socket)
+        self.accept()
+        self._is_closed = True
+        self._socket.close()
+
+    def _accept_when_ready(self) -> None:
+        if self._tls is not None and not self._is_closed:
+            self._loop.add_reader(self._socket, self.accept)
+
+    async def _open(self, accepted: socket.socket) -> None:
+        handshake_seconds = closing_seconds = None
+        if self._tls is not None:
+            handshake_seconds, closing_seconds = self._handshake_seconds, _TLS_CLOSING_S
+        with contextlib.suppress(OSError):  # the client is gone, or its handshake failed
+            await self._loop.connect_accepted_socket(
+                self._make_protocol,
+                accepted,
+                ssl=self._tls,
+                ssl_handshake_timeout=handshake_seconds,
+                ssl_shutdown_timeout=closing_seconds,
+            )
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self.opening.discard(task)
+        self._opened()

@@ -1,0 +1,1 @@
+"""Credentials, grants, quotas and the audit as SQL."""

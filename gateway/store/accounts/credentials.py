@@ -1,0 +1,41 @@
+"""Credentials as SQL: rows whose secrets are encrypted. What they mean is in gateway/security/credential_store.py."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gateway.store.sql.databases import Session
+
+
+class StoredCredential(NamedTuple):
+    """A row of `credentials`. `changed_at_ms` grows whenever the row changes."""
+
+    scheme: str
+    access_id: str
+    place: str
+    encrypted_secrets: bytes
+    changed_at_ms: int
+
+
+def all_of(session: Session) -> list[StoredCredential]:
+    """Every credential, by scheme and id."""
+    found = session.query(
+        "SELECT scheme, access_id, place, encrypted_secrets, changed_at_ms FROM credentials ORDER BY scheme, access_id"
+    )
+    return [StoredCredential(*columns) for columns in found]
+
+
+def save(session: Session, credential: StoredCredential) -> None:
+    """Put a credential in place of the one of its scheme and id."""
+    remove(session, credential.scheme, credential.access_id)
+    session.execute(
+        "INSERT INTO credentials (scheme, access_id, place, encrypted_secrets, changed_at_ms) VALUES (?, ?, ?, ?, ?)",
+        credential,
+    )
+
+
+def remove(session: Session, scheme: str, access_id: str) -> bool:
+    """Take a credential out; whether there was one."""
+    return (
+        session.execute("DELETE FROM credentials WHERE scheme = ? AND access_id = ?", (scheme, access_id)) > 0
+    )

@@ -1,0 +1,1 @@
+"""Rows and index entries as SQL."""

@@ -1,0 +1,97 @@
+"""Neighbouring rows of one partition with their bodies in one piece: for readers that would only join the bodies, and do not need
+an object for each row.
+
+SQL joins the bodies if checksums are not verified. To be verified, each body must leave the database by itself. If a row does
+not stand in byte order, or is not native where native rows are wanted, the reader has to go row by row.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from gateway.model.expressions.ranges import KeyRange
+from gateway.model.tables.pages import Concatenation
+from gateway.model.values.keys import Position
+from gateway.store.sql import checksums
+from gateway.store.sql.checksums import CHECKSUM
+from gateway.store.sql.databases import Session, Statements
+from gateway.store.sql.positions import KEPT_BYTES, stored_position
+
+
+class ConcatenatedBodies(NamedTuple):
+    """Rows one after the other: how many, their billed bytes, their bodies in one piece, when each was written if
+    that was asked for, and the position of the last."""
+
+    number: int
+    size: int
+    bodies: bytes
+    modified_at: list[int]
+    last: Position
+
+
+def fetch(
+    session: Session, table_id: int, bounds: KeyRange, most: int, concatenation: Concatenation, reverse: bool
+) -> ConcatenatedBodies | None:
+    """The first `most` rows of a range within one partition, or all that there are; None: go row by row. Raises
+    DataCorrupted."""
+    partition = bounds.lower.partition
+    stored = stored_position(Position(partition, b""))
+    column = stored.partition
+    lower, upper = bounds.lower.sort, bounds.upper.sort
+    if max(len(column), len(lower), len(upper)) >= KEPT_BYTES:
+        return None
+    parameters = (table_id, column, stored.slot, lower, upper, most)
+    if checksums.are_verified:
+        return _verified(session, parameters, concatenation, reverse)
+    statement = _statement(session.statements, reverse, concatenation)
+    [(number, size, foreign, longest, edge, moments, bodies)] = session.query(statement, parameters)
+    if foreign or (longest or 0) >= KEPT_BYTES:
+        return None
+    if not number:
+        return ConcatenatedBodies(0, 0, b"", [], bounds.lower)
+    modified_at = [*map(int, moments.split(","))] if concatenation.moments else []
+    return ConcatenatedBodies(number, int(size), bodies, modified_at, Position(partition, edge))
+
+
+def _verified(
+    session: Session, parameters: tuple[Any, ...], concatenation: Concatenation, reverse: bool
+) -> ConcatenatedBodies | None:
+    """What `fetch` gives, of rows that match their checksums."""
+    partition = parameters[1]
+    found = session.query(_verifiable(reverse, concatenation.moments), parameters)
+    if not found:
+        return ConcatenatedBodies(0, 0, b"", [], Position(partition, b""))
+    sorts, sizes, kinds, _, bodies, moments = zip(*found, strict=True)
+    if max(map(len, sorts)) >= KEPT_BYTES or (concatenation.native and kinds.count(None) < len(kinds)):
+        return None
+    checksums.verify(partition, found)
+    joined = concatenation.separator.encode().join(bodies)
+    return ConcatenatedBodies(
+        len(found),
+        sum(sizes),
+        joined,
+        [*moments] if concatenation.moments else [],
+        Position(partition, sorts[-1]),
+    )
+
+
+_SELECTED = """
+FROM rows r WHERE r.table_id = ? AND r.partition = ? AND r.slot = ? AND r.sort >= ? AND r.sort < ?
+ORDER BY r.sort{} LIMIT ?"""
+
+
+@lru_cache(maxsize=4)
+def _verifiable(reverse: bool, moments: bool) -> str:
+    columns = f"r.sort, r.size_bytes, r.kinds, {CHECKSUM}, r.body, {'r.modified_at' if moments else 'NULL'}"
+    return f"SELECT {columns}{_SELECTED.format(' DESC' if reverse else '')}"
+
+
+@lru_cache(maxsize=16)
+def _statement(statements: Statements, reverse: bool, concatenation: Concatenation) -> str:
+    edge, moments, bodies = statements.concatenation(concatenation, reverse)
+    foreign = "count(s.kinds)" if concatenation.native else "0"
+    return f"""
+SELECT count(*), sum(s.size_bytes), {foreign}, max(length(s.sort)), {edge},
+    {moments if concatenation.moments else "NULL"}, {bodies}
+FROM (SELECT r.sort, r.size_bytes, r.kinds, r.body, r.modified_at{_SELECTED.format(" DESC" if reverse else "")}) s"""

@@ -1,0 +1,54 @@
+"""Deleting the rows and entries of tables and indexes that are gone, a bounded batch at a time."""
+
+from __future__ import annotations
+
+from gateway.store.rows import vectors
+from gateway.store.sql import counters, progress
+from gateway.store.sql.databases import Session
+
+# Table, its owner's column, the key below that, and the billed bytes of a row of it: rows may have 4 MB, entries are small.
+_OWNED = {
+    "table": ("rows", "table_id", "partition, sort", "size_bytes"),
+    "index": ("entries", "index_id", "partition, sort", "0"),
+    "vectors": ("vectors", "index_id", "partition, sort", "size_bytes"),
+    "history": ("history", "history_id", "changed_at, slot, partition, sort", "size_bytes"),
+}
+_BATCH_BYTES = 4_000_000
+
+
+def waits(session: Session) -> bool:
+    """Whether there is anything to delete."""
+    return bool(session.query("SELECT 1 FROM purges LIMIT 1"))
+
+
+def purge(session: Session, limit: int) -> int | None:
+    """Delete at most `limit` rows of what is gone. How many went; None: nothing waits to be deleted."""
+    waiting = session.query("SELECT kind, id FROM purges ORDER BY id LIMIT 1")
+    if not waiting:
+        return None
+    kind, owner_id = waiting[0]
+    table, owner, key, bytes_column = _OWNED[kind]
+    found = session.query(
+        f"SELECT {key}, {bytes_column} FROM {table} WHERE {owner} = ? ORDER BY {key} LIMIT ?",
+        (owner_id, limit + 1),
+    )
+    size = gone = 0
+    while gone < len(found) and gone < limit and (not gone or size + found[gone][-1] <= _BATCH_BYTES):
+        size += found[gone][-1]
+        gone += 1
+    if gone < len(found):
+        # By a range of the primary key: SQLite would scan for an IN over several columns.
+        session.execute(
+            f"DELETE FROM {table} WHERE {owner} = ? AND ({key}) < ({', '.join('?' * (len(found[gone]) - 1))})",
+            (owner_id, *found[gone][:-1]),
+        )
+        progress.advance(session, progress.PURGE, owner_id, gone)
+        return gone
+    session.execute(f"DELETE FROM {table} WHERE {owner} = ?", (owner_id,))
+    if kind == "vectors":
+        vectors.forget(session, owner_id)
+    forgotten = counters.forget_table(session, owner_id, limit) if kind == "table" else 0
+    if forgotten < limit:
+        session.execute("DELETE FROM purges WHERE kind = ? AND id = ?", (kind, owner_id))
+        progress.forget(session, progress.PURGE, owner_id)
+    return gone + forgotten

@@ -1,0 +1,224 @@
+"""Rows as SQL: claim, fetch, save, remove.
+
+Knows columns and sets of keys, sorted so that two writers lock in one order; knows nothing of why a row changes, nor how a
+database takes a set (`Statements`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gateway.model.commands.write_groups import RowKey
+from gateway.model.errors import DataCorrupted
+from gateway.model.values.keys import LOWEST, Position
+from gateway.model.values.rows import Row
+from gateway.store.rows.scans import StoredRow
+from gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH, checksum_of
+from gateway.store.sql.databases import Key, Pending, Session
+from gateway.store.sql.positions import position_of, stored_position
+
+LOWEST_SLOT = (0, LOWEST, LOWEST)
+
+COLUMNS = "table_id, partition, sort, slot, modified_at, expires_at_ms, size_bytes, kinds, body, full_key, checksum, checksum_at"
+
+# One row each: for every database. Sets of rows are in `Statements`.
+GET = (
+    f"SELECT {ROW_COLUMNS} FROM rows r WHERE r.table_id = ? AND r.partition = ? AND r.sort = ? AND r.slot = ?"
+)
+
+# With the version of the table, so that one statement is enough to know that its descriptor is not out of date.
+LOOK_UP = f"""
+SELECT {ROW_COLUMNS}, t.version
+FROM tables t LEFT JOIN rows r ON r.table_id = t.id AND r.partition = ? AND r.sort = ? AND r.slot = ?
+WHERE t.id = ?"""
+
+_INSERT = f"INSERT INTO rows ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT = _INSERT + " ON CONFLICT DO NOTHING"
+
+SAVE = f"""
+{_INSERT}
+ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET modified_at = excluded.modified_at,
+    expires_at_ms = excluded.expires_at_ms, size_bytes = excluded.size_bytes, kinds = excluded.kinds,
+    body = excluded.body, full_key = excluded.full_key, checksum = excluded.checksum, checksum_at = excluded.checksum_at"""
+
+REMOVE = "DELETE FROM rows WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?"
+
+
+def put_over(greatest: str) -> str:
+    """The end of an INSERT that stores rows over whatever is there, `modified_at` growing nonetheless; but rows with kinds of
+    another dialect are left as they are."""
+    return f"""
+ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET
+    modified_at = {greatest}(excluded.modified_at, rows.modified_at + 1), expires_at_ms = excluded.expires_at_ms,
+    size_bytes = excluded.size_bytes, kinds = excluded.kinds, body = excluded.body, full_key = excluded.full_key,
+    checksum = excluded.checksum, checksum_at = {greatest}(excluded.modified_at, rows.modified_at + 1)
+WHERE rows.kinds IS NULL"""
+
+
+def put(greatest: str) -> str:
+    """The statement that puts one row over whatever is there."""
+    return _INSERT + put_over(greatest)
+
+
+def claim(session: Session, keys: Sequence[RowKey]) -> None:
+    """Lock these keys until the transaction ends, whether or not they have rows. `keys` sorted, without repeats."""
+    if keys:
+        session.statements.claim_rows(session, _stored(keys))
+
+
+def fetch_many(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, Row]:
+    """The rows that are there, by key."""
+    if not keys:
+        return {}
+    found = session.statements.fetch_rows(session, _stored(keys))()
+    return {keys[at]: StoredRow(columns) for at, columns in found}
+
+
+def claim_and_fetch(session: Session, keys: Sequence[RowKey]) -> Pending[dict[RowKey, Row]]:
+    """Lock these keys as `claim` does, and return the rows that are there, by key."""
+    if not keys:
+        return dict
+    stored = _stored(keys)
+    session.statements.claim_rows(session, stored)
+    answer = session.statements.fetch_rows(session, stored)
+    return lambda: {keys[at]: StoredRow(columns) for at, columns in answer()}
+
+
+def look_up(session: Session, keys: Sequence[RowKey]) -> tuple[dict[RowKey, Row], dict[int, int]]:
+    """(the rows that are there, by key; version by id of the tables that are there)."""
+    found: dict[RowKey, Row] = {}
+    versions: dict[int, int] = {}
+    for at, columns in session.statements.look_up_rows(session, _stored(keys)):
+        key = keys[at]
+        versions[key[0]] = columns[ROW_WIDTH]
+        if columns[ROW_WIDTH - 1] is not None:
+            found[key] = StoredRow(columns)
+    return found, versions
+
+
+def save_many(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
+    """Store rows over what is there: (table id, row), sorted by key. Their keys have been claimed."""
+    values = _columns(rows)
+    if values:
+        session.statements.save_rows(session, values)
+
+
+def put_many(session: Session, rows: Iterable[tuple[int, Row]]) -> Pending[int]:
+    """Store rows, (table id, row), sorted by key, without a look at what is there, and return how many were stored. The others
+    are where a row has kinds of its own, which the new one may have to take over. A row whose `modified_at` is not later than
+    that of what was there gets the next one."""
+    return session.statements.put_rows(session, _columns(rows))
+
+
+def load(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
+    """Store many rows, (table id, row), sorted by key, where there are none. Raises Occupied where there is one."""
+    session.statements.load_rows(session, _columns(rows))
+
+
+def remove_many(session: Session, keys: Sequence[RowKey], claims: Sequence[RowKey] = ()) -> None:
+    """Delete rows; and give back claims on keys that turned out to have, and to need, no row."""
+    if keys or claims:
+        session.statements.remove_rows(session, _stored(keys), _stored(claims))
+
+
+def positions_after(
+    session: Session, table_id: int, after: Position | None, limit: int, limit_bytes: int
+) -> list[Position]:
+    """The next positions of a table by slot and columns, one at least if there are any: `limit` at most, and no more rows
+    than have so many bytes together. Bodies are not read."""
+    slot, partition, sort = LOWEST_SLOT
+    if after is not None:
+        stored = stored_position(after)
+        slot, partition, sort = stored.slot, stored.partition, stored.sort + b"\x00"
+    found = session.query(
+        "SELECT partition, sort, full_key, size_bytes FROM rows WHERE table_id = ? AND (slot, partition, sort) >= (?, ?, ?)"
+        " ORDER BY slot, partition, sort LIMIT ?",
+        (table_id, slot, partition, sort, limit),
+    )
+    positions: list[Position] = []
+    for *key, size_bytes in found:
+        limit_bytes -= size_bytes
+        if positions and limit_bytes < 0:
+            break
+        positions.append(position_of(*key))
+    return positions
+
+
+def expired(session: Session, now_ms: int, limit: int) -> tuple[list[tuple[int, Row]], list[DataCorrupted]]:
+    """Some rows whose time is over, (table id, row), oldest first; and what is damaged among them, which holds up no others."""
+    found: list[tuple[int, Row]] = []
+    damaged: list[DataCorrupted] = []
+    rows = session.query(
+        f"SELECT {ROW_COLUMNS}, r.table_id FROM rows r WHERE r.expires_at_ms IS NOT NULL AND r.expires_at_ms <= ?"
+        " ORDER BY r.expires_at_ms LIMIT ?",
+        (now_ms, limit),
+    )
+    for columns in rows:
+        try:
+            found.append((columns[ROW_WIDTH], StoredRow(columns)))
+        except DataCorrupted as error:
+            damaged.append(error)
+    return found, damaged
+
+
+def set_expiry(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
+    """Store only when rows expire, (table id, row), if they are still what they were; `modified_at` stays."""
+    session.execute_many(
+        "UPDATE rows SET expires_at_ms = ?"
+        " WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ? AND modified_at = ?",
+        [
+            (row.expires_at_ms, table_id, *stored_position(row.position)[:3], row.modified_at)
+            for table_id, row in rows
+        ],
+    )
+
+
+def count(session: Session, table_id: int) -> tuple[int, int]:
+    """(rows, billed bytes) of a table."""
+    [(number, size)] = session.query(
+        "SELECT count(*), COALESCE(sum(size_bytes), 0) FROM rows WHERE table_id = ?", (table_id,)
+    )
+    return number, int(size)
+
+
+def _columns(rows: Iterable[tuple[int, Row]]) -> list[tuple[object, ...]]:
+    """Rows, (table id, row), as the columns of COLUMNS."""
+    found: list[tuple[object, ...]] = []
+    for table_id, row in rows:
+        partition, sort, slot, full_key = stored_position(row.position)
+        contents = row.contents
+        body, kinds, size_bytes = contents.body, contents.kinds, contents.size_bytes
+        found.append(
+            (
+                table_id,
+                partition,
+                sort,
+                slot,
+                row.modified_at,
+                row.expires_at_ms,
+                size_bytes,
+                kinds,
+                body,
+                full_key,
+                checksum_of(partition, sort, full_key, size_bytes, kinds, body),
+                row.modified_at,
+            )
+        )
+    return found
+
+
+def _stored(keys: Sequence[RowKey]) -> list[Key]:
+    """Keys as the database has them."""
+    return [(table_id, *stored_position(position)[:3]) for table_id, position in keys]
+
+
+def copy(session: Session, table_id: int, to: int, expires: bool) -> None:
+    """Give another table, which has none, the rows of a table; without their times of expiry if not `expires`."""
+    columns = (
+        "partition, sort, slot, modified_at, {}, size_bytes, kinds, body, full_key, checksum, checksum_at"
+    )
+    session.execute(
+        f"INSERT INTO rows ({COLUMNS}) SELECT {session.statements.big_number}, "
+        f"{columns.format('expires_at_ms' if expires else 'NULL')} FROM rows WHERE table_id = ? AND body IS NOT NULL",
+        (to, table_id),
+    )

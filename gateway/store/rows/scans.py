@@ -1,0 +1,373 @@
+"""Walking rows or index entries in key order, in either direction, by key range or by hash segment.
+
+Reads in chunks, so that a page never holds much more than it returns, and hands chunks on whole, so that a page of many rows
+costs little a row. Knows about clipped columns (positions.py): where keys tie in their columns, it orders them by their full
+bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from gateway.model.expressions.ranges import KeyRange
+from gateway.model.values.keys import HIGHEST, LOWEST, Position, partition_hash, slot_of
+from gateway.model.values.rows import Contents, Row
+from gateway.store.sql import checksums
+from gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH, checksum_of
+from gateway.store.sql.databases import Session
+from gateway.store.sql.positions import (
+    COLUMN_BYTES,
+    KEPT_BYTES,
+    lower_bound,
+    position_of,
+    stored_position,
+    upper_bound,
+)
+
+_SIZE = 5
+_FIRST_CHUNK, _LARGEST_CHUNK, _CHUNK_BYTES = 64, 1024, 2_000_000
+# Of an index entry: slot, partition, sort, full_key, size_bytes, as entries_source adds them to a row.
+_ENTRY_WIDTH = 5
+_NO_ROW = (None,) * ROW_WIDTH
+_ABOVE_TIES = HIGHEST * (COLUMN_BYTES - KEPT_BYTES + 1)
+
+Columns = tuple[Any, ...]
+
+
+class StoredRow(Row):
+    """A row as it came from SQL: ROW_COLUMNS, then what the query added. Its checksum is verified here, on the way that every
+    reader shares. Its position and contents are made at their first use: most readers only copy the body into their reply."""
+
+    # In place of what Row works out from its contents.
+    __slots__ = ("body", "columns", "is_native", "kinds", "size_bytes")
+    body: bytes
+    is_native: bool
+    kinds: bytes | None
+    size_bytes: int
+
+    def __init__(self, columns: Columns) -> None:
+        """Raises DataCorrupted."""
+        partition, sort, full_key, self.modified_at, self.expires_at_ms, size_bytes, kinds, checksum, body = (
+            columns[:ROW_WIDTH]
+        )
+        if (
+            checksum is not None
+            and checksums.are_verified
+            and checksum != checksum_of(partition, sort, full_key, size_bytes, kinds, body)
+        ):
+            raise checksums.mismatch(partition, sort)
+        self.columns = columns
+        self.size_bytes = size_bytes
+        self.kinds = kinds
+        self.body = body
+        self.is_native = kinds is None
+
+    def __getattr__(self, name: str) -> Any:
+        """Fill a slot of Row at the first look at it."""
+        if name == "contents":
+            self.contents = Contents(self.body, self.kinds, self.size_bytes)
+        elif name == "position":
+            self.position = position_of(*self.columns[:3])
+        return object.__getattribute__(self, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is walked: the FROM clause, that of the keys alone, the alias of the table that has the keys, the ids of which `keys`
+    takes the first, and where in a row of the result these columns stand: partition, sort, full_key, slot and size_bytes of
+    what the source shows."""
+
+    tables: str
+    keys: str
+    alias: str
+    owners: tuple[int, ...]
+    added: str
+    partition: int
+    sort: int
+    full_key: int
+    slot: int
+    size: int
+
+    def position(self, columns: Columns) -> Position:
+        """The full position in the source of a row of the result."""
+        return position_of(columns[self.partition], columns[self.sort], columns[self.full_key])
+
+
+@lru_cache(maxsize=1024)
+def rows_source(table_id: int) -> Source:
+    """The rows of a table."""
+    tables = "rows r WHERE r.table_id = ?"
+    return Source(tables, tables, "r", (table_id,), ", r.slot", 0, 1, 2, ROW_WIDTH, _SIZE)
+
+
+def entries_source(table_id: int, index_id: int) -> Source:
+    """The entries of an index, each with its row."""
+    return Source(
+        "entries k CROSS JOIN rows r WHERE k.index_id = ? AND r.table_id = ? AND r.partition = k.row_partition"
+        " AND r.sort = k.row_sort AND r.slot = k.row_slot",
+        "entries k WHERE k.index_id = ?",
+        "k",
+        (index_id, table_id),
+        ", k.slot, k.partition, k.sort, k.full_key, k.size_bytes",
+        ROW_WIDTH + 1,
+        ROW_WIDTH + 2,
+        ROW_WIDTH + 3,
+        ROW_WIDTH,
+        ROW_WIDTH + 4,
+    )
+
+
+def columns_between(
+    alias: str, lower: tuple[bytes, bytes], upper: tuple[bytes, bytes], reverse: bool, slot: int | None = None
+) -> tuple[str, tuple[bytes | int, ...], str]:
+    """WHERE, its parameters and ORDER BY of the keys whose columns are in lower <= (partition, sort) < upper. `slot`: of the
+    one partition that this is, where its column is clipped."""
+    way = " DESC" if reverse else ""
+    if lower[0] == upper[0]:
+        where = f"{alias}.partition = ? AND {alias}.slot = ? AND {alias}.sort >= ? AND {alias}.sort < ?"
+        if slot is None:
+            slot = slot_of(lower[0])
+        return where, (lower[0], slot, lower[1], upper[1]), f"{alias}.sort{way}"
+    where = f"({alias}.partition, {alias}.sort) >= (?, ?) AND ({alias}.partition, {alias}.sort) < (?, ?)"
+    return where, (*lower, *upper), f"{alias}.partition{way}, {alias}.sort{way}"
+
+
+Chunk = list[Columns]
+"""Rows of a result: ROW_COLUMNS, then what the source adds."""
+
+
+class Walk:
+    """A walk over one source in one session. `expected`: about how many rows the caller wants (None: unknown)."""
+
+    def __init__(self, session: Session, source: Source, expected: int | None = None) -> None:
+        self._session = session
+        self._source = source
+        self._chunk = min(max(expected, 1), _FIRST_CHUNK * 4) if expected else _FIRST_CHUNK
+
+    def range(self, bounds: KeyRange, reverse: bool = False) -> Iterator[Chunk]:
+        """Everything in a key range, in true key order, in chunks that are not empty."""
+        if bounds.is_empty:
+            return
+        if bounds.lower.partition == bounds.upper.partition:
+            stored = stored_position(Position(bounds.lower.partition, b""))
+            yield from self._partition(stored.partition, stored.slot, bounds, reverse)
+            return
+        source = self._source
+        lower = self._column_bound(bounds.lower, lower_bound, LOWEST)
+        upper = self._column_bound(bounds.upper, upper_bound, HIGHEST)
+        while True:
+            tied = yield from self._untied(lower, upper, reverse)
+            if tied is None:
+                return
+            partition, sort = tied[source.partition], tied[source.sort]
+            if len(partition) >= KEPT_BYTES:
+                head = partition[:KEPT_BYTES]
+                yield from self._tied_partitions(head, bounds, reverse)
+                below, above = (head, LOWEST), (head + _ABOVE_TIES, LOWEST)
+            else:
+                head = sort[:KEPT_BYTES]
+                yield from self._tied_sorts(partition, head, bounds, reverse)
+                below, above = (partition, head), (partition, head + _ABOVE_TIES)
+            lower, upper = (lower, below) if reverse else (above, upper)
+
+    @staticmethod
+    def _column_bound(position: Position, clip: Any, rest: bytes) -> tuple[bytes, bytes]:
+        partition, exact = clip(position.partition)
+        return (partition, clip(position.sort)[0]) if exact else (partition, rest)
+
+    def _partition(self, column: bytes, slot: int, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
+        """Within one partition, whose column is known exactly, and its slot."""
+        lower, upper = lower_bound(bounds.lower.sort)[0], upper_bound(bounds.upper.sort)[0]
+        while True:
+            tied = yield from self._untied((column, lower), (column, upper), reverse, slot)
+            if tied is None:
+                return
+            head = tied[self._source.sort][:KEPT_BYTES]
+            yield from self._tied_sorts(column, head, bounds, reverse)
+            lower, upper = (lower, head) if reverse else (head + _ABOVE_TIES, upper)
+
+    def _untied(
+        self, lower: tuple[bytes, bytes], upper: tuple[bytes, bytes], reverse: bool, slot: int | None = None
+    ) -> Any:
+        """Chunks in column order, which is key order, up to the first row that may tie with others; returns that row, or
+        None at the end. `slot`: of the one partition that they are all of, which cannot tie."""
+        source = self._source
+        for chunk in self._raw(lower, upper, reverse, slot):
+            for at, columns in enumerate(chunk):
+                if len(columns[source.sort]) >= KEPT_BYTES or (
+                    slot is None and len(columns[source.partition]) >= KEPT_BYTES
+                ):
+                    if at:
+                        yield chunk[:at]
+                    return columns
+            yield chunk
+        return None
+
+    def _raw(
+        self, lower: tuple[bytes, bytes], upper: tuple[bytes, bytes], reverse: bool, slot: int | None
+    ) -> Iterator[Chunk]:
+        """Chunks in column order."""
+        source = self._source
+        while True:
+            where, bounds, order = columns_between(source.alias, lower, upper, reverse, slot)
+            chunk, last = self._fetch(where, bounds, order)
+            if chunk:
+                yield chunk
+            if last is None:
+                return
+            partition, sort = last[source.partition], last[source.sort]
+            if reverse:
+                upper = (partition, sort)
+            else:
+                lower = (partition, sort + b"\x00")
+
+    def _fetch(self, where: str, parameters: tuple[Any, ...], order: str) -> tuple[Chunk, Columns | None]:
+        """The next chunk; and the last key that was walked over, of which only the source's own columns are to be looked at
+        (None: there are no more)."""
+        source, wanted = self._source, self._chunk
+        if len(source.owners) > 1 and not self._session.statements.joins_entries:
+            chunk, last = self._fetch_entries(where, parameters, order)
+        else:
+            chunk = self._session.query(
+                f"SELECT {ROW_COLUMNS}{source.added} FROM {source.tables} AND {where} ORDER BY {order} LIMIT ?",
+                (*source.owners, *parameters, wanted),
+            )
+            last = chunk[-1] if len(chunk) == wanted else None
+        if last is not None:
+            total = sum([columns[_SIZE] for columns in chunk])
+            self._chunk = min(max(4, _CHUNK_BYTES * wanted // (total + 1)), wanted * 4, _LARGEST_CHUNK)
+        return chunk, last
+
+    def _fetch_entries(
+        self, where: str, parameters: tuple[Any, ...], order: str
+    ) -> tuple[Chunk, Columns | None]:
+        """What `_fetch` gives, where entries and rows cannot be joined: entries first, then their rows by key. An
+        entry whose row has gone between the two is passed over, so the walk goes on from the last entry, not the last row."""
+        index_id, table_id = self._source.owners
+        found = self._session.query(
+            "SELECT k.slot, k.partition, k.sort, k.full_key, k.size_bytes, k.row_partition, k.row_sort, k.row_slot"
+            f" FROM entries k WHERE k.index_id = ? AND {where} ORDER BY {order} LIMIT ?",
+            (index_id, *parameters, self._chunk),
+        )
+        keys = [(table_id, *columns[_ENTRY_WIDTH:]) for columns in found]
+        rows = self._session.statements.fetch_rows(self._session, keys)() if keys else []
+        chunk = [(*row[:ROW_WIDTH], *found[at][:_ENTRY_WIDTH]) for at, row in sorted(rows)]
+        last = (*_NO_ROW, *found[-1][:_ENTRY_WIDTH]) if len(found) == self._chunk else None
+        return chunk, last
+
+    def _tied_sorts(self, partition: bytes, head: bytes, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
+        """The rows of a partition whose sort columns begin with `head`, by their full sort bytes."""
+        alias, way = self._source.alias, " DESC" if reverse else ""
+        whole = f"COALESCE(substr({alias}.full_key, ?), {alias}.sort)"
+        where = (
+            f"{alias}.partition = ? AND {alias}.slot = ? AND {alias}.sort >= ? AND {alias}.sort < ?"
+            f" AND {whole} >= ? AND {whole} < ?"
+        )
+        # A clipped partition is only walked by itself, so the bounds hold all of it.
+        full = bounds.lower.partition if len(partition) == COLUMN_BYTES else partition
+        start = 5 + len(full)
+        lower = bounds.lower.sort if bounds.lower.partition == full else LOWEST
+        upper = bounds.upper.sort if bounds.upper.partition == full else HIGHEST * (KEPT_BYTES + 1)
+        slot = slot_of(full)
+        while True:
+            parameters = (partition, slot, head, head + _ABOVE_TIES, start, lower, start, upper, start)
+            chunk, walked = self._fetch(where, parameters, whole + way)
+            if chunk:
+                yield chunk
+            if walked is None:
+                return
+            last = self._source.position(walked).sort
+            lower, upper = (lower, last) if reverse else (last + b"\x00", upper)
+
+    def _tied_partitions(self, head: bytes, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
+        """The rows of all partitions whose columns begin with `head`, partition by partition in their full order."""
+        source = self._source
+        alias = source.alias
+        partitions: dict[bytes, bytes] = {}
+        above = head
+        while True:
+            rows = self._session.query(
+                f"SELECT {alias}.partition, {alias}.sort, {alias}.full_key FROM {source.keys}"
+                f" AND {alias}.partition >= ? AND {alias}.partition < ? ORDER BY {alias}.partition LIMIT 1",
+                (source.owners[0], above, head + _ABOVE_TIES),
+            )
+            if not rows:
+                break
+            partitions[position_of(*rows[0]).partition] = rows[0][0]
+            above = rows[0][0] + b"\x00"
+        for whole in sorted(partitions, reverse=reverse):
+            lower = max(bounds.lower, Position(whole, LOWEST))
+            upper = min(bounds.upper, Position(whole, HIGHEST * (KEPT_BYTES + 1)))
+            if lower < upper:
+                yield from self._partition(partitions[whole], slot_of(whole), KeyRange(lower, upper), reverse)
+
+    def segment(self, lowest: int, highest: int, after: Position | None) -> Iterator[Chunk]:
+        """Everything with lowest <= partition_hash < highest, ordered by slot and columns: of the source only the slots are
+        visited that such hashes have. `after`: the position in the source of the last row seen."""
+        source = self._source
+        alias = source.alias
+        slot, partition, sort = lowest >> 24, LOWEST, LOWEST
+        if after is not None:
+            stored = stored_position(after)
+            slot, partition, sort = stored.slot, stored.partition, stored.sort + b"\x00"
+        where = f"({alias}.slot, {alias}.partition, {alias}.sort) >= (?, ?, ?) AND {alias}.slot <= ?"
+        order = f"{alias}.slot, {alias}.partition, {alias}.sort"
+        while True:
+            chunk, last = self._fetch(where, (slot, partition, sort, (highest - 1) >> 24), order)
+            inside = [
+                columns
+                for columns in chunk
+                if lowest <= partition_hash(source.position(columns).partition) < highest
+            ]
+            if inside:
+                yield inside
+            if last is None:
+                return
+            slot, partition, sort = last[source.slot], last[source.partition], last[source.sort] + b"\x00"
+
+
+def overlaid(
+    chunks: Iterator[Chunk], written: Mapping[Position, Row | None], source: Source, reverse: bool
+) -> Iterator[Chunk]:
+    """A walk over rows as it is with other rows in place of some (None: with none)."""
+    waiting = sorted(written, reverse=not reverse)  # the next one last
+    for chunk in chunks:
+        merged: Chunk = []
+        for columns in chunk:
+            position = source.position(columns)
+            while waiting and (waiting[-1] > position if reverse else waiting[-1] < position):
+                merged += _columns_of(written[waiting.pop()])
+            if waiting and waiting[-1] == position:
+                merged += _columns_of(written[waiting.pop()])
+            else:
+                merged.append(columns)
+        if merged:
+            yield merged
+    rest = [columns for position in reversed(waiting) for columns in _columns_of(written[position])]
+    if rest:
+        yield rest
+
+
+def _columns_of(row: Row | None) -> list[Columns]:
+    """A row as a row of the result of `rows_source`, or nothing."""
+    if row is None:
+        return []
+    stored = stored_position(row.position)
+    contents = row.contents
+    return [
+        (
+            stored.partition,
+            stored.sort,
+            stored.full_key,
+            row.modified_at,
+            row.expires_at_ms,
+            contents.size_bytes,
+            contents.kinds,
+            None,
+            contents.body,
+            stored.slot,
+        )
+    ]

@@ -1,0 +1,73 @@
+"""When rows of replicated tables were deleted, as SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gateway.model.commands.write_groups import RowKey
+from gateway.store.sql.databases import Session
+from gateway.store.sql.positions import stored_position
+
+
+def of_keys(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, int]:
+    """When the rows of these keys were deleted, in ticks, as far as that is still known."""
+    statement = (
+        "SELECT deleted_at FROM tombstones WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?"
+    )
+    asked = [
+        session.ask(statement, (table_id, *stored_position(position)[:3])) for table_id, position in keys
+    ]
+    return {key: rows[0][0] for key, answer in zip(keys, asked, strict=True) if (rows := answer())}
+
+
+def keep(session: Session, deleted: Mapping[RowKey, int]) -> None:
+    """Note when rows were deleted; the latest time counts."""
+    greatest = session.statements.greatest
+    session.execute_many(
+        "INSERT INTO tombstones (table_id, partition, sort, slot, full_key, deleted_at) VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET"
+        f" deleted_at = {greatest}(tombstones.deleted_at, excluded.deleted_at)",
+        [
+            (table_id, *stored_position(position), deleted[table_id, position])
+            for table_id, position in sorted(deleted)
+        ],
+    )
+
+
+def copy(session: Session, table_id: int, to: int) -> None:
+    """Give another table, which has none, those of a table."""
+    session.execute(
+        "INSERT INTO tombstones (table_id, partition, sort, slot, full_key, deleted_at)"
+        f" SELECT {session.statements.big_number}, partition, sort, slot, full_key, deleted_at FROM tombstones"
+        " WHERE table_id = ?",
+        (to, table_id),
+    )
+
+
+def trim(session: Session, table_id: int, before: int, limit: int) -> int:
+    """Forget at most about `limit` of the oldest of a table, of deletes before a time. How many went."""
+    oldest = session.query(
+        "SELECT deleted_at FROM tombstones WHERE table_id = ? AND deleted_at < ? ORDER BY deleted_at LIMIT ?",
+        (table_id, before, limit),
+    )
+    if not oldest:
+        return 0
+    return session.execute(
+        "DELETE FROM tombstones WHERE table_id = ? AND deleted_at <= ?", (table_id, oldest[-1][0])
+    )
+
+
+def owners(session: Session) -> list[int]:
+    """The tables that have any. Goes from table to table, so that it costs nothing how many each of them has."""
+    found: list[int] = []
+    while rows := session.query(
+        "SELECT table_id FROM tombstones WHERE table_id > ? ORDER BY table_id LIMIT 1",
+        (found[-1] if found else 0,),
+    ):
+        found.append(rows[0][0])
+    return found
+
+
+def forget(session: Session, table_id: int) -> None:
+    """Forget those of a table that is gone, or has no replicas any more."""
+    session.send("DELETE FROM tombstones WHERE table_id = ?", (table_id,))

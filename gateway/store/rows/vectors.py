@@ -1,0 +1,192 @@
+"""Entries of vector indexes as SQL. An entry is a vector, digests of what narrows a search, and the row's own key.
+
+Each entry that is written gets the next number of its index, its version; the counter stays locked until the transaction ends, so
+that who reads all versions up to one has missed none below it. A second counter is the version at which an entry last went or was
+replaced: beyond it everything is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gateway.model.tables.tables import VectorEntry
+from gateway.model.values.keys import Position
+from gateway.store.sql import counters
+from gateway.store.sql.databases import Row, Session
+from gateway.store.sql.positions import position_of, stored_position
+
+COLUMNS = (
+    "index_id, partition, sort, slot, version, size_bytes, partition_digest, filter_digests, full_key, vector"
+)
+_ADD = f"INSERT INTO vectors ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SAVE = _ADD + (
+    " ON CONFLICT (index_id, partition, sort, slot) DO UPDATE SET version = excluded.version,"
+    " size_bytes = excluded.size_bytes, partition_digest = excluded.partition_digest,"
+    " filter_digests = excluded.filter_digests, vector = excluded.vector"
+)
+_FILL = _ADD + " ON CONFLICT DO NOTHING"
+_REMOVE = "DELETE FROM vectors WHERE index_id = ? AND partition = ? AND sort = ? AND slot = ?"
+
+
+class Versions(NamedTuple):
+    """The version of the last change of an index, and of the last that was not only something new; and what says that versions
+    are still those that they were (Statements.server_start)."""
+
+    last: int
+    replaced: int
+    server_start: str
+
+
+# Writing
+
+
+def save_many(
+    session: Session,
+    index_id: int,
+    added: Sequence[VectorEntry],
+    changed: Sequence[VectorEntry],
+    removed: Sequence[VectorEntry],
+) -> None:
+    """Store new entries and those that have changed, and delete others."""
+    saved = [*added, *changed]
+    last = counters.advance(session, _counter(index_id), len(saved) + 1)
+    if changed or removed:
+        counters.advance(session, _replaced(index_id), 0, floor=last)
+    if saved:
+        session.execute_many(_SAVE, _numbered(index_id, saved, last - len(saved)))
+    if removed:
+        keys = [(index_id, *stored_position(entry.row.position)[:3]) for entry in removed]
+        session.execute_many(_REMOVE, sorted(keys))
+
+
+def fill(session: Session, index_id: int, entries: Sequence[VectorEntry]) -> None:
+    """Store entries of rows that had none yet; what writers have stored meanwhile stays as it is."""
+    if entries:
+        last = counters.advance(session, _counter(index_id), len(entries))
+        session.execute_many(_FILL, _numbered(index_id, entries, last - len(entries)))
+
+
+def _numbered(index_id: int, entries: Sequence[VectorEntry], before: int) -> list[Row]:
+    columns = []
+    for number, entry in enumerate(entries, before + 1):
+        partition, sort, slot, full_key = stored_position(entry.row.position)
+        digest = entry.partition or None
+        columns.append(
+            (
+                index_id,
+                partition,
+                sort,
+                slot,
+                number,
+                entry.size_bytes,
+                digest,
+                entry.filters,
+                full_key,
+                entry.vector,
+            )
+        )
+    return sorted(columns, key=lambda each: each[:4])
+
+
+def copy(session: Session, index_id: int, to: int) -> None:
+    """Give another index, which has none, the entries of an index."""
+    columns = COLUMNS.removeprefix("index_id, ")
+    session.execute(
+        f"INSERT INTO vectors ({COLUMNS}) SELECT {session.statements.big_number}, {columns}"
+        " FROM vectors WHERE index_id = ?",
+        (to, index_id),
+    )
+    counters.advance(session, _counter(to), 0, floor=versions(session, index_id).last)
+
+
+def forget(session: Session, index_id: int) -> None:
+    """Forget the numbers of an index that is gone."""
+    counters.forget(session, _counter(index_id))
+    counters.forget(session, _replaced(index_id))
+
+
+# Reading
+
+
+def versions(session: Session, index_id: int) -> Versions:
+    """How far an index has come."""
+    names = _counter(index_id), _replaced(index_id)
+    found = session.query(
+        f"SELECT name, value, {session.statements.server_start} FROM counters"
+        " WHERE (name = ? AND slot = ?) OR (name = ? AND slot = ?)",
+        [each for name in names for each in (name, counters.slot_of_counter(name))],
+    )
+    values = {name: int(value) for name, value, _ in found}
+    return Versions(values.get(names[0], 0), values.get(names[1], 0), found[0][2] if found else "")
+
+
+def count(session: Session, index_id: int) -> tuple[int, int]:
+    """(entries, billed bytes) of an index."""
+    [(number, size)] = session.query(
+        "SELECT count(*), COALESCE(sum(size_bytes), 0) FROM vectors WHERE index_id = ?", (index_id,)
+    )
+    return number, int(size)
+
+
+def has_at_most(session: Session, index_id: int, partition: bytes, most: int) -> bool:
+    """Whether a partition of an index has no more entries than that."""
+    [(number,)] = session.query(
+        "SELECT count(*) FROM (SELECT 1 FROM vectors WHERE index_id = ? AND partition_digest = ? LIMIT ?) AS counted",
+        (index_id, partition, most + 1),
+    )
+    return bool(number <= most)
+
+
+def between(
+    session: Session, index_id: int, after: int, last: int, limit: int, partition: bytes | None = None
+) -> list[Row]:
+    """(version, digest of the partition, digests of the filters, vector) of the next entries behind a version, up to another, in
+    order; of one partition, or of all."""
+    condition = ""
+    parameters: list[int | bytes] = [index_id, after, last]
+    if partition is not None:
+        condition = " AND partition_digest = ?"
+        parameters.append(partition)
+    return session.query(
+        "SELECT version, partition_digest, filter_digests, vector FROM vectors"
+        f" WHERE index_id = ? AND version > ? AND version <= ?{condition} ORDER BY version LIMIT ?",
+        (*parameters, limit),
+    )
+
+
+def counts_by_range(session: Session, index_id: int, first: int, last: int, width: int) -> dict[int, int]:
+    """How many entries have versions between two, for each range of so many (range n has those from n * width on)."""
+    found = session.query(
+        "SELECT version / ? AS part, count(*) FROM vectors WHERE index_id = ? AND version >= ? AND version <= ?"
+        " GROUP BY 1",
+        (width, index_id, first, last),
+    )
+    return {int(part): int(number) for part, number in found}
+
+
+def versions_between(session: Session, index_id: int, first: int, last: int) -> list[int]:
+    """The versions that entries have between two, both included, in order."""
+    found = session.query(
+        "SELECT version FROM vectors WHERE index_id = ? AND version >= ? AND version <= ? ORDER BY version",
+        (index_id, first, last),
+    )
+    return [version for (version,) in found]
+
+
+def by_version(session: Session, index_id: int, wanted: Sequence[int]) -> dict[int, tuple[Position, bytes]]:
+    """The row's position and the vector of each entry, by version."""
+    condition, parameters = session.statements.one_of("version", wanted)
+    found = session.query(
+        f"SELECT version, partition, sort, full_key, vector FROM vectors WHERE index_id = ? AND {condition}",
+        (index_id, *parameters),
+    )
+    return {version: (position_of(*key), vector) for version, *key, vector in found}
+
+
+def _counter(index_id: int) -> str:
+    return f"vectors/{index_id}"
+
+
+def _replaced(index_id: int) -> str:
+    return f"vectors-replaced/{index_id}"

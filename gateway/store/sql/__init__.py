@@ -1,0 +1,1 @@
+"""What all SQL of the store shares: the schema, sessions, positions and checksums."""

@@ -1,0 +1,81 @@
+"""The SQL tables of administration: credentials, grants, quotas, audit lines and properties of accounts (see schema.py)."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, LargeBinary, MetaData, PrimaryKeyConstraint, Table, Text
+
+metadata = MetaData()
+"""The tables of the whole schema. schema.py adds those of data."""
+# PostgreSQL would sort by the locale of the database; SQLite sorts by bytes already.
+Name = Text().with_variant(Text(collation="C"), "postgresql")
+
+# What a dialect keeps for an account as a whole (Azure's service properties), as its own JSON.
+Table(
+    "namespace_properties",
+    metadata,
+    Column("namespace", Name, nullable=False),
+    Column("name", Name, nullable=False),
+    Column("document", Text, nullable=False),
+    PrimaryKeyConstraint("namespace", "name"),
+)
+
+# Access keys. The secrets are encrypted (gateway/security/secret_cipher.py).
+Table(
+    "credentials",
+    metadata,
+    Column("scheme", Name, nullable=False),
+    Column("access_id", Name, nullable=False),
+    Column("place", Text, nullable=False),
+    Column("encrypted_secrets", LargeBinary, nullable=False),
+    Column("changed_at_ms", BigInteger, nullable=False),
+    PrimaryKeyConstraint("scheme", "access_id"),
+)
+
+# The schema of the oldest release that may serve this database too (gateway/store/opening/migrating.py): one row.
+Table(
+    "schema_compatibility",
+    metadata,
+    Column("oldest", Text, primary_key=True),
+)
+
+# Who may do what (gateway/security/grant_store.py).
+Table(
+    "grants",
+    metadata,
+    Column("id", Name, nullable=False),
+    Column("grantee", Name, nullable=False),
+    Column("form", Text, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    PrimaryKeyConstraint("id"),
+)
+
+# Lines of the audit, where it is kept in the database (gateway/audit.py).
+Table(
+    "audit_events",
+    metadata,
+    Column("at_ms", BigInteger, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("line", Text, nullable=False),
+    PrimaryKeyConstraint("at_ms", "id"),
+)
+
+# What a credential, or a namespace, may take at most: a document for each (gateway/security/quotas.py).
+Table(
+    "quotas",
+    metadata,
+    Column("owner", Name, primary_key=True),
+    Column("document", Text, nullable=False),
+    Column("changed_at_ms", BigInteger, nullable=False),
+)
+
+# How much of each quota every server process has been asked for lately, by which they share it.
+Table(
+    "quota_demands",
+    metadata,
+    Column("owner", Name, nullable=False),
+    Column("process", Text, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    PrimaryKeyConstraint("owner", "process"),
+)

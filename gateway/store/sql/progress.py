@@ -1,0 +1,79 @@
+"""How far long work has come: rows gone over, kept in the transactions that go over them, and rows that are left.
+
+What is left is counted when somebody asks, in bounded time: rows that writers add or delete meanwhile make it approximate.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gateway.store.sql.databases import Session
+
+# As /metrics and `tablegate tables` name them, and as databases have them.
+PURGE, INDEX_BACKFILL, EXPIRY_BACKFILL, COPY = "purge", "index_backfill", "expiry_refill", "copy"
+WORKS = (PURGE, INDEX_BACKFILL, EXPIRY_BACKFILL, COPY)
+# Counting a million rows by their index takes a tenth of a second.
+COUNTED_ROWS = 1_000_000
+_PIECES = 100
+
+
+class Progress(NamedTuple):
+    """Of a piece of work: on which table (or index, if it is gone) it is, and how many rows are done and left."""
+
+    work: str
+    id: int
+    done: int
+    left: int
+
+
+def advance(session: Session, work: str, owner_id: int, rows: int) -> None:
+    """Note that so many more rows of a piece of work are done. `owner_id`: of the table or index that it is on."""
+    session.execute(
+        "INSERT INTO progress (work, id, rows_done) VALUES (?, ?, ?)"
+        " ON CONFLICT (work, id) DO UPDATE SET rows_done = progress.rows_done + excluded.rows_done",
+        (work, owner_id, rows),
+    )
+
+
+def forget(session: Session, work: str, owner_id: int) -> None:
+    """Forget how far a piece of work has come: it is done, or begun anew."""
+    session.send("DELETE FROM progress WHERE work = ? AND id = ?", (work, owner_id))
+
+
+def listed(session: Session, at_most: int = COUNTED_ROWS, pieces: int = _PIECES) -> list[Progress]:
+    """The work that waits or is under way, piece by piece; all that is left is counted up to `at_most` rows together."""
+    done = {
+        (work, owner_id): int(rows)
+        for work, owner_id, rows in session.query("SELECT work, id, rows_done FROM progress")
+    }
+    found: list[Progress] = []
+    for work, owner_id, kind, counted_id in session.query(_WAITING, (pieces,)):
+        before = done.get((work, owner_id), 0)
+        # What is purged is gone; what is walked over is still there.
+        walked = 0 if work == PURGE else before
+        counted = _count(session, kind, counted_id, max(0, at_most) + walked)
+        at_most -= counted - min(walked, counted)
+        found.append(Progress(work, owner_id, before, max(0, counted - walked)))
+    return found
+
+
+# What is to be counted stands in `rows` or `entries`.
+_WAITING = f"""
+SELECT '{PURGE}' AS work, id, kind, id AS counted FROM purges
+UNION ALL SELECT '{INDEX_BACKFILL}', id, 'table', table_id FROM indexes WHERE filled = 0
+UNION ALL SELECT '{EXPIRY_BACKFILL}', table_id, 'table', table_id FROM expiry_backfills
+UNION ALL SELECT '{COPY}', target_id, 'table', source_id FROM copies
+ORDER BY 1, 2 LIMIT ?"""
+
+# The slot is named so that the narrow index serves, and bodies are not gone through.
+_COUNT = {
+    "table": "SELECT count(*) FROM (SELECT 1 FROM rows WHERE table_id = ? AND slot >= 0 LIMIT ?) AS counted",
+    "index": "SELECT count(*) FROM (SELECT 1 FROM entries WHERE index_id = ? AND slot >= 0 LIMIT ?) AS counted",
+    "vectors": "SELECT count(*) FROM (SELECT 1 FROM vectors WHERE index_id = ? AND version >= 0 LIMIT ?) AS counted",
+    "history": "SELECT count(*) FROM (SELECT 1 FROM history WHERE history_id = ? LIMIT ?) AS counted",
+}
+
+
+def _count(session: Session, kind: str, owner_id: int, at_most: int) -> int:
+    [(number,)] = session.query(_COUNT[kind], (owner_id, at_most))
+    return int(number)

@@ -1,0 +1,413 @@
+"""The SQL schema, which Alembic compares with. The tables of administration are in administration_schema.py.
+
+Static: users' tables are rows of `tables`, never DDL. Every data table has `slot` in its primary key, a fixed hash of the
+partition, by which a distributed PostgreSQL shards. Positions are bytes whose order is key order (gateway/model/values/keys.py),
+so no collation matters for them; names are compared by code point.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from gateway.store.sql import administration_schema
+
+metadata = administration_schema.metadata
+Name = administration_schema.Name
+
+tables = Table(
+    "tables",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("namespace", Name, nullable=False),
+    Column("name", Name, nullable=False),
+    Column("azure_name", Name, nullable=False),
+    Column("azure_name_lower", Name, nullable=False),
+    Column("key_schema", Text, nullable=False),
+    Column("rules", Text, nullable=False),
+    Column("properties", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("busy_until_ms", BigInteger, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    UniqueConstraint("namespace", "name"),
+    UniqueConstraint("namespace", "azure_name_lower"),
+)
+
+# Background work looks for these several times a second, however many tables there are.
+Index(
+    "tables_deleting",
+    tables.c.busy_until_ms,
+    sqlite_where=text("state = 'deleting'"),
+    postgresql_where=text("state = 'deleting'"),
+)
+
+indexes = Table(
+    "indexes",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("table_id", BigInteger, nullable=False, index=True),
+    Column("name", Name, nullable=False),
+    Column("definition", Text, nullable=False),
+    Column("properties", Text, nullable=False),
+    Column("filled", SmallInteger, nullable=False),
+    Column("filled_up_to", LargeBinary),
+    Column("busy_until_ms", BigInteger, nullable=False),
+    UniqueConstraint("table_id", "name"),
+)
+
+Index(
+    "indexes_to_fill",
+    indexes.c.table_id,
+    sqlite_where=text("filled = 0"),
+    postgresql_where=text("filled = 0"),
+)
+
+# On SQLite in the order of their arrival, with the key's index beside them: rows are large, so that in the order of their keys
+# each would have a page of its own to be written (docs/performance.md). Databases that had rows before 0012 have them so.
+rows = Table(
+    "rows",
+    metadata,
+    Column("table_id", BigInteger, nullable=False),
+    Column("partition", LargeBinary, nullable=False),
+    Column("sort", LargeBinary, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
+    Column("modified_at", BigInteger, nullable=False),
+    Column("expires_at_ms", BigInteger),
+    Column("size_bytes", Integer, nullable=False),
+    Column("kinds", LargeBinary),
+    # NULL only inside a transaction: a key that was claimed and has no row yet.
+    Column("body", LargeBinary),
+    # Set where partition or sort had to be clipped (gateway/store/sql/positions.py).
+    Column("full_key", LargeBinary),
+    # Both NULL: the row was last written by a release before 0014 (gateway/store/sql/checksums.py).
+    Column("checksum", BigInteger),
+    Column("checksum_at", BigInteger),
+    PrimaryKeyConstraint("table_id", "partition", "sort", "slot"),
+)
+Index("rows_by_slot", rows.c.table_id, rows.c.slot, rows.c.partition, rows.c.sort)
+Index(
+    "rows_by_expiry",
+    rows.c.expires_at_ms,
+    sqlite_where=text("expires_at_ms IS NOT NULL"),
+    postgresql_where=text("expires_at_ms IS NOT NULL"),
+)
+
+entries = Table(
+    "entries",
+    metadata,
+    Column("index_id", BigInteger, nullable=False),
+    Column("partition", LargeBinary, nullable=False),
+    Column("sort", LargeBinary, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
+    Column("size_bytes", Integer, nullable=False),
+    Column("row_partition", LargeBinary, nullable=False),
+    Column("row_sort", LargeBinary, nullable=False),
+    Column("row_slot", SmallInteger, nullable=False),
+    Column("full_key", LargeBinary),
+    PrimaryKeyConstraint("index_id", "partition", "sort", "slot"),
+    sqlite_with_rowid=False,
+)
+Index("entries_by_slot", entries.c.index_id, entries.c.slot, entries.c.partition, entries.c.sort)
+
+# Entries of vector indexes: 32-bit floating point numbers, and digests of the values by which a search is narrowed. Each gets the
+# next number of its index whenever it is written, so that what has changed since can be read alone. The key is the row's.
+vectors = Table(
+    "vectors",
+    metadata,
+    Column("index_id", BigInteger, nullable=False),
+    Column("partition", LargeBinary, nullable=False),
+    Column("sort", LargeBinary, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("size_bytes", Integer, nullable=False),
+    # NULL: the index has no partitions.
+    Column("partition_digest", LargeBinary),
+    Column("filter_digests", LargeBinary, nullable=False),
+    Column("full_key", LargeBinary),
+    Column("vector", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("index_id", "partition", "sort", "slot"),
+)
+Index("vectors_by_version", vectors.c.index_id, vectors.c.version, vectors.c.size_bytes)
+Index(
+    "vectors_by_partition",
+    vectors.c.index_id,
+    vectors.c.partition_digest,
+    vectors.c.version,
+    sqlite_where=text("partition_digest IS NOT NULL"),
+    postgresql_where=text("partition_digest IS NOT NULL"),
+)
+
+# Numbers that must never be given twice: ids, auto-increment columns, stream sequences.
+counters = Table(
+    "counters",
+    metadata,
+    Column("name", Name, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
+    Column("value", BigInteger, nullable=False),
+    PrimaryKeyConstraint("name", "slot"),
+)
+
+# Idempotency tokens, and what a replay must answer.
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("scope", Name, nullable=False),
+    Column("name", Name, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("expires_at_ms", BigInteger, nullable=False, index=True),
+    PrimaryKeyConstraint("scope", "name", "slot"),
+)
+
+# Change streams, also those that are disabled or whose table is gone, until what is in them has been kept long enough.
+streams = Table(
+    "streams",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("table_id", BigInteger, nullable=False),
+    Column("namespace", Name, nullable=False),
+    Column("table_name", Name, nullable=False),
+    Column("label", Name, nullable=False),
+    Column("key_schema", Text, nullable=False),
+    Column("rule", Text, nullable=False),
+    Column("opened_at_ms", BigInteger, nullable=False),
+    Column("ended_at_ms", BigInteger),
+)
+Index("streams_by_table", streams.c.namespace, streams.c.table_name, streams.c.label)
+
+# A shard is a range of slots for a time. Changes up to `trimmed` are gone.
+shards = Table(
+    "shards",
+    metadata,
+    Column("stream_id", BigInteger, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("first_slot", SmallInteger, nullable=False),
+    Column("last_slot", SmallInteger, nullable=False),
+    Column("parents", Text, nullable=False),
+    Column("opened_at_ms", BigInteger, nullable=False),
+    Column("closed_at_ms", BigInteger),
+    Column("last_sequence", BigInteger),
+    Column("trimmed", BigInteger, nullable=False),
+    PrimaryKeyConstraint("stream_id", "number"),
+)
+
+# One row for each recorded write, numbered by its shard's counter in the write's own transaction.
+changes = Table(
+    "changes",
+    metadata,
+    Column("stream_id", BigInteger, nullable=False),
+    Column("shard", Integer, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("noop", SmallInteger, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("key", LargeBinary, nullable=False),
+    Column("old_modified_at", BigInteger),
+    Column("old_kinds", LargeBinary),
+    Column("old_body", LargeBinary),
+    Column("new_modified_at", BigInteger),
+    Column("new_kinds", LargeBinary),
+    Column("new_body", LargeBinary),
+    Column("actions", LargeBinary),
+    PrimaryKeyConstraint("stream_id", "shard", "sequence", "slot"),
+    sqlite_with_rowid=False,
+)
+Index("changes_by_time", changes.c.stream_id, changes.c.shard, changes.c.at_ms)
+
+# What rows were before they changed, one row of it for each row that a transaction changed, under the one time of the
+# transaction (ticks): so what is new always comes last, on few pages. A NULL body: there was none.
+history = Table(
+    "history",
+    metadata,
+    Column("history_id", BigInteger, nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
+    Column("partition", LargeBinary, nullable=False),
+    Column("sort", LargeBinary, nullable=False),
+    Column("full_key", LargeBinary),
+    Column("modified_at", BigInteger),
+    Column("size_bytes", Integer, nullable=False),
+    Column("kinds", LargeBinary),
+    Column("body", LargeBinary),
+    PrimaryKeyConstraint("history_id", "changed_at", "slot", "partition", "sort"),
+    sqlite_with_rowid=False,
+)
+
+# The histories that are being kept; how many days of them (NULL: all).
+histories = Table(
+    "histories",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("table_id", BigInteger, nullable=False),
+    Column("days", Integer),
+)
+
+# Tables that are being filled with what another was at a moment (NULL: with what it is), and how far that has come.
+copies = Table(
+    "copies",
+    metadata,
+    Column("target_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("source_id", BigInteger, nullable=False, index=True),
+    Column("history_id", BigInteger),
+    Column("at", BigInteger),
+    # What is being done: gateway/store/tables/copies.py has the numbers.
+    Column("phase", SmallInteger, nullable=False),
+    Column("mark", LargeBinary),
+)
+
+# Backups. The rows are those of a table that nobody can name; a backup whose copy is still being made is not to be had.
+backups = Table(
+    "backups",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("namespace", Name, nullable=False),
+    Column("table_name", Name, nullable=False),
+    Column("name", Name, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("copy_id", BigInteger, nullable=False, index=True),
+    Column("definition", Text, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("ready", SmallInteger, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("expires_at_ms", BigInteger, index=True),
+)
+Index("backups_by_table", backups.c.namespace, backups.c.table_name, backups.c.created_at_ms)
+
+# Who follows the changes of which table, and how far each has come: through which of the table's streams, and in it to which
+# sequence of each shard. Before that, `copying`, through the table's rows.
+followers = Table(
+    "followers",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("table_id", BigInteger, nullable=False, index=True),
+    Column("kind", Text, nullable=False),
+    Column("target", Name, nullable=False),
+    Column("stream_id", BigInteger, nullable=False),
+    Column("positions", Text, nullable=False),
+    Column("copying", SmallInteger, nullable=False),
+    Column("mark", LargeBinary),
+    # Who delivers to it outside of the database, and until when nobody else does.
+    Column("owner", Text, nullable=False),
+    Column("owned_until_ms", BigInteger, nullable=False),
+    # Where it ends, and the table as it was then; NULL: it goes on.
+    Column("ending", Text),
+)
+
+# When rows of replicated tables were deleted (ticks), until no older write to them can come from another replica.
+tombstones = Table(
+    "tombstones",
+    metadata,
+    Column("table_id", BigInteger, nullable=False),
+    Column("partition", LargeBinary, nullable=False),
+    Column("sort", LargeBinary, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
+    Column("full_key", LargeBinary),
+    Column("deleted_at", BigInteger, nullable=False),
+    PrimaryKeyConstraint("table_id", "partition", "sort", "slot"),
+    sqlite_with_rowid=False,
+)
+Index("tombstones_by_time", tombstones.c.table_id, tombstones.c.deleted_at)
+
+
+# Long work that clients started (exports, imports), and how far it has come. Only the server that made the last claim carries a
+# job on, until the time that it has for it; one that has ended is kept to be told of.
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("namespace", Name, nullable=False),
+    Column("table_name", Name, nullable=False),
+    Column("definition", Text, nullable=False),
+    Column("progress", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("ended_at_ms", BigInteger),
+    Column("cancelled", SmallInteger, nullable=False),
+    Column("claim", BigInteger, nullable=False),
+    Column("claimed_until_ms", BigInteger, nullable=False),
+)
+Index("jobs_by_age", jobs.c.namespace, jobs.c.kind, jobs.c.created_at_ms, jobs.c.id)
+Index(
+    "jobs_to_do",
+    jobs.c.id,
+    sqlite_where=text("ended_at_ms IS NULL"),
+    postgresql_where=text("ended_at_ms IS NULL"),
+)
+
+# Open local transactions. Each locks one partition (as gateway/store/sql/positions.py stores it) of one table.
+partition_locks = Table(
+    "partition_locks",
+    metadata,
+    Column("id", Text, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
+    Column("table_id", BigInteger, nullable=False),
+    Column("partition", LargeBinary, nullable=False),
+    Column("expires_at_ms", BigInteger, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("writes", Integer, nullable=False),
+    PrimaryKeyConstraint("id", "slot"),
+    UniqueConstraint("table_id", "partition", "slot"),
+)
+
+# The writes of open local transactions: the row that each leaves, and what change streams will be told.
+staged_writes = Table(
+    "staged_writes",
+    metadata,
+    Column("transaction_id", Text, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
+    Column("ordinal", Integer, nullable=False),
+    Column("partition", LargeBinary, nullable=False),
+    Column("sort", LargeBinary, nullable=False),
+    Column("full_key", LargeBinary),
+    Column("kind", Text, nullable=False),
+    Column("modified_at", BigInteger),
+    Column("size_bytes", Integer),
+    Column("kinds", LargeBinary),
+    Column("body", LargeBinary),
+    Column("actions", LargeBinary),
+    PrimaryKeyConstraint("transaction_id", "slot", "ordinal"),
+)
+
+# Tables and indexes that are gone and whose rows and entries are still to be deleted, a batch at a time.
+purges = Table(
+    "purges",
+    metadata,
+    Column("kind", Text, nullable=False),
+    Column("id", BigInteger, nullable=False),
+    PrimaryKeyConstraint("kind", "id"),
+)
+
+# Tables whose expiry rule changed, and how far their rows have been given new times.
+expiry_backfills = Table(
+    "expiry_backfills",
+    metadata,
+    Column("table_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("mark", LargeBinary),
+)
+
+# How many rows of such work, and of the filling of an index, are done (gateway/store/sql/progress.py).
+progress = Table(
+    "progress",
+    metadata,
+    Column("work", Text, nullable=False),
+    Column("id", BigInteger, nullable=False),
+    Column("rows_done", BigInteger, nullable=False),
+    PrimaryKeyConstraint("work", "id"),
+)

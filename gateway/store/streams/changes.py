@@ -1,0 +1,367 @@
+"""Streams, shards and changes as SQL: open, close, append, page, trim.
+
+A change takes its sequence from its shard's counter, whose row stays locked until the write's transaction ends: so in a
+shard sequence order is commit order, and a reader never passes a change that is yet to be committed. Both stand at the
+counter's slot, so that a distributed database has them on one node: else a reader could see a later change of one node
+before an earlier one of another, and pass it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import orjson
+
+from gateway.model.commands.writes import ChangeKind
+from gateway.model.expressions.updates import Action, DeleteCell, DeleteCells, PutCell
+from gateway.model.tables.changes import Change, Shard, Stream
+from gateway.model.tables.tables import StreamRule, Table
+from gateway.model.values import bodies
+from gateway.model.values.keys import LOWEST, Position
+from gateway.model.values.rows import Contents, Row
+from gateway.store.sql.counters import (
+    advance,
+    forget,
+    forget_stream,
+    shard_counter,
+    slot_of_counter,
+    value_of,
+)
+from gateway.store.sql.databases import Session
+from gateway.store.tables.descriptors import key_schema_document, key_schema_of, stream_rule
+
+_STREAM = "id, table_id, namespace, table_name, key_schema, rule, opened_at_ms, ended_at_ms"
+_SHARD = "number, first_slot, last_slot, parents, opened_at_ms, closed_at_ms, last_sequence, trimmed"
+_CHANGE = (
+    "shard, sequence, at_ms, kind, noop, actor, key, old_modified_at, old_kinds, old_body,"
+    " new_modified_at, new_kinds, new_body, actions"
+)
+
+# Of images that are deleted together.
+_TRIMMED_BYTES = 4_000_000
+
+Numbered = tuple[int, int]
+"""(stream id, shard number)."""
+
+
+# Streams
+
+
+def add_stream(session: Session, stream: Stream) -> None:
+    """Keep a new stream."""
+    session.execute(
+        f"INSERT INTO streams ({_STREAM}, label) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            stream.id,
+            stream.table_id,
+            stream.namespace,
+            stream.table_name,
+            orjson.dumps(key_schema_document(stream.key_schema)).decode(),
+            _rule_json(stream.rule),
+            stream.opened_at_ms,
+            stream.ended_at_ms,
+            stream.label,
+        ),
+    )
+
+
+def update_rule(session: Session, rule: StreamRule) -> None:
+    """Keep what was changed of a stream's rule."""
+    session.execute("UPDATE streams SET rule = ? WHERE id = ?", (_rule_json(rule), rule.id))
+
+
+def end_stream(session: Session, stream_id: int, now_ms: int) -> None:
+    """End a stream: it gets no more changes, and its shards are closed."""
+    session.execute(
+        "UPDATE streams SET ended_at_ms = ? WHERE id = ? AND ended_at_ms IS NULL", (now_ms, stream_id)
+    )
+    for shard in shards_of(session, stream_id):
+        if shard.closed_at_ms is None:
+            close_shard(session, (stream_id, shard.number), now_ms)
+
+
+def find_streams(
+    session: Session, namespace: str, table_name: str | None = None, label: str | None = None
+) -> list[Stream]:
+    """Streams of a namespace, of a table, or the one with a label, by name and age."""
+    condition, values = "namespace = ?", [namespace]
+    for column, value in (("table_name", table_name), ("label", label)):
+        if value is not None:
+            if "\0" in value:  # no name has one, and PostgreSQL takes no text that has
+                return []
+            condition += f" AND {column} = ?"
+            values.append(value)
+    found = session.query(f"SELECT {_STREAM} FROM streams WHERE {condition} ORDER BY table_name, id", values)
+    return [_stream(columns) for columns in found]
+
+
+def all_streams(session: Session) -> list[Stream]:
+    """Every stream there is, for the command line."""
+    return [_stream(columns) for columns in session.query(f"SELECT {_STREAM} FROM streams ORDER BY id")]
+
+
+def stream_by_id(session: Session, stream_id: int) -> Stream | None:
+    """The stream of that id, whoever may read it; None: it is gone."""
+    found = session.query(f"SELECT {_STREAM} FROM streams WHERE id = ?", (stream_id,))
+    return _stream(found[0]) if found else None
+
+
+def next_stream(session: Session, table_id: int, stream_id: int) -> Stream | None:
+    """The stream of a table that began next after another of it; None: there is none yet."""
+    found = session.query(
+        f"SELECT {_STREAM} FROM streams WHERE table_id = ? AND id > ? ORDER BY id LIMIT 1",
+        (table_id, stream_id),
+    )
+    return _stream(found[0]) if found else None
+
+
+def streams_after(session: Session, stream_id: int, limit: int) -> list[Stream]:
+    """The next streams by id."""
+    found = session.query(
+        f"SELECT {_STREAM} FROM streams WHERE id > ? ORDER BY id LIMIT ?", (stream_id, limit)
+    )
+    return [_stream(columns) for columns in found]
+
+
+def remove_stream(session: Session, stream_id: int) -> None:
+    """Forget a stream whose changes are gone."""
+    session.execute("DELETE FROM shards WHERE stream_id = ?", (stream_id,))
+    session.execute("DELETE FROM streams WHERE id = ?", (stream_id,))
+    forget_stream(session, stream_id)
+
+
+def _stream(columns: Sequence[Any]) -> Stream:
+    stream_id, table_id, namespace, table_name, schema, rule, opened_at_ms, ended_at_ms = columns
+    return Stream(
+        stream_id,
+        table_id,
+        namespace,
+        table_name,
+        key_schema_of(orjson.loads(schema)),
+        stream_rule(orjson.loads(rule)),
+        opened_at_ms,
+        ended_at_ms,
+    )
+
+
+def _rule_json(rule: StreamRule) -> str:
+    return orjson.dumps(rule).decode()
+
+
+# Shards
+
+
+def add_shard(session: Session, stream_id: int, shard: Shard) -> None:
+    """Open a shard. Its first change comes after what counts as trimmed."""
+    session.execute(
+        f"INSERT INTO shards (stream_id, {_SHARD}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            stream_id,
+            shard.number,
+            *shard.slots,
+            orjson.dumps(shard.parents).decode(),
+            shard.opened_at_ms,
+            shard.closed_at_ms,
+            shard.last_sequence,
+            shard.trimmed,
+        ),
+    )
+    if shard.trimmed:
+        advance(session, shard_counter(stream_id, shard.number), 0, floor=shard.trimmed)
+
+
+def close_shard(session: Session, shard: Numbered, now_ms: int) -> int:
+    """Close a shard, so that it gets no more changes; its last sequence. The caller has locked its table, so that nobody is
+    about to add one."""
+    last = last_sequence(session, shard)
+    session.execute(
+        "UPDATE shards SET closed_at_ms = ?, last_sequence = ? WHERE stream_id = ? AND number = ?",
+        (now_ms, last, *shard),
+    )
+    return last
+
+
+def shards_of(session: Session, stream_id: int) -> list[Shard]:
+    """The shards of a stream that hold changes or may yet, by number: parents come before their children."""
+    found = session.query(f"SELECT {_SHARD} FROM shards WHERE stream_id = ? ORDER BY number", (stream_id,))
+    return [_shard(columns) for columns in found]
+
+
+def remove_shard(session: Session, shard: Numbered) -> None:
+    """Forget a closed shard whose changes are gone."""
+    session.execute("DELETE FROM shards WHERE stream_id = ? AND number = ?", shard)
+    forget(session, shard_counter(*shard))
+
+
+def find_shard(session: Session, shard: Numbered) -> Shard | None:
+    """A shard, or None."""
+    found = session.query(f"SELECT {_SHARD} FROM shards WHERE stream_id = ? AND number = ?", shard)
+    return _shard(found[0]) if found else None
+
+
+def _shard(columns: Sequence[Any]) -> Shard:
+    number, first_slot, last_slot, parents, opened_at_ms, closed_at_ms, last, trimmed = columns
+    return Shard(
+        number,
+        (first_slot, last_slot),
+        tuple(orjson.loads(parents)),
+        opened_at_ms,
+        closed_at_ms,
+        last,
+        trimmed,
+    )
+
+
+def last_sequence(session: Session, shard: Numbered) -> int:
+    """The sequence of the last change that was committed to a shard; 0 if there was none."""
+    return value_of(session, shard_counter(*shard))
+
+
+def _at_slot(shard: Numbered) -> tuple[int, int, int]:
+    """(stream id, shard number, slot): where the changes of a shard stand."""
+    return (*shard, slot_of_counter(shard_counter(*shard)))
+
+
+# Changes
+
+
+def append(session: Session, shard: Numbered, changes: Sequence[Change]) -> None:
+    """Add changes to a shard, in this order; their own sequences are not looked at."""
+    name = shard_counter(*shard)
+    slot = slot_of_counter(name)
+    first = advance(session, name, len(changes)) - len(changes) + 1
+    session.execute_many(
+        f"INSERT INTO changes (slot, stream_id, {_CHANGE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [(slot, *_columns(shard, sequence, change)) for sequence, change in enumerate(changes, first)],
+    )
+
+
+def page(session: Session, shard: Numbered, sequence: int, limit: int) -> list[Change]:
+    """At most `limit` changes of a shard from a sequence on."""
+    found = session.query(
+        f"SELECT {_CHANGE} FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? AND sequence >= ?"
+        " ORDER BY sequence LIMIT ?",
+        (*_at_slot(shard), sequence, limit),
+    )
+    return [_change(columns) for columns in found]
+
+
+def first_since(session: Session, shard: Numbered, at_ms: int) -> int | None:
+    """The sequence of the first change made at that time or later; None: there is none yet."""
+    [(sequence,)] = session.query(
+        "SELECT min(sequence) FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? AND at_ms >= ?",
+        (*_at_slot(shard), at_ms),
+    )
+    return None if sequence is None else int(sequence)
+
+
+def trim(session: Session, shard: Numbered, before_ms: int, limit: int, below: int | None = None) -> int:
+    """Delete at most `limit` of the oldest changes of a shard, if they were made before that time and (None: whatever they are)
+    have sequences below that. How many went."""
+    oldest = session.query(
+        "SELECT sequence, at_ms, COALESCE(length(old_body), 0) + COALESCE(length(new_body), 0)"
+        " FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? ORDER BY sequence LIMIT ?",
+        (*_at_slot(shard), limit),
+    )
+    gone: list[int] = []
+    size = 0
+    for sequence, at_ms, size_bytes in oldest:
+        size += size_bytes
+        is_held = below is not None and sequence >= below
+        if at_ms >= before_ms or is_held or (gone and size > _TRIMMED_BYTES):
+            break
+        gone.append(sequence)
+    if not gone:
+        return 0
+    session.execute(
+        "DELETE FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? AND sequence <= ?",
+        (*_at_slot(shard), gone[-1]),
+    )
+    session.execute("UPDATE shards SET trimmed = ? WHERE stream_id = ? AND number = ?", (gone[-1], *shard))
+    return len(gone)
+
+
+def has_older(session: Session, shard: Numbered, before_ms: int) -> bool:
+    """Whether a shard has changes that were made before that time."""
+    return bool(
+        session.query(
+            "SELECT 1 FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? AND at_ms < ? LIMIT 1",
+            (*_at_slot(shard), before_ms),
+        )
+    )
+
+
+def _columns(shard: Numbered, sequence: int, change: Change) -> tuple[Any, ...]:
+    return (
+        *shard,
+        sequence,
+        change.at_ms,
+        change.kind.value,
+        int(change.is_noop),
+        change.actor,
+        bodies.encode(change.key_values),
+        *_row_columns(change.old),
+        *_row_columns(change.new),
+        actions_json(change.actions) if change.actions else None,
+    )
+
+
+def _row_columns(row: Row | None) -> tuple[Any, ...]:
+    return (None, None, None) if row is None else (row.modified_at, row.contents.kinds, row.body)
+
+
+def _change(columns: Sequence[Any]) -> Change:
+    shard, sequence, at_ms, kind, noop, actor, key, *rows, actions = columns
+    return Change(
+        shard,
+        sequence,
+        ChangeKind(kind),
+        bodies.decode(key),
+        _row(*rows[:3]),
+        _row(*rows[3:]),
+        actions_of(actions) if actions else (),
+        actor,
+        at_ms,
+        bool(noop),
+    )
+
+
+def _row(modified_at: int | None, kinds: bytes | None, body: bytes | None) -> Row | None:
+    """A row as it was. It stands nowhere any more, so it has no position; its key is the change's."""
+    if modified_at is None:
+        return None
+    return Row(Position(LOWEST, LOWEST), Contents(body, kinds, 0), modified_at)
+
+
+def actions_json(actions: Iterable[Action]) -> bytes:
+    """Actions on cells as JSON."""
+    documents: list[list[Any]] = []
+    for action in actions:
+        match action:
+            case PutCell(name, value, stamp_ms):
+                documents.append([name, stamp_ms, bodies.tagged(value)])
+            case DeleteCell(name, stamp_ms):
+                documents.append([name, stamp_ms])
+            case DeleteCells(name):
+                documents.append([name])
+    return orjson.dumps(documents)
+
+
+def actions_of(data: bytes) -> tuple[Action, ...]:
+    """The inverse of actions_json."""
+    found: list[Action] = []
+    for document in orjson.loads(data):
+        match document:
+            case [name, stamp_ms, value]:
+                found.append(PutCell(name, bodies.untagged(value), stamp_ms))
+            case [name, stamp_ms]:
+                found.append(DeleteCell(name, stamp_ms))
+            case [name]:
+                found.append(DeleteCells(name))
+    return tuple(found)
+
+
+def stream_of(table: Table, rule: StreamRule, stream_id: int, now_ms: int) -> Stream:
+    """The stream that begins with a rule."""
+    return Stream(stream_id, table.id, table.namespace, table.name, table.key_schema, rule, now_ms, None)

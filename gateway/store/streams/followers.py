@@ -1,0 +1,178 @@
+"""Who follows the changes of tables, and how far each has come, as SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from gateway.store.sql.databases import Session
+
+_COLUMNS = "id, table_id, kind, target, stream_id, positions, copying, mark, ending"
+
+
+class Ending(NamedTuple):
+    """Where a follower ends: in a stream of the table, before a sequence of each shard. It was told to end at `at_ms`, when the
+    table was as `definition` has it (Catalog.definition)."""
+
+    stream_id: int
+    positions: Mapping[int, int]
+    at_ms: int
+    definition: str
+
+
+class Follower(NamedTuple):
+    """Somebody who is told each change of a table: what kind, and whom it means by `target`. It has come to a stream of the
+    table, and in it to a sequence of each shard that it has begun. `copying`: it is yet to be told the rows that were there,
+    from `mark` on. `ending`: where it ends; None: it goes on."""
+
+    id: int
+    table_id: int
+    kind: str
+    target: str
+    stream_id: int
+    positions: Mapping[int, int]
+    copying: bool = False
+    mark: bytes | None = None
+    ending: Ending | None = None
+
+    def end_of(self, shard: int) -> int | None:
+        """The sequence before which it ends in a shard of the stream to which it has come; None: it goes on there."""
+        if self.ending is None or self.ending.stream_id > self.stream_id:
+            return None
+        return self.ending.positions.get(shard, 0) if self.ending.stream_id == self.stream_id else 0
+
+
+def add(session: Session, follower: Follower) -> None:
+    """Keep a new follower."""
+    session.execute(
+        f"INSERT INTO followers ({_COLUMNS}, owner, owned_until_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '', 0)",
+        _columns(follower),
+    )
+
+
+def of_kind(session: Session, kind: str, after: int = 0) -> Follower | None:
+    """The next follower of a kind, by id."""
+    return next(iter(_found(session, "kind = ? AND id > ? ORDER BY id LIMIT 1", (kind, after))), None)
+
+
+def by_id(session: Session, follower_id: int) -> Follower | None:
+    """The follower of that id; None: it is gone."""
+    return next(iter(_found(session, "id = ?", (follower_id,))), None)
+
+
+def of_table(session: Session, table_id: int, kind: str | None = None) -> list[Follower]:
+    """Those who follow a table."""
+    if kind is None:
+        return _found(session, "table_id = ? ORDER BY id", (table_id,))
+    return _found(session, "table_id = ? AND kind = ? ORDER BY id", (table_id, kind))
+
+
+def of_target(session: Session, kind: str, target: str) -> list[Follower]:
+    """Those who tell one target."""
+    return _found(session, "kind = ? AND target = ? ORDER BY id", (kind, target))
+
+
+def listed(session: Session) -> list[Follower]:
+    """Everybody."""
+    return _found(session, "1 = 1 ORDER BY id", ())
+
+
+def advance(session: Session, old: Follower, new: Follower) -> bool:
+    """Note how far a follower has come. False: it was not where it is said to have been, and nothing is noted."""
+    return (
+        session.execute(
+            "UPDATE followers SET stream_id = ?, positions = ?, copying = ?, mark = ?"
+            " WHERE id = ? AND stream_id = ? AND positions = ? AND copying = ?",
+            (*_columns(new)[4:8], old.id, old.stream_id, _positions_json(old.positions), int(old.copying)),
+        )
+        == 1
+    )
+
+
+def end(session: Session, follower_id: int, ending: Ending) -> None:
+    """Have a follower end somewhere."""
+    session.execute("UPDATE followers SET ending = ? WHERE id = ?", (_ending_json(ending), follower_id))
+
+
+def own(session: Session, follower: Follower, owner: str, now_ms: int, until_ms: int) -> bool:
+    """Be the only one who delivers to a follower until a time. False: somebody else is."""
+    return (
+        session.execute(
+            "UPDATE followers SET owner = ?, owned_until_ms = ? WHERE id = ? AND (owner = ? OR owned_until_ms <= ?)",
+            (owner, until_ms, follower.id, owner, now_ms),
+        )
+        == 1
+    )
+
+
+def held(session: Session, table_id: int, stream_id: int) -> Mapping[int, int] | None:
+    """What must not be trimmed of a stream: by shard, the sequence from which on some follower has still to be told. A shard that
+    is not named must stay whole. None: nothing is held."""
+    behind = [each for each in of_table(session, table_id) if each.stream_id <= stream_id]
+    if not behind:
+        return None
+    if any(each.stream_id < stream_id for each in behind):
+        return {}
+    known = {number for each in behind for number in each.positions}
+    return {
+        number: min(each.positions[number] for each in behind)
+        for number in known
+        if all(number in each.positions for each in behind)
+    }
+
+
+def remove(session: Session, follower_id: int) -> None:
+    """Forget a follower."""
+    session.execute("DELETE FROM followers WHERE id = ?", (follower_id,))
+
+
+def _found(session: Session, where: str, parameters: Sequence[Any]) -> list[Follower]:
+    return [
+        Follower(
+            follower_id,
+            table_id,
+            kind,
+            target,
+            stream_id,
+            _positions(positions),
+            bool(copying),
+            mark,
+            _ending(ending),
+        )
+        for follower_id, table_id, kind, target, stream_id, positions, copying, mark, ending in session.query(
+            f"SELECT {_COLUMNS} FROM followers WHERE {where}", parameters
+        )
+    ]
+
+
+def _columns(follower: Follower) -> tuple[Any, ...]:
+    return (
+        *follower[:5],
+        _positions_json(follower.positions),
+        int(follower.copying),
+        follower.mark,
+        None if follower.ending is None else _ending_json(follower.ending),
+    )
+
+
+def _ending(text: str | None) -> Ending | None:
+    if text is None:
+        return None
+    stream_id, positions, at_ms, definition = orjson.loads(text)
+    return Ending(stream_id, dict(positions), at_ms, definition)
+
+
+def _ending_json(ending: Ending) -> str:
+    return orjson.dumps(
+        [ending.stream_id, [*ending.positions.items()], ending.at_ms, ending.definition]
+    ).decode()
+
+
+def _positions(text: str) -> dict[int, int]:
+    return {int(shard): sequence for shard, sequence in orjson.loads(text).items()}
+
+
+def _positions_json(positions: Mapping[int, int]) -> str:
+    return orjson.dumps({str(shard): positions[shard] for shard in sorted(positions)}).decode()

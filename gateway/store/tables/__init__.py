@@ -1,0 +1,1 @@
+"""Definitions of tables, their copies and backups as SQL."""

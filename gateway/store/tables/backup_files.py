@@ -1,0 +1,241 @@
+"""Backups as files of a directory: written whole and durably, read from their beginning. Knows nothing of SQL.
+
+A file is our JSON Lines (gateway/model/values/row_lines.py), compressed with Zstandard: a header that says which backup it is and
+how its table was defined, the rows just as they were stored, and an end with their number and checksum. It gets its name when all
+of it is on the disk; `Backup.file_stem` begins that name, then comes the attempt that has written it, so that no attempt writes
+over what another has written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import zstandard
+from fastcrc import crc64
+
+from gateway.model.errors import BackupUnreadable
+from gateway.model.tables.backups import Backup, BackupFile
+from gateway.model.values.row_lines import (
+    END_START,
+    LINE_BYTES,
+    Unreadable,
+    check_end,
+    end_line,
+    header_line,
+    read_header,
+    row_line,
+)
+from gateway.model.values.rows import Row
+
+_UNFINISHED = ".unfinished"
+_LEVEL = 3
+_WINDOW_BYTES = 1 << 27
+_BLOCK_BYTES = 1 << 16
+_NAME_CHARACTERS = 100
+_ATTEMPT = re.compile(r"\.([0-9]+)-([0-9]+)\.")
+# Of a file of no more than this all is looked at before a restore begins; it takes some milliseconds.
+_CHECKED_BYTES = 8 << 20
+
+
+class Attempt(NamedTuple):
+    """An attempt to write a file: by which job, under which claim. A later one is greater."""
+
+    job_id: int
+    claim: int
+
+
+class BackupDirectory:
+    """The files of a directory. Whatever the operating system refuses is raised as OSError."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def begin(self, backup: Backup, attempt: Attempt, table: Mapping[str, Any]) -> BackupWriter:
+        """Begin the file of a backup, whose table this document makes anew. What earlier attempts have left is removed."""
+        self._remove(backup.file_stem, before=attempt)
+        shown = re.sub(r"[^A-Za-z0-9_-]", "_", backup.table_name)[:_NAME_CHARACTERS]
+        name = f"{backup.file_stem}.{attempt.job_id}-{attempt.claim}.{shown}.jsonl.zst"
+        return BackupWriter(self._path / name, header_line(backup=_described(backup, table)))
+
+    def open(self, file: BackupFile, stem: str) -> BackupReader:
+        """The file of the backup of that stem, at its first row. Raises BackupUnreadable."""
+        return BackupReader(self._path / file.name, file, stem)
+
+    def check(self, file: BackupFile, stem: str) -> None:
+        """Raise BackupUnreadable unless a file is there and, as far as can be told in a bounded time, as it was written."""
+        try:
+            self.open(file, stem).close()
+            if file.size_bytes <= _CHECKED_BYTES:
+                data = (self._path / file.name).read_bytes()
+                if f"{crc64.xz(data):016x}" != file.crc64:
+                    raise BackupUnreadable(f"the file {file.name} is damaged: its checksum is wrong")
+        except OSError as error:
+            raise BackupUnreadable(f"the file {file.name}: {error.strerror}") from None
+
+    def remove(self, stem: str) -> None:
+        """Remove all files of a backup that is gone."""
+        self._remove(stem)
+
+    def _remove(self, stem: str, before: Attempt | None = None) -> None:
+        for name in os.listdir(self._path):
+            if name.startswith(f"{stem}.") and (before is None or _attempt_of(name, len(stem)) < before):
+                (self._path / name).unlink(missing_ok=True)
+        _sync(self._path)
+
+
+def _attempt_of(name: str, at: int) -> Attempt:
+    match = _ATTEMPT.match(name, at)
+    return Attempt(0, 0) if match is None else Attempt(int(match[1]), int(match[2]))
+
+
+def _described(backup: Backup, table: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "stem": backup.file_stem,
+        "kind": backup.kind.value,
+        "name": backup.name,
+        "namespace": backup.namespace,
+        "created_at_ms": backup.created_at_ms,
+        "rows": backup.rows,
+        "size_bytes": backup.size_bytes,
+        "table": table,
+    }
+
+
+class BackupWriter:
+    """A file while it is written."""
+
+    def __init__(self, path: Path, header: bytes) -> None:
+        self._path = path
+        self._unfinished = path.with_name(path.name + _UNFINISHED)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        self._file = _Summed(os.fdopen(os.open(self._unfinished, flags, 0o600), "wb"))
+        compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+        self._packed = compressor.stream_writer(cast(Any, self._file), closefd=False)
+        self._crc64 = self._rows = 0
+        self._put(header)
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Write rows."""
+        lines = [row_line(row) for row in rows]
+        self._rows += len(lines)
+        self._put(b"".join(lines))
+
+    def _put(self, data: bytes) -> None:
+        self._crc64 = crc64.xz(data, self._crc64)
+        self._packed.write(data)
+
+    def finish(self) -> BackupFile:
+        """Write the end and give the file its name, durably."""
+        self._packed.write(end_line(self._rows, self._crc64))
+        self._packed.flush(zstandard.FLUSH_FRAME)
+        self._file.sync()
+        self._file.close()
+        self._unfinished.replace(self._path)
+        _sync(self._path.parent)
+        return BackupFile(self._path.name, self._file.size_bytes, f"{self._file.crc64:016x}")
+
+    def close(self) -> None:
+        """Let go of the file; if it is not finished, of what there is of it too."""
+        self._file.close()
+        self._unfinished.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Remove the finished file, which nobody wants."""
+        self._path.unlink(missing_ok=True)
+
+
+class _Summed:
+    """A file that knows how much was written to it, and the CRC-64/XZ of that."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.size_bytes = self.crc64 = 0
+
+    def write(self, data: bytes) -> int:
+        """Write all of it."""
+        self.crc64 = crc64.xz(bytes(data), self.crc64)
+        self.size_bytes += len(data)
+        return self._file.write(data)
+
+    def sync(self) -> None:
+        """Bring it to the disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class BackupReader:
+    """The rows of a file, from its beginning: `rows` is how many have been taken, `is_over` whether that was all of them."""
+
+    def __init__(self, path: Path, file: BackupFile, stem: str) -> None:
+        self._name = path.name
+        self._crc64 = self.rows = 0
+        self.is_over = False
+        opened = path.open("rb")
+        try:
+            if os.fstat(opened.fileno()).st_size != file.size_bytes:
+                raise Unreadable(f"it has not the {file.size_bytes} bytes that were written")
+            reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES).stream_reader(opened)
+            self._lines = io.BufferedReader(cast(io.RawIOBase, reader), _BLOCK_BYTES)
+            told = read_header(self._line()).get("backup")
+            if not isinstance(told, dict) or told.get("stem") != stem:
+                raise Unreadable("it is the file of another backup")
+        except Unreadable as error:
+            opened.close()
+            raise BackupUnreadable(f"the file {path.name}: {error}") from None
+        except BaseException:
+            opened.close()
+            raise
+
+    def take(self, limit: int, limit_bytes: int) -> list[bytes]:
+        """The lines of the next rows: at most `limit`, and no more after so many bytes. Raises BackupUnreadable."""
+        lines: list[bytes] = []
+        size = 0
+        try:
+            while len(lines) < limit and size < limit_bytes:
+                crc_before = self._crc64
+                line = self._line()
+                if line.startswith(END_START):
+                    check_end(line, self.rows + len(lines), crc_before)
+                    if self._lines.read(1):
+                        raise Unreadable("there is something behind its end")
+                    self.is_over = True
+                    break
+                lines.append(line)
+                size += len(line)
+        except (Unreadable, zstandard.ZstdError) as error:
+            raise BackupUnreadable(f"the file {self._name}: {error}") from None
+        self.rows += len(lines)
+        return lines
+
+    def _line(self) -> bytes:
+        try:
+            line = self._lines.readline(LINE_BYTES)
+        except zstandard.ZstdError as error:
+            raise Unreadable(f"it is damaged: {error}") from None
+        if not line.endswith(b"\n"):
+            raise Unreadable("it was cut off")
+        self._crc64 = crc64.xz(line, self._crc64)
+        return line
+
+    def close(self) -> None:
+        """Close the file."""
+        with contextlib.suppress(zstandard.ZstdError):
+            self._lines.close()
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,123 @@
+"""Backups as SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gateway.model.commands.commands import ListBackups
+from gateway.model.tables.backups import Backup, BackupKind
+from gateway.model.tables.tables import Table
+from gateway.store.sql.databases import Session
+
+_COLUMNS = (
+    "id, namespace, table_name, name, kind, copy_id, definition, rows, size_bytes, ready, created_at_ms,"
+    " expires_at_ms"
+)
+Defined = Callable[[str], Table]
+"""Makes a table of its definition (Catalog.defined)."""
+
+
+def add(session: Session, backup: Backup, definition: str) -> None:
+    """Keep a new backup."""
+    session.execute(
+        f"INSERT INTO backups ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            backup.id,
+            backup.namespace,
+            backup.table_name,
+            backup.name,
+            backup.kind.value,
+            backup.copy_id,
+            definition,
+            backup.rows,
+            backup.size_bytes,
+            int(backup.ready),
+            backup.created_at_ms,
+            backup.expires_at_ms,
+        ),
+    )
+
+
+def page(session: Session, defined: Defined, wanted: ListBackups) -> list[Backup]:
+    """The backups that a command asks for, in the order of their places."""
+    conditions = ["namespace = ?", "(table_name, created_at_ms, id) > (?, ?, ?)"]
+    parameters: list[Any] = [wanted.namespace, *wanted.after]
+    for condition, value in (
+        ("table_name = ?", wanted.table_name),
+        ("kind = ?", wanted.kind and wanted.kind.value),
+        ("created_at_ms >= ?", wanted.from_ms),
+        ("created_at_ms < ?", wanted.before_ms),
+    ):
+        if value is not None:
+            conditions.append(condition)
+            parameters.append(value)
+    where = f"{' AND '.join(conditions)} ORDER BY table_name, created_at_ms, id LIMIT ?"
+    return _found(session, defined, where, (*parameters, wanted.limit))
+
+
+def bytes_by_namespace(session: Session) -> dict[str, int]:
+    """The bytes of the backups of each namespace, as they were counted when they were made."""
+    found = session.query("SELECT namespace, sum(size_bytes) FROM backups GROUP BY namespace")
+    return {namespace: int(size) for namespace, size in found}
+
+
+def by_id(session: Session, defined: Defined, backup_id: int, lock: bool = False) -> Backup | None:
+    """The backup of that id; with `lock`, nobody else can change it until the transaction ends."""
+    if lock:
+        session.statements.lock_rows(session, "backups", "id", [backup_id])
+    found = _found(session, defined, "id = ?", (backup_id,))
+    return found[0] if found else None
+
+
+def of_copy(session: Session, defined: Defined, copy_id: int) -> Backup | None:
+    """The backup whose rows this table has."""
+    found = _found(session, defined, "copy_id = ?", (copy_id,))
+    return found[0] if found else None
+
+
+def expired(session: Session, defined: Defined, now_ms: int) -> list[Backup]:
+    """Some backups whose time is over."""
+    return _found(session, defined, "expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?", (now_ms, _EXPIRED))
+
+
+_EXPIRED = 20
+
+
+def of_namespace(session: Session, defined: Defined, namespace: str | None) -> list[Backup]:
+    """The backups of a namespace (None: of all)."""
+    where, parameters = ("1 = 1", ()) if namespace is None else ("namespace = ?", (namespace,))
+    return _found(session, defined, f"{where} ORDER BY copy_id", parameters)
+
+
+def in_tables(session: Session, limit: int) -> list[int]:
+    """The ids of some backups that are made and whose rows are in tables."""
+    found = session.query(
+        "SELECT b.id FROM backups b JOIN tables t ON t.id = b.copy_id WHERE b.ready = 1 ORDER BY b.id LIMIT ?",
+        (limit,),
+    )
+    return [int(backup_id) for (backup_id,) in found]
+
+
+def set_ready(session: Session, copy_id: int) -> None:
+    """Note that the rows of a backup are all there, if this is the table that has them."""
+    session.execute("UPDATE backups SET ready = 1 WHERE copy_id = ?", (copy_id,))
+
+
+def remove(session: Session, copy_id: int) -> None:
+    """Forget a backup; its rows are the caller's business."""
+    session.send("DELETE FROM backups WHERE copy_id = ?", (copy_id,))
+
+
+def _found(session: Session, defined: Defined, where: str, parameters: tuple[Any, ...]) -> list[Backup]:
+    found = session.query(f"SELECT {_COLUMNS} FROM backups WHERE {where}", parameters)
+    return [_backup(defined, *columns) for columns in found]
+
+
+def _backup(defined: Defined, *columns: Any) -> Backup:
+    backup_id, namespace, table_name, name, kind, copy_id, definition, *counts, ready, created, expires = (
+        columns
+    )
+    source = defined(definition)
+    head = (backup_id, namespace, table_name, name, BackupKind(kind), copy_id, source)
+    return Backup(*head, counts[0], counts[1], bool(ready), created, expires)

@@ -1,0 +1,68 @@
+"""The cache of descriptors of tables. There is one in each process."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any
+
+from gateway.model.tables.tables import Table
+
+
+class Cache:
+    """Descriptors by (namespace, name), each loaded at its first use. The least recently used one goes past `capacity`."""
+
+    def __init__(self, capacity: int = 10_000) -> None:
+        self._capacity = capacity
+        self._tables: OrderedDict[tuple[str, str], Table] = OrderedDict()
+        self._by_id: dict[int, Table] = {}
+        self._by_azure_name: dict[tuple[str, str], Table] = {}
+        self._lock = threading.Lock()
+
+    def get(self, namespace: str, name: str) -> Table | None:
+        """The descriptor of a table, or None: it is not in the cache."""
+        table = self._tables.get((namespace, name))
+        if table is not None:
+            try:
+                self._tables.move_to_end((namespace, name))
+            except KeyError:  # another thread forgets it meanwhile
+                return table
+        return table
+
+    def get_azure(self, namespace: str, azure_name: str) -> Table | None:
+        """The descriptor of a table by its Azure name, in whatever case, or None: it is not in the cache."""
+        table = self._by_azure_name.get((namespace, azure_name.lower()))
+        return None if table is None else self.get(namespace, table.name)
+
+    def by_id(self, table_id: int) -> Table | None:
+        """The descriptor of a table, or None: it is not in the cache."""
+        return self._by_id.get(table_id)
+
+    def keep(self, table: Table) -> None:
+        """Put a descriptor in place of the one of its name."""
+        with self._lock:
+            known = self._tables.get((table.namespace, table.name))
+            if known is not None:
+                self._drop(known)
+            elif len(self._tables) >= self._capacity:
+                self._drop(next(iter(self._tables.values())))
+            self._tables[table.namespace, table.name] = table
+            self._by_id[table.id] = table
+            self._by_azure_name[table.namespace, table.azure_name.lower()] = table
+
+    def forget(self, table_id: int) -> None:
+        """Take a descriptor out, if it is there."""
+        with self._lock:
+            table = self._by_id.get(table_id)
+            if table is not None:
+                self._drop(table)
+
+    def _drop(self, table: Table) -> None:
+        maps: tuple[tuple[Any, Any], ...] = (
+            (self._by_id, table.id),
+            (self._tables, (table.namespace, table.name)),
+            (self._by_azure_name, (table.namespace, table.azure_name.lower())),
+        )
+        for known, key in maps:
+            if known.get(key) is table:
+                del known[key]

@@ -1,0 +1,269 @@
+"""Descriptors of tables and indexes as rows of SQL and as JSON documents."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from gateway.model.tables.tables import (
+    ExpiryRule,
+    HistoryRule,
+    Index,
+    IndexView,
+    Projection,
+    Replica,
+    ReplicationRule,
+    Rules,
+    State,
+    StreamRule,
+    Table,
+    VectorIndex,
+)
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.values import Kind
+from gateway.model.values.vectors import Metric
+
+Views = Mapping[str, IndexView]
+"""Dialect -> the function by which it reads the key columns of its indexes."""
+TABLE_COLUMNS = "id, namespace, name, azure_name, key_schema, rules, properties, state, busy_until_ms, version, created_at_ms"
+INDEX_COLUMNS = "id, name, definition, properties, filled, busy_until_ms"
+
+
+def table_of_columns(columns: tuple[Any, ...], indexes: Iterable[tuple[Any, ...]], views: Views) -> Table:
+    """Return the table of columns of SQL and the columns of its indexes."""
+    (table_id, namespace, name, azure_name, schema, rules, properties, state, busy, version, created) = (
+        columns
+    )
+    key_schema = key_schema_of(orjson.loads(schema))
+    made = [index_of_columns(row, key_schema.names, views) for row in indexes]
+    return Table(
+        id=table_id,
+        namespace=namespace,
+        name=name,
+        azure_name=azure_name,
+        key_schema=key_schema,
+        indexes=tuple(index for index in made if isinstance(index, Index)),
+        rules=rules_of(orjson.loads(rules)),
+        properties=orjson.loads(properties),
+        state=State(state),
+        busy_until_ms=busy,
+        version=version,
+        created_at_ms=created,
+        vector_indexes=tuple(index for index in made if isinstance(index, VectorIndex)),
+    )
+
+
+def index_of_columns(
+    columns: tuple[Any, ...], table_keys: tuple[str, ...], views: Views
+) -> Index | VectorIndex:
+    """Return the index of columns of SQL. `table_keys`: the names of its table's key columns."""
+    index_id, name, definition, properties, filled, busy_until_ms = columns
+    stored = orjson.loads(definition)
+    if "vector" in stored:
+        return VectorIndex(
+            id=index_id,
+            name=name,
+            projection=Projection(stored["projection"]),
+            table_keys=table_keys,
+            included=tuple(stored["included"]),
+            filled=bool(filled),
+            busy_until_ms=busy_until_ms,
+            dialect=stored["dialect"],
+            view=views.get(stored["dialect"]),
+            **_vector_of(stored["vector"]),
+        )
+    return Index(
+        id=index_id,
+        name=name,
+        key_schema=key_schema_of(stored["key_schema"]),
+        projection=Projection(stored["projection"]),
+        table_keys=table_keys,
+        included=tuple(stored["included"]),
+        local=stored["local"],
+        filled=bool(filled),
+        busy_until_ms=busy_until_ms,
+        properties=orjson.loads(properties),
+        dialect=stored["dialect"],
+        view=views.get(stored["dialect"]),
+    )
+
+
+def document_of(table: Table) -> dict[str, Any]:
+    """What makes a table anew, as JSON."""
+    return {
+        "name": table.name,
+        "azure_name": table.azure_name,
+        "key_schema": orjson.loads(_key_schema_json(table.key_schema)),
+        "rules": orjson.loads(rules_json(table.rules)),
+        "properties": orjson.loads(json_of(table.properties)),
+        "indexes": [
+            {
+                "name": name,
+                "definition": orjson.loads(definition),
+                "properties": orjson.loads(properties),
+            }
+            for _, name, definition, properties, *_ in map(columns_of_index, table.all_indexes)
+        ],
+    }
+
+
+def table_of(document: Mapping[str, Any], views: Views) -> Table:
+    """A table that is of no namespace and has no id yet. Raises KeyError, TypeError, ValueError for what `document_of` has
+    not made."""
+    indexes = [
+        (0, index["name"], json_of(index["definition"]), json_of(index["properties"]), True, 0)
+        for index in document["indexes"]
+    ]
+    columns = (
+        0, "", str(document["name"]), str(document["azure_name"]), json_of(document["key_schema"]),
+        json_of(document["rules"]), json_of(document["properties"]), State.ACTIVE.value, 0, 1, 0,
+    )  # fmt: skip
+    return table_of_columns(columns, indexes, views)
+
+
+def definition(table: Table) -> str:
+    """A table and its indexes as a text, of which `defined` makes them again."""
+    return json_of([columns_of_table(table), [columns_of_index(index) for index in table.all_indexes]])
+
+
+def defined(definition: str, views: Views) -> Table:
+    """The inverse of `definition`."""
+    columns, indexes = orjson.loads(definition)
+    return table_of_columns(tuple(columns), [tuple(index) for index in indexes], views)
+
+
+def columns_of_table(table: Table) -> tuple[Any, ...]:
+    """Return a table as TABLE_COLUMNS."""
+    return (
+        table.id,
+        table.namespace,
+        table.name,
+        table.azure_name,
+        _key_schema_json(table.key_schema),
+        rules_json(table.rules),
+        json_of(table.properties),
+        table.state.value,
+        table.busy_until_ms,
+        table.version,
+        table.created_at_ms,
+    )
+
+
+def columns_of_index(index: Index | VectorIndex) -> tuple[Any, ...]:
+    """Return an index as INDEX_COLUMNS."""
+    if isinstance(index, VectorIndex):
+        definition, properties = _vector_definition_json(index), "{}"
+    else:
+        definition, properties = _definition_json(index), json_of(index.properties)
+    return (
+        index.id,
+        index.name,
+        definition,
+        properties,
+        int(index.filled),
+        index.busy_until_ms,
+    )
+
+
+def json_of(document: Any) -> str:
+    """Return a document as JSON text."""
+    return orjson.dumps(document).decode()
+
+
+def _columns_document(columns: tuple[KeyColumn, ...]) -> list[list[Any]]:
+    return [[column.name, column.kind.value, column.auto_increment] for column in columns]
+
+
+def key_schema_document(schema: KeySchema) -> list[Any]:
+    """The JSON form of a key schema: the partition columns and the sort columns, each as [name, kind, auto-increment]."""
+    return [_columns_document(schema.partition), _columns_document(schema.sort)]
+
+
+def _key_schema_json(schema: KeySchema) -> str:
+    return json_of(key_schema_document(schema))
+
+
+def key_schema_of(document: list[Any]) -> KeySchema:
+    """The key schema of a JSON form that key_schema_document made."""
+    partition, sort = map(_key_columns, document)
+    return KeySchema(partition, sort)
+
+
+def _key_columns(document: Iterable[Any]) -> tuple[KeyColumn, ...]:
+    return tuple(KeyColumn(name, Kind(kind), auto) for name, kind, auto in document)
+
+
+def _definition_json(index: Index) -> str:
+    return json_of(
+        {
+            "key_schema": key_schema_document(index.key_schema),
+            "projection": index.projection.value,
+            "included": index.included,
+            "local": index.local,
+            "dialect": index.dialect,
+        }
+    )
+
+
+def _vector_definition_json(index: VectorIndex) -> str:
+    return json_of(
+        {
+            "vector": {
+                "attribute": index.attribute,
+                "dimensions": index.dimensions,
+                "metric": index.metric.value,
+                "partition": None if index.partition is None else _columns_document((index.partition,)),
+                "filters": _columns_document(index.filters),
+            },
+            "projection": index.projection.value,
+            "included": index.included,
+            "dialect": index.dialect,
+        }
+    )
+
+
+def _vector_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a VectorIndex that its JSON form has under `vector`."""
+    partition, *_ = _key_columns(document["partition"] or ()) or (None,)
+    return {
+        **document,
+        "metric": Metric(document["metric"]),
+        "partition": partition,
+        "filters": _key_columns(document["filters"]),
+    }
+
+
+def rules_json(rules: Rules) -> str:
+    """Return the rules of a table as JSON text."""
+    return json_of(dataclasses.asdict(rules))
+
+
+def stream_rule(document: Mapping[str, Any]) -> StreamRule:
+    """A stream rule from its JSON form."""
+    shards = tuple((number, first) for number, first in document.get("shards", ()))
+    return StreamRule(**{**document, "shards": shards})
+
+
+def _replication_rule(document: Mapping[str, Any] | None) -> ReplicationRule | None:
+    if document is None:
+        return None
+    return ReplicationRule(**{**document, "peers": tuple(Replica(**peer) for peer in document["peers"])})
+
+
+def rules_of(document: Mapping[str, Any]) -> Rules:
+    """The rules of a JSON form that dataclasses.asdict made."""
+    expiry, stream, history = document["expiry"], document["stream"], document.get("history")
+    log = document.get("log")
+    return Rules(
+        **{
+            **document,
+            "expiry": None if expiry is None else ExpiryRule(**expiry),
+            "stream": None if stream is None else stream_rule(stream),
+            "history": None if history is None else HistoryRule(**history),
+            "log": None if log is None else stream_rule(log),
+            "replication": _replication_rule(document.get("replication")),
+        }
+    )

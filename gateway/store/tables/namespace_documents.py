@@ -1,0 +1,54 @@
+"""JSON documents that are kept under a name in a namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from gateway.store.sql.databases import Session
+
+
+def find(session: Session, namespace: str, name: str) -> Any:
+    """Return the document of a name, or None."""
+    found = session.query(
+        "SELECT document FROM namespace_properties WHERE namespace = ? AND name = ?", (namespace, name)
+    )
+    return orjson.loads(found[0][0]) if found else None
+
+
+def lock(session: Session, namespace: str, name: str) -> dict[str, Any]:
+    """Return the document of a name, or an empty one. It is locked until the transaction ends."""
+    [(document,)] = session.query(
+        "INSERT INTO namespace_properties (namespace, name, document) VALUES (?, ?, '{}')"
+        " ON CONFLICT (namespace, name) DO UPDATE SET document = namespace_properties.document RETURNING document",
+        (namespace, name),
+    )
+    found: dict[str, Any] = orjson.loads(document)
+    return found
+
+
+def keep(session: Session, namespace: str, name: str, document: Mapping[str, Any]) -> None:
+    """Store a document under a name, in place of the one that was there."""
+    session.execute(
+        "INSERT INTO namespace_properties (namespace, name, document) VALUES (?, ?, ?)"
+        " ON CONFLICT (namespace, name) DO UPDATE SET document = excluded.document",
+        (namespace, name, orjson.dumps(document).decode()),
+    )
+
+
+def present(session: Session, namespace: str, names: Sequence[str]) -> set[str]:
+    """Return those of some names that have a document."""
+    asked = [
+        session.ask(
+            "SELECT name FROM namespace_properties WHERE namespace = ? AND name = ?", (namespace, name)
+        )
+        for name in names
+    ]
+    return {name for answer in asked for (name,) in answer()}
+
+
+def forget(session: Session, namespace: str, name: str) -> None:
+    """Delete the document of a name."""
+    session.send("DELETE FROM namespace_properties WHERE namespace = ? AND name = ?", (namespace, name))

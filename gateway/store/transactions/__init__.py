@@ -1,0 +1,1 @@
+"""Local transactions and idempotency tokens as SQL."""

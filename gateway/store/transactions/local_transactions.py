@@ -1,0 +1,220 @@
+"""Open local transactions as SQL: the partition that each has locked, and the writes staged in it.
+
+A row of `partition_locks` is an open transaction and locks one partition of one table. Whoever writes to a table that has
+local transactions has the table's row of `tables` locked for share; whoever begins a transaction has that row locked for
+itself: so a writer either sees the partition lock or was done before. (With several nodes they meet at a guard: below.)
+
+All of a transaction stands at the slot of its partition, where the partition's rows are, so that a distributed database has it
+on their node. The end of the transaction's id says which slot that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.model.commands.writes import ChangeKind, Recorded
+from gateway.model.expressions.updates import Action
+from gateway.model.values.keys import LOWEST, Position, slot_of
+from gateway.model.values.rows import Contents, Row
+from gateway.store.sql import counters
+from gateway.store.sql.databases import Session
+from gateway.store.sql.positions import COLUMN_BYTES, position_of, stored_position
+from gateway.store.streams.changes import actions_json, actions_of
+
+_OPEN_TRANSACTION = "id, slot, table_id, partition, expires_at_ms, size_bytes, writes"
+_STAGED = "partition, sort, full_key, kind, modified_at, size_bytes, kinds, body, actions"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """An open local transaction. `partition` as `stored_position` stores it; `writes`: how many have been staged."""
+
+    id: str
+    slot: int
+    table_id: int
+    partition: bytes
+    expires_at_ms: int
+    size_bytes: int
+    writes: int
+
+    @property
+    def whole_partition(self) -> bytes | None:
+        """The bytes of the partition, if they were not clipped."""
+        return self.partition if len(self.partition) < COLUMN_BYTES else None
+
+
+@dataclass(frozen=True, slots=True)
+class StagedWrite:
+    """A write as it was decided when it was staged: the row that it leaves (None: none), and what streams are told."""
+
+    position: Position
+    new: Row | None
+    recorded: Recorded
+
+
+def locked_partition(partition: bytes) -> bytes:
+    """The bytes of a partition as partition locks and OpenTransaction name it: clipped like its column."""
+    return stored_position(Position(partition, LOWEST)).partition
+
+
+def slot_of_transaction(transaction: str) -> int:
+    """The slot at which a transaction stands: what its id ends in, two hexadecimal digits (BeginTransaction)."""
+    return int(transaction[-2:], 16)
+
+
+Partition = tuple[int, bytes]
+"""(table id, bytes of the partition columns)."""
+
+
+def partition_locks(session: Session, partitions: Iterable[Partition], now_ms: int) -> dict[Partition, str]:
+    """Which of these partitions are locked, and by whom: id of the transaction by partition. `now_ms`: since 1970."""
+    asked = [
+        (
+            (table_id, partition),
+            session.ask(
+                "SELECT id FROM partition_locks"
+                " WHERE table_id = ? AND partition = ? AND slot = ? AND expires_at_ms > ?",
+                (table_id, locked_partition(partition), slot_of(partition), now_ms),
+            ),
+        )
+        for table_id, partition in partitions
+    ]
+    return {partition: found[0][0] for partition, answer in asked if (found := answer())}
+
+
+# Guards: where the row of a table is on many nodes (Statements.guards_partitions), a row at the slot of a partition is
+# locked in its place: by writers together, by who begins a transaction alone. It is made by whoever comes first, and who makes
+# it has it locked.
+
+
+def guard(session: Session, partitions: Iterable[Partition]) -> None:
+    """Let no transaction begin in these partitions until the transaction of the database ends, while others may write to them
+    likewise. To be done before a look at `partition_locks`."""
+    guards = sorted(
+        {(slot_of(partition), counters.partition_guards(table)) for table, partition in partitions}
+    )
+    while guards:
+        asked = [(each, session.ask(_SHARE_GUARD, each)) for each in guards]
+        guards = [each for each, answer in asked if not answer()]
+        for slot, name in guards:
+            session.send(_MAKE_GUARD, (name, slot))
+
+
+def guard_alone(session: Session, table_id: int, partition: bytes) -> None:
+    """Let nobody write to a partition, nor begin a transaction in it, until the transaction of the database ends."""
+    session.send(_LOCK_GUARD, (counters.partition_guards(table_id), slot_of(partition)))
+
+
+_SHARE_GUARD = "SELECT 1 FROM counters WHERE slot = ? AND name = ? FOR SHARE"
+_MAKE_GUARD = "INSERT INTO counters (name, slot, value) VALUES (?, ?, 0) ON CONFLICT DO NOTHING"
+_LOCK_GUARD = (
+    "INSERT INTO counters (name, slot, value) VALUES (?, ?, 0)"
+    " ON CONFLICT (name, slot) DO UPDATE SET value = excluded.value"
+)
+
+
+def find(session: Session, transaction: str, now_ms: int, lock: bool = False) -> OpenTransaction | None:
+    """An open transaction; None if it never was, was ended, or is past its time. With `lock`, nobody else can stage, commit
+    or abort it until this transaction of the database ends."""
+    suffix = session.statements.for_update if lock else ""
+    found = session.query(
+        f"SELECT {_OPEN_TRANSACTION} FROM partition_locks WHERE id = ? AND slot = ?{suffix}",
+        _key(transaction),
+    )
+    if not found:
+        return None
+    opened = OpenTransaction(*found[0])
+    return opened if opened.expires_at_ms > now_ms else None
+
+
+def add(session: Session, opened: OpenTransaction) -> None:
+    """Open a transaction. What is left of one that had the partition locked and is past its time goes."""
+    old = session.query(
+        "SELECT id FROM partition_locks WHERE table_id = ? AND partition = ? AND slot = ?",
+        (opened.table_id, opened.partition, opened.slot),
+    )
+    for (transaction,) in old:
+        remove(session, transaction)
+    session.execute(
+        f"INSERT INTO partition_locks ({_OPEN_TRANSACTION}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            opened.id,
+            opened.slot,
+            opened.table_id,
+            opened.partition,
+            opened.expires_at_ms,
+            opened.size_bytes,
+            opened.writes,
+        ),
+    )
+
+
+def remove(session: Session, transaction: str) -> None:
+    """End a transaction, and forget what was staged in it."""
+    session.execute("DELETE FROM staged_writes WHERE transaction_id = ? AND slot = ?", _key(transaction))
+    session.execute("DELETE FROM partition_locks WHERE id = ? AND slot = ?", _key(transaction))
+
+
+def _key(transaction: str) -> tuple[str, int]:
+    return transaction, slot_of_transaction(transaction)
+
+
+def expired(session: Session, now_ms: int, limit: int) -> list[str]:
+    """The ids of some transactions that are past their time, `limit` at most."""
+    found = session.query("SELECT id FROM partition_locks WHERE expires_at_ms <= ? LIMIT ?", (now_ms, limit))
+    return [transaction for (transaction,) in found]
+
+
+def stage(session: Session, opened: OpenTransaction, writes: Iterable[StagedWrite], size_bytes: int) -> None:
+    """Add writes to a transaction that this session has locked (`find`). `size_bytes`: of all its writes then."""
+    values = [
+        (opened.id, opened.slot, ordinal, *_columns(write))
+        for ordinal, write in enumerate(writes, opened.writes)
+    ]
+    session.execute_many(
+        f"INSERT INTO staged_writes (transaction_id, slot, ordinal, {_STAGED})"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        values,
+    )
+    session.execute(
+        "UPDATE partition_locks SET writes = ?, size_bytes = ? WHERE id = ? AND slot = ?",
+        (opened.writes + len(values), size_bytes, opened.id, opened.slot),
+    )
+
+
+def writes_of(session: Session, transaction: str) -> list[StagedWrite]:
+    """The writes that have been staged in a transaction, in order."""
+    found = session.query(
+        f"SELECT {_STAGED} FROM staged_writes WHERE transaction_id = ? AND slot = ? ORDER BY ordinal",
+        _key(transaction),
+    )
+    return [_staged(columns) for columns in found]
+
+
+def _columns(write: StagedWrite) -> tuple[Any, ...]:
+    stored = stored_position(write.position)
+    new, recorded = write.new, write.recorded
+    assert recorded.kind is not None  # what a client writes is told
+    return (
+        stored.partition,
+        stored.sort,
+        stored.full_key,
+        recorded.kind.value,
+        None if new is None else new.modified_at,
+        None if new is None else new.size_bytes,
+        None if new is None else new.contents.kinds,
+        None if new is None else new.body,
+        actions_json(recorded.actions) if recorded.actions else None,
+    )
+
+
+def _staged(columns: tuple[Any, ...]) -> StagedWrite:
+    partition, sort, full_key, kind, modified_at, size, kinds, body, actions = columns
+    position = position_of(partition, sort, full_key)
+    new = None
+    if modified_at is not None and size is not None:
+        new = Row(position, Contents(body, kinds, size), modified_at)
+    done: tuple[Action, ...] = actions_of(actions) if actions else ()
+    return StagedWrite(position, new, Recorded(ChangeKind(kind), done))

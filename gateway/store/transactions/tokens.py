@@ -1,0 +1,66 @@
+"""Idempotency tokens as SQL: what a request with a token was, and what a replay must answer."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from gateway.model.values.keys import slot_of
+from gateway.store.sql.databases import Session
+
+_PROBE_BYTES = 256 << 10
+_PROBE = ("probe", "")
+
+
+def take(session: Session, scope: str, name: str, now_ms: int) -> tuple[bytes, str] | None:
+    """(digest, answer) of a token that is still remembered; None otherwise.
+
+    Either way nobody else can use the token until the transaction ends.
+    """
+    key = _key(scope, name)
+    session.statements.claim_token(session, key)
+    rows = session.query(
+        "SELECT digest, answer, expires_at_ms FROM tokens WHERE scope = ? AND name = ? AND slot = ?", key
+    )
+    if not rows or rows[0][2] <= now_ms:
+        return None
+    return bytes(rows[0][0]), rows[0][1]
+
+
+def remember(session: Session, key: tuple[str, str], digest: bytes, answer: str, expires_at_ms: int) -> None:
+    """Keep a token's answer."""
+    session.execute(
+        "INSERT INTO tokens (scope, name, slot, digest, answer, expires_at_ms) VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (scope, name, slot) DO UPDATE SET digest = excluded.digest, answer = excluded.answer,"
+        " expires_at_ms = excluded.expires_at_ms",
+        (*_key(*key), digest, answer, expires_at_ms),
+    )
+
+
+def forget_expired(session: Session, now_ms: int, limit: int) -> int:
+    """Drop some that need not be remembered any longer, and claims that came to nothing. How many went."""
+    return session.execute(
+        "DELETE FROM tokens WHERE (scope, name, slot) IN"
+        " (SELECT scope, name, slot FROM tokens WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)",
+        (now_ms, limit),
+    )
+
+
+def probe(write: Callable[[], AbstractContextManager[Session]]) -> None:
+    """Write as much as many requests do, and take it away again, each for good. Raises OutOfSpace if there is no room."""
+    with write() as session:
+        remember(session, _PROBE, b"", secrets.token_hex(_PROBE_BYTES // 2), 0)
+    with write() as session:
+        session.execute("DELETE FROM tokens WHERE scope = ? AND name = ? AND slot = ?", _key(*_PROBE))
+
+
+def _key(scope: str, name: str) -> tuple[str, str, int]:
+    """A token's primary key: (scope, name, slot). The slot is a hash of both."""
+    kept = _kept(name)
+    return scope, kept, slot_of(f"{scope}/{kept}".encode())
+
+
+def _kept(name: str) -> str:
+    """A client's text as a text that PostgreSQL takes, which is any without NUL."""
+    return name.replace("\\", "\\\\").replace("\0", "\\0") if "\0" in name or "\\" in name else name

@@ -1,0 +1,13 @@
+"""Where followers end that are told only what was written before they were removed."""
+
+from __future__ import annotations
+
+import sqlalchemy
+from alembic import op
+
+revision = "0013"
+down_revision = "0012"
+
+
+def upgrade() -> None:
+    op.add_column("followers", sqlalchemy.Column("ending", sqlalchemy.Text()))

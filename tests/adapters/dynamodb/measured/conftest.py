@@ -1,0 +1,68 @@
+"""Servers with the tables that most recorded requests name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.settings import Settings
+from tests.adapters.dynamodb.conftest import Clock, Service, serving
+from tests.adapters.dynamodb.jobs.conftest import Exporter
+from tests.support.object_places import FolderPlace
+
+BY_A = {
+    "IndexName": "gsi1",
+    "KeySchema": [{"AttributeName": "a", "KeyType": "HASH"}],
+    "Projection": {"ProjectionType": "ALL"},
+}
+
+
+def with_index(**more: Any) -> dict[str, Any]:
+    """Members of CreateTable for a global index `gsi1` on the attribute `a`."""
+    defined = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "a")]
+    return {"AttributeDefinitions": defined, "GlobalSecondaryIndexes": [{**BY_A, **more}]}
+
+
+@pytest.fixture
+def prepared(service: Service) -> Service:
+    """`orders` on demand with an index `gsi1`; `plain` without one; `provisioned` with 5 and 5 units, index and all."""
+    small = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
+    service.table("orders", **with_index())
+    service.table("plain")
+    service.table(
+        "provisioned",
+        BillingMode=None,
+        ProvisionedThroughput=small,
+        **with_index(ProvisionedThroughput=small),
+    )
+    return service
+
+
+@pytest.fixture
+def separate(clock: Clock) -> Iterator[Service]:
+    """A server whose tables belong to an account and a region, with the table `orders`."""
+    for service in serving(Settings(database="sqlite://", memory=True, namespaces="separate"), clock):
+        service.table()
+        yield service
+
+
+def exporting(tmp_path: Path, clock: Clock, **more: Any) -> Iterator[Exporter]:
+    """A service on SQLite with a folder for exports and imports."""
+    place = FolderPlace(tmp_path / "objects")
+    services = serving(Settings(database="sqlite://", memory=True, **place.settings, **more), clock)
+    for service in services:
+        yield Exporter(service, place, lambda: next(services))
+
+
+@pytest.fixture
+def exporter(tmp_path: Path, clock: Clock) -> Iterator[Exporter]:
+    yield from exporting(tmp_path, clock)
+
+
+@pytest.fixture
+def delayed_exporter(tmp_path: Path, clock: Clock) -> Iterator[Exporter]:
+    """The same with a control plane that takes ten seconds."""
+    yield from exporting(tmp_path, clock, control_plane_delay=10.0)

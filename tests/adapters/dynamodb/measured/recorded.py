@@ -1,0 +1,93 @@
+"""What AWS answered, as the tests of this folder write it down, and the comparison with what this server answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.adapters.dynamodb.conftest import Service
+
+OK = ""
+INVALID = "One or more parameter values were invalid: "
+DETECTED = "1 validation error detected: Value "
+MISSING = "Requested resource not found: "
+IN_USE = "Attempt to change a resource which is still in use: "
+
+Recorded = str | tuple[str, str]
+"""An answer: OK, the text of a ValidationException, or (code, text) of another error. A text that ends in "…" was recorded
+up to there."""
+Case = tuple[str, str, dict[str, Any], Recorded]
+"""(finding, operation, request, answer)."""
+
+
+def arn(name: str, account: str = "000000000000", region: str = "us-east-1") -> str:
+    """The ARN of what stands behind `table/`, as the fixtures' servers spell it."""
+    return f"arn:aws:dynamodb:{region}:{account}:table/{name}"
+
+
+def tags(**given: str) -> list[dict[str, str]]:
+    return [{"Key": key, "Value": value} for key, value in given.items()]
+
+
+def units(read: int, write: int) -> dict[str, int]:
+    return {"ReadCapacityUnits": read, "WriteCapacityUnits": write}
+
+
+def not_found(rest: str) -> tuple[str, str]:
+    return "ResourceNotFoundException", f"{MISSING}{rest}"
+
+
+def in_use(rest: str) -> tuple[str, str]:
+    return "ResourceInUseException", IN_USE + rest
+
+
+def answer(service: Service, operation: str, request: dict[str, Any]) -> tuple[str, str]:
+    """(code, text) of an error; ("", "") of a success."""
+    body = service.call(operation, request)
+    if service.last.status == 200:
+        return "", ""
+    text = body.get("message", body.get("Message", ""))
+    return body["__type"].partition("#")[2], text
+
+
+def check(service: Service, operation: str, request: dict[str, Any], *recorded: Recorded) -> None:
+    """Assert that the answer to a request is one of those that were recorded."""
+    found = answer(service, operation, request)
+    shown = f"{operation} {request}\n   found {found}\nrecorded {recorded}"
+    assert any(_same(found, each) for each in recorded), shown
+
+
+def _same(found: tuple[str, str], recorded: Recorded) -> bool:
+    if isinstance(recorded, str):
+        recorded = ("ValidationException" if recorded else "", recorded)
+    code, text = recorded
+    cut = text.removesuffix("…")
+    if cut != text:
+        return found[0] == code and found[1].startswith(cut)
+    return found[0] == code and _parts(found[1]) == _parts(text)
+
+
+def _parts(text: str) -> tuple[str, list[str]]:
+    """A text, its list of broken constraints in the order of the alphabet. The service lists them in the order of a hash."""
+    head, detected, listed = text.partition(" detected: ")
+    return head + detected, sorted(listed.split("; "))
+
+
+def each(cases: list[Case]) -> Any:
+    """Parametrize a test with `operation`, `request_` and `recorded` of cases; ids are the findings."""
+    given = [pytest.param(*case[1:], id=f"{case[0]}-{case[1]}") for case in cases]
+    return pytest.mark.parametrize(("operation", "request_", "recorded"), given)
+
+
+# Requests that several tests send
+
+GONE = {"TableName": "missing"}
+NO_TABLE = not_found("Table: missing not found")
+ENABLE = {"ContributorInsightsAction": "ENABLE"}
+CREATE = {
+    "TableName": "new",
+    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+    "BillingMode": "PAY_PER_REQUEST",
+}

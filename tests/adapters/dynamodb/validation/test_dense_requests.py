@@ -1,0 +1,89 @@
+"""Requests that surely have too much are refused without their JSON being built, and legal ones are not among them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from adapters.dynamodb.validation.shortening import has_too_much
+from adapters.dynamodb.values.values import item_of
+from adapters.dynamodb.wire import limits
+from tests.adapters.dynamodb import wasteful_requests
+from tests.adapters.dynamodb.conftest import JSON_1_0, signed
+
+DENSE = {
+    "PutItem: item with list of numbers",
+    "PutItem: item with list of texts",
+    "PutItem: item with list of lists",
+    "PutItem: item with list of nothing",
+    "PutItem: item with map",
+    "PutItem: item of many attributes",
+    "GetItem: key of many attributes",
+    "GetItem: many members",
+    "UpdateItem: key of many attributes",
+    "BatchGetItem: many keys",
+    "BatchGetItem: tables without keys",
+    "TransactGetItems: transaction of nothing",
+    "CreateTable: many GlobalSecondaryIndexes",
+}
+
+
+def test_what_is_dense_is_not_parsed(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    service.table()
+    parsed: list[int] = []
+    real = orjson.loads
+    monkeypatch.setattr(orjson, "loads", lambda text: parsed.append(len(text)) or real(text))
+    seen = set()
+    for name, operation, body in wasteful_requests.dynamodb(10_000_000, DENSE):
+        seen.add(f"{operation}: {name}")
+        parsed.clear()
+        headers = {"content_type": JSON_1_0, "x_amz_target": f"DynamoDB_20120810.{operation}", **signed()}
+        assert (service.send(body=body, **headers).status, parsed) == (400, []), (operation, name)
+    assert seen == DENSE
+
+
+LEGAL: dict[str, list[Any]] = {
+    "empty texts": [{"S": ""}],
+    "numbers": [{"N": "1"}],
+    "empty lists": [{"L": []}],
+    "empty maps": [{"M": {}}],
+    "maps with an attribute N": [{"M": {"N": {"N": "1"}}}],
+    "sets": [{"NS": ["1", "2"]}],
+    "nulls": [{"NULL": True}],
+    "braces and commas in texts": [{"S": "{,{,{,"}],
+    "quotation marks in texts": [{"S": '"N":"N":'}],
+}
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_the_largest_item_is_not_among_them(name: str) -> None:
+    [part] = LEGAL[name]
+    one = item_of({"v": {"L": [orjson.loads(orjson.dumps(part))] * 2}}).size_bytes
+    each = one - item_of({"v": {"L": [orjson.loads(orjson.dumps(part))]}}).size_bytes
+    item = {"v": {"L": [part] * ((limits.ITEM_BYTES - 10) // each)}}
+    text = orjson.dumps({"TableName": "orders", "Item": item})
+    assert limits.ITEM_BYTES - 20 < item_of(item).size_bytes <= limits.ITEM_BYTES
+    assert not has_too_much("PutItem", text)
+    assert not has_too_much("PutItem", text.replace(b",", b", "))
+    for count in (1, 2):
+        text = orjson.dumps({"RequestItems": {"orders": [{"PutRequest": {"Item": item}}] * count}})
+        assert not has_too_much("BatchWriteItem", text)
+
+
+def test_a_batch_of_an_item_that_is_too_large_is_among_them(
+    service: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.table()
+    item = {"pk": {"S": "1"}, "v": {"L": [{"S": ""}] * 600_000}}
+    for text in (
+        orjson.dumps({"RequestItems": {"orders": [{"PutRequest": {"Item": item}}]}}),
+        orjson.dumps({"TableName": "orders", "Item": item}),
+    ):
+        operation = "PutItem" if b"TableName" in text else "BatchWriteItem"
+        with monkeypatch.context() as patched:
+            patched.setattr(orjson, "loads", lambda text: pytest.fail(f"parsed {len(text)} bytes"))
+            headers = {"content_type": JSON_1_0, "x_amz_target": f"DynamoDB_20120810.{operation}", **signed()}
+            reply = service.send(body=text, **headers)
+        assert b"Item size has exceeded the maximum allowed size" in reply.body

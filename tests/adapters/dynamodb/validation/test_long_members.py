@@ -1,0 +1,158 @@
+"""Maps and lists with far too many members are shortened before they are parsed, and the answer stays the same."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+
+from adapters.dynamodb.validation import long_members
+from tests.adapters.dynamodb import wasteful_requests
+from tests.adapters.dynamodb.conftest import JSON_1_0, Service, signed
+
+LONG = {
+    "BatchExecuteStatement: many nothing",
+    "BatchExecuteStatement: many statements",
+    "BatchWriteItem: many empty writes",
+    "BatchWriteItem: many puts",
+    "BatchWriteItem: many wrong puts",
+    "TransactWriteItems: transaction of nothing",
+    "TransactWriteItems: transaction of puts",
+    "TransactWriteItems: transaction of wrong puts",
+    "DeleteItem: many Expected",
+    "DeleteItem: many wrong Expected",
+    "DeleteItem: many values",
+    "GetItem: many names",
+    "GetItem: many names without an expression",
+    "Query: many QueryFilter",
+    "Query: many wrong KeyConditions",
+    "Scan: many ScanFilter",
+    "UpdateItem: many AttributeUpdates",
+    "UpdateItem: many wrong AttributeUpdates",
+}
+
+
+def test_answers_are_those_without_it(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    service.table()
+    parsed: list[int] = []
+    real = orjson.loads
+    monkeypatch.setattr(orjson, "loads", lambda text: parsed.append(len(text)) or real(text))
+    seen = set()
+    for name, operation, body in wasteful_requests.dynamodb(1_500_000, LONG):
+        seen.add(f"{operation}: {name}")
+        answers = []
+        for min_bytes in (len(body) + 1, len(body)):
+            parsed.clear()
+            monkeypatch.setattr(long_members, "MIN_BYTES", min_bytes)
+            headers = {"content_type": JSON_1_0, "x_amz_target": f"DynamoDB_20120810.{operation}", **signed()}
+            reply = service.send(body=body, **headers)
+            answers.append((reply.status, reply.body))
+        assert answers[0] == answers[1], (operation, name)
+        assert answers[0][0] == 400
+        assert 0 < parsed[0] < len(body), (operation, name)
+    assert seen == LONG
+
+
+def members(count: int) -> dict[str, Any]:
+    return {f'"\\{number}\u00e9': {"L": [{"S": "},]{\\"}, {"N": "1"}]} for number in range(count)}
+
+
+@pytest.fixture
+def _whatever_the_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_members, "MIN_BYTES", 0)
+    monkeypatch.setattr(long_members, "_BYTES_PER_PART", 1000)
+
+
+@pytest.mark.usefixtures("_whatever_the_length")
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("is_ascii", [True, False])
+def test_only_what_is_too_much_is_left_out(indent: int | None, is_ascii: bool) -> None:
+    most = {"Expected": 10, "Key": 5}
+    body = {"TableName": "Expected", "Key": {"Expected": {"S": "1"}}, "Expected": members(11), "z": [1, "}"]}
+    for count in (1, 10, 11, 12, 500):
+        body["Expected"] = members(count)
+        text = json.dumps(body, indent=indent, ensure_ascii=is_ascii).encode()
+        expected = {**body, "Expected": dict([*members(count).items()][:11])}
+        assert long_members.parse(text, most) == expected
+
+
+@pytest.mark.usefixtures("_whatever_the_length")
+def test_two_maps_are_shortened() -> None:
+    text = json.dumps({"Expected": members(30), "Key": members(30)}).encode()
+    found = long_members.parse(text, {"Expected": 10, "Key": 5})
+    assert [len(found[name]) for name in ("Expected", "Key")] == [11, 6]
+
+
+@pytest.mark.usefixtures("_whatever_the_length")
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"Expected":{%s}}' % b",".join([b'"a":1', b'"a":2'] * 20),  # the last of equal names stands
+        b'{"b":{"Expected":{"a":1,"b":2,"c":3,"d":4}}}',  # not the request's own
+        b'{"Expected":{"a":1,"b":2,"c":3,"d":{"e":{"f":{"g":{"h":{"i":1}}}}}}}',  # too deep
+        b'{"Item":{"\\"Expected":{"a":1,"b":2,"c":3,"d":4}}}',
+    ],
+)
+def test_what_might_be_meant_otherwise_is_parsed_whole(text: bytes) -> None:
+    assert long_members.parse(text, {"Expected": 2}) == orjson.loads(text)
+
+
+@pytest.mark.usefixtures("_whatever_the_length")
+@pytest.mark.parametrize(
+    "text",
+    [b'{"Expected":{"a":1,"b":2,"c":3', b'{"Expected":{"a":1,"b":2,"c":3}', b'{"Expected":{"a":1,"b":2,,}}'],
+)
+def test_broken_json_stays_broken(text: bytes) -> None:
+    with pytest.raises(orjson.JSONDecodeError):
+        long_members.parse(text, {"Expected": 1})
+
+
+def hollow(operation: str, part: str) -> bytes:
+    item = f'{{"v":{{"L":[{",".join([part] * (long_members.MIN_BYTES // len(part)))}]}}}}'
+    return {
+        "BatchWriteItem": f'{{"RequestItems":{{"orders":[{{"PutRequest":{{"Item":{item}}}}}]}}}}',
+        "TransactWriteItems": f'{{"TransactItems":[{{"Put":{{"TableName":"orders","Item":{item}}}}}]}}',
+        "ExecuteStatement": f'{{"Statement":"SELECT","Parameters":[{item}]}}',
+    }[operation].encode()
+
+
+@pytest.mark.parametrize("part", ["{}", "[]", "[[]]", "[{},{}]"])
+@pytest.mark.parametrize("operation", ["BatchWriteItem", "TransactWriteItems", "ExecuteStatement"])
+def test_lists_of_nothing_are_not_parsed(
+    service: Service, monkeypatch: pytest.MonkeyPatch, operation: str, part: str
+) -> None:
+    monkeypatch.setattr(orjson, "loads", lambda text: pytest.fail(f"parsed {len(text)} bytes"))
+    headers = {"content_type": JSON_1_0, "x_amz_target": f"DynamoDB_20120810.{operation}", **signed()}
+    reply = service.send(body=hollow(operation, part), **headers)
+    assert (reply.status, b"SerializationException" in reply.body) == (400, True)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"S": ""},
+        {"N": "1"},
+        {"L": []},
+        {"M": {}},
+        {"BOOL": True},
+        {"NS": ["1", "2"]},
+        {"BS": [""]},
+        {"L": [{"L": [{"M": {}}]}]},
+        {"S": "{,["},
+        {"S": "{,[" * 20_000},
+        {"S": '"\\"{,[' * 10_000},
+        {"M": {'"': {"S": '\\"'}}},
+    ],
+)
+def test_legal_values_are_parsed(part: dict[str, Any]) -> None:
+    put = {"PutRequest": {"Item": {"v": {"L": [part] * max(1, 60_000 // len(orjson.dumps(part)))}}}}
+    body = {"RequestItems": {"orders": [put] * 25}}
+    for text in (
+        orjson.dumps(body),
+        json.dumps(body).encode(),
+        orjson.dumps(body, option=orjson.OPT_INDENT_2),
+    ):
+        assert len(text) > long_members.MIN_BYTES
+        assert long_members.parse(text, {"RequestItems": 25}) == body

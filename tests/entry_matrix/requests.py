@@ -1,0 +1,181 @@
+"""One valid request for each operation of each dialect, made from the code's own tables of operations.
+
+Requests that name a table are the first shape of each operation in tests/gateway/security/named_requests.py. Those on an account
+stand here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from adapters.azuretable.operation_table import OPERATIONS as AZURE
+from adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
+from adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE
+from gateway.http import Request
+from gateway.model.authorization.deeds import Kind
+from gateway.model.authorization.permissions import Permission, Purpose
+from tests.gateway.security import named_requests, named_requests_of_others
+from tests.gateway.security.named_requests import Handles
+from tests.support.strict import azure_request, dynamodb_request, tablestore_request
+
+P = Permission
+_WRITING = {P.PUT, P.UPDATE, P.DELETE, P.CHECK, P.BEGIN, P.COMMIT, P.ABORT}
+_LOOKING = {
+    P.READ, P.QUERY, P.SCAN, P.SEARCH, P.SPLIT, P.LIST, P.DESCRIBE, P.DESCRIBE_EXPIRY, P.READ_TAGS, P.DESCRIBE_FEATURES,
+    P.LIST_FEATURES, P.LIST_BACKUPS, P.DESCRIBE_BACKUP, P.LIST_JOBS, P.DESCRIBE_JOB, P.READ_POLICY, P.LIST_STREAMS,
+    P.DESCRIBE_STREAM, P.POSITION_STREAM, P.READ_STREAM, P.READ_ACCOUNT,
+}  # fmt: skip
+UNSIGNED, WRONG_SECRET = "", "wrong secret"
+"""Callers that are no credential's: a request without a proof, and one that is signed with another secret."""
+KNOWN = "full"
+"""The credential that a request with a wrong secret names."""
+
+
+class Row(NamedTuple):
+    """An operation: its dialect, its name, the kind that its purpose makes it, and its request by caller and table.
+
+    `names_table`: the request names the table; `makes_table`: the table must not be there yet."""
+
+    dialect: str
+    operation: str
+    kind: Kind
+    request: Callable[[str, str, Handles], Request]
+    names_table: bool
+    makes_table: bool
+    purpose: Purpose
+
+    @property
+    def id(self) -> str:
+        return f"{self.dialect} {self.operation}"
+
+    @property
+    def told(self) -> str:
+        """The operation's name in the audit."""
+        return self.operation.partition("?")[0]
+
+
+def kind_of(purpose: Purpose) -> Kind:
+    """The kind of an operation by what it needs: an operation that writes rows or defines something does so first of all."""
+    needed = {*purpose.permissions}
+    if needed & _WRITING:
+        return Kind.WRITE
+    return Kind.READ if needed <= _LOOKING else Kind.DEFINITION
+
+
+def _proof(caller: str) -> tuple[str, str]:
+    """(access id, secret) of a request by a caller."""
+    return (KNOWN, "another secret") if caller == WRONG_SECRET else (caller, "secret")
+
+
+# DynamoDB
+
+_OF_AWS_ACCOUNTS = {
+    "ListTables", "DescribeLimits", "DescribeEndpoints", "ListBackups", "ListStreams", "ListGlobalTables",
+    "ListContributorInsights", "ListBulkOperations",
+}  # fmt: skip
+_STATEMENTS = ("ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction")
+
+
+def _statement(operation: str, table: str) -> dict[str, Any]:
+    text = f"UPDATE \"{table}\" SET note = 'n' WHERE pk = 'a' AND sk = 'b'"
+    match operation:
+        case "ExecuteStatement":
+            return {"Statement": text}
+        case "BatchExecuteStatement":
+            return {"Statements": [{"Statement": text}]}
+    return {"TransactStatements": [{"Statement": text}]}
+
+
+def _dynamodb_given(operation: str, table: str, has: Handles) -> dict[str, Any]:
+    if operation in _OF_AWS_ACCOUNTS:
+        return {}
+    if operation in _STATEMENTS:
+        return _statement(operation, table)
+    return next(given for name, _, given in named_requests.of_dynamodb(table, has) if name == operation)
+
+
+def _of_dynamodb(operation: str) -> Callable[[str, str, Handles], Request]:
+    def request(caller: str, table: str, has: Handles) -> Request:
+        access_id, secret = _proof(caller)
+        return dynamodb_request(access_id, operation, _dynamodb_given(operation, table, has), secret)
+
+    return request
+
+
+# Azure Table
+
+_PROPERTIES = (
+    b'<?xml version="1.0" encoding="utf-8"?><StorageServiceProperties><Cors /></StorageServiceProperties>'
+)
+_OF_AZURE_ACCOUNTS: dict[str, tuple[str, str, Any, Mapping[str, str]]] = {
+    "GET TableSet": ("GET", "/Tables", b"", {}),
+    "GET Service?properties": ("GET", "/?restype=service&comp=properties", b"", {}),
+    "PUT Service?properties": ("PUT", "/?restype=service&comp=properties", _PROPERTIES, {}),
+    "GET Service?stats": ("GET", "/?restype=service&comp=stats", b"", {}),
+}
+
+
+def _of_azure(operation: str) -> Callable[[str, str, Handles], Request]:
+    def request(caller: str, table: str, has: Handles) -> Request:
+        found = _OF_AZURE_ACCOUNTS.get(operation) or next(
+            given for name, _, given in named_requests_of_others.of_azure(table) if name == operation
+        )
+        method, path, body, headers = found
+        account = caller if caller not in (UNSIGNED, WRONG_SECRET) else KNOWN
+        if isinstance(body, bytes):
+            body = body.replace(b"ACCOUNT", account.encode())
+        proof: dict[str, Any] = {UNSIGNED: {"key": None}, WRONG_SECRET: {"key": "YW5vdGhlcg=="}}.get(
+            caller, {}
+        )
+        return azure_request(account, method, path, body, headers, **proof)
+
+    return request
+
+
+# Table Store
+
+_OF_INSTANCES: dict[str, dict[str, Any]] = {
+    "ListTable": {},
+    "ListStream": {},
+    "ListSearchIndex": {},
+    "ListTimeseriesTable": {},
+    "CommitTransaction": {"transaction_id": "x"},
+    "AbortTransaction": {"transaction_id": "x"},
+}
+
+
+def _of_table_store(operation: str) -> Callable[[str, str, Handles], Request]:
+    def request(caller: str, table: str, has: Handles) -> Request:
+        if operation in _OF_INSTANCES:
+            message = TABLE_STORE[operation].request(**_OF_INSTANCES[operation])
+        else:
+            shapes = named_requests_of_others.of_table_store(table, has)
+            message = next(given for name, _, given in shapes if name == operation)
+        access_id, secret = _proof(caller)
+        return tablestore_request(access_id, operation, message, secret)
+
+    return request
+
+
+def rows() -> Iterator[Row]:
+    """Every operation of the three dialects. Raises StopIteration for one that has no request."""
+    for target, dynamodb in DYNAMODB.items():
+        name = target.partition(".")[2]
+        yield _row("dynamodb", name, dynamodb.purpose, _of_dynamodb(name), name not in _OF_AWS_ACCOUNTS)
+    for (resource, verb, comp), azure in AZURE.items():
+        name = f"{verb} {resource.__name__}{comp and '?' + comp}"
+        yield _row("azuretable", name, azure.purpose, _of_azure(name), name not in _OF_AZURE_ACCOUNTS)
+    for name, operation in TABLE_STORE.items():
+        yield _row("tablestore", name, operation.purpose, _of_table_store(name), name not in _OF_INSTANCES)
+
+
+def _row(
+    dialect: str,
+    name: str,
+    purpose: Purpose,
+    request: Callable[[str, str, Handles], Request],
+    names_table: bool,
+) -> Row:
+    makes_table = purpose.permissions[0] in (P.CREATE, P.IMPORT)
+    return Row(dialect, name, kind_of(purpose), request, names_table, makes_table, purpose)

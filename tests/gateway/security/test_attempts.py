@@ -1,0 +1,175 @@
+"""Wrong secrets are limited by address and by name, in bounded memory, and their owner is not kept out for long."""
+
+from __future__ import annotations
+
+import pytest
+import requests
+
+from gateway.model.errors import TooManyAttempts
+from gateway.security import attempts
+from gateway.security.attempts import Attempts
+from tests.conftest import Serve
+from tests.support.running import Running
+
+HERE, ELSEWHERE = "192.0.2.1", "198.51.100.1"
+
+
+class Guarded:
+    """A guarded secret, and a clock that stands still."""
+
+    def __init__(self) -> None:
+        self.at_s = 1000.0
+        self.compared = 0
+        self.attempts = Attempts(lambda: self.at_s)
+
+    def give(self, secret: str, address: str = HERE, name: str = "owner") -> bool | int:
+        """True if it is right, False if it is wrong; else the seconds after which to try again."""
+        try:
+            return self.attempts.judge(address, name, lambda: self._compare(secret)) is not None
+        except TooManyAttempts as error:
+            return error.retry_after_s
+
+    def _compare(self, secret: str) -> str | None:
+        self.compared += 1
+        return secret if secret == "right" else None
+
+    def guesses(self, number: int, address: str = HERE, name: str = "owner") -> int:
+        """How many of so many wrong secrets were compared."""
+        before = self.compared
+        for _ in range(number):
+            self.give("wrong", address, name)
+        return self.compared - before
+
+
+@pytest.fixture
+def guarded() -> Guarded:
+    return Guarded()
+
+
+def test_an_address_has_five_attempts_for_a_name_and_then_one_every_five_seconds(guarded: Guarded) -> None:
+    assert [guarded.give("wrong") for _ in range(7)] == [False] * 5 + [5, 5]
+    assert guarded.give("right") == 5  # not compared: else it would be a guess like any other
+    guarded.at_s += 4.5
+    assert guarded.give("right") == 1
+    guarded.at_s += 0.5
+    assert guarded.give("right") is True
+    assert guarded.guesses(1000) == 1
+    guarded.at_s += 3600
+    assert guarded.guesses(1000) == 5  # not more for having waited longer
+
+
+def test_right_secrets_cost_nothing_and_wrong_ones_stay_counted(guarded: Guarded) -> None:
+    assert all(guarded.give("right") is True for _ in range(1000))
+    assert guarded.guesses(4) == 4
+    assert guarded.give("right") is True
+    assert guarded.guesses(1000) == 1
+
+
+def test_an_address_has_twenty_attempts_for_all_names_and_then_one_a_second(guarded: Guarded) -> None:
+    assert sum(guarded.guesses(1, name=f"name {number}") for number in range(1000)) == 20
+    guarded.at_s += 10
+    assert sum(guarded.guesses(1, name=f"other {number}") for number in range(1000)) == 10
+
+
+def test_a_name_has_twenty_attempts_from_all_addresses_and_then_one_a_second(guarded: Guarded) -> None:
+    addresses = [f"203.0.113.{number}" for number in range(256)]
+    assert sum(guarded.guesses(10, address) for address in addresses) == 20
+    guarded.at_s += 10
+    assert sum(guarded.guesses(10, address) for address in addresses) == 10
+    assert guarded.guesses(10, name="another") == 5
+
+
+def test_one_address_keeps_no_other_from_signing_in(guarded: Guarded) -> None:
+    guarded.guesses(1000)
+    assert guarded.give("right", ELSEWHERE) is True
+    assert guarded.give("right", HERE, "another") is True
+
+
+def test_an_owner_that_was_here_before_is_kept_out_neither_by_many_addresses_nor_by_guesses_for_other_names(
+    guarded: Guarded,
+) -> None:
+    assert guarded.give("right") is True
+    for number in range(256):
+        guarded.guesses(10, f"203.0.113.{number}")
+        guarded.guesses(10, name=f"name {number}")
+    assert guarded.give("right") is True
+    assert guarded.guesses(1000) == 5  # who shares its address has no more guesses than elsewhere
+
+
+def test_an_owner_that_was_not_here_before_waits_a_second_after_the_guesses_end(guarded: Guarded) -> None:
+    for number in range(256):
+        guarded.guesses(10, f"203.0.113.{number}")
+    assert guarded.give("right") == 1
+    guarded.at_s += 1
+    assert guarded.give("right") is True
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_one"),
+    [
+        ("2001:db8::1", "2001:db8::ffff:1", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("fe80::1%eth0", "fe80::2%eth1", True),
+        ("192.0.2.1", "192.0.2.2", False),
+        ("", "", True),
+        ("unix:/run/a", "unix:/run/b", False),
+    ],
+)
+def test_what_one_client_is(guarded: Guarded, first: str, second: str, is_one: bool) -> None:
+    guarded.guesses(5, first)
+    assert guarded.guesses(5, second) == (0 if is_one else 5)
+
+
+def test_memory_is_bounded(guarded: Guarded) -> None:
+    for number in range(attempts._MOST_ALLOWANCES + 100):
+        secret = "right" if number % 2 else "wrong"
+        guarded.give(
+            secret, f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", f"{number}" + "x" * 10_000
+        )
+    assert len(guarded.attempts._full_at_s) == attempts._MOST_ALLOWANCES
+    assert len(guarded.attempts._proven) == attempts._MOST_PROVEN
+    assert max(len(name) for *_, name in guarded.attempts._full_at_s) <= 256
+
+
+# Where it is asked
+
+
+@pytest.fixture
+def strict(serve: Serve, database_url: str) -> Running:
+    running = serve(database_url, auth="strict", admin_token="the token", metrics_token="figures")
+    clock = Guarded()
+    running.app.extensions["tablegate"].gateway.attempts.now_s = lambda: clock.at_s
+    return running
+
+
+def test_guesses_of_the_administrators_token_count_together_in_console_and_control_api(
+    strict: Running,
+) -> None:
+    def sign_in(secret: str) -> requests.Response:
+        form = {"access_id": "administrator", "secret": secret}
+        return requests.post(f"{strict.url}/_tablegate/console/sign-in", data=form, timeout=30)
+
+    def control(token: str | None) -> requests.Response:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return requests.get(f"{strict.url}/_tablegate/clock", headers=headers, timeout=30)
+
+    assert [sign_in("wrong").status_code for _ in range(3)] == [403] * 3
+    assert control("the token").status_code == 200
+    assert [control(None).status_code for _ in range(10)] == [403] * 10  # no guess
+    assert [control("wrong").status_code for _ in range(3)] == [403, 403, 429]
+    for refused in (control("the token"), sign_in("the token"), sign_in("wrong")):
+        assert (refused.status_code, refused.headers["Retry-After"]) == (429, "5")
+        assert "Try again in 5 s" in refused.text
+        assert "tablegate-console" not in refused.cookies
+
+
+def test_guesses_of_the_token_of_the_figures_are_limited(strict: Running) -> None:
+    def ask(token: str) -> tuple[int, str]:
+        answer = requests.get(
+            f"{strict.url}/metrics", headers={"Authorization": f"Bearer {token}"}, timeout=30
+        )
+        return answer.status_code, answer.headers.get("Retry-After", "")
+
+    assert [ask("wrong") for _ in range(6)] == [(401, "")] * 5 + [(429, "5")]
+    assert ask("figures") == (429, "5")
