@@ -49,7 +49,7 @@ def _prepare_read(client: Client) -> None:
     _make_table(client, "Read")
     for start in range(0, _QUERIED, _BATCH):
         entities = [entity("part0000", number) for number in range(start, start + _BATCH)]
-        expect(client, _changeset(client.port, "Read", entities), 202)
+        expect(client, changeset(client.port, "Read", entities), 202)
 
 
 def _insert(port: int, number: int) -> bytes:
@@ -63,12 +63,12 @@ def _get(port: int, number: int) -> bytes:
 
 def _batch(port: int, number: int) -> bytes:
     first = number * _BATCH
-    return _changeset(
+    return changeset(
         port, "Batch", [entity(partition_of(number), each) for each in range(first, first + _BATCH)]
     )
 
 
-def _changeset(port: int, table: str, entities: list[dict[str, Any]]) -> bytes:
+def changeset(port: int, table: str, entities: list[dict[str, Any]]) -> bytes:
     """An entity group transaction of inserts, as the SDKs frame it."""
     base = f"http://{HOST}:{port}/{AZURE_ACCOUNT}"
     lines = ["--batch_bench", "Content-Type: multipart/mixed; boundary=changeset_bench", ""]

@@ -23,12 +23,12 @@ from benchmarks import dynamodb
 from benchmarks.contestants import Postgres, Workspace, start_ours
 from benchmarks.signing import HOST, Client
 from benchmarks.signing import dynamodb as sign
-from gateway.model.commands import WriteGroup
-from gateway.model.keys import Key
-from gateway.model.rows import Contents
-from gateway.model.tables import Table
-from gateway.model.values import Kind, Value
-from gateway.model.writes import Replace, Write
+from gateway.model.commands.commands import WriteGroup
+from gateway.model.commands.writes import Replace, Write
+from gateway.model.tables.tables import Table
+from gateway.model.values.keys import Key
+from gateway.model.values.rows import Contents
+from gateway.model.values.values import Kind, Value
 from gateway.settings import load
 from gateway.wiring import connect, open_store
 

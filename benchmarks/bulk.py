@@ -31,15 +31,15 @@ from benchmarks.processes import Tree
 from benchmarks.rounds import AtRound, Player
 from benchmarks.workloads import Workload
 from gateway.engine.engine import Engine
-from gateway.model.commands import CreateTable, Load
-from gateway.model.keys import KeyColumn, KeySchema, Position
-from gateway.model.rows import Contents, Row
-from gateway.model.values import Kind, text
-from gateway.store import rows as stored_rows
-from gateway.store.migrating import migrate
-from gateway.store.opening import open_database
-from gateway.store.positions import stored_position
+from gateway.model.commands.commands import CreateTable, Load
+from gateway.model.values.keys import KeyColumn, KeySchema, Position
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, text
+from gateway.store.opening.migrating import migrate
+from gateway.store.opening.opening import open_database
 from gateway.store.postgresql import binary_rows
+from gateway.store.rows import rows as stored_rows
+from gateway.store.sql.positions import stored_position
 from gateway.store.store import Store
 
 _ROWS, _LOADS = 1000, 5

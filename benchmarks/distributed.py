@@ -21,17 +21,17 @@ from sqlalchemy import make_url
 
 from benchmarks.processes import Tree
 from gateway.engine.engine import Engine, run_with_retries
-from gateway.model.commands import CreateTable, Get, Read, ReadAll, WriteGroup
+from gateway.model.commands.commands import CreateTable, Get, Read, ReadAll, WriteGroup
+from gateway.model.commands.writes import Replace, Write
 from gateway.model.errors import GatewayError
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.pages import PageLimits
-from gateway.model.predicates import Not, RowExists
-from gateway.model.ranges import EVERYTHING, KeyRange
-from gateway.model.rows import Contents
-from gateway.model.tables import Table
-from gateway.model.values import Kind, decimal, text
-from gateway.model.writes import Replace, Write
-from gateway.store.opening import open_database
+from gateway.model.expressions.predicates import Not, RowExists
+from gateway.model.expressions.ranges import EVERYTHING, KeyRange
+from gateway.model.tables.pages import PageLimits
+from gateway.model.tables.tables import Table
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.rows import Contents
+from gateway.model.values.values import Kind, decimal, text
+from gateway.store.opening.opening import open_database
 from gateway.store.store import Store
 
 CONNECTIONS = 16

@@ -1,398 +1,344 @@
-"""What the general ways alone would cost: the CPU time of each fast path (gateway/model/fast_paths.py) and of its general way, on
-work for which the fast path is made.
+"""CPU time of a whole request with each fast path (gateway/model/fast_paths.py) and with its general way.
 
-`python -m benchmarks.fast_paths` prints, for each, microseconds of CPU a unit of work and how many times as much the general
-way takes: the medians of rounds in which both have their turn. Databases are a SQLite file without fsync and, where the fast
-path is for servers only, a PostgreSQL.
+`python -m benchmarks.fast_paths [NAME ...]` prints, for each fast path, microseconds of CPU a request and the ratio: the median
+of interleaved rounds, 16 requests together, in this process and without sockets (benchmarks/in_process.py). Databases are SQLite
+in memory and, where the fast path is for servers only, a PostgreSQL, of which only the CPU of this process counts. Two fast paths
+are not reached by requests: `fast_load` is measured as a whole command, `fast_add_bodies` as a page of `tablegate verify`.
 """
 
 from __future__ import annotations
 
-import asyncio
-import dataclasses
+import gc
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
+from unittest import mock
 
 import orjson
 
-from adapters.azuretable.entities import entity_parser, entity_renderer
-from adapters.azuretable.entities.entity_renderer import Level
-from adapters.azuretable.values import keys as azure_keys
+from adapters.azuretable.entities import entity_renderer
 from adapters.dynamodb.expressions import request_clauses
 from adapters.dynamodb.validation import fast_validator, operation_schemas
-from adapters.dynamodb.values import keys, values
-from adapters.dynamodb.wire.calls import Call
-from adapters.tablestore.rows import fast_rows, rows, selections
-from adapters.tablestore.wire.calls import Target
-from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
+from adapters.dynamodb.values import composites, values
+from adapters.tablestore.rows import rows as tablestore_rows
+from adapters.tablestore.rows import selections
+from adapters.tablestore.wire.plainbuffer import WireCell
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from benchmarks import machine, signing
 from benchmarks.contestants import Postgres, Workspace
-from gateway.app import create_app, mounted
-from gateway.dialect import Round
-from gateway.engine import blind_writes, loading, page_builder, reading
+from benchmarks.in_process import (
+    PORT,
+    REQUESTS,
+    InProcess,
+    dynamodb_request,
+    in_process,
+    row_key,
+    row_of,
+    tablestore_request,
+)
 from gateway.engine.engine import Engine
-from gateway.http import Reply, Request
-from gateway.model import fast_dataclasses, updates
-from gateway.model.commands import AnyCommand, CreateTable, Get, Load, Read, WriteGroup
+from gateway.engine.rows import blind_writes, loading, page_builder, reading
+from gateway.model.commands.commands import CreateTable, Load
+from gateway.model.expressions import updates
 from gateway.model.fast_paths import FAST_PATHS
-from gateway.model.keys import KeyColumn, KeySchema, Position
-from gateway.model.pages import Concatenation, Page, PageLimits
-from gateway.model.predicates import ALWAYS, Attribute, Compare, Comparison, Literal, Predicate
-from gateway.model.ranges import within
-from gateway.model.rows import Contents, Row
-from gateway.model.tables import Rules, State, Table
-from gateway.model.values import Kind, text
-from gateway.model.writes import Replace, Write
-from gateway.server import connection, wsgi
-from gateway.server.connection import Connection
-from gateway.server.pending_request import PendingRequest
-from gateway.settings import load
-from gateway.store.migrating import migrate
-from gateway.store.opening import open_database
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, text
+from gateway.server import connection
+from gateway.store.opening.migrating import migrate
+from gateway.store.opening.opening import open_database
 from gateway.store.store import Store
-from gateway.wiring import connect, open_store
 from transfer.comparing.sides import CompareOptions, Pair
 from transfer.comparing.sums import Sums
 from transfer.endpoints.database import DatabaseEndpoint
-from transfer.endpoints.endpoint import Definition, Service
+from transfer.endpoints.endpoint import Definition, ScanPage, Service
 
-_ROUNDS, _SECONDS = 9, 0.05
-_ROWS = 1000
-
-Work = Callable[[], object]
-Case = tuple[Work, Work]
-"""A unit of work by the fast path, and by the general way."""
+_ROUNDS = 31
+_MANY = 1_000
+Switch = Callable[[], AbstractContextManager[Any]]
+"""Gives the block inside which the general way is taken."""
 
 
-@contextmanager
-def _set(module: object, **names: object) -> Iterator[None]:
-    before = {name: getattr(module, name) for name in names}
-    for name, value in names.items():
-        setattr(module, name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(module, name, value)
+class Case(NamedTuple):
+    """A fast path, by the end of its name; the requests that take it, signed anew for each round; and its switch."""
+
+    name: str
+    work: str
+    requests: Callable[[], list[bytes]]
+    general: Switch
 
 
-def _switched(work: Work, module: object, **general: object) -> Case:
-    """Work that takes the general way where these names stand for something else."""
-
-    def by_general_way() -> None:
-        with _set(module, **general):
-            work()
-
-    return work, by_general_way
+def _set(module: object, **names: Any) -> Switch:
+    return lambda: mock.patch.multiple(module, **names)
 
 
 def _none(*_: object) -> None:
     return None
 
 
-def _table(schema: KeySchema, rules: Rules = Rules()) -> Table:  # noqa: B008
-    return Table(1, "", "things", "things", schema, (), rules, {}, State.ACTIVE, 0, 1, 0)
+_NUMBERS = count()
+
+
+def _many() -> list[bytes]:
+    """What the pages are read from: an item for each of many sort keys."""
+    item = {f"v{number}": {"S": "x" * 80} for number in range(3)}
+    return [
+        dynamodb_request("PutItem", TableName="items", Item={"pk": {"S": "many"}, "sk": {"S": f"{n:05}"}, **item})
+        for n in range(_MANY)
+    ]  # fmt: skip
+
+
+def _query(number: int, partition: str, **members: Any) -> list[bytes]:
+    of = {":p": {"S": partition}, **members.pop("Values", {})}
+    request = dynamodb_request(
+        "Query", TableName="items", KeyConditionExpression="pk = :p", ExpressionAttributeValues=of, **members
+    )
+    return [request] * number
+
+
+def _filtered(name: str, number: int) -> list[bytes]:
+    return _query(
+        number, "many" if number < 160 else "p1", FilterExpression=f"v1 {name} :v", Values={":v": {"S": "z"}}
+    )
+
+
+def _one_found() -> list[bytes]:
+    values = {":p": {"S": "p1"}, ":s": {"S": "0001"}}
+    condition = "pk = :p AND sk = :s"
+    return [
+        dynamodb_request(
+            "Query", TableName="items", KeyConditionExpression=condition, ExpressionAttributeValues=values
+        )
+    ] * 160
+
+
+def _conditional_updates() -> list[bytes]:
+    return [
+        dynamodb_request(
+            "UpdateItem", TableName="items", Key={"pk": {"S": f"p{n % 4}"}, "sk": {"S": f"{n // 4:04}"}},
+            UpdateExpression="SET v1 = :v, #n = if_not_exists(#n, :o) + :o REMOVE gone", ConditionExpression="v2 <> :v",
+            ExpressionAttributeNames={"#n": "count"}, ExpressionAttributeValues={":v": {"S": "y" * 80}, ":o": {"N": "1"}},
+        )
+        for n in range(160)
+    ]  # fmt: skip
+
+
+def _batches() -> list[bytes]:
+    item = {f"v{number}": {"S": "x" * 80} for number in range(9)}
+    puts = [{"PutRequest": {"Item": {"pk": {"S": f"b{n}"}, "sk": {"S": "s"}, **item}}} for n in range(25)]
+    return [dynamodb_request("BatchWriteItem", RequestItems={"items": puts})] * 16
+
+
+_WIDE = 100
+
+
+def _wide_puts() -> list[bytes]:
+    item = {f"v{number}": {"S": "x" * 80} for number in range(_WIDE)}
+    return [
+        dynamodb_request(
+            "PutItem", TableName="items", Item={"pk": {"S": "wide"}, "sk": {"S": str(n)}, **item}
+        )
+        for n in range(32)
+    ]
+
+
+def _wide_updates() -> list[bytes]:
+    return [
+        dynamodb_request(
+            "UpdateItem", TableName="items", Key={"pk": {"S": "wide"}, "sk": {"S": str(n)}},
+            UpdateExpression="SET v1 = :v", ExpressionAttributeValues={":v": {"S": "y" * 80}},
+        )
+        for n in range(32)
+    ]  # fmt: skip
+
+
+def _wide_row_puts() -> list[bytes]:
+    cells = tuple(WireCell(f"v{number}", text("x" * 80)) for number in range(_WIDE))
+    ignore = messages.Condition(row_existence=messages.IGNORE)
+    return [
+        tablestore_request(
+            "PutRow",
+            messages.PutRowRequest(table_name="rows", row=row_of(1_000 + n, *cells), condition=ignore),
+        )
+        for n in range(32)
+    ]
+
+
+def _entities() -> list[bytes]:
+    return [signing.azure(PORT, "GET", "/people()?$filter=PartitionKey%20eq%20'p'")] * 16
+
+
+def _range(limit: int) -> list[bytes]:
+    message = messages.GetRangeRequest(
+        table_name="rows", direction=messages.FORWARD, max_versions=1, limit=limit,
+        inclusive_start_primary_key=row_key(0), exclusive_end_primary_key=row_key(limit),
+    )  # fmt: skip
+    return [tablestore_request("GetRange", message)] * 32
+
+
+@contextmanager
+def _full_validator() -> Iterator[None]:
+    checker = operation_schemas.checker("PutItem", "2026")
+    before = checker.fast_check
+    object.__setattr__(checker, "fast_check", fast_validator.leave_to_full_validator)
+    try:
+        yield
+    finally:
+        object.__setattr__(checker, "fast_check", before)
+
+
+@contextmanager
+def _rendered_generally() -> Iterator[None]:
+    one, many = values.render_row_generally, values.render_rows_generally
+    with mock.patch.multiple(composites, render_row=one, render_rows=many):
+        yield
+
+
+def _one_by_one() -> AbstractContextManager[Any]:
+    return mock.patch.object(page_builder.PageBuilder, "_fast_take", return_value=0)
+
+
+def _cases() -> Iterator[Case]:
+    puts, gets, updated = (REQUESTS[f"DynamoDB {name}"] for name in ("PutItem", "GetItem", "UpdateItem"))
+    yield Case("fast_check", "PutItem of eleven attributes", puts, _full_validator)
+    yield Case("fast_render_rows", "filtered Query of 50", partial(_filtered, "<>", 160), _rendered_generally)
+    yield Case("fast_write", "UpdateItem", updated, _set(request_clauses, _prepared_write=_none))
+    yield Case(
+        "fast_read",
+        "Query of 50",
+        REQUESTS["DynamoDB Query of 50"],
+        _set(request_clauses, _prepared_read=_none),
+    )
+    yield Case(
+        "fast_write",
+        "UpdateItem on a condition",
+        _conditional_updates,
+        _set(request_clauses, _prepared_write=_none),
+    )
+    yield Case("fast_read", "Query of 1", _one_found, _set(request_clauses, _prepared_read=_none))
+    yield Case(
+        "fast_rows:put_of", "PutRow of 102 columns", _wide_row_puts, _set(tablestore_rows, _fast_put_of=_none)
+    )
+    yield Case(
+        "FastDraft", "UpdateItem of 102 attributes", _wide_updates, _set(updates, _draft_of=updates.Draft.of)
+    )
+    yield Case("fast_puts", "PutItem of 102 attributes", _wide_puts, _set(blind_writes, puts=_none))
+    yield Case("fast_pages:entities", "Azure query of 200", _entities, _set(entity_renderer, _SPLICED=()))
+    row_puts, row_gets = REQUESTS["Table Store PutRow"], REQUESTS["Table Store GetRow"]
+    yield Case("fast_rows:put_of", "PutRow", row_puts, _set(tablestore_rows, _fast_put_of=_none))
+    yield Case("fast_rows:encoder", "GetRow", row_gets, _set(selections, _ENCODES=False))
+    in_range = partial(_range, 200)
+    yield Case("fast_rows:encoder", "GetRange of 200", in_range, _set(selections, _ENCODES=False))
+    one_by_one = _set(selections.Selection, encoder_of_many=lambda *_: None)
+    yield Case("fast_pages:encoder_of_many", "GetRange of 200", in_range, one_by_one)
+    yield Case("FastDraft", "UpdateItem", updated, _set(updates, _draft_of=updates.Draft.of))
+    yield Case("fast_puts", "PutItem", puts, _set(blind_writes, puts=_none))
+    yield Case("fast_puts", "BatchWriteItem of 25", _batches, _set(blind_writes, puts=_none))
+    yield Case(
+        "FastDraft",
+        "UpdateItem on a condition",
+        _conditional_updates,
+        _set(updates, _draft_of=updates.Draft.of),
+    )
+    yield Case("PageBuilder._fast_take", "Azure query of 200", _entities, _one_by_one)
+    yield Case("PageBuilder._fast_take", "GetRange of 20", partial(_range, 20), _one_by_one)
+    yield Case("PageBuilder._fast_take", "GetRange of 200", partial(_range, 200), _one_by_one)
+    page = partial(_query, 16, "many")
+    concatenated = _set(reading, _concatenated=reading._no_bodies)
+    yield Case("fast_concatenated", "Query of 50", REQUESTS["DynamoDB Query of 50"], concatenated)
+    yield Case("fast_concatenated", "Query of 1,000", page, concatenated)
+    row_by_row = _set(reading, _prefiltered=reading._row_by_row)
+    yield Case("fast_prefiltered", "Query of 1,000, none passes", partial(_filtered, "=", 16), row_by_row)
+    yield Case("whole_request", "GetItem", gets, _set(connection, _whole_request=connection._by_parser))
+
+
+async def _measured(running: InProcess, cases: list[Case]) -> None:
+    await running.send(_many())
+    await running.send(_wide_puts())
+    gc.collect()
+    gc.freeze()
+    for case in cases:
+        taken: tuple[list[float], list[float]] = ([], [])
+        for at in range(2 * (_ROUNDS + 1)):
+            requests = case.requests()
+            with ExitStack() as stack:
+                if at % 2:
+                    stack.enter_context(case.general())
+                began = time.process_time()
+                await running.send(requests)
+                taken[at % 2].append((time.process_time() - began) / len(requests) * 1e6)
+        _print(case.name, case.work, taken[0][1:], taken[1][1:])
+
+
+def _print(name: str, work: str, fast: list[float], general: list[float]) -> None:
+    [path] = [path for path in FAST_PATHS if path.fast.endswith(name)]
+    ratio = statistics.median(slow / quick for quick, slow in zip(fast, general, strict=True))
+    times = f"{statistics.median(fast):8.1f} {statistics.median(general):8.1f} us"
+    print(f"{path.fast:70} {work:28} {times} {ratio:6.2f} times", flush=True)
+
+
+def _on_postgresql(folder: Path) -> None:
+    postgres = Postgres(Workspace(machine.cores().server, folder / "postgres"))
+    try:
+        for connections in (16, 1):
+            url = postgres.new_database().replace("postgresql://", "postgresql+psycopg://", 1)
+            work = f"GetItem (PostgreSQL), {connections} together"
+            case = Case("fast_look_up", work, REQUESTS["DynamoDB GetItem"], _set(reading, _LOOKS_UP=False))
+            in_process(partial(_measured, cases=[case]), connections=connections, memory=False, database=url)
+    finally:
+        postgres.stop()
+
+
+# What no request reaches
 
 
 _PAIR = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("s", Kind.TEXT),))
 
 
-def _item(number: int, size: int = 100) -> dict[str, Any]:
-    return {
-        "p": {"S": "partition"},
-        "s": {"S": f"{number:08}"},
-        **{f"a{at}": {"S": "x" * (size // 10)} for at in range(8)},
-        "n": {"N": str(number)},
-    }
-
-
-def _stored(bodies: list[bytes], kinds: bytes | None = None) -> list[Row]:
-    return [Row(Position(b"", b""), Contents(body, kinds, 900), 10**16) for body in bodies]
-
-
-# Adapters
-
-
-def _dynamodb() -> Iterator[tuple[str, Case]]:
-    put = orjson.dumps({"TableName": "things", "Item": _item(1)})
-    fast = operation_schemas.checker("PutItem", "2026")
-    general = dataclasses.replace(fast, fast_check=fast_validator.leave_to_full_validator)
-    yield (
-        "validation.fast_validator:fast_check",
-        (lambda: fast(orjson.loads(put)), lambda: general(orjson.loads(put))),
-    )
-    table, key = _table(_PAIR), {"p": {"S": "partition"}, "s": {"S": "sort"}}
-    yield "fast_text_key", _switched(lambda: keys.key_of(table, key), keys, _text_key=_none)
-    bodies = [orjson.dumps(_item(number)) for number in range(100)]
-    yield (
-        "fast_render_rows",
-        (
-            lambda: values.fast_render_rows(_stored(bodies)),
-            lambda: values.render_rows_generally(_stored(bodies)),
-        ),
-    )
-    call = Call("UpdateItem", {}, None, SimpleNamespace(settings=SimpleNamespace(message_style="2026")))  # type: ignore[arg-type]
-    wire = {"ExpressionAttributeValues": {":v": {"S": "x"}}}
-    write = {"UpdateExpression": "SET a1 = :v", "ConditionExpression": "a2 = :v", **wire}
-    read = {"KeyConditionExpression": "p = :v", **wire}
-    for name, work in (
-        ("write", lambda: request_clauses.WriteClauses(call, write)),
-        ("read", lambda: request_clauses.ReadClauses(call, read)),
-    ):
-        yield f"fast_{name}", _switched(work, request_clauses, **{f"_prepared_{name}": _none})
-
-
-def _azure() -> Iterator[tuple[str, Case]]:
-    entity = {"PartitionKey": "p", "RowKey": "r", **{f"A{at}": "x" * 10 for at in range(8)}, "N": 5}
-    body = orjson.dumps(entity)
-    yield (
-        "fast_members",
-        _switched(lambda: entity_parser.parse_entity(body), entity_parser, _fast_members=_none),
-    )
-    shape = entity_renderer.EntityFormat(
-        _table(azure_keys.OWN_SCHEMA), "http://host", "account", Level.MINIMAL
-    )
-    texts = {"PartitionKey": {"S": "p"}, **{f"A{at}": {"S": "x" * 10} for at in range(8)}, "N": {"I32": "5"}}
-    bodies = [orjson.dumps({**texts, "RowKey": {"S": str(number)}}) for number in range(_ROWS)]
-    yield (
-        "fast_pages:entities",
-        _switched(
-            lambda: shape.many(Page(_stored(bodies, b"{}"), 0, 0, None, None)), entity_renderer, _SPLICED=()
-        ),
+def _item(number: int) -> bytes:
+    members = {f"a{at}": {"S": "x" * 10} for at in range(8)}
+    return orjson.dumps(
+        {"p": {"S": "partition"}, "s": {"S": f"{number:08}"}, **members, "n": {"N": str(number)}}
     )
 
 
-def _tablestore() -> Iterator[tuple[str, Case]]:
-    cells = [WireCell(f"a{at}", text("x" * 10)) for at in range(9)]
-    data = encode_row(WireRow([WireCell("p", text("p")), WireCell("s", text("s"))], cells))
-    yield "fast_rows:put_of", _switched(lambda: rows.checked_put(data), rows, _fast_put_of=_none)
-    target = Target.of_table(_table(_PAIR))
-    selection = selections.everything()
-    one = orjson.dumps({**_item(1), "n": {"I64": "5"}})
-    many = [orjson.dumps({**_item(number), "n": {"I64": "5"}}) for number in range(_ROWS)]
-    cut = selection.cutter(target)
-    encode, encode_many = selection.encoder(target), selection.encoder_of_many(target)
-    assert encode_many is not None
-
-    def shown(found: list[Row]) -> None:
-        for row in found:
-            selection.row_bytes(target, row)
-
-    yield (
-        "fast_rows:encoder",
-        (
-            lambda: shown(list(map(encode, _stored([one], b"{}")))),
-            lambda: shown(list(map(cut, _stored([one], b"{}")))),
-        ),
-    )
-    yield (
-        "fast_pages:encoder_of_many",
-        (
-            lambda: shown(encode_many(_stored(many, b"{}"))),
-            lambda: shown(list(map(cut, _stored(many, b"{}")))),
-        ),
-    )
-    assert isinstance(encode(_stored([one], b"{}")[0]), fast_rows.EncodedRow)
+def _alone(name: str, work: str, fast: Callable[[], object], general: Callable[[], object]) -> None:
+    taken: tuple[list[float], list[float]] = ([], [])
+    for _ in range(_ROUNDS):
+        for run, times in zip((fast, general), taken, strict=True):
+            began = time.process_time()
+            run()
+            times.append((time.process_time() - began) * 1e6)
+    _print(name, work, *taken)
 
 
-# The engine
-
-
-def _updates() -> Iterator[tuple[str, Case]]:
-    body = orjson.dumps(_item(1))
-    actions = (updates.SetTo(("a1",), updates.Literal(text("y"))),)
-    situation = updates.EditContext({"p": text("partition"), "s": text("00000001")}, 10**12, stamped=False)
-    yield (
-        "FastDraft",
-        _switched(
-            lambda: updates.edit(_stored([body])[0], actions, situation).body,
-            updates,
-            _draft_of=updates.Draft.of,
-        ),
-    )
-
-
-def _classes() -> Iterator[tuple[str, Case]]:
-    def made(decorator: Callable[..., Any]) -> Work:
-        def work() -> object:
-            members = {"__annotations__": dict.fromkeys("abcde", "int"), "__doc__": "Five numbers.", "e": 1}
-            return decorator(frozen=True, slots=True)(type("Five", (), members))
-
-        return work
-
-    yield "fast_dataclass", (made(fast_dataclasses.fast_dataclass), made(dataclasses.dataclass))
-
-
-class _Things:
-    """A table of a thousand rows of one partition, in a database."""
-
-    def __init__(self, url: str) -> None:
-        database = open_database(url, synchronous="off")
-        migrate(database)
-        self.store = Store(database)
-        self.engine = Engine(self.store)
-        [self.table] = self.engine.run([CreateTable("bench", "", "things", _PAIR)])
-        self._number = 0
-        self.engine.run([WriteGroup((self.write(number),)) for number in range(_ROWS)])
-
-    def write(self, number: int, wants_old: bool = False) -> Write:
-        """A put of a row."""
-        wire = _item(number)
-        key = self.table.key_schema.key({"p": text("partition"), "s": text(wire["s"]["S"])})
-        contents = Contents(orjson.dumps(wire), None, 300)
-        return Write(self.table, key, Replace(contents), wants_old=wants_old)
-
-    def put(self, is_new: bool) -> None:
-        """Sixteen puts in one list, over rows that are there or of new ones."""
-        first = _ROWS + self._number if is_new else 0
-        self._number += 16
-        self.engine.run([WriteGroup((self.write(first + at, is_new),)) for at in range(16)])
-
-    def load(self) -> None:
-        """A thousand new rows at once."""
-        first = _ROWS + self._number
-        self._number += _ROWS
-        writes = [self.write(first + at) for at in range(_ROWS)]
-        loaded = [(write.key.position, write.change.contents) for write in writes]  # type: ignore[union-attr]
-        self.engine.run([Load(self.table, loaded)])
-
-    def get(self) -> None:
-        """Sixteen reads in one list."""
-        reads: list[AnyCommand] = [Get(self.table, self.write(at).key.position) for at in range(16)]
-        self.engine.run(reads)
-
-    def page(self, condition: Predicate = ALWAYS, concatenation: Concatenation | None = None) -> None:
-        """A thousand rows."""
-        bounds = within(self.write(0).key.position.partition)
-        limits = PageLimits(scanned=_ROWS)
-        [page] = self.engine.run(
-            [Read(self.table, bounds, limits, filter=condition, concatenation=concatenation)]
-        )
-        for row in page.rows:
-            assert row.body
-
-
-def _engine(folder: Path) -> Iterator[tuple[str, Case]]:
-    things = _Things(f"sqlite:///{folder}/bench.sqlite")
-    yield "fast_puts", _switched(lambda: things.put(False), blind_writes, puts=_none, inserts=_none)
-    yield "fast_inserts", _switched(lambda: things.put(True), blind_writes, inserts=_none)
-    yield "fast_load", _switched(things.load, loading, load=loading._never)
-    yield "fast_fetch", _switched(things.get, reading, _FETCHES=False)
-    things = _Things(f"sqlite:///{folder}/pages.sqlite")
-    yield "_fast_take", _switched(things.page, page_builder, _TAKES_MANY=False)
-
-    def in_one_piece() -> None:
-        things.page(concatenation=Concatenation(","))
-
-    yield (
-        "fast_concatenated",
-        _switched(in_one_piece, reading, _concatenated=reading._no_bodies),
-    )
-    rare = Compare(Attribute(("a1",)), Comparison.EQ, Literal(text("nothing")))
-    yield (
-        "fast_prefiltered",
-        _switched(lambda: things.page(rare), reading, _prefiltered=reading._row_by_row),
-    )
-
-
-def _on_postgresql(folder: Path) -> Iterator[tuple[str, Case]]:
-    """Of the CPU time only the part of this process, without the server's."""
-    postgres = Postgres(Workspace(machine.cores().server, folder / "postgres"))
-    try:
-        things = _Things(postgres.new_database().replace("postgresql://", "postgresql+psycopg://", 1))
-        yield "fast_look_up", _switched(things.get, reading, _LOOKS_UP=False)
-    finally:
-        postgres.stop()
-
-
-def _entry(folder: Path) -> Iterator[tuple[str, Case]]:
-    settings = load({"database": f"sqlite:///{folder}/entry.sqlite", "synchronous": "normal"}, {})
-    database = connect(settings)
+def _load(folder: Path) -> None:
+    database = open_database(f"sqlite:///{folder}/loaded.sqlite", synchronous="off")
     migrate(database)
-    app = create_app(settings, open_store(settings, database))
-    dialects = mounted(app)
+    engine = Engine(Store(database))
+    [table] = engine.run([CreateTable("bench", "", "things", _PAIR)])
 
-    def asked(operation: str, body: object) -> Request:
-        head, _, content = signing.dynamodb(8000, operation, orjson.dumps(body)).partition(b"\r\n\r\n")
-        lines = head.decode().split("\r\n")[1:]
-        headers = tuple((name.lower(), value) for name, _, value in (line.partition(": ") for line in lines))
-        return Request("POST", "/", headers, content)
+    def load() -> None:
+        numbers = [next(_NUMBERS) for _ in range(_MANY)]
+        positions = [_PAIR.position((text("partition"), text(f"{number:08}"))) for number in numbers]
+        contents = [Contents(_item(number), None, 300) for number in numbers]
+        engine.run([Load(table, list(zip(positions, contents, strict=True)))])
 
-    definitions = [{"AttributeName": "p", "AttributeType": "S"}]
-    schema = [{"AttributeName": "p", "KeyType": "HASH"}]
-    created = {"TableName": "things", "AttributeDefinitions": definitions, "KeySchema": schema}
-    wsgi.call(app, asked("CreateTable", {**created, "BillingMode": "PAY_PER_REQUEST"}))
-    request = asked("GetItem", {"TableName": "things", "Key": {"p": {"S": "x"}}})
-    dialect = dialects.dialect_of(request)
-    assert dialect is not None
+    def generally() -> None:
+        with mock.patch.multiple(loading, load=loading._never):
+            load()
 
-    def entered() -> object:
-        handler = dialect.enter(request)
-        assert handler is not None
-        begun = handler(request)
-        assert isinstance(begun, Round)
-        return begun.finish(dialects.gateway.engine.run(begun.commands))
-
-    assert wsgi.call(app, request).status == 200
-    yield "Dialect.enter", (entered, lambda: wsgi.call(app, request))
+    _alone("fast_load", "1,000 new rows loaded", load, generally)
 
 
-class _Silent(asyncio.Transport):
-    """Where replies go that nobody reads."""
-
-    def write(self, data: object) -> None:
-        """Send nothing."""
-
-    def is_closing(self) -> bool:
-        """Never."""
-        return False
-
-
-class _Noting:
-    """A reception (connection.Reception) that answers at once."""
-
-    is_stopping = False
-    buffered_bytes = 0
-    settings = load({"memory": True}, {})
-
-    def enter(self, made: Connection) -> bool:
-        """Take every connection."""
-        return True
-
-    def leave(self, made: Connection) -> None:
-        """Nobody leaves."""
-
-    def head_began(self, made: Connection) -> None:
-        """Nothing comes in parts."""
-
-    def head_ended(self, made: Connection) -> None:
-        """Nothing comes in parts."""
-
-    def handle(self, pending: PendingRequest) -> None:
-        """Answer."""
-        pending.connection.answer(Reply(200, ()))
-
-    def refuse(self, request: Request, error: Exception) -> Reply:
-        """Nothing is refused."""
-        raise error
-
-
-def _heads() -> Iterator[tuple[str, Case]]:
-    made = Connection(_Noting())
-    made.connection_made(_Silent())
-    body = orjson.dumps({"TableName": "things", "Key": {"p": {"S": "x"}}})
-    sent = signing.dynamodb(8000, "GetItem", body)
-    by_parser = connection._by_parser
-    yield "whole_request", _switched(lambda: made.data_received(sent), connection, _whole_request=by_parser)
-
-
-def _comparing(folder: Path) -> Iterator[tuple[str, Case]]:
+def _comparing(folder: Path) -> None:
     url = f"sqlite:///{folder}/compared.sqlite"
     database = open_database(url)
     migrate(database)
@@ -400,7 +346,7 @@ def _comparing(folder: Path) -> Iterator[tuple[str, Case]]:
     end = DatabaseEndpoint(f"{url}#things")
     end.create(Definition("things", Service.TABLEGATE, _PAIR, is_stored=True))
     side = Pair(end, end, CompareOptions()).sides[0]
-    bodies = [orjson.dumps(_item(number)) for number in range(100)]
+    bodies = [_item(number) for number in range(100)]
 
     def stored() -> list[Row]:
         return [
@@ -409,45 +355,30 @@ def _comparing(folder: Path) -> Iterator[tuple[str, Case]]:
         ]
 
     sums = Sums()
-    yield (
+    _alone(
         "fast_add_bodies",
-        (lambda: side.sum_page(sums, stored()), lambda: side.sum_page_generally(sums, stored())),
+        "a page of 100 rows of verify",
+        lambda: side.sum_page(sums, ScanPage(stored(), None)),
+        lambda: side.sum_page_generally(sums, stored()),
     )
     end.close()
 
 
-def measured(case: Case) -> tuple[float, float]:
-    """Microseconds of CPU a unit of work, of the fast path and of the general way."""
-    taken: tuple[list[float], list[float]] = ([], [])
-    for _ in range(_ROUNDS):
-        for work, times in zip(case, taken, strict=True):
-            count, began = 0, time.process_time()
-            while (spent := time.process_time() - began) < _SECONDS:
-                work()
-                count += 1
-            times.append(spent / count * 1e6)
-    return statistics.median(taken[0]), statistics.median(taken[1])
-
-
 def main() -> None:
-    """Print a line for each fast path."""
+    """Print a line for each fast path, or for those that are named."""
+    wanted = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        cases = [*_dynamodb(), *_azure(), *_tablestore(), *_updates(), *_classes(), *_heads()]
-        for cases_of in (
-            iter(cases),
-            _engine(folder),
-            _on_postgresql(folder),
-            _entry(folder),
-            _comparing(folder),
+        cases = [case for case in _cases() if not wanted or case.name in wanted]
+        if cases:
+            in_process(partial(_measured, cases=cases))
+        for end, measure in (
+            ("fast_look_up", _on_postgresql),
+            ("fast_load", _load),
+            ("fast_add_bodies", _comparing),
         ):
-            for end, case in cases_of:
-                fast, general = measured(case)
-                [path] = [path for path in FAST_PATHS if path.fast.endswith(end)]
-                print(
-                    f"{path.fast}: {fast:.1f} us, {path.general}: {general:.1f} us, {general / fast:.1f} times",
-                    flush=True,
-                )
+            if not wanted or end in wanted:
+                measure(folder)
 
 
 if __name__ == "__main__":

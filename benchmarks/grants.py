@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from benchmarks import signing
 from benchmarks.in_process import CONNECTIONS, PREPARED, REQUESTS, Calls, InProcess
-from gateway.model.grants import Policy
+from gateway.model.authorization.grants import Policy
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.grant_store import Written, policy_of
 from gateway.server.server import run_in_loop
@@ -67,8 +67,9 @@ async def _started(has_resource_policies: bool) -> InProcess:
 async def begin(running: InProcess) -> None:
     """Make the table and its items, by a key that may do everything."""
     grant(running, None)
-    await running.send(PREPARED[0][1][:1])
-    await running.send(PREPARED[1][1])
+    tables, items, *_ = PREPARED
+    await running.send(tables()[:1])
+    await running.send(items())
 
 
 def grant(running: InProcess, policy: Policy | None) -> None:
@@ -86,7 +87,7 @@ async def _round(running: InProcess, requests: list[bytes]) -> float:
 async def _measured(servers: dict[bool, InProcess], rounds: int, tell: Callable[[str], None]) -> None:
     cases = [(name, False) for name in GRANTED] + [(name, True) for name in GRANTED]
     for operation in OPERATIONS:
-        requests = REQUESTS[operation]
+        requests = REQUESTS[operation]()
         times: dict[tuple[str, bool], list[float]] = {case: [] for case in cases}
         calls = {}
         for case in cases:

@@ -1,7 +1,7 @@
 """A server in this process without sockets: what goes in and comes out are the bytes of requests and replies.
 
 Connections are real ones, with a transport that only keeps what was sent; so what is counted or timed is the way of a
-request through our own code, from its first byte to the last of its reply. tests/test_call_budgets.py holds the counts.
+request through our own code, from its first byte to the last of its reply.
 
 `python -m benchmarks.in_process` prints, for each hot operation, the calls of our own Python and the microseconds of CPU
 that a request takes, 16 at a time and one at a time (the least of some rounds), on SQLite in memory.
@@ -23,19 +23,19 @@ from typing import Any
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from benchmarks import signing
-from gateway.app import create_app, mounted
-from gateway.model.values import TRUE, Kind, Value
+from gateway.app import application_of, create_app
+from gateway.model.values.values import TRUE, Kind, Value
 from gateway.server import wsgi
 from gateway.server.connection import Connection
 from gateway.server.server import Served, Server, run_in_loop
 from gateway.settings import load
-from gateway.store.migrating import migrate
+from gateway.store.opening.migrating import migrate
 from gateway.wiring import connect, open_store
 
 ROOT = Path(__file__).parents[1]
 OURS = (f"{ROOT}/gateway/", f"{ROOT}/adapters/")
 CONNECTIONS = 16
-_PORT = 8000
+PORT = 8000
 
 
 class Transport(asyncio.Transport):
@@ -76,8 +76,8 @@ class InProcess:
         migrate(database)
         self.opened = open_store(settings, database)
         app = create_app(settings, self.opened)
-        self.gateway = mounted(app).gateway
-        self.server = Server(Served(mounted(app), partial(wsgi.call, app)), "inline")
+        self.gateway = application_of(app).gateway
+        self.server = Server(Served(application_of(app), partial(wsgi.call, app)), "inline")
         self.clients: list[tuple[Connection, Transport]] = []
         for _ in range(connections):
             made = Connection(self.server)
@@ -104,14 +104,14 @@ class InProcess:
         self.opened.close()
 
 
-def in_process(work: Callable[[InProcess], Coroutine[None, None, Any]]) -> Any:
-    """What `work` gives, in a loop of its own."""
+def in_process(work: Callable[[InProcess], Coroutine[None, None, Any]], **given: Any) -> Any:
+    """Return what `work` returns, run in an event loop of its own. `given`: for InProcess."""
     found: list[Any] = []
 
     async def main() -> bool:
-        running = InProcess()
-        for _, requests in PREPARED:
-            for request in requests:
+        running = InProcess(**given)
+        for prepared in PREPARED:
+            for request in prepared():
                 await running.send([request])
         found.append(await work(running))
         await running.stop()
@@ -146,16 +146,18 @@ class Calls:
 # Requests
 
 
-def _dynamodb(operation: str, **members: Any) -> bytes:
-    return signing.dynamodb(_PORT, operation, json.dumps(members).encode())
+def dynamodb_request(operation: str, **members: Any) -> bytes:
+    """A signed request of DynamoDB."""
+    return signing.dynamodb(PORT, operation, json.dumps(members).encode())
 
 
 def _azure(method: str, path: str, body: Any = None) -> bytes:
-    return signing.azure(_PORT, method, path, b"" if body is None else json.dumps(body).encode())
+    return signing.azure(PORT, method, path, b"" if body is None else json.dumps(body).encode())
 
 
-def _tablestore(operation: str, message: Any) -> bytes:
-    return signing.tablestore(_PORT, operation, message.SerializeToString())
+def tablestore_request(operation: str, message: Any) -> bytes:
+    """A signed request of Table Store."""
+    return signing.tablestore(PORT, operation, message.SerializeToString())
 
 
 _LONG, _OTHER = "x" * 80, "y" * 80
@@ -179,7 +181,13 @@ def _row_key(number: int) -> tuple[WireCell, WireCell]:
     return WireCell("pk", Value(Kind.TEXT, "p")), WireCell("sk", Value(Kind.INT64, number))
 
 
-def _row(number: int, *cells: WireCell) -> bytes:
+def row_key(number: int) -> bytes:
+    """The key of a row of the table `rows`, as requests have it."""
+    return encode_row(WireRow(_row_key(number)))
+
+
+def row_of(number: int, *cells: WireCell) -> bytes:
+    """A row of the table `rows`, as requests have it."""
     return encode_row(WireRow(_row_key(number), cells))
 
 
@@ -196,10 +204,10 @@ def _created() -> list[bytes]:
         table_options=messages.TableOptions(time_to_live=-1, max_versions=1),
     )
     return [
-        _dynamodb("CreateTable", TableName="items", BillingMode="PAY_PER_REQUEST", KeySchema=schema,
+        dynamodb_request("CreateTable", TableName="items", BillingMode="PAY_PER_REQUEST", KeySchema=schema,
                   AttributeDefinitions=attributes),
         _azure("POST", "/Tables", {"TableName": "people"}),
-        _tablestore("CreateTable", rows),
+        tablestore_request("CreateTable", rows),
     ]  # fmt: skip
 
 
@@ -219,43 +227,62 @@ def _queried(number: int) -> dict[str, Any]:
     return {"KeyConditionExpression": "pk = :p", "ExpressionAttributeValues": values}
 
 
-_PUTS = [_dynamodb("PutItem", TableName="items", Item={**_item_key(n), **_ITEM}) for n in _NUMBERS]
-_UPSERTS = [_azure("PUT", _entity_path(n), _entity(n)) for n in _NUMBERS]
-_ROW_PUTS = [
-    _tablestore("PutRow", messages.PutRowRequest(table_name="rows", row=_row(n, *_CELLS), condition=_IGNORE))
-    for n in _NUMBERS
-]
-PREPARED = [("tables", _created()), ("items", _PUTS), ("entities", _UPSERTS), ("rows", _ROW_PUTS)]
-"""What is sent first, in this order."""
+def _puts() -> list[bytes]:
+    return [dynamodb_request("PutItem", TableName="items", Item={**_item_key(n), **_ITEM}) for n in _NUMBERS]
 
-REQUESTS: dict[str, list[bytes]] = {
-    "DynamoDB GetItem": [_dynamodb("GetItem", TableName="items", Key=_item_key(n)) for n in _NUMBERS],
-    "DynamoDB PutItem": _PUTS,
-    "DynamoDB PutItem on a condition": [
-        _dynamodb("PutItem", TableName="items", Item={**_item_key(n), **_ITEM}, **_COMPARED) for n in _NUMBERS
+
+def _upserts() -> list[bytes]:
+    return [_azure("PUT", _entity_path(n), _entity(n)) for n in _NUMBERS]
+
+
+def _row_puts() -> list[bytes]:
+    return [
+        tablestore_request(
+            "PutRow", messages.PutRowRequest(table_name="rows", row=row_of(n, *_CELLS), condition=_IGNORE)
+        )
+        for n in _NUMBERS
+    ]
+
+
+Requests = Callable[[], list[bytes]]
+"""Signs requests. Services accept a signature for 15 minutes, so requests are signed just before they are sent."""
+PREPARED: tuple[Requests, ...] = (_created, _puts, _upserts, _row_puts)
+"""What is sent first, in this order: tables, items, entities, rows."""
+
+REQUESTS: dict[str, Requests] = {
+    "DynamoDB GetItem": lambda: [
+        dynamodb_request("GetItem", TableName="items", Key=_item_key(n)) for n in _NUMBERS
     ],
-    "DynamoDB UpdateItem": [
-        _dynamodb("UpdateItem", TableName="items", Key=_item_key(n), **_UPDATED) for n in _NUMBERS
+    "DynamoDB PutItem": _puts,
+    "DynamoDB PutItem on a condition": lambda: [
+        dynamodb_request("PutItem", TableName="items", Item={**_item_key(n), **_ITEM}, **_COMPARED) for n in _NUMBERS
     ],
-    "DynamoDB DeleteItem": [
-        _dynamodb("DeleteItem", TableName="items", Key={"pk": {"S": "none"}, "sk": {"S": str(n)}})
+    "DynamoDB UpdateItem": lambda: [
+        dynamodb_request("UpdateItem", TableName="items", Key=_item_key(n), **_UPDATED) for n in _NUMBERS
+    ],
+    "DynamoDB DeleteItem": lambda: [
+        dynamodb_request("DeleteItem", TableName="items", Key={"pk": {"S": "none"}, "sk": {"S": str(n)}})
         for n in _NUMBERS
     ],
-    "DynamoDB Query of 50": [_dynamodb("Query", TableName="items", **_queried(n)) for n in _NUMBERS],
-    "Azure get": [_azure("GET", _entity_path(n)) for n in _NUMBERS],
-    "Azure insert": [
+    "DynamoDB Query of 50": lambda: [
+        dynamodb_request("Query", TableName="items", **_queried(n)) for n in _NUMBERS
+    ],
+    "Azure get": lambda: [_azure("GET", _entity_path(n)) for n in _NUMBERS],
+    "Azure insert": lambda: [
         _azure("POST", "/people", {**_entity(n), "PartitionKey": "inserted"}) for n in _NUMBERS
     ],
-    "Azure insert or replace": _UPSERTS,
-    "Azure insert or merge": [_azure("PATCH", _entity_path(n), {"Name": _OTHER}) for n in _NUMBERS],
-    "Table Store GetRow": [
-        _tablestore("GetRow", messages.GetRowRequest(table_name="rows", primary_key=_row(n), max_versions=1))
+    "Azure insert or replace": _upserts,
+    "Azure insert or merge": lambda: [
+        _azure("PATCH", _entity_path(n), {"Name": _OTHER}) for n in _NUMBERS
+    ],
+    "Table Store GetRow": lambda: [
+        tablestore_request("GetRow", messages.GetRowRequest(table_name="rows", primary_key=row_of(n), max_versions=1))
         for n in _NUMBERS
     ],
-    "Table Store PutRow": _ROW_PUTS,
-    "Table Store UpdateRow": [
-        _tablestore("UpdateRow", messages.UpdateRowRequest(
-            table_name="rows", row_change=_row(n, WireCell("name", Value(Kind.TEXT, _OTHER))), condition=_IGNORE))
+    "Table Store PutRow": _row_puts,
+    "Table Store UpdateRow": lambda: [
+        tablestore_request("UpdateRow", messages.UpdateRowRequest(
+            table_name="rows", row_change=row_of(n, WireCell("name", Value(Kind.TEXT, _OTHER))), condition=_IGNORE))
         for n in _NUMBERS
     ],
 }  # fmt: skip
@@ -271,7 +298,8 @@ _ROUNDS = 9
 async def counted(running: InProcess) -> dict[str, dict[str, float]]:
     """Operation -> how often a request of it calls each function of ours, warm."""
     found = {}
-    for name, requests in REQUESTS.items():
+    for name, sign in REQUESTS.items():
+        requests = sign()
         half = len(requests) // 2 // CONNECTIONS * CONNECTIONS
         await running.send(requests[:half])
         with Calls() as calls:
@@ -286,7 +314,8 @@ async def _timed(running: InProcess) -> dict[str, tuple[float, float]]:
     found = {}
     gc.collect()
     gc.freeze()
-    for name, requests in REQUESTS.items():
+    for name, sign in REQUESTS.items():
+        requests = sign()
         least = []
         for together in (clients, clients[:1]):
             running.clients = together

@@ -20,10 +20,10 @@ from benchmarks.distributed import Entry, processes_of
 from benchmarks.processes import Tree
 from gateway.background import ReplicaWatch
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.model.commands import Get, WriteGroup
-from gateway.model.values import decimal, text
-from gateway.store.opening import open_database, open_replica
-from gateway.store.replicas import Replica, Replicas
+from gateway.model.commands.commands import Get, WriteGroup
+from gateway.model.values.values import decimal, text
+from gateway.store.opening.opening import open_database, open_replica
+from gateway.store.opening.replicas import Replica, Replicas
 from gateway.store.store import Store
 
 _GATEWAYS = 4

@@ -17,7 +17,7 @@ from benchmarks import dynamodb
 from benchmarks.signing import Client, tablestore
 from benchmarks.signing import dynamodb as sign_dynamodb
 from benchmarks.workloads import Workload, expect
-from gateway.model.values import TRUE, Kind, Value
+from gateway.model.values.values import TRUE, Kind, Value
 
 _RANGE = 1000
 _BATCH = 200

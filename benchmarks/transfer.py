@@ -28,12 +28,12 @@ import psycopg
 
 from benchmarks import report, signing
 from benchmarks.contestants import Postgres, Workspace
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.rows import Contents, Row
-from gateway.model.values import Kind, text
-from gateway.store import rows as stored_rows
-from gateway.store.positions import stored_position
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, text
 from gateway.store.postgresql import binary_rows
+from gateway.store.rows import rows as stored_rows
+from gateway.store.sql.positions import stored_position
 from transfer.endpoints.database import DatabaseEndpoint
 from transfer.endpoints.endpoint import Definition, Service
 

@@ -30,15 +30,15 @@ from numpy.typing import NDArray
 from benchmarks import machine
 from benchmarks.contestants import Postgres, Workspace
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.model.commands import CreateTable, Nearest, NewVectorIndex, SearchVectors
-from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.rows import Contents, Row
-from gateway.model.tables import Projection, Table, VectorEntry
-from gateway.model.values import Kind, Value, decimal, text
-from gateway.model.vectors import Metric, digest_of
-from gateway.store import rows, vectors
-from gateway.store.migrating import migrate
-from gateway.store.opening import open_database
+from gateway.model.commands.commands import CreateTable, Nearest, NewVectorIndex, SearchVectors
+from gateway.model.tables.tables import Projection, Table, VectorEntry
+from gateway.model.values.keys import KeyColumn, KeySchema
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value, decimal, text
+from gateway.model.values.vectors import Metric, digest_of
+from gateway.store.opening.migrating import migrate
+from gateway.store.opening.opening import open_database
+from gateway.store.rows import rows, vectors
 from gateway.store.store import Store
 
 ROUNDS = 15
@@ -139,7 +139,7 @@ def compare_approximate(store: Store, engine: Engine, array: Array, queries: Arr
     store.vector_images, store.vector_approximate_from = None, 1_000
     search(queries[0], {})
     began, cpu_before = time.perf_counter(), time.process_time()
-    while engine.vector_graph_batch() is not None:
+    while engine.background.vector_graph_batch() is not None:
         pass
     took, cpu = time.perf_counter() - began, time.process_time() - cpu_before
     print(f"  the graph of approximate searches        {took:10.1f} s, CPU {cpu:.1f} s")

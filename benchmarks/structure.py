@@ -1,0 +1,163 @@
+"""Structure of the product: how much code a request enters, and which modules, classes and functions exceed a bound.
+
+`python -m benchmarks.structure` prints
+- for each traced request the number of files and functions of ours that it enters, from its first byte to the last of its reply
+  (one warm request on SQLite in memory), with the bound that was set for it;
+- everything above the bounds of size, and the number of lines of Python of the product.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from benchmarks.azuretable import changeset
+from benchmarks.in_process import (
+    PORT,
+    REQUESTS,
+    ROOT,
+    Calls,
+    InProcess,
+    dynamodb_request,
+    in_process,
+    row_key,
+    tablestore_request,
+)
+
+FOLDERS = ("gateway", "adapters", "transfer", "migrations", "tablegate")
+MOST_FILE_LINES = 450
+MOST_FUNCTION_LINES = 45
+MOST_PARAMETERS = 7
+MOST_METHODS = 30
+MOST_IMPORTED_MODULES = 22
+_GENERATED = ("_pb2.py",)
+
+
+class Traced(NamedTuple):
+    """A request to trace, sent twice: once to warm up, once counted. `files`, `functions`: the bounds."""
+
+    name: str
+    requests: tuple[bytes, bytes]
+    files: int
+    functions: int
+
+
+def traced() -> Iterator[Traced]:
+    """The requests whose way through the code has a bound (issue 25, point 6)."""
+    puts, conditional = REQUESTS["DynamoDB PutItem"](), REQUESTS["DynamoDB PutItem on a condition"]()
+    yield Traced("DynamoDB PutItem", (puts[0], puts[1]), 24, 80)
+    yield Traced("DynamoDB PutItem on a condition", (conditional[0], conditional[1]), 32, 115)
+    query = dynamodb_request(
+        "Query", TableName="items", KeyConditionExpression="pk = :p AND begins_with(sk, :s)", FilterExpression="v1 <> :v",
+        ExpressionAttributeValues={":p": {"S": "p1"}, ":s": {"S": "00"}, ":v": {"S": "z"}},
+    )  # fmt: skip
+    yield Traced("DynamoDB Query with a filter", (query, query), 30, 115)
+    changes = [
+        changeset(
+            PORT, "people", [{"PartitionKey": "changed", "RowKey": f"{n}{m}", "Name": "x"} for m in "ab"]
+        )
+        for n in range(2)
+    ]
+    yield Traced("Azure changeset of 2", (changes[0], changes[1]), 28, 120)
+    rows = tablestore_request(
+        "GetRange",
+        messages.GetRangeRequest(
+            table_name="rows", direction=messages.FORWARD, max_versions=1, limit=20,
+            inclusive_start_primary_key=row_key(0), exclusive_end_primary_key=row_key(100),
+        ),
+    )  # fmt: skip
+    yield Traced("Table Store GetRange of 20", (rows, rows), 30, 130)
+
+
+async def _entered(running: InProcess) -> dict[str, tuple[int, int]]:
+    """Request -> number of files and of functions that it enters."""
+    found = {}
+    for trace in traced():
+        await running.send([trace.requests[0]])
+        with Calls() as calls:
+            await running.send([trace.requests[1]])
+        found[trace.name] = len({name.partition(":")[0] for name in calls.names}), len(calls.names)
+    return found
+
+
+class Excess(NamedTuple):
+    """Something above a bound: what the bound is about, where, and the number found."""
+
+    bound: str
+    place: str
+    number: int
+
+
+def excesses(path: Path) -> Iterator[Excess]:
+    """What a module has above the bounds."""
+    text = path.read_text()
+    place = str(path.relative_to(ROOT))
+    lines = text.count("\n")
+    if lines > MOST_FILE_LINES:
+        yield Excess(f"files over {MOST_FILE_LINES} lines", place, lines)
+    tree = ast.parse(text)
+    imported = {name for node in ast.walk(tree) for name in _imported(node)}
+    if len(imported) > MOST_IMPORTED_MODULES:
+        yield Excess(f"modules that import over {MOST_IMPORTED_MODULES} of ours", place, len(imported))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            methods = sum(isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) for each in node.body)
+            if methods > MOST_METHODS:
+                yield Excess(f"classes over {MOST_METHODS} methods", f"{place}:{node.name}", methods)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _function_excesses(node, f"{place}:{node.name}")
+
+
+def _function_excesses(node: ast.FunctionDef | ast.AsyncFunctionDef, place: str) -> Iterator[Excess]:
+    size = (node.end_lineno or node.lineno) - node.lineno + 1
+    if size > MOST_FUNCTION_LINES:
+        yield Excess(f"functions over {MOST_FUNCTION_LINES} lines", place, size)
+    is_command = any(
+        "click" in ast.unparse(each) or ".command(" in ast.unparse(each) for each in node.decorator_list
+    )
+    names = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+    count = sum(name not in ("self", "cls") for name in names)
+    if count > MOST_PARAMETERS and not is_command:
+        yield Excess(f"functions over {MOST_PARAMETERS} parameters", place, count)
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.split(".")[0] in FOLDERS:
+        for name in node.names:
+            is_module = (ROOT / node.module.replace(".", "/") / f"{name.name}.py").exists()
+            yield f"{node.module}.{name.name}" if is_module else node.module
+    elif isinstance(node, ast.Import):
+        yield from (name.name for name in node.names if name.name.split(".")[0] in FOLDERS)
+
+
+def product() -> list[Path]:
+    """The Python files of the product, but generated ones."""
+    found = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
+    return [path for path in found if not path.name.endswith(_GENERATED)]
+
+
+def main() -> None:
+    """Print the traces, what is above a bound, and the number of lines."""
+    entered: dict[str, Any] = in_process(_entered)
+    print("| request | files (bound) | functions (bound) |\n|---|---|---|")
+    for trace in traced():
+        files, functions = entered[trace.name]
+        print(f"| {trace.name} | {files} ({trace.files}) | {functions} ({trace.functions}) |")
+    modules = product()
+    by_bound: dict[str, list[Excess]] = {}
+    for excess in (each for path in modules for each in excesses(path)):
+        by_bound.setdefault(excess.bound, []).append(excess)
+    for bound, found in sorted(by_bound.items()):
+        print(f"\n{bound}: {len(found)}")
+        for excess in sorted(found, key=lambda each: -each.number):
+            print(f"  {excess.number:5} {excess.place}")
+    print(
+        f"\nlines of Python: {sum(path.read_text().count(chr(10)) for path in modules):,} in {len(modules)} files"
+    )
+
+
+if __name__ == "__main__":
+    main()
