@@ -14,17 +14,18 @@ from urllib.parse import unquote
 
 import orjson
 
-from gateway.dialect import Dialect, Gateway
-from gateway.engine.engine import one, write_rows
+from gateway.dialect import Dialect
+from gateway.exchanges import one, write_rows
 from gateway.http import Reply, Request
-from gateway.model import bodies, errors
-from gateway.model.commands import CreateTable, Exchange, FindTable, Get
-from gateway.model.keys import Key, KeyColumn, KeySchema
-from gateway.model.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
-from gateway.model.rows import Contents, Row
-from gateway.model.tables import Table
-from gateway.model.values import Kind, Value
-from gateway.model.writes import Change, Remove, Replace, Write
+from gateway.model import errors
+from gateway.model.commands.commands import CreateTable, Exchange, FindTable, Get
+from gateway.model.commands.writes import Change, Remove, Replace, Write
+from gateway.model.expressions.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
+from gateway.model.tables.tables import Table
+from gateway.model.values import bodies
+from gateway.model.values.keys import Key, KeyColumn, KeySchema
+from gateway.model.values.rows import Contents, Row
+from gateway.model.values.values import Kind, Value
 from gateway.security.credentials import Scheme
 
 # The dialect's numbers and names: limits.py in an adapter.
@@ -50,15 +51,6 @@ WORDS: dict[type[Exception], tuple[int, str]] = {
     errors.Busy: (503, "try again"),
     UnicodeDecodeError: (400, "the path is not UTF-8"),
 }
-
-
-def refusal(error: Exception) -> Reply:
-    """Whatever was raised, in this dialect's words."""
-    known = [words for kind, words in WORDS.items() if isinstance(error, kind)]
-    status, text = error.args if isinstance(error, ServiceError) else [*known, (500, "internal error")][0]
-    if status == 500:
-        logging.getLogger(__name__).error("a request failed", exc_info=error)
-    return _json(status, {"error": text}, *([("WWW-Authenticate", "Basic")] if status == 401 else []))
 
 
 # Between JSON and the gateway's values: values.py.
@@ -89,21 +81,6 @@ def key_of(table: Table, key: str) -> Key:
     return table.key_schema.key({columns[0].name: Value(Kind.TEXT, key)})
 
 
-# Who is asking: auth.py.
-def namespace_of(request: Request, gateway: Gateway) -> str:
-    """The namespace of the account that sends a request. Raises ServiceError if its key does not prove that it does."""
-    scheme, _, given = request.header("authorization").partition(" ")
-    try:
-        account, _, key = base64.b64decode(given, validate=True).decode().partition(":")
-    except ValueError:
-        account = key = ""
-    credential = gateway.credentials.find(Scheme.AZURE, account) if scheme.lower() == "basic" else None
-    secrets = credential.secrets if credential else ()
-    if not any(hmac.compare_digest(key.encode(), secret.encode()) for secret in secrets):
-        raise ServiceError(401, "an account and its key are wanted")
-    return gateway.credentials.namespace(Scheme.AZURE, account)
-
-
 # The operations, all of them generators: what they yield goes to the engine, and they are sent the outcomes.
 def create_table(namespace: str, name: str) -> Exchange[Reply]:
     if not TABLE_NAME.fullmatch(name):
@@ -124,23 +101,21 @@ def put(request: Request, table: Table, key: Key) -> Exchange[Reply]:
     contents = Contents.of_values({key_name: key.values[0], **values})
     if contents.size_bytes > OBJECT_MAX_BYTES:
         raise ServiceError(413, f"an object has at most {OBJECT_MAX_BYTES} bytes")
-    row = yield from _write(request, table, key, Replace(contents))
-    return Reply(204, _etag(row))
+    return (yield from _write(request, table, key, Replace(contents)))
 
 
 def delete(request: Request, table: Table, key: Key) -> Exchange[Reply]:
-    row = yield from _write(request, table, key, Remove())
-    return Reply(204, _etag(row))
+    return (yield from _write(request, table, key, Remove()))
 
 
-def _write(request: Request, table: Table, key: Key, change: Change) -> Exchange[Row | None]:
-    """One write on the request's condition; the row after it."""
+def _write(request: Request, table: Table, key: Key, change: Change) -> Exchange[Reply]:
+    """One write on the request's condition."""
     condition: Predicate = Not(RowExists()) if request.header("if-none-match") == "*" else ALWAYS
     if etag := request.header("if-match"):
         # What is no ETag of ours is that of no row.
         condition = RevisionIs(int(etag[1:-1]) if re.fullmatch('"[0-9]{1,19}"', etag) else -1)
     [outcome] = yield from write_rows(Write(table, key, change, condition, wants_old=False))
-    return outcome.new
+    return Reply(204, _etag(outcome.new))
 
 
 def get(request: Request, table: Table, key: Key) -> Exchange[Reply]:
@@ -162,7 +137,11 @@ def _json(status: int, document: object, *headers: tuple[str, str]) -> Reply:
     return Reply(status, [("Content-Type", "application/json"), *headers], orjson.dumps(document))
 
 
-# The way of a request: blueprint.py.
+# The steps of a request: blueprint.py.
+Call = tuple[Request, str, str, list[str]]
+"""A request, its namespace, its table, and its key, if it has one."""
+
+
 class KeyValue(Dialect):
     """Answers requests."""
 
@@ -176,23 +155,46 @@ class KeyValue(Dialect):
         return request.method if request.method in OPERATIONS else "unknown"
 
     def refuse(self, request: Request, error: Exception) -> Reply:
-        return refusal(error)
+        return self.render_error(request, None, error)
 
-    def handle(self, request: Request) -> Exchange[Reply]:
-        """Answer a request. Returns a Reply, whatever happens."""
+    def authenticate(self, request: Request) -> str:
+        """Return the namespace of the account that sends a request. Raises ServiceError for a wrong key."""
+        scheme, _, given = request.header("authorization").partition(" ")
         try:
-            namespace = namespace_of(request, self.gateway)
-            name, *keys = unquote(request.path.removeprefix("/kv/"), errors="strict").split("/", 1)
-            if not keys and request.method == "PUT":
-                return (yield from create_table(namespace, name))
-            operation = OPERATIONS.get(request.method)
-            if operation is None or not keys:
-                raise ServiceError(405, "there are PUT /kv/TABLE and PUT, GET and DELETE /kv/TABLE/KEY")
-            cached = self.gateway.engine.cached_table(namespace, name)
-            table = cached or (yield from one(FindTable(namespace, name)))
-            return (yield from operation(request, table, key_of(table, keys[0])))
-        except Exception as error:
-            return refusal(error)
+            account, _, key = base64.b64decode(given, validate=True).decode().partition(":")
+        except ValueError:
+            account = key = ""
+        credentials = self.gateway.credentials
+        credential = credentials.find(Scheme.AZURE, account) if scheme.lower() == "basic" else None
+        if not credential or not any(
+            hmac.compare_digest(key.encode(), s.encode()) for s in credential.secrets
+        ):
+            raise ServiceError(401, "an account and its key are wanted")
+        return credentials.namespace(Scheme.AZURE, account)
+
+    def parse(self, request: Request, caller: str) -> Call:
+        name, *keys = unquote(request.path.removeprefix("/kv/"), errors="strict").split("/", 1)
+        if request.method not in OPERATIONS or (not keys and request.method != "PUT"):
+            raise ServiceError(405, "there are PUT /kv/TABLE and PUT, GET and DELETE /kv/TABLE/KEY")
+        return request, caller, name, keys
+
+    def begin(self, call: Call) -> Exchange[Reply]:
+        request, namespace, name, keys = call
+        if not keys:
+            return (yield from create_table(namespace, name))
+        cached = self.gateway.engine.cached_table(namespace, name)
+        table = cached or (yield from one(FindTable(namespace, name)))
+        return (yield from OPERATIONS[request.method](request, table, key_of(table, keys[0])))
+
+    def render(self, request: Request, caller: str, answer: Reply) -> Reply:
+        return answer
+
+    def render_error(self, request: Request, caller: str | None, error: Exception) -> Reply:
+        known = [words for kind, words in WORDS.items() if isinstance(error, kind)]
+        status, text = error.args if isinstance(error, ServiceError) else [*known, (500, "internal error")][0]
+        if status == 500:
+            logging.getLogger(__name__).error("a request failed", exc_info=error)
+        return _json(status, {"error": text}, *([("WWW-Authenticate", "Basic")] if status == 401 else []))
 
 
 create = KeyValue
