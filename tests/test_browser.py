@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from selenium import webdriver
-from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
@@ -102,10 +102,9 @@ def link(browser: webdriver.Chrome, text: str) -> WebElement:
 
 
 def waiting(browser: webdriver.Chrome) -> WebDriverWait[webdriver.Chrome]:
-    """Waits for a page to show something; the page before may go away while it is looked at."""
-    return WebDriverWait(
-        browser, 20, ignored_exceptions=[StaleElementReferenceException, NoSuchElementException]
-    )
+    """Waits for a page to show something. The page before may go away while it is looked at, for which ChromeDriver has several
+    errors, not all with a class of their own ("Node with given id does not belong to the document")."""
+    return WebDriverWait(browser, 120, ignored_exceptions=[WebDriverException])
 
 
 def problems(browser: webdriver.Chrome) -> list[Any]:
