@@ -23,13 +23,13 @@ from benchmarks import dynamodb
 from benchmarks.contestants import Postgres, Workspace, start_ours
 from benchmarks.signing import HOST, Client
 from benchmarks.signing import dynamodb as sign
+from gateway.configuration.settings import load
 from gateway.model.commands.commands import WriteGroup
 from gateway.model.commands.writes import Replace, Write
 from gateway.model.tables.tables import Table
 from gateway.model.values.keys import Key
 from gateway.model.values.rows import Contents
 from gateway.model.values.values import Kind, Value
-from gateway.settings import load
 from gateway.wiring import connect, open_store
 
 PURGED_ROWS, INDEXED_ROWS = 1_000_000, 500_000

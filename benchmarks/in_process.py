@@ -24,11 +24,11 @@ from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from benchmarks import signing
 from gateway.app import application_of, create_app
+from gateway.configuration.settings import load
 from gateway.model.values.values import TRUE, Kind, Value
 from gateway.server import wsgi
 from gateway.server.connection import Connection
 from gateway.server.server import Served, Server, run_in_loop
-from gateway.settings import load
 from gateway.store.opening.migrating import migrate
 from gateway.wiring import connect, open_store
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import flask
 
-from gateway import audit, handling
+from gateway import handling
 from gateway.application import Application, plain_refusal
+from gateway.configuration.settings import Settings
 from gateway.console.blueprint import create as create_console
 from gateway.control.access import PREFIX
 from gateway.control.watching import Met, Watch
@@ -23,10 +24,10 @@ from gateway.dialect import Dialect, Gateway
 from gateway.health import figures
 from gateway.http import CUT, WSGI_REQUEST, Reply, Request, text_reply
 from gateway.model.errors import Busy, LimitExceeded, NotAllowed
+from gateway.observability import audit
 from gateway.request_memory import HEAD_FIRST_BYTES
 from gateway.security.browsers import Browsers
 from gateway.server.flask_bridge import current_request, flask_response, request_of
-from gateway.settings import Settings
 from gateway.wiring import OpenDatabase, connect, open_store, wire
 
 _IS_CUT = "tablegate.cut"
@@ -43,7 +44,7 @@ def create_app(settings: Settings, opened: OpenDatabase | None = None) -> flask.
 
 def _audit(settings: Settings, opened: OpenDatabase) -> None:
     """Put on record what this process answers, until it ends."""
-    from gateway.audit_sinks import trail_of
+    from gateway.observability.audit_sinks import trail_of
 
     trail = trail_of(settings, opened.store)
     if trail is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gateway import health, logs
+from gateway import health
 from gateway.clock import Clock
 from gateway.control import access
 from gateway.control.access import CONSOLE, PREFIX
@@ -15,6 +15,7 @@ from gateway.control.watching import Watch
 from gateway.dialect import Dialect, Gateway
 from gateway.http import Reply, Request, text_reply
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
+from gateway.observability import logs
 from gateway.security.browsers import Browsers
 
 

@@ -12,14 +12,14 @@ import threading
 from collections.abc import Callable
 from time import monotonic, thread_time
 
-from gateway import logs, metrics
 from gateway.engine.background.pacing import BatchDone, rest_after
 from gateway.engine.engine import Engine
 from gateway.engine.streams.following import NotDelivered
 from gateway.model.errors import Busy, Unknowable
-from gateway.quotas import QuotaKeeper
+from gateway.observability import logs, metrics
 from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credentials
+from gateway.security.quotas import QuotaKeeper
 from gateway.store.opening.replicas import Replicas
 from gateway.store.sql.databases import CommitLost, Retry
 

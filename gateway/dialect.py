@@ -17,20 +17,20 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple, cast
 
-from gateway import metrics
+from gateway.configuration.settings import Settings
 from gateway.engine.engine import Engine
 from gateway.exchanges import SingleStep, Steps, drive
 from gateway.http import Reply, Request
 from gateway.model.commands.commands import AnyCommand, Exchange
 from gateway.model.errors import NotAllowed
-from gateway.quotas import Quotas
+from gateway.observability import metrics
 from gateway.request_memory import RequestMemory
 from gateway.security import gate
 from gateway.security.attempts import Attempts
 from gateway.security.browsers import Browsers, foreign_origin
 from gateway.security.credentials import Credentials
 from gateway.security.grant_store import GrantStore
-from gateway.settings import Settings
+from gateway.security.quotas import Quotas
 
 if TYPE_CHECKING:
     import flask

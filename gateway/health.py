@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway import logs, metrics
 from gateway.control import access
 from gateway.dialect import Gateway
 from gateway.http import Reply, Request, text_reply
 from gateway.model.errors import DataCorrupted, OutOfSpace, SchemaTooNew, TooManyAttempts
+from gateway.observability import logs, metrics
 
 if TYPE_CHECKING:
     from gateway.store.opening.replicas import Lag

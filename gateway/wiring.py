@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gateway.application import Application
 from gateway.clock import Clock
-from gateway.database_urls import hosts_of
+from gateway.configuration.database_urls import hosts_of
+from gateway.configuration.settings import BadSetting, Settings
 from gateway.dialect import Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.engine.vectors.vector_support import can_approximate
 from gateway.model.tables.tables import IndexView, Table
-from gateway.quotas import QuotaKeeper, Quotas
 from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credentials
+from gateway.security.quotas import QuotaKeeper, Quotas
 from gateway.security.secret_cipher import find_key
-from gateway.settings import BadSetting, Settings
 from gateway.store.opening.opening import open_database, open_replica
 from gateway.store.sql import checksums
 from gateway.store.sql.damage import Damage

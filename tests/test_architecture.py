@@ -19,9 +19,9 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 # that stands alone; a module inside a folder may be a group of its own, lower than the rest of the folder.
 GROUPS = {
     "gateway": (
-        "model", "exchanges", "database_urls", "settings", "logs", "figures", "metrics", "handling", "http", "request_bodies",
-        "request_memory", "audit", "store", "audit_sinks", "security", "engine", "quotas", "security.gate", "clock",
-        "telemetry", "server.flask_bridge", "dialect",
+        "model", "exchanges", "configuration", "observability", "handling", "http", "request_bodies", "request_memory",
+        "observability.audit", "store", "observability.audit_sinks", "security", "engine", "security.quotas", "security.gate",
+        "clock", "observability.telemetry", "server.flask_bridge", "dialect",
         "control", "health", "application", "wiring", "console", "app",
         "background", "server", "command_line", "__main__",
     ),
@@ -151,11 +151,11 @@ def test_an_adapter_knows_the_engine_the_model_and_http(module: str) -> None:
         "dialect",
         "handling",
         "http",
-        "metrics",
+        "observability.metrics",
         "request_bodies",
         "request_memory",
-        "audit",
-        "settings",
+        "observability.audit",
+        "configuration.settings",
     )
     for imported in IMPORTS[module]:
         if within(imported, "adapters"):
@@ -266,7 +266,7 @@ DRIVERS = {
         "transfer.comparing",
         "transfer.endpoints.files",
     },
-    "psycopg": {"gateway.store.postgresql", "gateway.database_urls"},
+    "psycopg": {"gateway.store.postgresql", "gateway.configuration.database_urls"},
 }
 
 

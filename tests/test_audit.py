@@ -23,15 +23,15 @@ from adapters.azuretable import audited as azuretable
 from adapters.dynamodb import audited as dynamodb
 from adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB_OPERATIONS
 from adapters.tablestore import audited as tablestore
-from gateway import audit, audit_sinks, figures, metrics
 from gateway.__main__ import main
-from gateway.audit import Keys, Sink, Trail, Wanted
-from gateway.audit_sinks import DatabaseSink, FileSink
+from gateway.configuration.settings import load
 from gateway.http import Reply, Request
 from gateway.model.authorization.deeds import Deed, Kind
+from gateway.observability import audit, audit_sinks, figures, metrics
+from gateway.observability.audit import Keys, Sink, Trail, Wanted
+from gateway.observability.audit_sinks import DatabaseSink, FileSink
 from gateway.security.credentials import Credential
 from gateway.security.grant_store import ALL, Written
-from gateway.settings import load
 from gateway.store.sql.databases import Database
 from gateway.store.store import Store
 from gateway.wiring import connect, open_store

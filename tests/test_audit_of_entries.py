@@ -15,14 +15,14 @@ import pytest
 import requests
 from click.testing import CliRunner
 
-from gateway import audit
 from gateway.__main__ import main
 from gateway.app import application_of, create_app
-from gateway.audit import Keys, Sink, Trail, Wanted
 from gateway.command_line.audited import OWN_LINES, READING
+from gateway.configuration.settings import load
 from gateway.http import Request
 from gateway.model.authorization.quotas import Quota
-from gateway.settings import load
+from gateway.observability import audit
+from gateway.observability.audit import Keys, Sink, Trail, Wanted
 from gateway.store.opening.migrating import migrate
 from gateway.wiring import connect, open_store
 from tests.adapters.azuretable.batch_requests import batch_of, insert_part

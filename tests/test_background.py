@@ -20,11 +20,11 @@ from click.testing import CliRunner
 from benchmarks.background import fill
 from gateway.__main__ import main
 from gateway.app import create_app
+from gateway.configuration.settings import load
 from gateway.model.commands.commands import CreateTable, FindTable, ListTables, NewIndex
 from gateway.model.tables.tables import Projection
 from gateway.model.values.keys import KeyColumn, KeySchema
 from gateway.model.values.values import Kind
-from gateway.settings import load
 from gateway.store.sql.databases import Session
 from gateway.wiring import connect, open_store
 from tests.support.raw_client import RawClient

@@ -28,11 +28,11 @@ from adapters.dynamodb.wire import canonical_requests
 from adapters.dynamodb.wire.auth import authorization
 from adapters.tablestore import blueprint as tablestore
 from adapters.tablestore.blueprint import TableStore
+from gateway.configuration.settings import load
 from gateway.dialect import Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credential, Credentials, Scheme
-from gateway.settings import load
 from gateway.store.opening.migrating import migrate
 from gateway.store.store import Store
 from gateway.wiring import connect

@@ -23,12 +23,12 @@ from adapters.dynamodb import operation_table
 from adapters.tablestore.operation_table import OPERATIONS
 from gateway import http as gateway_http
 from gateway.app import application_of
+from gateway.configuration.settings import load
 from gateway.dialect import Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
 from gateway.model.errors import Busy, StaleTable
 from gateway.security.credentials import Credentials
-from gateway.settings import load
 from gateway.store.opening.migrating import migrate
 from gateway.store.store import Store
 from gateway.wiring import connect

@@ -55,7 +55,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def _database(folders: pytest.TempPathFactory) -> Path:
-    from gateway.settings import load
+    from gateway.configuration.settings import load
     from gateway.store.opening.migrating import migrate
     from gateway.wiring import connect
 

@@ -17,12 +17,12 @@ import requests
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import AccountSasPermissions, ResourceTypes, TableCorsRule, generate_account_sas
 
+from gateway.configuration.settings import BadSetting, load
 from gateway.dialect import Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
 from gateway.model.commands.commands import GetProperties
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
-from gateway.settings import BadSetting, load
 from gateway.store.opening.migrating import migrate
 from gateway.store.store import Store
 from gateway.wiring import connect

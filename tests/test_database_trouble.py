@@ -22,9 +22,9 @@ from sqlalchemy import make_url
 from gateway import background
 from gateway.__main__ import main
 from gateway.app import application_of
+from gateway.configuration.settings import load
 from gateway.model.errors import Busy, OutOfSpace
 from gateway.security.credentials import Credentials
-from gateway.settings import load
 from gateway.store.opening.migrating import migrate
 from gateway.store.postgresql.errors import meaning_of
 from gateway.store.sqlite.database import SQLite

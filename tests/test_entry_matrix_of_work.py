@@ -16,11 +16,11 @@ from click.testing import CliRunner
 
 from gateway.__main__ import main
 from gateway.command_line.audited import OWN_LINES, READING
+from gateway.configuration.settings import load
 from gateway.engine.engine import Engine
 from gateway.model.authorization.quotas import Quota
 from gateway.model.commands import commands as c
 from gateway.security.gate import run_one
-from gateway.settings import load
 from gateway.store.store import Store
 from gateway.wiring import connect
 from tests.conftest import new_database

@@ -19,11 +19,11 @@ from adapters.azuretable import blueprint as azuretable
 from docs.examples import key_value_dialect as key_value
 from gateway.app import mount
 from gateway.application import Application
+from gateway.configuration.settings import load
 from gateway.dialect import Gateway
 from gateway.model.commands.commands import FindTable
 from gateway.model.errors import Busy, DatabaseFailed, PartitionLocked, TableBusy
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
-from gateway.settings import load
 from gateway.wiring import connect, open_store
 from tests.support.running import ENTRIES, ROOT, Running, start_app, start_plain
 

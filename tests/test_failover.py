@@ -23,7 +23,7 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 from botocore.config import Config
 
-from gateway.database_urls import normalise
+from gateway.configuration.database_urls import normalise
 from gateway.store.opening.opening import open_database
 from gateway.store.postgresql.database import PostgreSQL
 from gateway.store.postgresql.statements import TRANSACTION_ID

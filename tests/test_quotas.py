@@ -26,12 +26,12 @@ from azure.data.tables import TableServiceClient
 from botocore.exceptions import ClientError
 from click.testing import CliRunner
 
-from gateway import quotas as module
 from gateway.__main__ import main
 from gateway.http import Request
 from gateway.model.authorization.quotas import Bucket, Quota
 from gateway.model.errors import QuotaExceeded
-from gateway.quotas import QuotaKeeper, Quotas, share_of
+from gateway.security import quotas as module
+from gateway.security.quotas import QuotaKeeper, Quotas, share_of
 from gateway.server.pending_request import HELD_BACK_S
 from gateway.store.sql.databases import Database
 from gateway.store.store import Store

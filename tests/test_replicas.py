@@ -20,9 +20,9 @@ from azure.data.tables import TableServiceClient
 from gateway.app import application_of
 from gateway.command_line.doctor import nodes
 from gateway.command_line.doctor.findings import Examined
+from gateway.configuration.settings import BadSetting, load
 from gateway.engine.engine import Engine
 from gateway.model import fast_paths
-from gateway.settings import BadSetting, load
 from gateway.store.postgresql.database import PostgresSession
 from gateway.wiring import connect
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 import requests
 
+from gateway.configuration.settings import load
 from gateway.control import snapshots
 from gateway.control.answers import run
 from gateway.model.commands.commands import ListNamespaces
 from gateway.model.tables.namespaces import SNAPSHOTS
-from gateway.settings import load
 from gateway.wiring import connect, open_store
 from tests.support.raw_client import RawClient
 from tests.support.running import Process

@@ -20,8 +20,8 @@ import pytest
 
 from adapters.tablestore.wire.plainbuffer import decode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.configuration.settings import load
 from gateway.model.commands.commands import FindTable, Reshard
-from gateway.settings import load
 from gateway.wiring import connect, open_store
 from tests.adapters.tablestore.client import Refused
 from tests.support.live_tablestore import LiveTableStore

@@ -1,4 +1,6 @@
-"""What a request did, for the audit (gateway/audit.py): its operation's kind, the account, the code of its error.
+"""What a request did, for the audit (gateway/observability/audit.py).
+
+That is its operation's kind, the account, and the code of its error.
 
 Looks at requests that have been answered, once more and apart from their handling. Which tables and keys a request names is
 read in summaries.py: no property but the two keys.
@@ -14,9 +16,9 @@ from adapters.azuretable.summaries import Asked
 from adapters.azuretable.wire import addresses
 from adapters.azuretable.wire.addresses import Batch
 from adapters.azuretable.wire.errors import REFUSALS
-from gateway.audit import names_among
 from gateway.http import Reply, Request
 from gateway.model.authorization.deeds import Deed, Kind, RefusedParts
+from gateway.observability.audit import names_among
 
 KINDS: Mapping[str, Kind] = {
     "POST TableSet": Kind.DEFINITION,

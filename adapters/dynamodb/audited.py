@@ -1,4 +1,8 @@
-"""What a request did, for the audit (gateway/audit.py): its operation's kind, who says to have sent it, the code of its error.
+"""What a request did, for the audit (gateway/observability/audit.py).
+
+That is its operation's kind, who says to have sent it, and the code of its error.
+
+That is its operation's kind, who says to have sent it, and the code of its error.
 
 Looks at requests that have been answered, once more and apart from their handling. Which tables and keys a request names is
 read in summaries.py: no attributes but keys, and of statements their tables alone.
@@ -16,10 +20,10 @@ from adapters.dynamodb.operation_table import OPERATIONS
 from adapters.dynamodb.wire import auth
 from adapters.dynamodb.wire.calls import Caller
 from adapters.dynamodb.wire.errors import REFUSALS
-from gateway.audit import kind_of, names_among
 from gateway.dialect import Gateway
 from gateway.http import Reply, Request
 from gateway.model.authorization.deeds import Deed, Kind, RefusedParts
+from gateway.observability.audit import kind_of, names_among
 
 _WRITES = frozenset({
     "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems",

@@ -27,6 +27,7 @@ from adapters.dynamodb.wire.calls import Answer, Call, Caller
 from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
 from adapters.dynamodb.wire.named_resources import named_resources
 from adapters.dynamodb.wire.refusals import not_permitted
+from gateway.configuration.settings import BadSetting
 from gateway.dialect import Begun, Dialect, Gateway, Seed, Summary
 from gateway.exchanges import SingleStep, Steps, exchange_of
 from gateway.http import Reply, Request
@@ -35,7 +36,6 @@ from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotPermitted
 from gateway.model.tables.tables import Table
 from gateway.request_memory import MIN_PARSED_BYTES
 from gateway.security.credentials import Scheme
-from gateway.settings import BadSetting
 
 if TYPE_CHECKING:
     from gateway.model.authorization.deeds import Deed, Kind

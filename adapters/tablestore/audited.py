@@ -1,4 +1,8 @@
-"""What a request did, for the audit (gateway/audit.py): its operation's kind, who says to have sent it, the code of its error.
+"""What a request did, for the audit (gateway/observability/audit.py).
+
+That is its operation's kind, who says to have sent it, and the code of its error.
+
+That is its operation's kind, who says to have sent it, and the code of its error.
 
 Looks at requests that have been answered, once more and apart from their handling. Which tables and keys a request names is
 read in summaries.py: no column but those of primary keys.
@@ -13,9 +17,9 @@ from adapters.tablestore.operation_table import OPERATIONS
 from adapters.tablestore.wire.auth import SIGNATURES
 from adapters.tablestore.wire.errors import REFUSALS
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.audit import kind_of, names_among
 from gateway.http import Reply, Request
 from gateway.model.authorization.deeds import Deed, Kind
+from gateway.observability.audit import kind_of, names_among
 
 _WRITES = frozenset({
     "PutRow", "UpdateRow", "DeleteRow", "BatchWriteRow", "BulkImport",

@@ -9,7 +9,7 @@ import time
 import click
 
 from gateway.command_line.flags import with_settings
-from gateway.settings import Settings
+from gateway.configuration.settings import Settings
 
 _PAUSE_S = 0.05
 

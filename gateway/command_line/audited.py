@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from gateway import audit
+from gateway.observability import audit
 
 READING = frozenset(
     {

@@ -17,7 +17,7 @@ import click
 
 from gateway import __version__
 from gateway.command_line.foreign_flags import Flag, ForeignCommand, port_of, read, taken_port_told
-from gateway.settings import BadSetting, Settings, load
+from gateway.configuration.settings import BadSetting, Settings, load
 
 _PORT = 10002
 _FILE = "tablegate.sqlite"

@@ -12,7 +12,7 @@ import click
 
 from gateway.command_line.errors import told_in_one_line
 from gateway.command_line.flags import with_settings
-from gateway.settings import Settings
+from gateway.configuration.settings import Settings
 
 
 @click.command()

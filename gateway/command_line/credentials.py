@@ -10,8 +10,8 @@ import click
 
 from gateway.command_line.flags import with_settings
 from gateway.command_line.opening import opened_database
+from gateway.configuration.settings import Settings
 from gateway.security.credentials import ANY_PLACE, Credential, Scheme
-from gateway.settings import Settings
 
 _SCHEME = click.option(
     "--scheme", type=click.Choice([item.value for item in Scheme]), default="aws", show_default=True

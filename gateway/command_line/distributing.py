@@ -9,7 +9,7 @@ import click
 from gateway.command_line.errors import told_in_one_line
 from gateway.command_line.flags import with_settings
 from gateway.command_line.opening import record_command
-from gateway.settings import Settings
+from gateway.configuration.settings import Settings
 
 # Some for each of many nodes, and more than 256 slots could not fill.
 _SHARDS = 32

@@ -15,7 +15,7 @@ import click
 
 from gateway import __version__
 from gateway.command_line.foreign_flags import Flag, ForeignCommand, port_of, read, taken_port_told
-from gateway.settings import ANY, BadSetting, Settings, load
+from gateway.configuration.settings import ANY, BadSetting, Settings, load
 
 _PORT = 8000
 # It has no flag for the host. Java listens on every address, of IPv6 too: what Node makes of `localhost`.

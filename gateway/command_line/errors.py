@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import click
 
-from gateway.settings import BadSetting
+from gateway.configuration.settings import BadSetting
 
 
 @contextlib.contextmanager

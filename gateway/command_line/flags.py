@@ -1,6 +1,6 @@
 """Flags of commands from the table of settings, and Settings from flags.
 
-Knows how a setting is spelled as a flag; which settings there are is `gateway/settings.py`.
+Knows how a setting is spelled as a flag; which settings there are is `gateway/configuration/settings.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from gateway.settings import SETTINGS, BadSetting, Settings, load
+from gateway.configuration.settings import SETTINGS, BadSetting, Settings, load
 
 Command = Callable[..., None]
 

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from gateway.command_line.errors import told_in_one_line
-from gateway.settings import MOST_PORT
+from gateway.configuration.settings import MOST_PORT
 
 
 @dataclass(frozen=True, slots=True)

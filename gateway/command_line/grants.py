@@ -9,7 +9,7 @@ import click
 
 from gateway.command_line.flags import with_settings
 from gateway.command_line.opening import opened_database
-from gateway.settings import Settings
+from gateway.configuration.settings import Settings
 
 _SCHEME = click.option(
     "--scheme",

@@ -10,9 +10,9 @@ import click
 
 from gateway.command_line.flags import with_settings
 from gateway.command_line.opening import opened_database
+from gateway.configuration.settings import Settings
 from gateway.model.tables.jobs import Job
 from gateway.model.tables.namespaces import served_by_job
-from gateway.settings import Settings
 
 
 @click.group()

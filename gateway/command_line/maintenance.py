@@ -7,8 +7,8 @@ import click
 from gateway.command_line.errors import told_in_one_line
 from gateway.command_line.flags import with_settings
 from gateway.command_line.opening import opened_database, record_command
-from gateway.database_urls import without_password
-from gateway.settings import Settings
+from gateway.configuration.database_urls import without_password
+from gateway.configuration.settings import Settings
 
 
 @click.command()

@@ -11,7 +11,7 @@ import click
 
 from gateway.command_line.audited import put_on_record
 from gateway.command_line.errors import told_in_one_line
-from gateway.settings import Settings
+from gateway.configuration.settings import Settings
 
 
 @contextlib.contextmanager
@@ -46,7 +46,7 @@ def _on_record(settings: Settings, opened: Any) -> Iterator[None]:
     if not settings.audit:
         yield
         return
-    from gateway.audit_sinks import recording
+    from gateway.observability.audit_sinks import recording
 
     with contextlib.ExitStack() as stack:
         try:

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from gateway import audit
 from gateway.command_line.flags import with_settings
 from gateway.command_line.opening import opened_database
+from gateway.configuration.settings import Settings
 from gateway.model.authorization.quotas import Quota, credential_owner, namespace_owner
+from gateway.observability import audit
 from gateway.security.credentials import Scheme
-from gateway.settings import Settings
 from gateway.store.accounts import quotas as rows
 
 _RATE = click.FloatRange(min=0, min_open=True)

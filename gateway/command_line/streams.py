@@ -8,8 +8,8 @@ import click
 
 from gateway.command_line.flags import with_settings
 from gateway.command_line.opening import opened_database
+from gateway.configuration.settings import Settings
 from gateway.security.credentials import SHARED_NAMESPACE
-from gateway.settings import Settings
 
 
 @click.group()

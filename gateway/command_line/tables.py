@@ -12,10 +12,10 @@ import click
 from gateway.command_line.distributing import list_placement
 from gateway.command_line.flags import with_settings
 from gateway.command_line.opening import opened_database
+from gateway.configuration.settings import Settings
 from gateway.model.tables.backups import RECOVERY_DAYS
 from gateway.model.tables.namespaces import is_reserved
 from gateway.security.credentials import SHARED_NAMESPACE
-from gateway.settings import Settings
 
 _NAMESPACE = click.option(
     "--namespace", default=SHARED_NAMESPACE, show_default=True, help="Where the table lives."

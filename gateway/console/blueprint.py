@@ -16,7 +16,6 @@ import flask
 import orjson
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from gateway import logs
 from gateway.console.charts import CHARTS, Recorder
 from gateway.console.reading import (
     CHANGES,
@@ -51,6 +50,7 @@ from gateway.model.tables.namespaces import served_by_job
 from gateway.model.tables.tables import Index, Table
 from gateway.model.values.keys import Key
 from gateway.model.values.rows import Row
+from gateway.observability import logs
 from gateway.server.flask_bridge import current_request
 from gateway.wiring import Display, displays, listings
 

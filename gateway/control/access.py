@@ -11,11 +11,11 @@ import hmac
 import ipaddress
 from urllib.parse import urlsplit
 
+from gateway.configuration.settings import ANY, Settings
 from gateway.http import Request
 from gateway.model.errors import NotAllowed
 from gateway.security.attempts import Attempts
 from gateway.security.browsers import foreign_origin
-from gateway.settings import ANY, Settings
 
 PREFIX = "/_tablegate/"
 """What all paths of the control API begin with. No dialect has such a path."""

@@ -15,7 +15,6 @@ from urllib.parse import unquote
 
 import orjson
 
-from gateway import audit
 from gateway.clock import BadTime, Clock
 from gateway.control import access, clocks, resets, seeds, snapshots
 from gateway.control.access import PREFIX
@@ -25,6 +24,7 @@ from gateway.dialect import Gateway
 from gateway.http import Reply, Request
 from gateway.model.authorization.deeds import Deed, Kind
 from gateway.model.errors import GatewayError, NotAllowed, TooManyAttempts
+from gateway.observability import audit
 from gateway.request_bodies import Undecodable, parse_json
 
 _HEADERS = (("Content-Type", "application/json"), ("Cache-Control", "no-store"))

@@ -18,10 +18,10 @@ from typing import Any
 
 import orjson
 
-from gateway import audit
 from gateway.model.authorization.authorizations import PoliciesOfTable
 from gateway.model.authorization.grants import Policy
 from gateway.model.tables.tables import RESOURCE_POLICIES
+from gateway.observability import audit
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.grant_store import (
     ALL,

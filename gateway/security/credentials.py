@@ -14,6 +14,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
+from gateway.configuration.settings import Settings
 from gateway.model.authorization.authorizations import (
     Authorization,
     Identity,
@@ -24,7 +25,6 @@ from gateway.model.authorization.authorizations import (
 )
 from gateway.model.authorization.grants import EVERYTHING, Policy
 from gateway.security.policies import azure_roles, iam_documents
-from gateway.settings import Settings
 
 _log = logging.getLogger(__name__)
 

@@ -17,10 +17,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from gateway import audit
 from gateway.model.authorization.authorizations import Identity
 from gateway.model.authorization.grants import EVERYTHING, REFUSING_ALL, Policy, Statement
 from gateway.model.errors import Busy
+from gateway.observability import audit
 from gateway.security.policies import iam_documents, ram_documents, short_forms
 from gateway.security.policies.errors import BadPolicy
 from gateway.store.accounts import grants as rows

@@ -15,6 +15,7 @@ from typing import Protocol, cast
 
 import httptools
 
+from gateway.configuration.settings import Settings
 from gateway.http import CUT, Headers, Reply, Request
 from gateway.model import fast_paths
 from gateway.model.errors import Busy, LimitExceeded
@@ -22,7 +23,6 @@ from gateway.request_memory import HEAD_FIRST_BYTES, RequestMemory
 from gateway.server import fast_heads, framing, heads
 from gateway.server.fast_heads import Whole
 from gateway.server.pending_request import PendingRequest
-from gateway.settings import Settings
 
 # A client may send this many requests ahead before its connection is no longer read.
 _PIPELINE_LIMIT = 16

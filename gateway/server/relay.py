@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from gateway import logs
 from gateway.http import Reply, Request
 from gateway.model.errors import Busy, Unknowable
+from gateway.observability import logs
 from gateway.request_memory import RequestMemory
 from gateway.server.pending_request import PendingRequest
 

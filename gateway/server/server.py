@@ -22,20 +22,21 @@ from random import random
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from gateway import handling, logs, metrics
+from gateway import handling
 from gateway.application import Application
+from gateway.configuration.settings import Settings
 from gateway.http import Reply, Request
+from gateway.observability import logs, metrics
 from gateway.server import allocator
 from gateway.server.connection import NEVER, Connection
 from gateway.server.listening import Listener
 from gateway.server.pending_request import HELD_BACK_S, PendingRequest
 from gateway.server.relay import Relay, Relayed, RelaySocket
 from gateway.server.tick import Ticker, TickLimits
-from gateway.settings import Settings
 
 if TYPE_CHECKING:
-    from gateway.audit import Trail
-    from gateway.telemetry import Telemetry
+    from gateway.observability.audit import Trail
+    from gateway.observability.telemetry import Telemetry
 
 _WSGI_THREADS = 8
 _SWEEP_S = 1.0
@@ -50,7 +51,7 @@ _CANDIDATES = 16
 @dataclass(frozen=True, slots=True)
 class Served:
     """What a server serves: dialects, and the WSGI application (wsgi.py) that answers what none of them claims; and whom it
-    tells of what it has answered (gateway/audit.py, gateway/telemetry.py)."""
+    tells of what it has answered (gateway/observability/audit.py, gateway/observability/telemetry.py)."""
 
     dialects: Application
     call_application: Callable[[Request], Reply]

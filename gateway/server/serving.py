@@ -21,25 +21,26 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gateway import __version__, audit, logs
+from gateway import __version__
 from gateway.application import Application
 from gateway.background import BackgroundWork
-from gateway.database_urls import without_password
+from gateway.configuration.database_urls import without_password
+from gateway.configuration.settings import Settings
 from gateway.dialect import BadSeed
 from gateway.health import PATHS
 from gateway.http import Reply, Request
 from gateway.model.errors import GatewayError
 from gateway.model.tables.namespaces import SNAPSHOTS
+from gateway.observability import audit, logs
 from gateway.server import certificates, listening, server, workers, wsgi
 from gateway.server.file_lock import FileLock
 from gateway.server.relay import RelaySocket
-from gateway.settings import Settings
 from gateway.store.opening.migrating import migrate, revision_of, steps
 from gateway.store.opening.opening import prepare_file
 from gateway.wiring import OpenDatabase, connect, open_store, wire
 
 if TYPE_CHECKING:
-    from gateway.telemetry import Telemetry
+    from gateway.observability.telemetry import Telemetry
 
 _OWN_DESCRIPTORS = 512
 
@@ -231,7 +232,7 @@ def _furnish(settings: Settings, opened: OpenDatabase) -> None:
         return
     with contextlib.ExitStack() as stack:
         if settings.audit:
-            from gateway.audit_sinks import recording
+            from gateway.observability.audit_sinks import recording
 
             try:
                 stack.enter_context(recording(settings, opened.store))
@@ -287,7 +288,7 @@ def _trail(settings: Settings, opened: OpenDatabase) -> audit.Trail | None:
     """Where what is done goes on record; it has begun. Raises Refused."""
     if not settings.audit:
         return None
-    from gateway.audit_sinks import trail_of
+    from gateway.observability.audit_sinks import trail_of
 
     try:
         trail = trail_of(settings, opened.store)
@@ -303,7 +304,7 @@ def _telemetry(settings: Settings, opened: OpenDatabase) -> Telemetry | None:
     if not settings.otel:
         return None
     try:
-        from gateway.telemetry import Telemetry
+        from gateway.observability.telemetry import Telemetry
     except ImportError as error:
         raise Refused(f"otel: pip install 'tablegate[otel]' ({error.name} is not there)") from None
     telemetry = Telemetry()

@@ -35,7 +35,6 @@ from functools import partial
 from time import monotonic, perf_counter
 from typing import Any, cast
 
-from gateway import metrics
 from gateway.dialect import Handler, ReplyStep
 from gateway.engine.engine import Engine, contended
 from gateway.engine.rows.reading import Reading
@@ -53,6 +52,7 @@ from gateway.model.commands.commands import (
     WriteGroup,
 )
 from gateway.model.errors import Busy, Contended, StaleTable
+from gateway.observability import metrics
 from gateway.security.gate import admit, complete
 from gateway.server.pending_request import LockRetry, PendingRequest
 

@@ -24,7 +24,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from gateway import logs
+from gateway.observability import logs
 from gateway.server import listening
 
 _RESTART_PAUSE_S = 0.5

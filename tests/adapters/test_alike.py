@@ -10,13 +10,13 @@ from unittest.mock import Mock
 import flask
 import pytest
 
+from gateway.configuration.settings import Settings
 from gateway.dialect import Dialect, Gateway
 from gateway.http import Request
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
 from gateway.model.values.keys import KeyColumn, KeySchema
 from gateway.model.values.values import Kind
 from gateway.security.credentials import Credentials
-from gateway.settings import Settings
 
 FOLDER = Path(__file__).parents[2] / "adapters"
 NAMES = sorted(path.parent.name for path in FOLDER.glob("*/blueprint.py"))

@@ -21,8 +21,8 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.__main__ import main
+from gateway.configuration.settings import load
 from gateway.server.certificates import make_self_signed
-from gateway.settings import load
 from gateway.wiring import connect, open_store
 from tests.support.raw_client import RawClient
 from tests.support.running import ROOT, Process, free_port

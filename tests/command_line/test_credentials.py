@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from gateway.configuration.settings import BadSetting, load
 from gateway.security.credential_store import BadCredential, CredentialStore, new_secret
 from gateway.security.credentials import ANY_PLACE, DEV_AZURE_ACCOUNT, Credential, Credentials, Scheme
 from gateway.security.secret_cipher import SecretCipher, WrongKey, find_key
-from gateway.settings import BadSetting, load
 from gateway.store.sql.databases import Database
 from gateway.store.store import Store
 

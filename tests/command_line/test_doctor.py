@@ -20,12 +20,12 @@ from gateway.__main__ import main
 from gateway.command_line.doctor import databases as database_checks
 from gateway.command_line.doctor import machine, nodes
 from gateway.command_line.doctor.findings import Check, Examined, Level, Told, findings_of
+from gateway.configuration.settings import BadSetting, load
 from gateway.engine.engine import Engine
 from gateway.model.values.values import text
 from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credential, Scheme
 from gateway.server.certificates import make_self_signed
-from gateway.settings import BadSetting, load
 from gateway.store.sql.databases import Database, NodeShards, Placement
 from gateway.store.store import Store
 from gateway.wiring import open_store

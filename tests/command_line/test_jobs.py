@@ -14,9 +14,9 @@ from typing import Any
 from click.testing import CliRunner
 
 from gateway.__main__ import main
+from gateway.configuration.settings import load
 from gateway.engine.backups.filed_backups import FILE
 from gateway.model.commands.commands import StartJob
-from gateway.settings import load
 from gateway.store.opening.migrating import migrate
 from gateway.wiring import connect, open_store
 from tests.support.object_places import BUCKET, FolderPlace

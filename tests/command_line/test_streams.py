@@ -8,11 +8,11 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from gateway.__main__ import main
+from gateway.configuration.settings import load
 from gateway.model.commands.commands import AlterTable, CreateTable, FindStream, ListShards
 from gateway.model.tables.tables import Rules, StreamRule
 from gateway.model.values.keys import KeyColumn, KeySchema
 from gateway.model.values.values import Kind
-from gateway.settings import load
 from gateway.store.opening.migrating import migrate
 from gateway.wiring import connect, open_store
 

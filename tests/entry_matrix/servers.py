@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway import audit
 from gateway.app import application_of, create_app
-from gateway.audit import Keys, Sink, Trail, Wanted
+from gateway.configuration.settings import load
 from gateway.http import Reply, Request
 from gateway.model.authorization.quotas import Quota
+from gateway.observability import audit
+from gateway.observability.audit import Keys, Sink, Trail, Wanted
 from gateway.security.credentials import Scheme
 from gateway.security.grant_store import ALL
-from gateway.settings import load
 from gateway.store.sql import schema
 from gateway.store.store import Store
 from gateway.wiring import connect, open_store

@@ -12,12 +12,12 @@ import orjson
 import pytest
 
 from adapters.dynamodb.blueprint import create
+from gateway.configuration.settings import Settings
 from gateway.dialect import Gateway
 from gateway.http import Request
 from gateway.model.errors import Busy, LimitExceeded
 from gateway.request_bodies import Undecodable, inflate, parse_json
 from gateway.security.credentials import Credentials
-from gateway.settings import Settings
 from tests.support.raw_client import SIGNED_IN_FORM
 
 MIB = 1 << 20

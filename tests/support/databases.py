@@ -16,8 +16,8 @@ from pathlib import Path
 import psycopg
 from sqlalchemy import URL, make_url
 
-from gateway.database_urls import normalise
-from gateway.settings import Settings
+from gateway.configuration.database_urls import normalise
+from gateway.configuration.settings import Settings
 from gateway.store.opening.migrating import migrate, steps
 from gateway.store.opening.opening import distribute, open_database
 from gateway.store.sql.schema import metadata

@@ -31,15 +31,15 @@ from adapters.dynamodb import blueprint as dynamodb
 from adapters.tablestore import blueprint as tablestore
 from gateway.app import application_of, create_app, mount
 from gateway.application import Application
-from gateway.audit import Trail
 from gateway.background import BackgroundWork
+from gateway.configuration.settings import Settings, load
 from gateway.dialect import Dialect, Gateway
 from gateway.http import Reply, Request
+from gateway.observability.audit import Trail
 from gateway.server import listening, server, wsgi
 from gateway.server.flask_bridge import WSGI_REQUEST
 from gateway.server.serving import lane_of
 from gateway.server.wsgi import environ_of
-from gateway.settings import Settings, load
 from gateway.wiring import connect, open_store
 
 ROOT = Path(__file__).parents[2]

@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
+from gateway.configuration.settings import load
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.grant_store import ALL, Written, written_of
-from gateway.settings import load
 from gateway.wiring import connect, open_store
 from tests.support.running import start
 from tests.tenants.attacks.azure_requests import Azure, key_of

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from gateway.configuration.settings import load
 from gateway.security.grant_store import ALL
-from gateway.settings import load
 from gateway.wiring import connect, open_store
 from tests.support.running import start
 from tests.tenants.conftest import ACCOUNTS, CREDENTIALS, SETTINGS, Tenant, told

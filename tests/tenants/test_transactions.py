@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import tablestore as ots
 
+from gateway.configuration.settings import load
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.grant_store import ALL, written_of
-from gateway.settings import load
 from gateway.wiring import connect, open_store
 from tests.support.running import start
 

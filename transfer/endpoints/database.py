@@ -23,8 +23,8 @@ from adapters.dynamodb.values.keys import index_view as dynamodb_view
 from adapters.tablestore import DIALECT as TABLE_STORE
 from adapters.tablestore.tables.options import Options
 from adapters.tablestore.values.views import index_view as tablestore_view
-from gateway import audit
-from gateway.database_urls import BadDatabaseURL, normalise, without_password
+from gateway.configuration.database_urls import BadDatabaseURL, normalise, without_password
+from gateway.configuration.settings import BadSetting, Settings, load
 from gateway.engine.engine import Engine
 from gateway.model.commands.commands import (
     AlterTable,
@@ -62,10 +62,10 @@ from gateway.model.tables.pages import Page, PageLimits, Segment
 from gateway.model.tables.tables import Rules, StreamRule, Table
 from gateway.model.values.keys import Key, Position
 from gateway.model.values.rows import FOREIGN_KINDS, Contents, Row
+from gateway.observability import audit
 from gateway.security import gate
 from gateway.security.credentials import SHARED_NAMESPACE
 from gateway.server.file_lock import AlreadyHeld, FileLock
-from gateway.settings import BadSetting, Settings, load
 from gateway.store.opening.migrating import NewerDatabase, migrate
 from gateway.store.opening.opening import open_database, prepare_file
 from gateway.store.sql.databases import Unusable
@@ -130,7 +130,7 @@ class _InUse:
         """Put an operation on record, if the environment asks for an audit as `tablegate` itself takes it."""
         asked = {name: value for name, value in os.environ.items() if name.startswith("TABLEGATE_AUDIT")}
         if asked:
-            from gateway.audit_sinks import recording
+            from gateway.observability.audit_sinks import recording
 
             try:
                 with recording(load({"memory": True}, asked), self._store, sys.stderr):

@@ -14,9 +14,9 @@ from weakref import WeakKeyDictionary
 
 from aiohttp import web
 
+from gateway.configuration.settings import SETTINGS, load
 from gateway.http import Headers, Reply, Request
 from gateway.security.browsers import Browsers
-from gateway.settings import SETTINGS, load
 from transfer.errors import TransferError
 from transfer.traffic.services import HOP_BY_HOP
 

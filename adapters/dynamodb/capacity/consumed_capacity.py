@@ -14,13 +14,13 @@ from adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Call
 from adapters.dynamodb.wire.limits import TRANSACTION_FACTOR
-from gateway import metrics
 from gateway.model.commands.commands import Nearest, Outcome, Read, Replayed
 from gateway.model.commands.writes import Keep, Write
 from gateway.model.tables.pages import Page
 from gateway.model.tables.tables import Table, VectorIndex
 from gateway.model.values.rows import Row
 from gateway.model.values.vectors import COMPONENT_BYTES
+from gateway.observability import metrics
 
 Blocks = dict[str, Any]
 

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 
 from adapters.dynamodb.tables.properties import INSIGHTS
 from adapters.dynamodb.values.values import render_values, view
-from gateway.metrics import ContributorSample, contributor_sources
 from gateway.model.commands.commands import AnyCommand, Get, Outcome, Read, ReadAll, WriteGroup
 from gateway.model.commands.writes import Write
 from gateway.model.tables.tables import Index, Table
 from gateway.model.values.keys import KeySchema, decode_column
 from gateway.model.values.values import Value
+from gateway.observability.metrics import ContributorSample, contributor_sources
 
 ACCESSED, THROTTLED = "ACCESSED_AND_THROTTLED_KEYS", "THROTTLED_KEYS"
 """The modes."""

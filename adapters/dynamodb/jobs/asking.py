@@ -12,12 +12,12 @@ from adapters.dynamodb.jobs.source_tables import check_readable
 from adapters.dynamodb.object_stores.object_store import Bucket, ObjectStore, Refused
 from adapters.dynamodb.wire.calls import Call, Caller
 from adapters.dynamodb.wire.errors import service_error_of
-from gateway import audit
 from gateway.dialect import Gateway
 from gateway.model.authorization.authorizations import Authorization
 from gateway.model.commands.commands import AdvanceJob, Command
 from gateway.model.errors import QuotaExceeded, StaleTable
 from gateway.model.tables.jobs import Job
+from gateway.observability import audit
 from gateway.security.credentials import Scheme
 from gateway.security.gate import run_one
 

@@ -22,11 +22,11 @@ from adapters.dynamodb.kinesis.destinations import MICROSECOND, precision_of, re
 from adapters.dynamodb.operations.change_records import BOTH_IMAGES, EXPIRY_ACTOR, event_name, images
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.resources import stable_uuid
-from gateway.metrics import delivered
+from gateway.configuration.settings import Settings
 from gateway.model.tables.changes import Change
 from gateway.model.tables.tables import Table
 from gateway.model.values.rows import TICKS_PER_MS
-from gateway.settings import Settings
+from gateway.observability.metrics import delivered
 
 log = logging.getLogger("tablegate")
 

@@ -14,7 +14,7 @@ from adapters.dynamodb.object_stores.object_store import (
     Refused,
     StoredObject,
 )
-from gateway.settings import Settings
+from gateway.configuration.settings import Settings
 
 
 class AllowedBuckets:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from adapters.dynamodb.object_stores.allowed_buckets import AllowedBuckets
 from adapters.dynamodb.object_stores.folders import Folder
 from adapters.dynamodb.object_stores.object_store import ObjectStore
-from gateway.settings import BadSetting, Settings
+from gateway.configuration.settings import BadSetting, Settings
 
 
 def open_store(settings: Settings) -> ObjectStore:

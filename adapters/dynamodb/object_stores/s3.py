@@ -19,7 +19,7 @@ from adapters.dynamodb.object_stores.object_store import (
     Refused,
     StoredObject,
 )
-from gateway.settings import Settings
+from gateway.configuration.settings import Settings
 
 _ALGORITHMS = {"AES256": "AES256", "KMS": "aws:kms"}
 _DENIED = frozenset(

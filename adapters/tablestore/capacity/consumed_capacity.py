@@ -7,9 +7,9 @@ from adapters.tablestore import DIALECT
 from adapters.tablestore.capacity import capacity
 from adapters.tablestore.wire.calls import Target
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway import metrics
 from gateway.model.commands.writes import Remove, Write
 from gateway.model.errors import ConditionFailed
+from gateway.observability import metrics
 
 
 def count_read(target: Target, units: messages.ConsumedCapacity) -> None:

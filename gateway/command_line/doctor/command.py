@@ -17,7 +17,7 @@ from gateway.command_line.doctor import databases, deep, machine, nodes
 from gateway.command_line.doctor import settings as settings_checks
 from gateway.command_line.doctor.findings import Check, Examined, Finding, Level, findings_of
 from gateway.command_line.flags import with_settings
-from gateway.settings import Settings
+from gateway.configuration.settings import Settings
 from gateway.store.sql.databases import Database
 
 CHECKS = (

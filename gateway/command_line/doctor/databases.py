@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 from gateway.command_line.doctor.findings import Examined, Level, Told
-from gateway.database_urls import without_password
+from gateway.configuration.database_urls import without_password
 from gateway.store.opening.migrating import NewerDatabase, revision_of, steps
 
 OLDEST_POSTGRESQL = 14

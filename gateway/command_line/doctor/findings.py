@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
-from gateway.settings import Settings
+from gateway.configuration.settings import Settings
 from gateway.store.sql.databases import Database, Row
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import count
 
 from gateway.command_line.doctor.findings import Examined, Level, Told
-from gateway.database_urls import hosts_of
+from gateway.configuration.database_urls import hosts_of
 from gateway.store.opening.opening import open_replica, placement_of
 from gateway.store.sql.databases import Database, Placement
 

@@ -1,6 +1,6 @@
 """Checks of the settings: which clash, which have no effect, and whether the secret key is that of the stored credentials.
 
-What no server could start with is refused where settings are read (gateway/settings.py), before any check.
+What no server could start with is refused where settings are read (gateway/configuration/settings.py), before any check.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import os
 from collections.abc import Iterator
 
 from gateway.command_line.doctor.findings import Examined, Level, Told
+from gateway.configuration.settings import BadSetting, Settings
 from gateway.security.credential_store import CredentialStore
 from gateway.security.secret_cipher import find_key
 from gateway.server.serving import is_exposed, is_loopback
-from gateway.settings import BadSetting, Settings
 from gateway.store.accounts import credentials
 from gateway.store.opening.migrating import revision_of
 from gateway.store.store import Store

@@ -70,7 +70,7 @@ class ResourcePolicies(NamedTuple):
 
 
 class Usage(Protocol):
-    """What a request takes of its quotas (gateway/quotas.py)."""
+    """What a request takes of its quotas (gateway/security/quotas.py)."""
 
     exceeded: QuotaExceeded | None
     """The quota because of which something of the request was refused."""

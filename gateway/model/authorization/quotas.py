@@ -1,6 +1,6 @@
 """Quotas as values: the limits of an owner, what is left of its rates, and the bounds that the engine checks.
 
-Pure, but for the moment that a caller gives. Which quotas are in force, and what commands take, is in gateway/quotas.py.
+Pure, but for the moment that a caller gives. Which quotas are in force, and what commands take, is in gateway/security/quotas.py.
 """
 
 from __future__ import annotations

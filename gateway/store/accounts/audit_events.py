@@ -1,4 +1,4 @@
-"""Lines of the audit as SQL. What they say is in gateway/audit.py."""
+"""Lines of the audit as SQL. What they say is in gateway/observability/audit.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quotas as SQL, and what each server process was asked for of them lately. What they mean is in gateway/quotas.py."""
+"""Quotas as SQL, and what each server process was asked for of them lately. What they mean is in gateway/security/quotas.py."""
 
 from __future__ import annotations
 

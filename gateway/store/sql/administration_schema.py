@@ -50,7 +50,7 @@ Table(
     PrimaryKeyConstraint("id"),
 )
 
-# Lines of the audit, where it is kept in the database (gateway/audit.py).
+# Lines of the audit, where it is kept in the database (gateway/observability/audit.py).
 Table(
     "audit_events",
     metadata,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from gateway.configuration.settings import Settings
 from gateway.dialect import Gateway
 from gateway.engine.engine import Engine
 from gateway.security.credentials import Credentials
-from gateway.settings import Settings
 from gateway.store.opening.opening import open_database
 from gateway.store.store import Store
 from tests.adapters.azuretable.client import OTHER, Clock, Service

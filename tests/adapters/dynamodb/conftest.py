@@ -15,11 +15,11 @@ from botocore.credentials import Credentials as BotoCredentials
 
 from adapters.dynamodb.blueprint import create
 from gateway.app import application_of
+from gateway.configuration.settings import Settings
 from gateway.dialect import Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
 from gateway.security.credentials import Credential, Credentials, Scheme
-from gateway.settings import Settings
 from gateway.store.opening.migrating import migrate
 from gateway.store.store import Store
 from gateway.wiring import backup_files_of, connect

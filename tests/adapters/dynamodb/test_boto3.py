@@ -18,9 +18,9 @@ from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
 from botocore.config import Config
 from botocore.exceptions import ClientError, WaiterError
 
+from gateway.configuration.settings import load
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.grant_store import ALL
-from gateway.settings import load
 from gateway.wiring import connect, open_store
 from tests.support.live_dynamodb import REGION, Index, Live
 from tests.support.running import start

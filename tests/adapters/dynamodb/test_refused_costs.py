@@ -16,8 +16,8 @@ import orjson
 import pytest
 
 from adapters.dynamodb.wire import limits
+from gateway.configuration.settings import Settings
 from gateway.http import Reply
-from gateway.settings import Settings
 from tests.adapters.dynamodb import wasteful_requests
 from tests.adapters.dynamodb.conftest import JSON_1_0, Clock, serving, signed
 from tests.adapters.dynamodb.conftest import Service as DynamoDB

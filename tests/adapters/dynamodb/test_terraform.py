@@ -20,7 +20,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from gateway.settings import load
+from gateway.configuration.settings import load
 from gateway.store.opening.migrating import migrate
 from gateway.wiring import connect
 from tests.support.live_dynamodb import ONCE

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from adapters.dynamodb.expressions import request_clauses
 from adapters.dynamodb.validation import fast_validator, operation_schemas
 from adapters.dynamodb.wire.errors import CLASSIC, LATEST
-from gateway.settings import Settings
+from gateway.configuration.settings import Settings
 from tests.adapters.dynamodb.conftest import Clock, Service, serving
 
 VALUES = st.sampled_from(

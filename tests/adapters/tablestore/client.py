@@ -20,12 +20,12 @@ from adapters.tablestore.wire.auth import string_to_sign
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, decode_row, decode_rows, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from adapters.tablestore.wire.replies import date_text
+from gateway.configuration.settings import Settings
 from gateway.dialect import Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
 from gateway.model.values.values import Kind, Value
 from gateway.security.credentials import Credentials
-from gateway.settings import Settings
 from gateway.store.opening.migrating import migrate
 from gateway.store.store import Store
 from gateway.wiring import connect

@@ -11,12 +11,12 @@ from urllib.parse import unquote
 
 import pytest
 
+from gateway.configuration.settings import load
 from gateway.console import charts, reading
 from gateway.model.authorization.grants import Policy
 from gateway.model.authorization.quotas import Quota
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.grant_store import Written, policy_of
-from gateway.settings import load
 from gateway.wiring import connect, open_store
 from tests.gateway.console.test_console import Console, keys_of
 from tests.gateway.security.test_permission_cases import allow, policy

@@ -13,8 +13,8 @@ from botocore.exceptions import ClientError, ConnectionClosedError
 
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.app import create_app
+from gateway.configuration.settings import Settings
 from gateway.http import Reply
-from gateway.settings import Settings
 from tests.adapters.tablestore import client as tablestore
 from tests.conftest import Serve
 from tests.support.control import Control, count, make

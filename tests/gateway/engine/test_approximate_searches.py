@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from gateway.configuration.settings import BadSetting, load
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.engine.vectors import nearest, searching, vector_graphs
 from gateway.engine.vectors.nearest import Best, Target
@@ -20,7 +21,6 @@ from gateway.model.commands.commands import CreateTable, DropTable, FindTable, S
 from gateway.model.tables.tables import ExpiryRule, Projection, Rules, VectorIndex
 from gateway.model.values.values import decimal, text
 from gateway.model.values.vectors import Metric, packed
-from gateway.settings import BadSetting, load
 from gateway.store.rows.vectors import Versions
 from gateway.store.store import Store
 from gateway.wiring import open_store

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from adapters.dynamodb import blueprint
 from adapters.dynamodb.wire.auth import authorization as signature
+from gateway.configuration.settings import load
 from gateway.engine.engine import Engine
 from gateway.http import Request
 from gateway.model.authorization.accesses import Access, accesses_of
@@ -22,7 +23,6 @@ from gateway.model.authorization.grants import Effect, Policy, Verdict
 from gateway.model.commands.commands import AnyCommand
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.grant_store import Written, policy_of
-from gateway.settings import load
 from gateway.store.opening.migrating import migrate
 from gateway.wiring import connect, open_store, wire
 

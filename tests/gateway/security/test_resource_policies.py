@@ -12,11 +12,11 @@ import pytest
 
 from adapters.dynamodb import blueprint
 from adapters.dynamodb.wire.auth import authorization as signature
+from gateway.configuration.settings import load
 from gateway.http import Request
 from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.grant_store import Written, policy_of
-from gateway.settings import load
 from gateway.wiring import connect, open_store, wire
 
 NOW_MS = 1_700_000_000_000

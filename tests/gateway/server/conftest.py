@@ -18,6 +18,7 @@ import pytest
 
 from gateway.app import mount
 from gateway.application import Application
+from gateway.configuration.settings import load
 from gateway.dialect import Dialect, Gateway
 from gateway.http import Reply, Request
 from gateway.model.commands.commands import Exchange, Read, ReadAll, WriteGroup
@@ -26,7 +27,6 @@ from gateway.model.expressions.ranges import KeyRange
 from gateway.model.tables.pages import PageLimits
 from gateway.model.values.keys import Position
 from gateway.security.credentials import Credentials
-from gateway.settings import load
 from tests.support.running import Running, start_app
 
 

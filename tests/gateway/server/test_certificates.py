@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from gateway import figures, metrics
+from gateway.observability import figures, metrics
 from gateway.server.certificates import Certificate
 from tests.support.running import Process
 

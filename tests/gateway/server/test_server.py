@@ -9,8 +9,8 @@ import orjson
 import pytest
 import requests
 
+from gateway.configuration.settings import BadSetting, load
 from gateway.server.flask_bridge import request_of
-from gateway.settings import BadSetting, load
 from tests.gateway.server.conftest import FakeEngine
 
 

@@ -15,6 +15,7 @@ import orjson
 from adapters.azuretable.values import values as azure_values
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.configuration.settings import Settings
 from gateway.dialect import Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.model.values import bodies
@@ -22,7 +23,6 @@ from gateway.model.values.keys import Key
 from gateway.model.values.rows import Cell, Contents, Row
 from gateway.model.values.values import Kind, Value
 from gateway.security.credentials import Credentials
-from gateway.settings import Settings
 from gateway.store.opening.migrating import migrate
 from gateway.store.store import Store
 from gateway.wiring import connect

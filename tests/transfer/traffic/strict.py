@@ -15,9 +15,9 @@ import tablestore as ots
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.data.tables import TableServiceClient, generate_table_sas
 
+from gateway.configuration.settings import load
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.grant_store import ALL
-from gateway.settings import load
 from gateway.wiring import connect, open_store
 from tests.support.live_dynamodb import ONCE
 from tests.support.running import Running, start

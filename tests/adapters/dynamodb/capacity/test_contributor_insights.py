@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.dynamodb.capacity.contributors import COUNTERS, SHOWN, SpaceSaving
-from gateway.metrics import exposition
+from gateway.observability.metrics import exposition
 from tests.adapters.dynamodb.tables.test_tables import with_index
 
 ON = {"TableName": "orders", "ContributorInsightsAction": "ENABLE"}

@@ -9,7 +9,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from gateway.settings import Settings
+from gateway.configuration.settings import Settings
 from tests.adapters.dynamodb.conftest import Clock, serving
 from tests.adapters.dynamodb.jobs.conftest import HOUR_MS, Exporter
 from tests.support.object_places import BUCKET, FolderPlace

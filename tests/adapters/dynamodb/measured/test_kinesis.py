@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adapters.dynamodb.kinesis.producer import Producer
-from gateway.settings import Settings
+from gateway.configuration.settings import Settings
 from tests.adapters.dynamodb.conftest import Clock, Service, serving
 
 ARN = "arn:aws:kinesis:us-east-1:000000000000:stream/changes"

@@ -9,7 +9,7 @@ import pytest
 
 from adapters.dynamodb.object_stores.object_store import ACCESS_DENIED, Bucket, NewObject, Refused
 from adapters.dynamodb.object_stores.opening import open_store
-from gateway.settings import Settings
+from gateway.configuration.settings import Settings
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from adapters.dynamodb.object_stores.object_store import (
 )
 from adapters.dynamodb.object_stores.opening import open_store
 from adapters.dynamodb.object_stores.s3 import S3
-from gateway.settings import BadSetting, Settings, load
+from gateway.configuration.settings import BadSetting, Settings, load
 from tests.support.object_places import BUCKET, S3Place, moto_endpoint
 
 

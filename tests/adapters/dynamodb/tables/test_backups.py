@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.settings import Settings
+from gateway.configuration.settings import Settings
 from tests.adapters.dynamodb.conftest import serving
 
 ON = {"PointInTimeRecoveryEnabled": True}

@@ -11,9 +11,9 @@ from botocore.auth import SigV4Auth
 
 from adapters.dynamodb.wire.auth import verify
 from adapters.dynamodb.wire.errors import ServiceError
+from gateway.configuration.settings import Settings
 from gateway.http import Request
 from gateway.security.credentials import Credential, Credentials, Scheme
-from gateway.settings import Settings
 from tests.adapters.dynamodb.conftest import STORED, sign
 
 PLAIN = Request(

@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from gateway import metrics
 from gateway.engine.engine import Engine
 from gateway.http import Request
 from gateway.model.authorization.authorizations import Authorization, Identity, Source
@@ -54,6 +53,7 @@ from gateway.model.tables.jobs import Job
 from gateway.model.tables.namespaces import is_reserved
 from gateway.model.tables.pages import Page
 from gateway.model.tables.tables import Table
+from gateway.observability import metrics
 from gateway.store.accounts import quotas as rows
 from gateway.store.store import Store
 from gateway.store.tables import backups, copies

@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from gateway import logs, metrics
 from gateway.http import Reply, Request, new_request_id
 from gateway.model.authorization.deeds import Deed, Kind
+from gateway.observability import logs, metrics
 
 MOST_EVENTS = 8192
 MOST_BODY_BYTES = 64 << 20

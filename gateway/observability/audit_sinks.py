@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from gateway import audit
-from gateway.audit import Keys, Sink, Trail, Wanted
-from gateway.settings import Settings
+from gateway.configuration.settings import Settings
+from gateway.observability import audit
+from gateway.observability.audit import Keys, Sink, Trail, Wanted
 from gateway.store.accounts import audit_events
 from gateway.store.store import Store
 

@@ -1,0 +1,1 @@
+"""Settings of a server, and addresses of databases."""

@@ -1,0 +1,1 @@
+"""What operators see of a server: metrics, traces, the log and the audit."""
