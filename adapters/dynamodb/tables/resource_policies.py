@@ -3,7 +3,7 @@
 The policies of a table and of its streams are kept with the table's properties, where every dialect's requests are judged by them
 (model/authorization/authorizations.py). Behaviour and texts: ack-api-quirks, measured in October 2026 (findings 205 to 214, 351
 to 356), and moto's tests that are verified against the service (tests/test_dynamodb/test_dynamodb_resource_policies.py); shapes:
-botocore 1.44.5. Documents: validation/policy_documents.py.
+botocore 1.44.5. Documents: validation/rules/policy_documents.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from adapters.dynamodb import DIALECT
 from adapters.dynamodb.tables.properties import is_being_filled
-from adapters.dynamodb.validation import policy_documents
+from adapters.dynamodb.validation.rules import policy_documents
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call
 from adapters.dynamodb.wire.errors import ServiceError, validation

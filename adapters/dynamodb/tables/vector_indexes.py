@@ -1,7 +1,7 @@
 """Vector indexes: from their wire shape to the gateway's and back, and what an UpdateTable may do to them.
 
-Pure. What a definition must be in itself is validation/vector_rules.py's business; here is what needs the table. Texts and order:
-captures of the live service, August 2026 (nubo-db/dynamodb-conformance, eu-west-2; ExtendDB's change notes, us-east-1).
+Pure. What a definition must be in itself is in validation/rules/vector_rules.py; here is what needs the table. Texts and
+order: captures of the live service, August 2026 (nubo-db/dynamodb-conformance, eu-west-2; ExtendDB's change notes, us-east-1).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from adapters.dynamodb.tables.descriptions import (
 )
 from adapters.dynamodb.tables.indexes import KINDS, defined_types
 from adapters.dynamodb.tables.properties import ON_DEMAND
-from adapters.dynamodb.validation import vector_rules
+from adapters.dynamodb.validation.rules import vector_rules
 from adapters.dynamodb.values.composites import composite_name
 from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.errors import ServiceError, validation

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
-from adapters.dynamodb.validation.rule_context import RuleContext
-from adapters.dynamodb.validation.schema_types import (
+from adapters.dynamodb.validation.rules.rule_context import RuleContext
+from adapters.dynamodb.validation.schemas.schema_types import (
     AttributeValue,
     Mapping,
     Number,

@@ -15,8 +15,8 @@ from functools import lru_cache, partial
 from typing import Any
 
 from adapters.dynamodb.validation import full_validator
-from adapters.dynamodb.validation.rule_context import RuleContext
-from adapters.dynamodb.validation.schema_types import (
+from adapters.dynamodb.validation.rules.rule_context import RuleContext
+from adapters.dynamodb.validation.schemas.schema_types import (
     ITEM,
     WIDTHS,
     AttributeValue,

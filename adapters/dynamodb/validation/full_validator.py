@@ -11,8 +11,8 @@ from typing import Any
 
 from adapters.dynamodb.validation.constraints import violations
 from adapters.dynamodb.validation.json_types import Room, typed_members
-from adapters.dynamodb.validation.rule_context import RuleContext
-from adapters.dynamodb.validation.schema_types import (
+from adapters.dynamodb.validation.rules.rule_context import RuleContext
+from adapters.dynamodb.validation.schemas.schema_types import (
     Request,
     Text,
 )

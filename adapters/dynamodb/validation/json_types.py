@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from adapters.dynamodb.validation.schema_types import (
+from adapters.dynamodb.validation.schemas.schema_types import (
     WIDTHS,
     AttributeValue,
     Flag,

@@ -1,9 +1,7 @@
 """What each operation takes, as data, and the entry point of the checks: `check(operation, body, style)`.
 
-Members, their constraints, and the order in which the service looks at them stand in item_schemas.py, table_schemas.py and
-replication_schemas.py.
-How a shape is checked is in fast_validator.py and full_validator.py; what members mean together is in item_rules.py,
-legacy_rules.py, expression_rules.py, table_rules.py and resource_rules.py.
+Members, their constraints, and the order in which the service looks at them stand in schemas/. How a shape is checked is in
+fast_validator.py and full_validator.py. What members mean together is in rules/.
 
 Sources: members and constraints from botocore 1.44.5 service-2.json; the order and the enum lists from dynalite (captured
 from the service, which still looks at members in this order: paritysuite, September 2026).
@@ -16,25 +14,19 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.validation import (
-    item_rules,
-    long_members,
-    resource_rules,
-    shortening,
-    table_rules,
-    vector_rules,
-)
+from adapters.dynamodb.validation import long_members, shortening
 from adapters.dynamodb.validation.fast_validator import Checker, Rule, fast_check, leave_to_full_validator
-from adapters.dynamodb.validation.item_schemas import item_requests
-from adapters.dynamodb.validation.job_schemas import job_requests
-from adapters.dynamodb.validation.replication_schemas import replication_requests
-from adapters.dynamodb.validation.rule_context import RuleContext
-from adapters.dynamodb.validation.schema_parts import NAME_OR_ARN, structure
-from adapters.dynamodb.validation.schema_types import (
+from adapters.dynamodb.validation.rules import item_rules, resource_rules, table_rules, vector_rules
+from adapters.dynamodb.validation.rules.rule_context import RuleContext
+from adapters.dynamodb.validation.schemas.item_schemas import item_requests
+from adapters.dynamodb.validation.schemas.job_schemas import job_requests
+from adapters.dynamodb.validation.schemas.replication_schemas import replication_requests
+from adapters.dynamodb.validation.schemas.schema_parts import NAME_OR_ARN, structure
+from adapters.dynamodb.validation.schemas.schema_types import (
     Request,
     Structure,
 )
-from adapters.dynamodb.validation.table_schemas import table_requests
+from adapters.dynamodb.validation.schemas.table_schemas import table_requests
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, serialization
 from gateway.model import fast_paths

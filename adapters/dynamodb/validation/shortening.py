@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from adapters.dynamodb.validation.schema_types import (
+from adapters.dynamodb.validation.schemas.schema_types import (
     ITEM,
     AttributeValue,
     Mapping,

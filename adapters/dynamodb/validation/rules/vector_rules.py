@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.validation.expression_rules import check_parameters, check_placeholders
-from adapters.dynamodb.validation.rule_context import RuleContext
+from adapters.dynamodb.validation.rules.expression_rules import check_parameters, check_placeholders
+from adapters.dynamodb.validation.rules.rule_context import RuleContext
 from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.errors import ServiceError, serialization, validation
 from gateway.model.values.vectors import packed

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from adapters.dynamodb.validation import vector_rules
-from adapters.dynamodb.validation.rule_context import RuleContext
+from adapters.dynamodb.validation.rules import vector_rules
+from adapters.dynamodb.validation.rules.rule_context import RuleContext
 from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, validation
 

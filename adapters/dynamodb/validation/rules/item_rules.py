@@ -15,9 +15,13 @@ from functools import partial
 from typing import Any
 
 from adapters.dynamodb.expressions.request_clauses import WriteClauses
-from adapters.dynamodb.validation import legacy_rules
-from adapters.dynamodb.validation.expression_rules import check_parameters, check_placeholders, checked_values
-from adapters.dynamodb.validation.rule_context import RuleContext
+from adapters.dynamodb.validation.rules import legacy_rules
+from adapters.dynamodb.validation.rules.expression_rules import (
+    check_parameters,
+    check_placeholders,
+    checked_values,
+)
+from adapters.dynamodb.validation.rules.rule_context import RuleContext
 from adapters.dynamodb.values import values
 from adapters.dynamodb.values.scalars import ValueRefused
 from adapters.dynamodb.wire import limits, messages

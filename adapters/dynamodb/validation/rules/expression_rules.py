@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from adapters.dynamodb.validation.rule_context import RuleContext
+from adapters.dynamodb.validation.rules.rule_context import RuleContext
 from adapters.dynamodb.values import values
 from adapters.dynamodb.values.scalars import ValueRefused
 from adapters.dynamodb.wire import limits, messages

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from adapters.dynamodb.validation.rule_context import RuleContext
+from adapters.dynamodb.validation.rules.rule_context import RuleContext
 from adapters.dynamodb.wire.errors import ServiceError
 from adapters.dynamodb.wire.resources import tagged_table
 

@@ -5,7 +5,7 @@ The order of members is that in which the service looks at them. Sources: see op
 
 from __future__ import annotations
 
-from adapters.dynamodb.validation.schema_parts import (
+from adapters.dynamodb.validation.schemas.schema_parts import (
     CAPACITY,
     NAME_OR_ARN,
     NAME_PATTERN,
@@ -17,7 +17,7 @@ from adapters.dynamodb.validation.schema_parts import (
     one_of,
     structure,
 )
-from adapters.dynamodb.validation.schema_types import (
+from adapters.dynamodb.validation.schemas.schema_types import (
     ITEM,
     AttributeValue,
     Flag,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from adapters.dynamodb.validation.replication_schemas import REPLICA_UPDATES, WITNESS_UPDATES
-from adapters.dynamodb.validation.schema_parts import (
+from adapters.dynamodb.validation.schemas.replication_schemas import REPLICA_UPDATES, WITNESS_UPDATES
+from adapters.dynamodb.validation.schemas.schema_parts import (
     NAME_OR_ARN,
     NAME_PATTERN,
     TABLE_ARN,
@@ -19,7 +19,7 @@ from adapters.dynamodb.validation.schema_parts import (
     one_of,
     structure,
 )
-from adapters.dynamodb.validation.schema_types import (
+from adapters.dynamodb.validation.schemas.schema_types import (
     Flag,
     Number,
     Request,

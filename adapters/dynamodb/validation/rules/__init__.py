@@ -1,0 +1,1 @@
+"""What members of a request mean together: rules that a schema cannot say."""

@@ -1,0 +1,1 @@
+"""What each operation takes, as data: shapes, constraints and their order."""
