@@ -30,14 +30,15 @@ test-general: .venv/.complete ## all tests with the fast paths switched off (doc
 	TABLEGATE_FAST_PATHS=off $(PYTEST) $(ARGS)
 
 test-wsgi: .venv/.complete ## the dialects' tests through a WSGI server that is not ours
-	TABLEGATE_TEST_ENTRY=wsgi $(BIN)/pytest tests/adapters tests/source_documents tests/test_across_dialects.py tests/test_dynamodb_and_azure.py \
-		tests/test_crashes.py::test_a_killed_server_has_kept_all_that_it_acknowledged_and_no_half_transaction $(ARGS)
+	TABLEGATE_TEST_ENTRY=wsgi $(BIN)/pytest tests/adapters tests/source_documents \
+		tests/across_dialects/test_across_dialects.py tests/across_dialects/test_dynamodb_and_azure.py \
+		tests/durability/test_crashes.py::test_a_killed_server_has_kept_all_that_it_acknowledged_and_no_half_transaction $(ARGS)
 
 test-distributed: .venv/.complete ## the database's tests on Citus: URL= at the coordinator, URL2= at a worker
 	TABLEGATE_TEST_DATABASE_URL=$(URL) TABLEGATE_TEST_SECOND_DATABASE_URL=$(URL2) $(BIN)/pytest -o faulthandler_timeout=0 \
-		tests/test_distributed.py tests/gateway/engine tests/contract tests/adapters tests/source_documents \
-		tests/test_across_dialects.py tests/test_dynamodb_and_azure.py \
-		tests/test_crashes.py::test_a_killed_server_has_kept_all_that_it_acknowledged_and_no_half_transaction $(ARGS)
+		tests/durability/test_distributed.py tests/gateway/engine tests/contract tests/adapters tests/source_documents \
+		tests/across_dialects/test_across_dialects.py tests/across_dialects/test_dynamodb_and_azure.py \
+		tests/durability/test_crashes.py::test_a_killed_server_has_kept_all_that_it_acknowledged_and_no_half_transaction $(ARGS)
 
 soak: .venv/.complete ## the races and crashes at full length
 	TABLEGATE_SOAK_SECONDS=$${TABLEGATE_SOAK_SECONDS:-60} $(BIN)/pytest -m soak -o faulthandler_timeout=0 $(ARGS)

@@ -1,4 +1,4 @@
-"""distribute and undistribute where there is nothing to distribute over. With Citus: tests/test_distributed.py."""
+"""distribute and undistribute where there is nothing to distribute over. With Citus: tests/durability/test_distributed.py."""
 
 from __future__ import annotations
 

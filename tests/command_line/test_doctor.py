@@ -248,7 +248,7 @@ class Distributed:
 
 
 def test_where_a_distributed_database_has_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With Citus: tests/test_distributed.py."""
+    """With Citus: tests/durability/test_distributed.py."""
     shards = [NodeShards("a:5432", 16), NodeShards("b:5432", 16)]
     placed = Placement(["rows", "changes"], ["tables"], [], shards)
     prepared = [("100",)]

@@ -1,1 +1,1 @@
-"""The parts of the matrix of entries, operations and callers (tests/test_entry_matrix.py): its requests and its servers."""
+"""The matrix of entries, operations and callers: its requests, its servers and its tests."""

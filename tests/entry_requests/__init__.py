@@ -1,4 +1,5 @@
-"""Requests of each dialect, good ones and bad ones, for the test that both entries answer alike (tests/test_both_entries.py)."""
+"""Requests of each dialect, good ones and bad ones, for the test that both entries answer alike
+(tests/across_dialects/test_both_entries.py)."""
 
 from __future__ import annotations
 

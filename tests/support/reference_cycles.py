@@ -1,5 +1,5 @@
-"""Run by tests/test_reference_cycles.py in a process that has done nothing else: what the collector finds depends on that. Prints
-JSON.
+"""Run by tests/gateway/server/test_reference_cycles.py in a process that has done nothing else, on which depends what the
+collector finds. Prints JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The console over a live server: who may see what, that all is shown as text, and what a search finds. tests/test_browser.py
+"""The console over a live server: who may see what, that all is shown as text, and what a search finds. test_browser.py
 walks through it in a real browser."""
 
 from __future__ import annotations

@@ -298,7 +298,7 @@ def test_a_file_that_was_written_for_a_deleted_backup_goes(
     database: Database, clock: Clock, engine: Engine, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a server that was killed when the file had its name, and before the transaction that would have said so: found by the
-    soak (tests/test_backup_crashes.py)."""
+    soak (tests/durability/test_backup_crashes.py)."""
     client = filled(engine, 100)
     run(engine, CreateBackup(client.table, "first"))
     do_background_work(engine)

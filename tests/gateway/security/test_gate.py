@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.test_architecture import TREES
+from tests.repository.test_architecture import TREES
 
 ALLOWED = {
     "gateway.security.gate": "the gate",

@@ -18,8 +18,8 @@ from adapters.dynamodb.wire.auth import authorization
 from gateway.http import Request
 from gateway.server import server as server_module
 from gateway.server.server import Server
+from tests.gateway.test_bodies_after_credentials import AWS, gateway_of
 from tests.support.running import EVERY_DIALECT, Running, beyond_wsgi, plain_app, start_app
-from tests.test_bodies_after_credentials import AWS, gateway_of
 
 pytestmark = beyond_wsgi
 HEADERS = {"x-amz-target": "DynamoDB_20120810.ListTables", "content-type": "application/x-amz-json-1.0"}

@@ -15,7 +15,7 @@ from adapters.azuretable.audited import PART_MARKS as AZURE_MARKS
 from adapters.dynamodb.audited import PART_MARKS as DYNAMODB_MARKS
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.grant_store import written_of
-from tests.test_audit import lines, served
+from tests.gateway.observability.test_audit import lines, served
 from tests.transfer.traffic.strict import REGION, Owner
 
 EXPIRY = "2099-01-01T00:00:00Z"

@@ -31,9 +31,9 @@ from tests.adapters.azuretable.client import Service
 from tests.adapters.dynamodb.conftest import JSON_1_0, Clock, serving, signed
 from tests.adapters.dynamodb.jobs import test_imports
 from tests.adapters.dynamodb.jobs.conftest import Exporter
+from tests.gateway.observability.test_audit import PRECIOUS, lines, served
 from tests.support.object_places import FolderPlace
 from tests.support.running import Process, call_plainly
-from tests.test_audit import PRECIOUS, lines, served
 
 CREATED = {
     "TableName": "music", "BillingMode": "PAY_PER_REQUEST",

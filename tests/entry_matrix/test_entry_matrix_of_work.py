@@ -25,10 +25,16 @@ from gateway.store.store import Store
 from gateway.wiring import connect
 from tests.conftest import new_database
 from tests.entry_matrix.servers import Matrix, contents_of
+from tests.gateway.observability.test_audit_of_entries import (
+    BESIDE,
+    CHANGES,
+    NOT_RUN_HERE,
+    commands,
+    make_music,
+)
 from tests.gateway.security.named_requests import ACCOUNT, SCHEMA, furnish
 from tests.support.soak import minutes_long
 from tests.support.strict import FULL
-from tests.test_audit_of_entries import BESIDE, CHANGES, NOT_RUN_HERE, commands, make_music
 
 # Jobs
 

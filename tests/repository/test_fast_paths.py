@@ -14,7 +14,7 @@ import pytest
 from gateway.model import fast_paths
 from gateway.model.fast_paths import FAST_PATHS, FastPath
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 # Parts of a fast path that is in the list: its closures, what it is chosen by, what stands in its place if it is off.
 PARTS = {
     "adapters.dynamodb.values.values:fast_render_row": "adapters.dynamodb.values.values:fast_render_rows",

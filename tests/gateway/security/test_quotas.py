@@ -36,11 +36,11 @@ from gateway.server.pending_request import HELD_BACK_S
 from gateway.store.sql.databases import Database
 from gateway.store.store import Store
 from tests.conftest import Serve
+from tests.gateway.server.test_refused_neighbours import cpu_of
 from tests.support.live_dynamodb import ONCE
 from tests.support.loads import text
 from tests.support.raw_client import SIGNED_IN_FORM, RawClient, Refused
 from tests.support.running import Process, Running
-from tests.test_refused_neighbours import cpu_of
 
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "5"))
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

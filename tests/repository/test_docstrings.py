@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 FOLDERS = ("gateway", "adapters")
 # Methods that a library calls, by names of its own: asyncio.Protocol and httptools.
 CALLED_BY_LIBRARIES = {

@@ -34,7 +34,7 @@ CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="no browser: apt-get install chromium chromium-driver"
 )
-TEMPLATES = Path(__file__).parent.parent / "gateway/console/templates/console"
+TEMPLATES = Path(__file__).parents[3] / "gateway/console/templates/console"
 EVIL = "<script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
 ROWS = int(os.environ.get("TABLEGATE_CONSOLE_ROWS", "2000"))
 

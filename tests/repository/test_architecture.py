@@ -13,7 +13,7 @@ import pytest
 from tests.support import reference_pages
 from tests.support.reference_pages import purpose_of
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 # From the lowest to the highest: a module imports from its own group and from lower ones. A group is a folder, or a module
 # that stands alone; a module inside a folder may be a group of its own, lower than the rest of the folder.
