@@ -75,25 +75,25 @@ FAST_PATHS: tuple[FastPath, ...] = (
     FastPath(
         f"{_AZURE}.entities.fast_pages:entities",
         f"{_AZURE}.entities.entity_renderer:EntityFormat.member",
-        "tests/adapters/azuretable/test_fast_pages.py::test_a_page_is_what_its_rows_are",
+        "tests/adapters/azuretable/entities/test_fast_pages.py::test_a_page_is_what_its_rows_are",
         3.30,
     ),
     FastPath(
         f"{_TABLESTORE}.rows.fast_rows:put_of",
         f"{_TABLESTORE}.rows.rows:checked_put_cells",
-        "tests/adapters/tablestore/test_fast_rows.py::test_plain_puts_come_to_the_same",
+        "tests/adapters/tablestore/rows/test_fast_rows.py::test_plain_puts_come_to_the_same",
         2.25,
     ),
     FastPath(
         f"{_TABLESTORE}.rows.fast_rows:encoder",
         f"{_TABLESTORE}.rows.selections:Selection.cutter",
-        "tests/adapters/tablestore/test_fast_rows.py::test_rows_are_encoded_the_same",
+        "tests/adapters/tablestore/rows/test_fast_rows.py::test_rows_are_encoded_the_same",
         3.67,
     ),
     FastPath(
         f"{_TABLESTORE}.rows.fast_pages:encoder_of_many",
         f"{_TABLESTORE}.rows.selections:Selection.cutter",
-        "tests/adapters/tablestore/test_fast_pages.py::test_rows_with_stamps",
+        "tests/adapters/tablestore/rows/test_fast_pages.py::test_rows_with_stamps",
         1.45,
     ),
     FastPath(
@@ -105,25 +105,25 @@ FAST_PATHS: tuple[FastPath, ...] = (
     FastPath(
         "gateway.engine.rows.blind_writes:fast_puts",
         "gateway.engine.rows.writing:Batch._decide",
-        "tests/gateway/engine/test_blind_writes.py::test_both_ways_leave_the_same_rows",
+        "tests/gateway/engine/rows/test_blind_writes.py::test_both_ways_leave_the_same_rows",
         1.28,
     ),
     FastPath(
         "gateway.engine.rows.loading:fast_load",
         "gateway.engine.rows.writing:Batch._decide",
-        "tests/gateway/engine/test_loading.py::test_both_ways_leave_the_same_rows",
+        "tests/gateway/engine/rows/test_loading.py::test_both_ways_leave_the_same_rows",
         1.48,
     ),
     FastPath(
         "gateway.engine.rows.reading:fast_look_up",
         "gateway.engine.rows.reading:read_in_slices",
-        "tests/gateway/engine/test_reading.py::test_looking_up_in_one_statement_finds_what_a_transaction_finds",
+        "tests/gateway/engine/rows/test_reading.py::test_looking_up_in_one_statement_finds_what_a_transaction_finds",
         1.51,
     ),
     FastPath(
         "gateway.engine.rows.page_builder:PageBuilder._fast_take",
         "gateway.engine.rows.page_builder:PageBuilder._add_row",
-        "tests/gateway/engine/test_page_builder.py::test_pages_taken_many_rows_at_once_are_those_of_a_walk_row_by_row",
+        "tests/gateway/engine/rows/test_page_builder.py::test_pages_taken_many_rows_at_once_are_those_of_a_walk_row_by_row",
         1.35,
     ),
     FastPath(

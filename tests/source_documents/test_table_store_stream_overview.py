@@ -103,7 +103,7 @@ def test_a_stream_gives_the_changes_of_a_table(live: LiveTableStore, table: str)
 
 
 def test_changes_are_kept_for_the_time_of_the_stream(live: LiveTableStore, table: str) -> None:
-    """That they go afterwards is tested with a clock turned by hand: tests/gateway/engine/test_streaming.py."""
+    """That they go afterwards is tested with a clock turned by hand: tests/gateway/engine/streams/test_streaming.py."""
     details = live.call("DescribeTable", table_name=table).stream_details
     assert details.expiration_time == 24
 

@@ -5,7 +5,7 @@ For each such set a `BodyTemplate` has a pattern that finds the values in a body
 Rows of one template are then one search and one join, all of it C. The JSON text of a value is copied as it stands.
 
 Kinds that Azure sees as another or not at all, and rows whose names and kinds are rare, are for the general path
-(entity_renderer.py). tests/adapters/azuretable/test_fast_pages.py compares the two.
+(entity_renderer.py). tests/adapters/azuretable/entities/test_fast_pages.py compares the two.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Azure takes names that look like identifiers of C#; other dialects do not ask. A
 
     my-attr -> my_x002D_attr      1st -> _x0031_st      Timestamp -> _x0054_imestamp
 
-Both directions are total and each other's inverse, whoever wrote the name: see tests/adapters/azuretable/test_names.py.
+Both directions are total and each other's inverse, whoever wrote the name: see tests/adapters/azuretable/values/test_names.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A page of rows and a batch of puts spend most of their time there. What is done 
 pass: `encode` what Selection.cutter and wire_row and plainbuffer.row_bytes do with rows of Table Store's own kinds and one
 version of each cell; `put_of` what plainbuffer.decode_row, the checks of rows.py and Contents.of_cells do with a put that
 has nothing wrong with it. Whatever is not so common gives None, and is done, or refused, by the general path: here is no
-error message. tests/adapters/tablestore/test_fast_rows.py compares the two.
+error message. tests/adapters/tablestore/rows/test_fast_rows.py compares the two.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from gateway.store.rows.vectors import Versions
 from gateway.store.store import Store
 from gateway.wiring import open_store
 from tests.gateway.engine.conftest import PAIR, Client, Clock, column, do_background_work
-from tests.gateway.engine.test_searching import by_meaning, check, list_of, make, names, score, search
+from tests.gateway.engine.vectors.test_searching import by_meaning, check, list_of, make, names, score, search
 
 Array = NDArray[np.float32]
 MEMORY = 1 << 30

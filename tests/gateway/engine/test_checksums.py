@@ -21,7 +21,7 @@ from gateway.store.rows import rows
 from gateway.store.sql import checksums
 from gateway.store.sql.databases import Database
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
-from tests.gateway.engine.test_reading import partition
+from tests.gateway.engine.rows.test_reading import partition
 
 # What a release before 0014 does when it stores a row (SAVE and set_expiry of 0013).
 SAVE_OF_0013 = """

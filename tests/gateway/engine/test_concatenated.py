@@ -16,8 +16,8 @@ from gateway.model.values.values import Kind, Value, text
 from gateway.store.sql import checksums
 from gateway.store.sql.prefilters import prefilter_of
 from tests.gateway.engine.conftest import Client, make_table
+from tests.gateway.engine.rows.test_reading import partition
 from tests.gateway.engine.test_prefiltered_scans import is_equal
-from tests.gateway.engine.test_reading import partition
 
 pytestmark = pytest.mark.fast_paths
 

@@ -31,7 +31,7 @@ from gateway.store.rows import prefiltered_scans
 from gateway.store.rows.scans import ROW_WIDTH, Columns
 from gateway.store.sql.databases import Session
 from tests.gateway.engine.conftest import Client, by_color, make_table
-from tests.gateway.engine.test_reading import partition, sorts
+from tests.gateway.engine.rows.test_reading import partition, sorts
 
 pytestmark = pytest.mark.fast_paths
 

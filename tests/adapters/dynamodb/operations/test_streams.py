@@ -1,4 +1,5 @@
-"""What records of a stream say of themselves. That they are complete and in order is in tests/gateway/engine/test_streaming.py.
+"""What records of a stream say of themselves. That they are complete and in order is tested in
+tests/gateway/engine/streams/test_streaming.py.
 
 Sources: the developer guide's sample records; LocalStack's snapshots of the service (October 2025); the sample of DescribeStream
 in the API reference.

@@ -30,8 +30,8 @@ from gateway.model.tables.namespaces import of_job
 from gateway.model.tables.tables import State, Table
 from gateway.store.sql.databases import Database
 from gateway.store.store import Store
+from tests.gateway.engine.backups.test_restoring import run
 from tests.gateway.engine.conftest import PAIR, Client, Clock, do_background_work, make_table
-from tests.gateway.engine.test_restoring import run
 
 KIND = "kind"
 

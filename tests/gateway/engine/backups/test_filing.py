@@ -34,8 +34,8 @@ from gateway.store.sql.databases import Database
 from gateway.store.store import Store
 from gateway.store.tables import backup_files, namespace_documents
 from gateway.store.tables.backup_files import Attempt, BackupDirectory
+from tests.gateway.engine.backups.test_restoring import found, keeping, recorded, run
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
-from tests.gateway.engine.test_restoring import found, keeping, recorded, run
 from tests.support.stored_tables import StoredRows, stored_entries, stored_rows
 
 

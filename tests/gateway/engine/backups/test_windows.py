@@ -11,8 +11,8 @@ from gateway.model.tables.namespaces import of_job
 from gateway.model.tables.tables import Table
 from gateway.model.values.rows import TICKS_PER_MS
 from gateway.model.values.values import decimal
+from tests.gateway.engine.backups.test_restoring import run
 from tests.gateway.engine.conftest import Client, Clock, do_background_work, make_table
-from tests.gateway.engine.test_restoring import run
 
 _KEYS = 40
 _STEPS = 240

@@ -43,7 +43,7 @@ from gateway.store.sql.databases import Database
 from gateway.store.store import Store
 from gateway.store.transactions import local_transactions as local_transactions_of_store
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
-from tests.gateway.engine.test_streaming import ask, everything, make, stream_of
+from tests.gateway.engine.streams.test_streaming import ask, everything, make, stream_of
 from tests.support.databases import at_another_node
 
 LIMIT = 4 << 20

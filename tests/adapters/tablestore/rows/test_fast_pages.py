@@ -13,7 +13,7 @@ from adapters.tablestore.rows import fast_pages, fast_rows, selections
 from adapters.tablestore.wire.calls import Target
 from gateway.model.values.rows import Cell, Contents, Row
 from gateway.model.values.values import NULL, Kind, Value
-from tests.adapters.tablestore.test_fast_rows import (
+from tests.adapters.tablestore.rows.test_fast_rows import (
     NOW_MS,
     SCHEMA,
     STAMPED,
