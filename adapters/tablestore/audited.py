@@ -2,8 +2,6 @@
 
 That is its operation's kind, who says to have sent it, and the code of its error.
 
-That is its operation's kind, who says to have sent it, and the code of its error.
-
 Looks at requests that have been answered, once more and apart from their handling. Which tables and keys a request names is
 read in summaries.py: no column but those of primary keys.
 """
