@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -23,6 +23,7 @@ from gateway.exchanges import SingleStep, Steps, drive
 from gateway.http import Reply, Request
 from gateway.model.commands.commands import AnyCommand, Exchange
 from gateway.model.errors import NotAllowed
+from gateway.model.request_facts import Kind, RequestFacts
 from gateway.observability import metrics
 from gateway.request_memory import RequestMemory
 from gateway.security import gate
@@ -34,8 +35,6 @@ from gateway.security.quotas import Quotas
 
 if TYPE_CHECKING:
     import flask
-
-    from gateway.model.authorization.deeds import Deed, Kind
 
 
 class ReplyStep(NamedTuple):
@@ -71,17 +70,6 @@ class Gateway:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "memory", RequestMemory(self.settings.max_buffered_bytes))
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What a request asks for, in short. `caller`: the access id that it has proven, if any; `tables` as the client names them;
-    `keys`: (table, key as JSON) of rows that it names."""
-
-    operation: str
-    caller: str = ""
-    tables: Sequence[str] = ()
-    keys: Sequence[tuple[str, Mapping[str, Any]]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +125,13 @@ class Dialect(ABC):
         {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
     )
     """The HTTP methods that Flask lets through to `handle`."""
-
     refusal_statuses: ClassVar[frozenset[int]] = frozenset({401, 403})
     """The HTTP statuses among which are those of requests whose caller may not do this, or has not shown who it is."""
+    operation_kinds: ClassVar[Mapping[str, Kind]] = MappingProxyType({})
+    """The kinds of operations, for the audit. Those that are not here only read."""
+    refused_part_marks: ClassVar[Mapping[str, bytes]] = MappingProxyType({})
+    """The operations that may be answered as a whole while parts of them are refused, and what stands in the body of such an
+    answer and, but for such a part, of none."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
@@ -214,27 +206,18 @@ class Dialect(ABC):
         origin = request.header_map.get("origin", "")
         return foreign_origin(origin) if origin and not self._browsers.takes_page(origin) else None
 
-    @cached_property
-    def audited_operations(self) -> Mapping[str, Kind]:
-        """What operations are for the audit; those that are not here only read. Asked only where there is an audit."""
-        return {}
-
-    @cached_property
-    def refused_part_marks(self) -> Mapping[str, bytes]:
-        """The operations that may be answered as a whole while parts of them are refused, and what stands in the body of such
-        an answer and, but for such a part, of none. Asked only where there is an audit."""
-        return {}
-
     def operation(self, request: Request) -> str:
         """The name of a request's operation for metrics and the access log, from a closed set."""
         return ""
 
-    def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
-        """What a request did that has been answered, for the audit: called on its thread, and only if it is to be told.
-        May raise anything where the request is one that was refused for its form."""
-        from gateway.model.authorization.deeds import Deed, Kind
+    def facts(self, request: Request, reply: Reply | None = None) -> RequestFacts:
+        """Return the facts of a request. With its reply they include the result, and `caller` is who the request says it is from.
+        Without it the sender is authenticated first; of one who fails only the operation and its kind are returned.
 
-        return Deed(self.audited_operations.get(operation, Kind.READ))
+        Asked only for what is audited or recorded, and while faults are planted. May raise anything if the request is malformed.
+        """
+        operation = self.operation(request)
+        return RequestFacts(operation, self.operation_kinds.get(operation, Kind.READ))
 
     def refusal_of_head(self, request: Request) -> Reply | None:
         """Return the refusal of a request whose head does not authenticate its sender, or None. The server calls this before it
@@ -251,11 +234,6 @@ class Dialect(ABC):
         NotAllowed (a page in a browser that may not come in), Busy, or any other exception, which is a bug and becomes the
         dialect's internal error. None leaves the words to the server."""
         return None
-
-    def summary(self, request: Request) -> Summary:
-        """What a request asks for. Asked only while requests are recorded or faults are planted. What it raises counts as a
-        request of which nothing but its operation is known."""
-        return Summary(self.operation(request))
 
     def plant(self, seed: Seed) -> dict[str, int]:
         """Make tables and rows of those files of a seed that are this dialect's; table -> how many rows. Raises BadSeed."""

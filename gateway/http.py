@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gateway.model.authorization.authorizations import Authorization
-from gateway.model.authorization.deeds import Deed
+from gateway.model.request_facts import RequestFacts
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -43,7 +43,7 @@ os.register_at_fork(after_in_child=_ready_ids.clear)
 # Not frozen, and with a constructor of its own: one is made of every request.
 @dataclass(slots=True, eq=False, init=False)
 class Request:
-    """One HTTP request. Only `held_bytes`, its authorization, `is_unauthenticated` and its deed change.
+    """One HTTP request. Only `held_bytes`, its authorization, `is_unauthenticated` and its facts change.
 
     Header names are lower-case, values decoded as latin-1, in the order they came, repeats kept. `target` is the raw request
     target (path and query as sent); `client` the peer's address; `secure` whether TLS was used.
@@ -68,7 +68,7 @@ class Request:
     """What the request may do, once its dialect has proven who sent it; None: everything."""
     is_unauthenticated: bool = field(init=False, repr=False)
     """True if its head did not prove who sent it, where that is wanted."""
-    deed: Deed | None = field(init=False, repr=False)
+    facts: RequestFacts | None = field(init=False, repr=False)
     """What a request for the gateway itself did, noted by its handler for the audit. Dialects tell it of theirs."""
 
     def __init__(
@@ -92,7 +92,7 @@ class Request:
         self.authorization = None
         self.is_unauthenticated = False
         self.held_bytes = 0
-        self.deed = None
+        self.facts = None
         self.id = id or (_ready_ids.pop() if _ready_ids else new_request_id())
         self.header_map = dict(headers[::-1]) if header_map is None else header_map
         if target == "/":  # the only one that DynamoDB has

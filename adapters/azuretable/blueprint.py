@@ -9,14 +9,12 @@ import binascii
 import json
 import logging
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from email.utils import formatdate
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from functools import lru_cache
 
-from adapters.azuretable import DIALECT, audited, summaries
+from adapters.azuretable import DIALECT, request_facts
 from adapters.azuretable.auth import auth, bearer
 from adapters.azuretable.auth.auth import Account
 from adapters.azuretable.auth.bearer import Issuer
@@ -45,19 +43,17 @@ from adapters.azuretable.wire.addresses import (
 )
 from adapters.azuretable.wire.errors import PLANTED, ServiceError, as_json, as_xml, service_error_of
 from adapters.azuretable.wire.methods import method_of
-from gateway.dialect import Begun, Dialect, Gateway, Summary, reply_exchange
+from gateway.dialect import Begun, Dialect, Gateway, reply_exchange
 from gateway.exchanges import Steps, after
 from gateway.http import Reply, Request
 from gateway.model.authorization.authorizations import Source
 from gateway.model.commands.commands import Exchange
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, NotPermitted
+from gateway.model.request_facts import RequestFacts
 from gateway.model.tables.tables import Table
 from gateway.model.values.composites import name_of
 from gateway.request_memory import MIN_PARSED_BYTES
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credential, Scheme
-
-if TYPE_CHECKING:
-    from gateway.model.authorization.deeds import Deed, Kind
 
 log = logging.getLogger("tablegate")
 
@@ -102,6 +98,8 @@ class AzureTable(Dialect):
     methods = Dialect.methods | {"MERGE"}
     has_origin_rules = True
     faults = PLANTED
+    operation_kinds = request_facts.KINDS
+    refused_part_marks = request_facts.PART_MARKS
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -134,34 +132,17 @@ class AzureTable(Dialect):
         """The host that a request was sent to; "" where hosts name no account."""
         return request.header_map.get("host", "") if self._hosts_name_accounts else ""
 
-    def summary(self, request: Request) -> Summary:
-        """What a request asks for, in short (Dialect.summary)."""
-        if self.refusal_of_head(request) is not None:
-            return Summary(self.operation(request))
-        host = self._host(request)
-        address = addresses.parse(request.path, host)
-        return summaries.summary(
-            self.operation(request), address.account, summaries.asked(request, address, host)
-        )
+    def facts(self, request: Request, reply: Reply | None = None) -> RequestFacts:
+        """Return the facts of a request (Dialect.facts)."""
+        head = super().facts(request)
+        if reply is None and self.refusal_of_head(request) is not None:
+            return head
+        return request_facts.read(head, request, reply, self._host(request))
 
     def fault(self, request: Request, name: str) -> Reply:
         """An error reply that was planted (Dialect.fault)."""
         answer = self._refusal(request, ServiceError(name))
         return Reply(answer.status, self._headers(request, answer), answer.body)
-
-    @cached_property
-    def audited_operations(self) -> Mapping[str, Kind]:
-        """What operations are for the audit (Dialect.audited_operations)."""
-        return audited.kinds()
-
-    @cached_property
-    def refused_part_marks(self) -> Mapping[str, bytes]:
-        """Operations whose parts may be refused alone (Dialect.refused_part_marks)."""
-        return audited.part_marks()
-
-    def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
-        """What a request did, for the audit."""
-        return audited.deed_of(request, reply, operation, self._host(request))
 
     # From request to reply
 

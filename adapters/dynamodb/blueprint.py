@@ -9,13 +9,13 @@ from __future__ import annotations
 import gc
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
 
 import orjson
 
-from adapters.dynamodb import DIALECT, audited, summaries
+from adapters.dynamodb import DIALECT, request_facts
 from adapters.dynamodb.capacity.throughput import Throttle
 from adapters.dynamodb.jobs import workers
 from adapters.dynamodb.operation_table import OF_NEW_TABLES, OPERATIONS, READING, purpose_of
@@ -28,17 +28,15 @@ from adapters.dynamodb.wire.errors import ServiceError, internal, render, serial
 from adapters.dynamodb.wire.named_resources import named_resources
 from adapters.dynamodb.wire.refusals import not_permitted
 from gateway.configuration.settings import BadSetting
-from gateway.dialect import Begun, Dialect, Gateway, Seed, Summary
+from gateway.dialect import Begun, Dialect, Gateway, Seed
 from gateway.exchanges import SingleStep, Steps, exchange_of
 from gateway.http import Reply, Request
 from gateway.model.authorization.authorizations import Authorization, Named
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotPermitted
+from gateway.model.request_facts import RequestFacts
 from gateway.model.tables.tables import Table
 from gateway.request_memory import MIN_PARSED_BYTES
 from gateway.security.credentials import Scheme
-
-if TYPE_CHECKING:
-    from gateway.model.authorization.deeds import Deed, Kind
 
 _SCHEME = Scheme.AWS.value
 log = logging.getLogger("tablegate")
@@ -82,6 +80,8 @@ class DynamoDB(Dialect):
     hint = _HINT
     service_hosts = _SERVICE_HOSTS
     faults = planted_errors.NAMES
+    operation_kinds = request_facts.KINDS
+    refused_part_marks = request_facts.PART_MARKS
     batches = frozenset({"BatchGetItem", "BatchWriteItem"})
     refusal_statuses = frozenset({400, 403})
 
@@ -133,28 +133,17 @@ class DynamoDB(Dialect):
         row = self._operations.get(request.header_map.get("x-amz-target", ""))
         return row is not None and row.may_block
 
-    @cached_property
-    def audited_operations(self) -> Mapping[str, Kind]:
-        """What operations are for the audit (Dialect.audited_operations)."""
-        return audited.kinds()
-
-    @cached_property
-    def refused_part_marks(self) -> Mapping[str, bytes]:
-        """Operations whose parts may be refused alone (Dialect.refused_part_marks)."""
-        return audited.part_marks()
-
-    def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
-        """What a request did, for the audit."""
-        return audited.deed_of(request, reply, operation, self.gateway)
-
-    def summary(self, request: Request) -> Summary:
-        """What a request asks for, in short (Dialect.summary)."""
-        operation = self.operation(request)
+    def facts(self, request: Request, reply: Reply | None = None) -> RequestFacts:
+        """Return the facts of a request (Dialect.facts)."""
+        head = super().facts(request)
+        credentials = self.gateway.credentials
+        if reply is not None:
+            return request_facts.read(head, request, reply, auth.claimed(request, credentials), self.gateway)
         try:
-            caller = auth.verify(request, self.gateway.credentials, self.gateway.real_now_ms())
+            caller = auth.verify(request, credentials, self.gateway.real_now_ms())
         except ServiceError:
-            return Summary(operation)
-        return summaries.summary(summaries.document(request), operation, self.gateway, caller)
+            return head
+        return request_facts.read(head, request, None, caller, self.gateway)
 
     def plant(self, seed: Seed) -> dict[str, int]:
         """Make the tables and items of a seed (Dialect.plant)."""
@@ -276,7 +265,7 @@ class DynamoDB(Dialect):
         identity, region = authorization.identity, authorization.source.region
         namespace = self.gateway.credentials.aws_namespace(identity.access_id, identity.account, region)
         try:
-            body = summaries.document(request)
+            body = http.document_of(request)
             _require(authorization, named_resources(body, authorization.purpose, namespace))
         except NotPermitted as refusal:
             return self.render_error(request, None, refusal)

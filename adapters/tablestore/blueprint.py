@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import lru_cache
 
 from google.protobuf.message import Message
 
-from adapters.tablestore import DIALECT, audited, summaries
+from adapters.tablestore import DIALECT, request_facts
 from adapters.tablestore.operation_table import OPERATIONS, READING
 from adapters.tablestore.values.values import key_type
 from adapters.tablestore.values.views import index_view
@@ -31,18 +30,16 @@ from adapters.tablestore.wire.errors import (
 from adapters.tablestore.wire.parsing import parse
 from adapters.tablestore.wire.plainbuffer import CELL_BEGINNING
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.dialect import Dialect, Gateway, Summary
+from gateway.dialect import Dialect, Gateway
 from gateway.exchanges import Steps, exchange_of
 from gateway.http import Reply, Request
 from gateway.model.authorization.quotas import account_of
 from gateway.model.commands.commands import Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
+from gateway.model.request_facts import RequestFacts
 from gateway.model.tables.tables import Table
 from gateway.request_memory import MIN_PARSED_BYTES
 from gateway.security.credentials import Scheme
-
-if TYPE_CHECKING:
-    from gateway.model.authorization.deeds import Deed, Kind
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +70,7 @@ class TableStore(Dialect):
     hint = _HINT
     service_hosts = _SERVICE_HOSTS
     faults = PLANTED
+    operation_kinds = request_facts.KINDS
     batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
     refusal_statuses = frozenset({400, 403})  # 400: without key or signature
 
@@ -93,13 +91,12 @@ class TableStore(Dialect):
         name = _operation_name(request.path)
         return name if name in self._operations else "unknown"
 
-    def summary(self, request: Request) -> Summary:
-        """What a request asks for, in short (Dialect.summary)."""
-        operation, caller = self.operation(request), self._caller(request)
-        row = self._operations.get(operation)
-        if row is None or caller is None:
-            return Summary(operation)
-        return summaries.summary(request, operation, row.request, caller.access_id)
+    def facts(self, request: Request, reply: Reply | None = None) -> RequestFacts:
+        """Return the facts of a request (Dialect.facts)."""
+        head = super().facts(request)
+        if reply is None and self._caller(request) is None:
+            return head
+        return request_facts.read(head, request, reply)
 
     def fault(self, request: Request, name: str) -> Reply:
         """An error reply that was planted (Dialect.fault), signed for a caller who is known."""
@@ -113,15 +110,6 @@ class TableStore(Dialect):
             )
         except (ServiceError, GatewayError):
             return None
-
-    @cached_property
-    def audited_operations(self) -> Mapping[str, Kind]:
-        """What operations are for the audit (Dialect.audited_operations)."""
-        return audited.kinds()
-
-    def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
-        """What a request did, for the audit."""
-        return audited.deed_of(request, reply, operation)
 
     # From request to reply
 

@@ -32,7 +32,6 @@ from gateway.console.sign_in import COOKIE, HOURS, SignIn, Visitor
 from gateway.control import access
 from gateway.control.access import CONSOLE
 from gateway.dialect import Gateway
-from gateway.model.authorization.deeds import Deed, Kind
 from gateway.model.authorization.permissions import Permission, Purpose
 from gateway.model.commands.commands import WriteGroup
 from gateway.model.commands.writes import Remove, Write
@@ -45,6 +44,7 @@ from gateway.model.errors import (
     TableMissing,
     TooManyAttempts,
 )
+from gateway.model.request_facts import Kind, RequestFacts
 from gateway.model.tables.changes import Change
 from gateway.model.tables.namespaces import served_by_job
 from gateway.model.tables.tables import Index, Table
@@ -157,7 +157,7 @@ class Console:
     def _for_visitor(self, page: Callable[[Visitor], Any], kind: Kind) -> Any:
         given, request = flask.request.values, current_request()
         tables = [given["name"][:255]] if "namespace" in given and "name" in given else []
-        request.deed = Deed(Kind.READ, tables=tables)
+        request.facts = RequestFacts(tables=tables)
         visitor = self._sign_in.visitor(
             request, flask.request.cookies.get(COOKIE, ""), given.get("namespace", "")
         )
@@ -165,14 +165,14 @@ class Console:
             # A page without a session leads to the sign-in form. A form that would change something is refused.
             is_form = flask.request.method == "POST"
             request.is_unauthenticated = is_form
-            request.deed = request.deed._replace(is_refusal=is_form)
+            request.facts = request.facts._replace(is_refusal=is_form)
             return flask.redirect(flask.url_for("console.sign_in"), 303)
-        request.deed = Deed(kind, visitor.name, tables)
+        request.facts = RequestFacts(kind=kind, caller=visitor.name, tables=tables)
         return page(visitor)
 
     def answered(self, page: Callable[[], Any]) -> Any:
         """Return a page, or a page that explains the error. Requests from pages of other origins are refused."""
-        current_request().deed = Deed(Kind.READ)
+        current_request().facts = RequestFacts()
         try:
             access.check_origin(current_request(), self._gateway.settings)
             return page()
@@ -198,12 +198,12 @@ class Console:
             return self._render("sign_in.html", problem="")
         given, request = flask.request.form, current_request()
         access_id, secret = given.get("access_id", "")[:256], given.get("secret", "")[:1024]
-        request.deed = Deed(Kind.SIGN_IN, access_id)
+        request.facts = RequestFacts(kind=Kind.SIGN_IN, caller=access_id)
         try:
             cookie = self._sign_in.cookie_of(access_id, secret, request.client)
         except TooManyAttempts as error:
             request.is_unauthenticated = True
-            request.deed = request.deed._replace(is_refusal=True)
+            request.facts = request.facts._replace(is_refusal=True)
             refusal = self._render("sign_in.html", 429, problem=error.text)
             refusal.headers["Retry-After"] = str(error.retry_after_s)
             return refusal
@@ -445,9 +445,10 @@ class Console:
 def _note_key(table: Table, key: Key) -> None:
     """Note for the audit which row a request is about."""
     request = current_request()
-    if request.deed is not None:
+    if request.facts is not None:
         values = zip(table.key_schema.names, key.values, strict=True)
-        request.deed = request.deed._replace(keys=[{name: str(value.data) for name, value in values}])
+        shown = {name: str(value.data) for name, value in values}
+        request.facts = request.facts._replace(keys=[(table.name, shown)])
 
 
 def _refusal(error: NotPermitted) -> str:

@@ -1,7 +1,7 @@
 """Faults that a test has planted: which requests they meet, what they do to them, and how often.
 
 A fault has its own random numbers, so that a run whose requests come in the same order meets the same faults. What a request
-asks for is asked of its dialect (Dialect.summary); how an error is worded too (Dialect.fault).
+asks for is asked of its dialect (Dialect.facts); how an error is worded too (Dialect.fault).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from gateway.control.answers import BadRequest, Refused, only
-from gateway.dialect import THROTTLING, Dialect, Summary
+from gateway.dialect import THROTTLING, Dialect
+from gateway.model.request_facts import RequestFacts
 
 _MOST_FAULTS = 1000
 _MOST_LATENCY_MS = 60_000
@@ -63,16 +64,16 @@ class Fault:
         """What was asked for, how many requests it was for, and how many of these it has met."""
         return {"id": self.id, **self._given, "seen": self._seen, "met": self._met}
 
-    def is_for(self, dialect: Dialect, summary: Summary) -> bool:
+    def is_for(self, dialect: Dialect, facts: RequestFacts) -> bool:
         """Whether a request is one of those that it is about."""
         given = self._given
         return (
             given.get("dialect", dialect.name) == dialect.name
-            and given.get("operation", summary.operation) == summary.operation
-            and given.get("caller", summary.caller) == summary.caller
-            and ("table" not in given or given["table"] in summary.tables)
+            and given.get("operation", facts.operation) == facts.operation
+            and given.get("caller", facts.caller) == facts.caller
+            and ("table" not in given or given["table"] in facts.tables)
             and ("error" not in given or given["error"] in dialect.faults)
-            and ("unprocessed" not in given or summary.operation in dialect.batches)
+            and ("unprocessed" not in given or facts.operation in dialect.batches)
         )
 
     def effect(self, dialect: Dialect, now_ms: int) -> Effect | None:
@@ -123,10 +124,10 @@ class Faults:
         """Whether there are any."""
         return bool(self._faults)
 
-    def effects(self, dialect: Dialect, summary: Summary, now_ms: int) -> list[Effect]:
+    def effects(self, dialect: Dialect, facts: RequestFacts, now_ms: int) -> list[Effect]:
         """What happens to a request, by the faults in the order in which they were planted."""
         with self._lock:
-            made = [fault.effect(dialect, now_ms) for fault in self._faults if fault.is_for(dialect, summary)]
+            made = [fault.effect(dialect, now_ms) for fault in self._faults if fault.is_for(dialect, facts)]
         return [effect for effect in made if effect is not None]
 
     def charge(self, effects: Sequence[Effect], units: float) -> None:

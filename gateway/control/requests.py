@@ -13,7 +13,8 @@ from typing import Any
 import orjson
 
 from gateway.control.answers import BadRequest, only
-from gateway.dialect import Dialect, Summary
+from gateway.dialect import Dialect
+from gateway.model.request_facts import RequestFacts
 
 _MOST = 100_000
 _MOST_BYTES = 32 << 20
@@ -40,23 +41,23 @@ class RequestLog:
     def add(
         self,
         dialect: Dialect,
-        summary: Summary,
+        facts: RequestFacts,
         status: int,
         units: dict[str, float],
         times_ns: tuple[int, int],
     ) -> None:
         """Note a request that was answered. `times_ns`: when it came and when it was answered, by the tables' clock."""
         came_ns, answered_ns = times_ns
-        keys = [{"table": table, "key": key} for table, key in summary.keys[:_MOST_KEYS]]
+        keys = [{"table": table, "key": key} for table, key in facts.keys[:_MOST_KEYS]]
         with self._lock:
             self._number += 1
             line = orjson.dumps(
                 {
                     "number": self._number,
                     "dialect": dialect.name,
-                    "operation": summary.operation,
-                    "caller": summary.caller,
-                    "tables": [*summary.tables[:_MOST_KEYS]],
+                    "operation": facts.operation,
+                    "caller": facts.caller if facts.is_authenticated else "",
+                    "tables": facts.tables[:_MOST_KEYS],
                     "keys": keys,
                     "status": status,
                     "units": units,

@@ -22,9 +22,8 @@ from gateway.control.answers import BadRequest, Refused
 from gateway.control.watching import Watch
 from gateway.dialect import Gateway
 from gateway.http import Reply, Request
-from gateway.model.authorization.deeds import Deed, Kind
 from gateway.model.errors import GatewayError, NotAllowed, TooManyAttempts
-from gateway.observability import audit
+from gateway.model.request_facts import Kind, RequestFacts, table_names
 from gateway.request_bodies import Undecodable, parse_json
 
 _HEADERS = (("Content-Type", "application/json"), ("Cache-Control", "no-store"))
@@ -51,14 +50,14 @@ class Routes:
     def reply(self, request: Request) -> Reply:
         """Return the answer to a request for a path of the control API."""
         kind = Kind.READ if request.method in ("GET", "HEAD") else Kind.DEFINITION
-        request.deed = Deed(kind)
+        request.facts = RequestFacts(kind=kind)
         try:
             who = access.check(request, self._settings, self._attempts)
-            request.deed = Deed(kind, who, _tables_in(request.body))
+            request.facts = RequestFacts(kind=kind, caller=who, tables=_tables_in(request.body))
             answer = self._answer(request)
             return answer if isinstance(answer, Reply) else _json(200, answer)
         except TooManyAttempts as error:
-            request.deed = Deed(kind, is_refusal=True)
+            request.facts = RequestFacts(kind=kind, is_refusal=True)
             refusal = _json(429, {"error": "TooManyAttempts", "message": error.text})
             return refusal._replace(headers=(*refusal.headers, ("Retry-After", str(error.retry_after_s))))
         except NotAllowed as error:
@@ -126,7 +125,7 @@ def _tables_in(body: bytes) -> list[str]:
     if not body.startswith(b"{"):
         return []
     with suppress(orjson.JSONDecodeError, AttributeError, TypeError):
-        return audit.names_among(orjson.loads(body).get("tables") or ())
+        return table_names(orjson.loads(body).get("tables") or ())
     return []
 
 

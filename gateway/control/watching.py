@@ -13,11 +13,12 @@ from typing import Any
 from gateway import handling
 from gateway.control.faults import Effect, Faults
 from gateway.control.requests import RequestLog
-from gateway.dialect import Begun, Dialect, Handler, ReplyStep, Summary
+from gateway.dialect import Begun, Dialect, Handler, ReplyStep
 from gateway.exchanges import Returned, next_commands
 from gateway.handling import Handling
 from gateway.http import CUT, Reply, Request
 from gateway.model.commands.commands import Exchange
+from gateway.model.request_facts import RequestFacts
 
 
 class Watch:
@@ -43,7 +44,7 @@ class Watch:
         """A request before it is handled, with what is to happen to it."""
         effects: list[Effect] = []
         if self.faults.are_planted:
-            effects = self.faults.effects(dialect, summary_of(request, dialect), self.now_ns() // 1_000_000)
+            effects = self.faults.effects(dialect, _facts(request, dialect), self.now_ns() // 1_000_000)
         return Met(self, request, dialect, effects)
 
 
@@ -79,9 +80,9 @@ class Met:
         self._watch.faults.charge(self._effects, sum(units.values()))
         if self._watch.requests.is_on:
             # Only now: by now the table whose key a row has is known.
-            summary = summary_of(self._request, self._dialect)
+            facts = _facts(self._request, self._dialect, reply)
             times_ns = (self._came_ns, self._watch.now_ns())
-            self._watch.requests.add(self._dialect, summary, reply.status, units, times_ns)
+            self._watch.requests.add(self._dialect, facts, reply.status, units, times_ns)
         return CUT if any(effect.cut == "after" for effect in self._effects) else reply
 
 
@@ -114,9 +115,9 @@ def _driven(current: Handling, exchange: Exchange[Reply]) -> Exchange[Reply]:
             outcomes = error
 
 
-def summary_of(request: Request, dialect: Dialect) -> Summary:
-    """What a request asks for. Of one that cannot be read only its operation is known."""
+def _facts(request: Request, dialect: Dialect, reply: Reply | None = None) -> RequestFacts:
+    """Return the facts of a request. Of one that cannot be read only the operation is known."""
     try:
-        return dialect.summary(request)
+        return dialect.facts(request, reply)
     except Exception:
-        return Summary(dialect.operation(request))
+        return RequestFacts(dialect.operation(request))

@@ -7,7 +7,7 @@ Nobody waits for the record. Events go into a bounded queue; a thread of its own
 sink, and counts what there was no room for. Switched off there is no trail, and whoever might tell it something asks no more
 than that. Secrets and data of items are in no event; keys are as the settings say (Keys).
 
-Knows no dialect: what a request did its dialect tells (`Deed`); nor where lines go (audit_sinks.py).
+Knows no dialect: what a request did its dialect tells (`Dialect.facts`); nor where lines go (audit_sinks.py).
 """
 
 from __future__ import annotations
@@ -21,33 +21,24 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import orjson
 
 from gateway.http import Reply, Request, new_request_id
-from gateway.model.authorization.deeds import Deed, Kind
+from gateway.model.request_facts import MAX_NAME_LENGTH, Kind, RequestFacts
 from gateway.observability import logs, metrics
 
 MOST_EVENTS = 8192
 MOST_BODY_BYTES = 64 << 20
 _PERIOD_S = 0.05
 _AFTER_FAILURE_S = 1.0
-_MOST_TEXT = 512
 _MOST_KEYS = 100
 _DIGEST_CHARACTERS = 16
 _ALWAYS_TOLD = frozenset({Kind.DEFINITION, Kind.SIGN_IN})
 GATEWAY = "gateway"
 """What stands for a dialect in lines about the control API, the console and the command line."""
-
-
-def kind_of(operation: str, writes: Container[str], reading: tuple[str, ...]) -> Kind:
-    """The kind of an operation: of those that write rows, or of a name that begins as those that only read do. Whatever neither
-    reads nor writes rows defines something."""
-    if operation in writes:
-        return Kind.WRITE
-    return Kind.READ if operation.startswith(reading) else Kind.DEFINITION
 
 
 class Keys:
@@ -116,13 +107,13 @@ class Trail:
 
     def answered(self, request: Request, reply: Reply, dialect: Any, operation: str) -> None:
         """Take a request that was answered. `dialect`: None if it was for the gateway itself, whose handlers have noted what it
-        did (`Request.deed`). Looks no further than it must: the thread does."""
+        did (`Request.facts`). Looks no further than it must: the thread does."""
         if request.authorization is not None and request.authorization.exceeded_quota is not None:
             is_told = True
         elif dialect is None:
-            is_told = bool(self._event_of(_own_deed(request, reply), reply.status))
+            is_told = bool(self._event_of(_own_facts(request, reply), reply.status))
         else:
-            kind = dialect.audited_operations.get(operation, Kind.READ)
+            kind = dialect.operation_kinds.get(operation, Kind.READ)
             is_told = (
                 kind is Kind.DEFINITION
                 or reply.status in dialect.refusal_statuses
@@ -175,39 +166,44 @@ class Trail:
     def _told(self, answered: _Answered) -> Iterator[dict[str, Any]]:
         at, request, reply, dialect, operation = answered
         if dialect is None:
-            deed = _own_deed(request, reply)
+            known = _own_facts(request, reply)
         else:
             try:
-                deed = dialect.deed(request, reply, operation)
+                known = dialect.facts(request, reply)
             except Exception as error:  # a request that its dialect refused may be anything
                 logs.info("a request is not told in full", reason=repr(error), request_id=request.id)
-                deed = Deed(Kind.READ)
+                known = RequestFacts()
         name = GATEWAY if dialect is None else dialect.name
         if dialect is None:
-            operation = f"{request.method} {request.path}"[:_MOST_TEXT]
-        asked = {"dialect": name, "operation": operation or request.path[:_MOST_TEXT]}
+            operation = f"{request.method} {request.path}"[:MAX_NAME_LENGTH]
+        asked = {"dialect": name, "operation": operation or request.path[:MAX_NAME_LENGTH]}
         told = {"request_id": request.id}
-        facts = {**asked, "tables": list(deed.tables), "result": deed.code or reply.status, **told}
-        throttling = None if deed.is_refusal else _throttling(request)
-        event = self._event_of(deed, reply.status) if throttling is None or reply.status < 400 else ""
+        facts = {**asked, "tables": list(known.tables), "result": known.error_code or reply.status, **told}
+        throttling = None if known.is_refusal else _throttling(request)
+        event = self._event_of(known, reply.status) if throttling is None or reply.status < 400 else ""
         if event:
-            keys = [self._keys.shown(key) for key in deed.keys[:_MOST_KEYS]]
-            yield line(at, event, deed.who, request.client, {**facts, "keys": keys} if keys else facts)
+            keys = [self._keys.shown(key) for _, key in known.keys[:_MOST_KEYS]]
+            yield line(at, event, known.caller, request.client, {**facts, "keys": keys} if keys else facts)
         if throttling is not None:
             who, quota = throttling
             yield line(at, "throttled", who, request.client, {**facts, **quota})
-        if deed.parts is not None:
-            part = {**asked, "tables": list(deed.parts.tables), "result": deed.parts.code, **told}
-            yield line(at, "refusal", deed.who, request.client, part)
+        if known.refused_parts is not None:
+            part = {
+                **asked,
+                "tables": list(known.refused_parts.tables),
+                "result": known.refused_parts.code,
+                **told,
+            }
+            yield line(at, "refusal", known.caller, request.client, part)
 
-    def _event_of(self, deed: Deed, status: int) -> str:
+    def _event_of(self, facts: RequestFacts, status: int) -> str:
         """What the event is called; "" if it is not to be told."""
-        if deed.is_refusal:
+        if facts.is_refusal:
             return "refusal"
-        if deed.kind in _ALWAYS_TOLD and status < 400:
-            return deed.kind.value
-        is_wanted = self._wanted.requests or (deed.kind is Kind.WRITE and self._wanted.writes)
-        return deed.kind.value if is_wanted else ""
+        if facts.kind in _ALWAYS_TOLD and status < 400:
+            return facts.kind.value
+        is_wanted = self._wanted.requests or (facts.kind is Kind.WRITE and self._wanted.writes)
+        return facts.kind.value if is_wanted else ""
 
 
 def _throttling(request: Request) -> tuple[str, dict[str, str]] | None:
@@ -219,10 +215,10 @@ def _throttling(request: Request) -> tuple[str, dict[str, str]] | None:
     return authorization.identity.access_id, {"owner": error.owner, "limit": error.kind}
 
 
-def _own_deed(request: Request, reply: Reply) -> Deed:
+def _own_facts(request: Request, reply: Reply) -> RequestFacts:
     """What a request for the gateway itself did."""
-    deed = request.deed or Deed(Kind.READ)
-    return deed._replace(is_refusal=deed.is_refusal or reply.status in (401, 403))
+    facts = request.facts or RequestFacts()
+    return facts._replace(is_refusal=facts.is_refusal or reply.status in (401, 403))
 
 
 class _Answered(NamedTuple):
@@ -237,7 +233,7 @@ def line(at: float, event: str, who: str, client: str, facts: dict[str, Any]) ->
     """An event as it is written. `at`: seconds since 1970."""
     whole, part = divmod(round(at * 1_000_000), 1_000_000)
     told = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{part:06}Z"
-    return {"time": told, "event": event, "who": who[:_MOST_TEXT], "from": client, **facts}
+    return {"time": told, "event": event, "who": who[:MAX_NAME_LENGTH], "from": client, **facts}
 
 
 _trail: Trail | None = None
@@ -295,8 +291,3 @@ def _operator() -> str:
     with contextlib.suppress(KeyError):
         return f"user {pwd.getpwuid(os.getuid()).pw_name}"
     return f"user {os.getuid()}"
-
-
-def names_among(found: Iterable[Any]) -> list[str]:
-    """Those of them that are texts, as names of tables must be, each once and not too long."""
-    return list(dict.fromkeys(name[:_MOST_TEXT] for name in found if isinstance(name, str)))

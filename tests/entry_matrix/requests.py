@@ -13,8 +13,8 @@ from adapters.azuretable.operation_table import OPERATIONS as AZURE
 from adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
 from adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE
 from gateway.http import Request
-from gateway.model.authorization.deeds import Kind
 from gateway.model.authorization.permissions import Permission, Purpose
+from gateway.model.request_facts import Kind
 from tests.gateway.security import named_requests, named_requests_of_others
 from tests.gateway.security.named_requests import Handles
 from tests.support.strict import azure_request, dynamodb_request, tablestore_request

@@ -27,16 +27,16 @@ GROUPS = {
     ),
     "adapters.dynamodb": (
         "wire", "values", "export_files", "object_stores", "expressions", "validation", "tables", "capacity", "operations",
-        "jobs", "kinesis", "partiql", "operation_table", "summaries", "audited", "seed_definitions", "seeds", "display",
+        "jobs", "kinesis", "partiql", "operation_table", "request_facts", "seed_definitions", "seeds", "display",
         "blueprint",
     ),
     "adapters.azuretable": (
         "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",
-        "operation_table", "summaries", "audited", "display", "blueprint",
+        "operation_table", "request_facts", "display", "blueprint",
     ),
     "adapters.tablestore": (
-        "values.views", "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "summaries",
-        "audited", "display", "blueprint",
+        "values.views", "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "request_facts",
+        "display", "blueprint",
     ),
     "transfer": (
         "errors", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import zlib
 from functools import lru_cache
+from typing import Any
+
+import orjson
 
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError, internal, serialization
@@ -54,6 +57,17 @@ def json_failure(error: Exception) -> ServiceError | Busy:
     """The error to raise for what orjson raised: SerializationException, or Busy where memory is short."""
     failure = request_bodies.failure_of(error)
     return serialization() if isinstance(failure, Undecodable) else failure
+
+
+def document_of(request: Request) -> dict[str, Any]:
+    """Return the JSON object that a request's body is; {} for other JSON. It is not checked further.
+
+    Raises what body_of raises, and SerializationException."""
+    try:
+        body = orjson.loads(body_of(request) or b"{}")
+    except (ValueError, SystemError, MemoryError) as error:
+        raise json_failure(error) from None
+    return body if isinstance(body, dict) else {}
 
 
 @lru_cache(maxsize=64)

@@ -19,14 +19,14 @@ from azure.core.exceptions import HttpResponseError
 from botocore.exceptions import ClientError
 from click.testing import CliRunner
 
-from adapters.azuretable import audited as azuretable
-from adapters.dynamodb import audited as dynamodb
+from adapters.azuretable import request_facts as azuretable
+from adapters.dynamodb import request_facts as dynamodb
 from adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB_OPERATIONS
-from adapters.tablestore import audited as tablestore
+from adapters.tablestore import request_facts as tablestore
 from gateway.__main__ import main
 from gateway.configuration.settings import load
 from gateway.http import Reply, Request
-from gateway.model.authorization.deeds import Deed, Kind
+from gateway.model.request_facts import Kind, RequestFacts
 from gateway.observability import audit, audit_sinks, figures, metrics
 from gateway.observability.audit import Keys, Sink, Trail, Wanted
 from gateway.observability.audit_sinks import DatabaseSink, FileSink
@@ -41,7 +41,7 @@ from tests.transfer.traffic.strict import REGION, Owner
 
 SECRET_KEY = "what seals the secrets of this test"
 PRECIOUS = "precious-attribute-value"
-ON_ITS_OWN = Deed(Kind.READ)
+ON_ITS_OWN = RequestFacts()
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -268,13 +268,21 @@ def test_every_operation_has_a_kind() -> None:
 # Names
 
 
+def _facts_of(request: Request, reply: Reply, operation: str) -> RequestFacts:
+    return azuretable.read(RequestFacts(operation, azuretable.KINDS[operation]), request, reply, "")
+
+
 def test_of_a_refused_request_nothing_is_told_but_its_address() -> None:
     request = Request("POST", "/account/people", (), b'{"PartitionKey": "jazz", "RowKey": "nina"}')
     refused = Reply(403, (("x-ms-error-code", "AuthenticationFailed"),))
-    told = azuretable.deed_of(request, refused, "POST EntitySet", "")
-    assert told == Deed(Kind.WRITE, "account", ["people"], (), "AuthenticationFailed", True)
-    told = azuretable.deed_of(request, Reply(201, ()), "POST EntitySet", "")
-    assert told == Deed(Kind.WRITE, "account", ["people"], [{"PartitionKey": "jazz", "RowKey": "nina"}])
+    operation = "POST EntitySet"
+    assert _facts_of(request, refused, operation) == RequestFacts(
+        operation, Kind.WRITE, "account", False, ["people"], (), "AuthenticationFailed", True
+    )
+    key = {"PartitionKey": "jazz", "RowKey": "nina"}
+    assert _facts_of(request, Reply(201, ()), operation) == RequestFacts(
+        operation, Kind.WRITE, "account", True, ["people"], [("people", key)]
+    )
 
 
 def test_a_batch_that_cannot_be_read_is_told_as_what_it_would_be() -> None:
@@ -282,8 +290,9 @@ def test_a_batch_that_cannot_be_read_is_told_as_what_it_would_be() -> None:
         "POST", "/account/$batch", (("content-type", "multipart/mixed"),), b"nothing of the kind"
     )
     answer = Reply(400, (("x-ms-error-code", "InvalidInput"),))
-    told = azuretable.deed_of(request, answer, "POST Batch", "")
-    assert told == Deed(Kind.WRITE, "account", [], [], "InvalidInput")
+    assert _facts_of(request, answer, "POST Batch") == RequestFacts(
+        "POST Batch", Kind.WRITE, "account", True, [], [], "InvalidInput"
+    )
 
 
 # The trail
@@ -305,12 +314,12 @@ class Reader:
     """A dialect of one operation."""
 
     name = "reader"
-    audited_operations: ClassVar[dict[str, Kind]] = {}
+    operation_kinds: ClassVar[dict[str, Kind]] = {}
     refusal_statuses = frozenset({403})
     refused_part_marks: ClassVar[dict[str, bytes]] = {}
 
     @staticmethod
-    def deed(request: Request, reply: Reply, operation: str) -> Deed:
+    def facts(request: Request, reply: Reply) -> RequestFacts:
         return ON_ITS_OWN
 
 
@@ -377,7 +386,7 @@ def test_a_sink_that_fails_loses_what_it_was_given_and_no_more() -> None:
 def test_a_request_that_its_dialect_cannot_read_is_told_all_the_same() -> None:
     class Broken(Reader):
         @staticmethod
-        def deed(request: Request, reply: Reply, operation: str) -> Deed:
+        def facts(request: Request, reply: Reply) -> RequestFacts:
             raise ValueError("no JSON")
 
     sink = Gathering()

@@ -1,0 +1,143 @@
+"""The facts of an Azure Table request (gateway/model/request_facts.py), read apart from its handling.
+
+Nobody has checked the request yet, so only what is of the right form is taken. No properties are read but the two keys.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from adapters.azuretable.wire import addresses, limits, multipart
+from adapters.azuretable.wire.addresses import (
+    Address,
+    Batch,
+    Entity,
+    EntitySet,
+    Nested,
+    Resource,
+    TableEntry,
+    TableSet,
+)
+from adapters.azuretable.wire.errors import REFUSALS, ServiceError
+from gateway.http import Reply, Request
+from gateway.model.request_facts import Kind, RefusedParts, RequestFacts, table_names
+
+KINDS: Mapping[str, Kind] = {
+    "POST TableSet": Kind.DEFINITION,
+    "DELETE TableEntry": Kind.DEFINITION,
+    "PUT EntitySet": Kind.DEFINITION,  # its access policies
+    "PUT Service": Kind.DEFINITION,
+    "POST EntitySet": Kind.WRITE,
+    "POST Batch": Kind.WRITE,
+    **{f"{verb} Entity": Kind.WRITE for verb in ("PUT", "MERGE", "PATCH", "DELETE", "POST")},
+}
+_AUTHENTICATED_REFUSALS = frozenset({"AuthorizationPermissionMismatch"})
+"""Refusals of callers whose signature or token is right."""
+PART_MARKS: Mapping[str, bytes] = {"POST Batch": b"\r\nHTTP/1.1 403 "}
+"""No value of JSON has a line break."""
+_INNER_CODE = re.compile(rb'"code":"(\w+)"')
+_INNER_FAILURE = re.compile(rb"^HTTP/1\.1 ([45]\d\d)\b", re.MULTILINE)
+_KEY = ("PartitionKey", "RowKey")
+
+
+class _Target(NamedTuple):
+    """A resource that a request addresses. Without a method and a body only the resource's own names are read."""
+
+    resource: Resource
+    method: str = ""
+    body: bytes = b""
+
+
+def read(head: RequestFacts, request: Request, reply: Reply | None, host: str) -> RequestFacts:
+    """Return the facts of a request. `head`: its operation and kind. `reply`: None if it is not answered yet, and then its caller
+    is authenticated. `host`: of the request; "" if hosts name no account. Raises ServiceError for an address that means nothing.
+
+    Of a caller who is not authenticated nothing is read but the address."""
+    address = addresses.parse(request.path, host)
+    code = "" if reply is None else _error_code(reply)
+    facts = head._replace(caller=address.account, error_code=code, is_refusal=code in REFUSALS)
+    if facts.is_refusal and code not in _AUTHENTICATED_REFUSALS:
+        return facts._replace(tables=_tables([_Target(address.resource)]))
+    targets = _targets(request, address, host)
+    tables = _tables(targets)
+    facts = facts._replace(
+        is_authenticated=True,
+        tables=tables,
+        keys=[(table, key) for target in targets for table, key in _named(*target) if key is not None],
+    )
+    if not isinstance(address.resource, Batch):
+        return facts
+    if targets and all(target.method == "GET" for target in targets):
+        facts = facts._replace(kind=Kind.READ)
+    if reply is None:
+        return facts
+    failure = _INNER_FAILURE.search(reply.body)
+    return facts._replace(
+        error_code=code or (failure[1].decode() if failure else ""),
+        refused_parts=_refused_parts(reply, facts.operation, tables),
+    )
+
+
+def _error_code(reply: Reply) -> str:
+    return next((value for name, value in reply.headers if name.lower() == "x-ms-error-code"), "")
+
+
+def _targets(request: Request, address: Address, host: str) -> list[_Target]:
+    """The resource that a request addresses, or all that its batch does. Of a batch that cannot be read nothing is known."""
+    if not isinstance(address.resource, Batch):
+        return [_Target(address.resource, request.method, request.body)]
+    try:
+        batch = multipart.parse(request.header("content-type"), request.body, limits.CHANGES_MAX)
+        return [
+            _Target(
+                addresses.resolve(inner.head.target, address, host)[0].resource, inner.head.method, inner.body
+            )
+            for inner in batch.requests
+        ]
+    except ServiceError:
+        return []
+
+
+def _tables(targets: list[_Target]) -> list[str]:
+    return table_names(table for target in targets for table, _ in _named(*target))
+
+
+def _refused_parts(reply: Reply, operation: str, tables: list[str]) -> RefusedParts | None:
+    """A batch is a query or changes of one table, and of those one at most is told to be refused."""
+    mark = PART_MARKS.get(operation)
+    if mark is None or mark not in reply.body:
+        return None
+    told = _INNER_CODE.search(reply.body, reply.body.index(mark))
+    code = told[1].decode() if told else ""
+    return RefusedParts(tables, code) if code in REFUSALS else None
+
+
+def _named(resource: Resource, method: str, body: bytes) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
+    """(table, key or None) of each entity or table that a resource is."""
+    match resource:
+        case Entity(table, partition_key, row_key):
+            yield table, {"PartitionKey": partition_key, "RowKey": row_key}
+        case EntitySet(table):
+            entity = _document(body) if method == "POST" else {}
+            key = {name: entity[name] for name in _KEY if isinstance(entity.get(name), str)}
+            yield table, key or None
+        case TableEntry(name):
+            yield name, None
+        case TableSet() if method == "POST":
+            made = _document(body).get("TableName")
+            if isinstance(made, str):
+                yield made, None
+        case Nested(table, _):
+            yield table, None
+
+
+def _document(body: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}

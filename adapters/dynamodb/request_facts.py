@@ -1,0 +1,172 @@
+"""The facts of a DynamoDB request (gateway/model/request_facts.py), read apart from its handling.
+
+Nobody has checked the request yet, so only what is of the right form is taken. No attributes are read but keys, and of
+statements their tables alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from adapters.dynamodb.operation_table import OPERATIONS
+from adapters.dynamodb.tables.descriptions import shown_table_keys
+from adapters.dynamodb.wire import http
+from adapters.dynamodb.wire.calls import Caller
+from adapters.dynamodb.wire.errors import REFUSALS
+from gateway.dialect import Gateway
+from gateway.http import Reply, Request
+from gateway.model.request_facts import Kind, RefusedParts, RequestFacts, kind_of, table_names
+
+_WRITES = frozenset({
+    "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems",
+    "ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction",
+})  # fmt: skip
+_READ_PREFIXES = ("Get", "Describe", "List", "Query", "Scan", "Search", "BatchGet", "TransactGet")
+KINDS: Mapping[str, Kind] = {
+    name: kind_of(name, _WRITES, _READ_PREFIXES)
+    for name in (target.partition(".")[2] for target in OPERATIONS)
+}
+_AUTHENTICATED_REFUSALS = frozenset({"AccessDeniedException"})
+"""Refusals of callers whose signature is right."""
+_PART_CODE = "AccessDenied"
+"""The error code of a refused member of a BatchExecuteStatement (BatchStatementError, API reference)."""
+PART_MARKS: Mapping[str, bytes] = {"BatchExecuteStatement": b'"Code":"%s"' % _PART_CODE.encode()}
+"""In an item such a text could only stand with its quotation marks escaped, or with an object behind the name."""
+_NAMING = (
+    "TableName", "TableArn", "ResourceArn", "SourceTableName", "SourceTableArn", "TargetTableName", "BackupArn", "StreamArn",
+    "ShardIterator", "ExportArn", "ImportArn", "BulkOperationArn", "GlobalTableName",
+)  # fmt: skip
+_TABLE_IN_STATEMENT = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+(?:"((?:[^"]|"")+)"|([\w.-]+))', re.IGNORECASE)
+
+
+def read(
+    head: RequestFacts, request: Request, reply: Reply | None, caller: Caller | None, gateway: Gateway
+) -> RequestFacts:
+    """Return the facts of a request. `head`: its operation and kind. `reply`: None if it is not answered yet. Then `caller` is
+    authenticated, else it is who the request says it is from.
+
+    Raises what http.document_of raises."""
+    code = "" if reply is None else _error_code(reply)
+    facts = head._replace(
+        caller="" if caller is None else caller.access_id, error_code=code, is_refusal=code in REFUSALS
+    )
+    if facts.is_refusal and code not in _AUTHENTICATED_REFUSALS:
+        return facts
+    body = http.document_of(request)
+    statements = list(_statements(body))
+    only_selects = statements and all(text.lstrip()[:6].upper() == "SELECT" for text in statements)
+    namespace = "" if caller is None else caller.namespace
+    return facts._replace(
+        is_authenticated=True,
+        kind=Kind.READ if only_selects else facts.kind,
+        tables=_tables(body),
+        keys=list(_keys(body, gateway, namespace)),
+        refused_parts=None if reply is None else _refused_parts(body, reply, facts.operation),
+    )
+
+
+def _tables(body: dict[str, Any]) -> list[str]:
+    names = [body.get(member) for member in _NAMING]
+    made = body.get("TableCreationParameters")
+    names.append(made.get("TableName") if isinstance(made, dict) else None)
+    requests = body.get("RequestItems")
+    names += requests if isinstance(requests, dict) else ()
+    names += (name for name, _, _ in _members(body))
+    names += map(_table_of, _statements(body))
+    return table_names(_bare(name) for name in names if isinstance(name, str))
+
+
+def _keys(body: dict[str, Any], gateway: Gateway, namespace: str) -> Iterator[tuple[str, Any]]:
+    for name, key, item in _members(body):
+        if key is None and item is not None:
+            key = _key_of_item(gateway, namespace, name, item)
+        if key:
+            yield name, key
+
+
+def _refused_parts(body: dict[str, Any], reply: Reply, operation: str) -> RefusedParts | None:
+    mark = PART_MARKS.get(operation)
+    if mark is None or reply.status != 200 or mark not in reply.body:
+        return None
+    answers = orjson.loads(reply.body)["Responses"]
+    refused = [
+        member
+        for member, answer in zip(body["Statements"], answers, strict=True)
+        if answer.get("Error", {}).get("Code") == _PART_CODE
+    ]
+    return RefusedParts(_tables({"Statements": refused}), _PART_CODE)
+
+
+def _error_code(reply: Reply) -> str:
+    if reply.status < 400 or not reply.body.startswith(b"{"):
+        return ""
+    return str(orjson.loads(reply.body).get("__type", "")).rpartition("#")[2]
+
+
+def _statements(body: dict[str, Any]) -> Iterator[str]:
+    """The PartiQL statements of a request."""
+    for holder in (body, *_listed(body, "Statements"), *_listed(body, "TransactStatements")):
+        text = holder.get("Statement") if isinstance(holder, dict) else None
+        if isinstance(text, str):
+            yield text
+
+
+def _listed(body: dict[str, Any], member: str) -> list[Any]:
+    found = body.get(member)
+    return found if isinstance(found, list) else []
+
+
+def _table_of(statement: str) -> str | None:
+    found = _TABLE_IN_STATEMENT.search(statement)
+    return None if found is None else (found[1] or "").replace('""', '"') or found[2]
+
+
+def _bare(name: str) -> str:
+    """The table of a name or an ARN, which may go on behind the table's name; "" for an ARN of something else."""
+    if not name.startswith("arn:"):
+        return name
+    return name.partition(":table/")[2].partition("/")[0]
+
+
+def _members(
+    body: dict[str, Any],
+) -> Iterator[tuple[str, Mapping[str, Any] | None, Mapping[str, Any] | None]]:
+    """(table, key, item) of each member of a request: the one that it is, or those of a batch or a transaction."""
+    yield from _member(body.get("TableName"), body)
+    requests = body.get("RequestItems")
+    for name, wanted in requests.items() if isinstance(requests, dict) else ():
+        keys = wanted.get("Keys") if isinstance(wanted, dict) else None
+        for key in keys if isinstance(keys, list) else ():
+            yield from _member(name, {"Key": key})
+        for write in wanted if isinstance(wanted, list) else ():
+            for each in write.values() if isinstance(write, dict) else ():
+                yield from _member(name, each)
+    for action in _listed(body, "TransactItems"):
+        for each in action.values() if isinstance(action, dict) else ():
+            yield from _member(each.get("TableName") if isinstance(each, dict) else None, each)
+
+
+def _member(
+    name: Any, member: Any
+) -> Iterator[tuple[str, Mapping[str, Any] | None, Mapping[str, Any] | None]]:
+    if isinstance(name, str) and isinstance(member, dict):
+        key, item = member.get("Key"), member.get("Item")
+        yield (
+            _bare(name),
+            key if isinstance(key, dict) else None,
+            item if isinstance(item, dict) else None,
+        )
+
+
+def _key_of_item(
+    gateway: Gateway, namespace: str, name: str, item: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """The key of an item that is put; None if nobody knows what that table's key is."""
+    table = gateway.engine.cached_table(namespace, name)
+    if table is None:
+        return None
+    return {key.name: item[key.name] for key in shown_table_keys(table.key_schema) if key.name in item}

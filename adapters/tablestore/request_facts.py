@@ -1,0 +1,97 @@
+"""The facts of a Table Store request (gateway/model/request_facts.py), read apart from its handling.
+
+Nobody has checked the request yet. No columns are read but those of primary keys.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from google.protobuf.message import Message
+
+from adapters.tablestore.operation_table import OPERATIONS
+from adapters.tablestore.values import keys
+from adapters.tablestore.wire import replies
+from adapters.tablestore.wire.auth import SIGNATURES
+from adapters.tablestore.wire.errors import REFUSALS
+from adapters.tablestore.wire.parsing import parse
+from adapters.tablestore.wire.plainbuffer import Bound, Datum
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.http import Reply, Request
+from gateway.model.request_facts import Kind, RequestFacts, kind_of, table_names
+from gateway.model.values.values import Value
+
+_WRITES = frozenset({
+    "PutRow", "UpdateRow", "DeleteRow", "BatchWriteRow", "BulkImport",
+    "StartLocalTransaction", "CommitTransaction", "AbortTransaction",
+})  # fmt: skip
+_READ_PREFIXES = ("Get", "Describe", "List", "BatchGet", "BulkExport", "Compute", "Search", "SQLQuery")
+KINDS: Mapping[str, Kind] = {name: kind_of(name, _WRITES, _READ_PREFIXES) for name in OPERATIONS}
+_AUTHENTICATED_REFUSALS = frozenset({"OTSNoPermissionAccess"})
+"""Refusals of callers whose signature is right."""
+_NAMING = ("table_name", "main_table_name")
+_NAMING_STREAMS = ("stream_id", "shard_iterator")
+"""Members that begin with a stream's id, which is its table's name and its label (streams/streams.py)."""
+_OF_A_ROW = ("primary_key", "row", "row_change")
+
+
+def read(head: RequestFacts, request: Request, reply: Reply | None) -> RequestFacts:
+    """Return the facts of a request. `head`: its operation and kind. `reply`: None if it is not answered yet, and then its caller
+    is authenticated. Raises ServiceError if the body is no message of the operation.
+
+    A request without key or signature is a refusal, too, though its code is OTSParameterInvalid."""
+    caller = request.header("x-ots-accesskeyid")
+    code = ""
+    is_refusal = False
+    if reply is not None:
+        code = messages.Error.FromString(reply.body).code if reply.status >= 400 else ""
+        is_refusal = code in REFUSALS or not caller or not any(map(request.header, SIGNATURES))
+    facts = head._replace(caller=caller, error_code=code, is_refusal=is_refusal)
+    row = OPERATIONS.get(head.operation)
+    if row is None or (is_refusal and code not in _AUTHENTICATED_REFUSALS):
+        return facts
+    message: Any = parse(row.request, replies.inflated(request), "the ProtoBuf message")
+    parts = [message, *(message.tables if _has(message, "tables") else ())]
+    return facts._replace(
+        is_authenticated=True,
+        is_refusal=code in REFUSALS,
+        tables=table_names(map(_table, parts)),
+        keys=[(_table(part), _key(data)) for part in parts for data in _rows(part)],
+    )
+
+
+def _has(message: Message, name: str) -> bool:
+    return name in message.DESCRIPTOR.fields_by_name
+
+
+def _table(part: Any) -> str:
+    """The table that a message, or a table's part of it, names; "" if it names none of its own."""
+    if _has(part, "table_meta"):
+        return _table(part.table_meta)
+    named = next((getattr(part, name) for name in _NAMING if _has(part, name)), "")
+    stream = next((getattr(part, name).partition(":")[0] for name in _NAMING_STREAMS if _has(part, name)), "")
+    return named or stream.rpartition("_")[0]
+
+
+def _rows(part: Any) -> Iterator[bytes]:
+    """The rows and keys that a message, or a table's part of it, has."""
+    for name in _OF_A_ROW:
+        if _has(part, name):
+            value = getattr(part, name)
+            yield from [value] if isinstance(value, bytes) else value
+    for row in part.rows if _has(part, "rows") else ():
+        yield row.row_change
+
+
+def _key(data: bytes) -> dict[str, Any]:
+    return {cell.name: _shown(cell.value) for cell in keys.decode(data).key}
+
+
+def _shown(value: Datum | None) -> Any:
+    """A key's value as JSON: bytes in base64, and what is no value by its name."""
+    if isinstance(value, Value):
+        data = value.data
+        return base64.b64encode(data).decode() if isinstance(data, bytes) else data
+    return value.name if isinstance(value, Bound) else str(value)
