@@ -10,7 +10,7 @@
 FROM python:3.13-slim AS build
 COPY requirements.lock /tmp/
 RUN python -m venv /opt/tablegate && /opt/tablegate/bin/pip install --no-cache-dir --requirement /tmp/requirements.lock
-COPY pyproject.toml setup.py README.md LICENSE /tmp/tablegate/
+COPY pyproject.toml README.md LICENSE /tmp/tablegate/
 COPY tablegate /tmp/tablegate/tablegate
 COPY gateway /tmp/tablegate/gateway
 COPY adapters /tmp/tablegate/adapters

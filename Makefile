@@ -80,7 +80,7 @@ lock: .venv/.complete ## newest versions that pyproject.toml allows; what is tes
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed"; exit 1; }
 	$(PYTHON) -m venv .venv
 
-.venv/.runtime: requirements.lock pyproject.toml setup.py | .venv/bin/python
+.venv/.runtime: requirements.lock pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@

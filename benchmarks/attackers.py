@@ -103,7 +103,7 @@ def serving() -> Iterator[tuple[int, Tree]]:
     cores = sorted(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as folder:
         environment = {"PYTHONPATH": str(_ROOT)}
-        command = [sys.executable, "-m", "gateway"]
+        command = [sys.executable, "-m", "tablegate"]
         subprocess.run(
             [*command, "credentials", "add", AWS_KEY_ID, "--secret", AWS_SECRET, "--all"],
             cwd=folder, env={**os.environ, **environment}, check=True, capture_output=True,

@@ -23,14 +23,14 @@ from benchmarks import dynamodb
 from benchmarks.contestants import Postgres, Workspace, start_ours
 from benchmarks.signing import HOST, Client
 from benchmarks.signing import dynamodb as sign
-from gateway.configuration.settings import load
-from gateway.model.commands.commands import WriteGroup
-from gateway.model.commands.writes import Replace, Write
-from gateway.model.tables.tables import Table
-from gateway.model.values.keys import Key
-from gateway.model.values.rows import Contents
-from gateway.model.values.values import Kind, Value
-from gateway.wiring import connect, open_store
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.model.commands.commands import WriteGroup
+from tablegate.gateway.model.commands.writes import Replace, Write
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import Key
+from tablegate.gateway.model.values.rows import Contents
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.gateway.wiring import connect, open_store
 
 PURGED_ROWS, INDEXED_ROWS = 1_000_000, 500_000
 _QUIET_S, _MOST_S = 5.0, 300.0

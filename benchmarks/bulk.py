@@ -30,17 +30,17 @@ from benchmarks.generator import Generator
 from benchmarks.processes import Tree
 from benchmarks.rounds import AtRound, Player
 from benchmarks.workloads import Workload
-from gateway.engine.engine import Engine
-from gateway.model.commands.commands import CreateTable, Load
-from gateway.model.values.keys import KeyColumn, KeySchema, Position
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, text
-from gateway.store.opening.migrating import migrate
-from gateway.store.opening.opening import open_database
-from gateway.store.postgresql import binary_rows
-from gateway.store.rows import rows as stored_rows
-from gateway.store.sql.positions import stored_position
-from gateway.store.store import Store
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.commands.commands import CreateTable, Load
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, text
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.postgresql import binary_rows
+from tablegate.gateway.store.rows import rows as stored_rows
+from tablegate.gateway.store.sql.positions import stored_position
+from tablegate.gateway.store.store import Store
 
 _ROWS, _LOADS = 1000, 5
 _OURS, _RAW = 1, 1 << 40

@@ -68,7 +68,17 @@ def start_ours(
 ) -> tuple[int, Process]:
     """This server, as `tablegate serve` starts it; `root`: a checkout of another commit of ours, which is started likewise."""
     port = free_port()
-    command = [sys.executable, "-m", "gateway", "serve", "--port", str(port), "--database", database, *flags]
+    command = [
+        sys.executable,
+        "-m",
+        "tablegate",
+        "serve",
+        "--port",
+        str(port),
+        "--database",
+        database,
+        *flags,
+    ]
     process = Process(command, workspace.cores, workspace.folder, {"PYTHONPATH": str(root)})
     process.wait_for_port(port)
     return port, process

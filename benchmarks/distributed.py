@@ -20,19 +20,19 @@ import psycopg
 from sqlalchemy import make_url
 
 from benchmarks.processes import Tree
-from gateway.engine.engine import Engine, run_with_retries
-from gateway.model.commands.commands import CreateTable, Get, Read, ReadAll, WriteGroup
-from gateway.model.commands.writes import Replace, Write
-from gateway.model.errors import GatewayError
-from gateway.model.expressions.predicates import Not, RowExists
-from gateway.model.expressions.ranges import EVERYTHING, KeyRange
-from gateway.model.tables.pages import PageLimits
-from gateway.model.tables.tables import Table
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Contents
-from gateway.model.values.values import Kind, decimal, text
-from gateway.store.opening.opening import open_database
-from gateway.store.store import Store
+from tablegate.gateway.engine.engine import Engine, run_with_retries
+from tablegate.gateway.model.commands.commands import CreateTable, Get, Read, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.writes import Replace, Write
+from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.expressions.predicates import Not, RowExists
+from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange
+from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents
+from tablegate.gateway.model.values.values import Kind, decimal, text
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.store import Store
 
 CONNECTIONS = 16
 _SCHEMA = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("s", Kind.DECIMAL),))

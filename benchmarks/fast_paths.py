@@ -23,14 +23,6 @@ from unittest import mock
 
 import orjson
 
-from adapters.azuretable.entities import entity_renderer
-from adapters.dynamodb.expressions import request_clauses
-from adapters.dynamodb.validation import fast_validator, operation_schemas
-from adapters.dynamodb.values import composites, values
-from adapters.tablestore.rows import rows as tablestore_rows
-from adapters.tablestore.rows import selections
-from adapters.tablestore.wire.plainbuffer import WireCell
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from benchmarks import machine, signing
 from benchmarks.contestants import Postgres, Workspace
 from benchmarks.in_process import (
@@ -43,22 +35,30 @@ from benchmarks.in_process import (
     row_of,
     tablestore_request,
 )
-from gateway.engine.engine import Engine
-from gateway.engine.rows import blind_writes, loading, page_builder, reading
-from gateway.model.commands.commands import CreateTable, Load
-from gateway.model.expressions import updates
-from gateway.model.fast_paths import FAST_PATHS
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, text
-from gateway.server import connection
-from gateway.store.opening.migrating import migrate
-from gateway.store.opening.opening import open_database
-from gateway.store.store import Store
-from transfer.comparing.sides import CompareOptions, Pair
-from transfer.comparing.sums import Sums
-from transfer.endpoints.database import DatabaseEndpoint
-from transfer.endpoints.endpoint import Definition, ScanPage, Service
+from tablegate.adapters.azuretable.entities import entity_renderer
+from tablegate.adapters.dynamodb.expressions import request_clauses
+from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
+from tablegate.adapters.dynamodb.values import composites, values
+from tablegate.adapters.tablestore.rows import rows as tablestore_rows
+from tablegate.adapters.tablestore.rows import selections
+from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.rows import blind_writes, loading, page_builder, reading
+from tablegate.gateway.model.commands.commands import CreateTable, Load
+from tablegate.gateway.model.expressions import updates
+from tablegate.gateway.model.fast_paths import FAST_PATHS
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, text
+from tablegate.gateway.server import connection
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.store import Store
+from tablegate.transfer.comparing.sides import CompareOptions, Pair
+from tablegate.transfer.comparing.sums import Sums
+from tablegate.transfer.endpoints.database import DatabaseEndpoint
+from tablegate.transfer.endpoints.endpoint import Definition, ScanPage, Service
 
 _ROUNDS = 31
 _MANY = 1_000

@@ -19,10 +19,10 @@ from dataclasses import replace
 
 from benchmarks import signing
 from benchmarks.in_process import CONNECTIONS, PREPARED, REQUESTS, Calls, InProcess
-from gateway.model.authorization.grants import Policy
-from gateway.security.credentials import Credential, Scheme
-from gateway.security.grant_store import Written, policy_of
-from gateway.server.server import run_in_loop
+from tablegate.gateway.model.authorization.grants import Policy
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import Written, policy_of
+from tablegate.gateway.server.server import run_in_loop
 
 _ACTIONS = ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"]
 _KEY = Credential(Scheme.AWS, signing.AWS_KEY_ID, (signing.AWS_SECRET,))

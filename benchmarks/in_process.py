@@ -20,20 +20,20 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from benchmarks import signing
-from gateway.app import application_of, create_app
-from gateway.configuration.settings import load
-from gateway.model.values.values import TRUE, Kind, Value
-from gateway.server import wsgi
-from gateway.server.connection import Connection
-from gateway.server.server import Served, Server, run_in_loop
-from gateway.store.opening.migrating import migrate
-from gateway.wiring import connect, open_store
+from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.app import application_of, create_app
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.model.values.values import TRUE, Kind, Value
+from tablegate.gateway.server import wsgi
+from tablegate.gateway.server.connection import Connection
+from tablegate.gateway.server.server import Served, Server, run_in_loop
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.wiring import connect, open_store
 
 ROOT = Path(__file__).parents[1]
-OURS = (f"{ROOT}/gateway/", f"{ROOT}/adapters/")
+OURS = f"{ROOT}/tablegate/"
 CONNECTIONS = 16
 PORT = 8000
 

@@ -18,13 +18,13 @@ from typing import Any
 
 from benchmarks.distributed import Entry, processes_of
 from benchmarks.processes import Tree
-from gateway.background import ReplicaWatch
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.model.commands.commands import Get, WriteGroup
-from gateway.model.values.values import decimal, text
-from gateway.store.opening.opening import open_database, open_replica
-from gateway.store.opening.replicas import Replica, Replicas
-from gateway.store.store import Store
+from tablegate.gateway.background import ReplicaWatch
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.model.commands.commands import Get, WriteGroup
+from tablegate.gateway.model.values.values import decimal, text
+from tablegate.gateway.store.opening.opening import open_database, open_replica
+from tablegate.gateway.store.opening.replicas import Replica, Replicas
+from tablegate.gateway.store.store import Store
 
 _GATEWAYS = 4
 _WARM_S = 1.5

@@ -36,7 +36,7 @@ Start = Callable[[Workspace], Running]
 def _ours(root: Path, *flags: str) -> Start:
     def start(workspace: Workspace) -> Running:
         port = free_port()
-        command = [sys.executable, "-m", "gateway", "serve", "--port", str(port), *flags]
+        command = [sys.executable, "-m", "tablegate", "serve", "--port", str(port), *flags]
         process = Process(command, workspace.cores, workspace.folder, {"PYTHONPATH": str(root)})
         process.wait_for_port(port)
         return Running(port, process)

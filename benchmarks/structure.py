@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from benchmarks.azuretable import changeset
 from benchmarks.in_process import (
     PORT,
@@ -26,8 +25,9 @@ from benchmarks.in_process import (
     row_key,
     tablestore_request,
 )
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 
-FOLDERS = ("gateway", "adapters", "transfer", "migrations", "tablegate")
+FOLDERS = ("gateway", "adapters", "transfer", "migrations", "tablegate/testing")
 MOST_FILE_LINES = 450
 MOST_FUNCTION_LINES = 45
 MOST_PARAMETERS = 7
@@ -125,12 +125,12 @@ def _function_excesses(node: ast.FunctionDef | ast.AsyncFunctionDef, place: str)
 
 
 def _imported(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.split(".")[0] in FOLDERS:
+    if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("tablegate."):
         for name in node.names:
             is_module = (ROOT / node.module.replace(".", "/") / f"{name.name}.py").exists()
             yield f"{node.module}.{name.name}" if is_module else node.module
     elif isinstance(node, ast.Import):
-        yield from (name.name for name in node.names if name.name.split(".")[0] in FOLDERS)
+        yield from (name.name for name in node.names if name.name.startswith("tablegate."))
 
 
 def product() -> list[Path]:

@@ -11,13 +11,20 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from adapters.tablestore.wire.plainbuffer import Bound, WireCell, WireRow, decode_row, decode_rows, encode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from benchmarks import dynamodb
 from benchmarks.signing import Client, tablestore
 from benchmarks.signing import dynamodb as sign_dynamodb
 from benchmarks.workloads import Workload, expect
-from gateway.model.values.values import TRUE, Kind, Value
+from tablegate.adapters.tablestore.wire.plainbuffer import (
+    Bound,
+    WireCell,
+    WireRow,
+    decode_row,
+    decode_rows,
+    encode_row,
+)
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.values.values import TRUE, Kind, Value
 
 _RANGE = 1000
 _BATCH = 200

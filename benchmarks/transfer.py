@@ -28,14 +28,14 @@ import psycopg
 
 from benchmarks import report, signing
 from benchmarks.contestants import Postgres, Workspace
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, text
-from gateway.store.postgresql import binary_rows
-from gateway.store.rows import rows as stored_rows
-from gateway.store.sql.positions import stored_position
-from transfer.endpoints.database import DatabaseEndpoint
-from transfer.endpoints.endpoint import Definition, Service
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, text
+from tablegate.gateway.store.postgresql import binary_rows
+from tablegate.gateway.store.rows import rows as stored_rows
+from tablegate.gateway.store.sql.positions import stored_position
+from tablegate.transfer.endpoints.database import DatabaseEndpoint
+from tablegate.transfer.endpoints.endpoint import Definition, Service
 
 _PAIR = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("sk", Kind.TEXT),))
 _ENDS = ("sqlite", "postgresql", "dynamodb", "azure-table", "tablestore", "jsonl", "jsonl.zst", "parquet")

@@ -29,17 +29,17 @@ from numpy.typing import NDArray
 
 from benchmarks import machine
 from benchmarks.contestants import Postgres, Workspace
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.model.commands.commands import CreateTable, Nearest, NewVectorIndex, SearchVectors
-from gateway.model.tables.tables import Projection, Table, VectorEntry
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value, decimal, text
-from gateway.model.values.vectors import Metric, digest_of
-from gateway.store.opening.migrating import migrate
-from gateway.store.opening.opening import open_database
-from gateway.store.rows import rows, vectors
-from gateway.store.store import Store
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.model.commands.commands import CreateTable, Nearest, NewVectorIndex, SearchVectors
+from tablegate.gateway.model.tables.tables import Projection, Table, VectorEntry
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value, decimal, text
+from tablegate.gateway.model.values.vectors import Metric, digest_of
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.rows import rows, vectors
+from tablegate.gateway.store.store import Store
 
 ROUNDS = 15
 TOP = 10

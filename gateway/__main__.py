@@ -11,8 +11,8 @@ from pathlib import PurePath
 
 import click
 
-from gateway import __version__
-from gateway.command_line.serving import serve
+from tablegate.gateway import __version__
+from tablegate.gateway.command_line.serving import serve
 
 _DROP_INS = frozenset({"dynamodb-local", "azurite", "azurite-table"})
 _PROBES = frozenset({"healthcheck", "wait"})
@@ -33,33 +33,33 @@ def words_of(program: str, words: Sequence[str]) -> list[str]:
 
 def drop_ins() -> tuple[click.Command, ...]:
     """The command lines of other programs."""
-    from gateway.command_line.azurite import azurite, azurite_table
-    from gateway.command_line.dynamodb_local import dynamodb_local
+    from tablegate.gateway.command_line.azurite import azurite, azurite_table
+    from tablegate.gateway.command_line.dynamodb_local import dynamodb_local
 
     return dynamodb_local, azurite, azurite_table
 
 
 def probes() -> tuple[click.Command, ...]:
     """The commands that ask a server whether it is there, often: with them no other is loaded."""
-    from gateway.command_line.asking import healthcheck, wait
+    from tablegate.gateway.command_line.asking import healthcheck, wait
 
     return healthcheck, wait
 
 
 def others() -> tuple[click.Command, ...]:
     """The commands that are loaded only when one of them, or the list of all, is asked for: a server starts without them."""
-    from gateway.command_line.backup import backup
-    from gateway.command_line.credentials import credentials
-    from gateway.command_line.distributing import distribute, undistribute
-    from gateway.command_line.doctor.command import doctor
-    from gateway.command_line.grants import grants
-    from gateway.command_line.jobs import jobs
-    from gateway.command_line.maintenance import migrate, sweep
-    from gateway.command_line.quotas import quotas
-    from gateway.command_line.streams import streams
-    from gateway.command_line.tables import tables
-    from transfer.commands import COMMANDS as TRANSFER_COMMANDS
-    from transfer.traffic.commands import COMMANDS as TRAFFIC_COMMANDS
+    from tablegate.gateway.command_line.backup import backup
+    from tablegate.gateway.command_line.credentials import credentials
+    from tablegate.gateway.command_line.distributing import distribute, undistribute
+    from tablegate.gateway.command_line.doctor.command import doctor
+    from tablegate.gateway.command_line.grants import grants
+    from tablegate.gateway.command_line.jobs import jobs
+    from tablegate.gateway.command_line.maintenance import migrate, sweep
+    from tablegate.gateway.command_line.quotas import quotas
+    from tablegate.gateway.command_line.streams import streams
+    from tablegate.gateway.command_line.tables import tables
+    from tablegate.transfer.commands import COMMANDS as TRANSFER_COMMANDS
+    from tablegate.transfer.traffic.commands import COMMANDS as TRAFFIC_COMMANDS
 
     return (
         migrate,

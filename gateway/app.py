@@ -14,21 +14,21 @@ from typing import Any
 
 import flask
 
-from gateway import handling
-from gateway.application import Application, plain_refusal
-from gateway.configuration.settings import Settings
-from gateway.console.blueprint import create as create_console
-from gateway.control.access import PREFIX
-from gateway.control.watching import Met, Watch
-from gateway.dialect import Dialect, Gateway
-from gateway.health import figures
-from gateway.http import CUT, WSGI_REQUEST, Reply, Request, text_reply
-from gateway.model.errors import Busy, LimitExceeded, NotAllowed
-from gateway.observability import audit
-from gateway.request_memory import HEAD_FIRST_BYTES
-from gateway.security.browsers import Browsers
-from gateway.server.flask_bridge import current_request, flask_response, request_of
-from gateway.wiring import OpenDatabase, connect, open_store, wire
+from tablegate.gateway import handling
+from tablegate.gateway.application import Application, plain_refusal
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.console.blueprint import create as create_console
+from tablegate.gateway.control.access import PREFIX
+from tablegate.gateway.control.watching import Met, Watch
+from tablegate.gateway.dialect import Dialect, Gateway
+from tablegate.gateway.health import figures
+from tablegate.gateway.http import CUT, WSGI_REQUEST, Reply, Request, text_reply
+from tablegate.gateway.model.errors import Busy, LimitExceeded, NotAllowed
+from tablegate.gateway.observability import audit
+from tablegate.gateway.request_memory import HEAD_FIRST_BYTES
+from tablegate.gateway.security.browsers import Browsers
+from tablegate.gateway.server.flask_bridge import current_request, flask_response, request_of
+from tablegate.gateway.wiring import OpenDatabase, connect, open_store, wire
 
 _IS_CUT = "tablegate.cut"
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
@@ -44,7 +44,7 @@ def create_app(settings: Settings, opened: OpenDatabase | None = None) -> flask.
 
 def _audit(settings: Settings, opened: OpenDatabase) -> None:
     """Put on record what this process answers, until it ends."""
-    from gateway.observability.audit_sinks import trail_of
+    from tablegate.gateway.observability.audit_sinks import trail_of
 
     trail = trail_of(settings, opened.store)
     if trail is not None:

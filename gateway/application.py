@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gateway import health
-from gateway.clock import Clock
-from gateway.control import access
-from gateway.control.access import CONSOLE, PREFIX
-from gateway.control.watching import Watch
-from gateway.dialect import Dialect, Gateway
-from gateway.http import Reply, Request, text_reply
-from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
-from gateway.observability import logs
-from gateway.security.browsers import Browsers
+from tablegate.gateway import health
+from tablegate.gateway.clock import Clock
+from tablegate.gateway.control import access
+from tablegate.gateway.control.access import CONSOLE, PREFIX
+from tablegate.gateway.control.watching import Watch
+from tablegate.gateway.dialect import Dialect, Gateway
+from tablegate.gateway.http import Reply, Request, text_reply
+from tablegate.gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
+from tablegate.gateway.observability import logs
+from tablegate.gateway.security.browsers import Browsers
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Application:
         if request.path.startswith(CONSOLE):
             return None
         if request.path.startswith(PREFIX) and self.gateway.settings.control:
-            from gateway.control.routes import Routes
+            from tablegate.gateway.control.routes import Routes
 
             return Routes(self.gateway, self.clock, self.watch).reply(request)
         return health.reply(self.gateway, request)

@@ -12,16 +12,16 @@ import threading
 from collections.abc import Callable
 from time import monotonic, thread_time
 
-from gateway.engine.background.pacing import BatchDone, rest_after
-from gateway.engine.engine import Engine
-from gateway.engine.streams.following import NotDelivered
-from gateway.model.errors import Busy, Unknowable
-from gateway.observability import logs, metrics
-from gateway.security.credential_store import CredentialStore
-from gateway.security.credentials import Credentials
-from gateway.security.quotas import QuotaKeeper
-from gateway.store.opening.replicas import Replicas
-from gateway.store.sql.databases import CommitLost, Retry
+from tablegate.gateway.engine.background.pacing import BatchDone, rest_after
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.streams.following import NotDelivered
+from tablegate.gateway.model.errors import Busy, Unknowable
+from tablegate.gateway.observability import logs, metrics
+from tablegate.gateway.security.credential_store import CredentialStore
+from tablegate.gateway.security.credentials import Credentials
+from tablegate.gateway.security.quotas import QuotaKeeper
+from tablegate.gateway.store.opening.replicas import Replicas
+from tablegate.gateway.store.sql.databases import CommitLost, Retry
 
 _AFTER_FAILURE_S = 1.0
 _LOOK_FOR_CHANGES_S = 0.1

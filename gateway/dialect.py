@@ -17,21 +17,21 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple, cast
 
-from gateway.configuration.settings import Settings
-from gateway.engine.engine import Engine
-from gateway.exchanges import SingleStep, Steps, drive
-from gateway.http import Reply, Request
-from gateway.model.commands.commands import AnyCommand, Exchange
-from gateway.model.errors import NotAllowed
-from gateway.model.request_facts import Kind, RequestFacts
-from gateway.observability import metrics
-from gateway.request_memory import RequestMemory
-from gateway.security import gate
-from gateway.security.attempts import Attempts
-from gateway.security.browsers import Browsers, foreign_origin
-from gateway.security.credentials import Credentials
-from gateway.security.grant_store import GrantStore
-from gateway.security.quotas import Quotas
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.exchanges import SingleStep, Steps, drive
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
+from tablegate.gateway.model.errors import NotAllowed
+from tablegate.gateway.model.request_facts import Kind, RequestFacts
+from tablegate.gateway.observability import metrics
+from tablegate.gateway.request_memory import RequestMemory
+from tablegate.gateway.security import gate
+from tablegate.gateway.security.attempts import Attempts
+from tablegate.gateway.security.browsers import Browsers, foreign_origin
+from tablegate.gateway.security.credentials import Credentials
+from tablegate.gateway.security.grant_store import GrantStore
+from tablegate.gateway.security.quotas import Quotas
 
 if TYPE_CHECKING:
     import flask
@@ -267,6 +267,6 @@ class Dialect(ABC):
     def blueprint(self) -> flask.Blueprint:
         """The routes of this dialect under Flask."""
         # Imported here: a server that uses its tick alone needs no Flask (docs/architecture.md section 11).
-        from gateway.server.flask_bridge import routes
+        from tablegate.gateway.server.flask_bridge import routes
 
         return routes(self.name, self.methods, self.serve)

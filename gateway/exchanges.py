@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from gateway.model.commands import commands as c
-from gateway.model.commands.commands import AnyCommand, Exchange, R
-from gateway.model.commands.writes import Write
-from gateway.model.errors import Busy, GatewayError, StaleTable
+from tablegate.gateway.model.commands import commands as c
+from tablegate.gateway.model.commands.commands import AnyCommand, Exchange, R
+from tablegate.gateway.model.commands.writes import Write
+from tablegate.gateway.model.errors import Busy, GatewayError, StaleTable
 
 MOST_ATTEMPTS = 8
 """Attempts at a request whose tables change meanwhile. After them the client is answered that the server is busy."""

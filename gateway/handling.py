@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
-from gateway.observability import metrics
+from tablegate.gateway.observability import metrics
 
 
 class Handling:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.control import access
-from gateway.dialect import Gateway
-from gateway.http import Reply, Request, text_reply
-from gateway.model.errors import DataCorrupted, OutOfSpace, SchemaTooNew, TooManyAttempts
-from gateway.observability import logs, metrics
+from tablegate.gateway.control import access
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.http import Reply, Request, text_reply
+from tablegate.gateway.model.errors import DataCorrupted, OutOfSpace, SchemaTooNew, TooManyAttempts
+from tablegate.gateway.observability import logs, metrics
 
 if TYPE_CHECKING:
-    from gateway.store.opening.replicas import Lag
+    from tablegate.gateway.store.opening.replicas import Lag
 
 PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
 

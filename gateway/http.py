@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gateway.model.authorization.authorizations import Authorization
-from gateway.model.request_facts import RequestFacts
+from tablegate.gateway.model.authorization.authorizations import Authorization
+from tablegate.gateway.model.request_facts import RequestFacts
 
 Headers = tuple[tuple[str, str], ...]
 

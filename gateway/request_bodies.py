@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from gateway.model.errors import Busy, LimitExceeded
+from tablegate.gateway.model.errors import Busy, LimitExceeded
 
 _GZIP_WINDOW, _ZLIB_WINDOW = 31, 15
 WINDOWS = {"gzip": _GZIP_WINDOW, "deflate": _ZLIB_WINDOW}

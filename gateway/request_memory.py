@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 
-from gateway.http import Request
-from gateway.model.errors import Busy
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.errors import Busy
 
 HEAD_FIRST_BYTES = 64 << 10
 """The heads of requests with longer bodies are checked before the body is received."""

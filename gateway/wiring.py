@@ -15,29 +15,29 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gateway.application import Application
-from gateway.clock import Clock
-from gateway.configuration.database_urls import hosts_of
-from gateway.configuration.settings import BadSetting, Settings
-from gateway.dialect import Dialect, Gateway
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.engine.vectors.vector_support import can_approximate
-from gateway.model.tables.tables import IndexView, Table
-from gateway.security.credential_store import CredentialStore
-from gateway.security.credentials import Credentials
-from gateway.security.quotas import QuotaKeeper, Quotas
-from gateway.security.secret_cipher import find_key
-from gateway.store.opening.opening import open_database, open_replica
-from gateway.store.sql import checksums
-from gateway.store.sql.damage import Damage
-from gateway.store.sql.databases import Database
-from gateway.store.store import Store
+from tablegate.gateway.application import Application
+from tablegate.gateway.clock import Clock
+from tablegate.gateway.configuration.database_urls import hosts_of
+from tablegate.gateway.configuration.settings import BadSetting, Settings
+from tablegate.gateway.dialect import Dialect, Gateway
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.engine.vectors.vector_support import can_approximate
+from tablegate.gateway.model.tables.tables import IndexView, Table
+from tablegate.gateway.security.credential_store import CredentialStore
+from tablegate.gateway.security.credentials import Credentials
+from tablegate.gateway.security.quotas import QuotaKeeper, Quotas
+from tablegate.gateway.security.secret_cipher import find_key
+from tablegate.gateway.store.opening.opening import open_database, open_replica
+from tablegate.gateway.store.sql import checksums
+from tablegate.gateway.store.sql.damage import Damage
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.store import Store
 
 if TYPE_CHECKING:
-    from gateway.model.commands.writes import Write
-    from gateway.model.values.rows import Row
-    from gateway.store.opening.replicas import Replicas
-    from gateway.store.tables.backup_files import BackupDirectory
+    from tablegate.gateway.model.commands.writes import Write
+    from tablegate.gateway.model.values.rows import Row
+    from tablegate.gateway.store.opening.replicas import Replicas
+    from tablegate.gateway.store.tables.backup_files import BackupDirectory
 
 # A statement that takes longer costs its server a look at whether it still answers.
 _LEAST_SILENCE_MS = 1000
@@ -108,7 +108,9 @@ def backup_files_of(settings: Settings) -> BackupDirectory | None:
         return None
     if not path.is_dir() or not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         raise BadSetting(f"backup_directory: {path} is no directory that files can be written to")
-    from gateway.store.tables.backup_files import BackupDirectory  # a quick start needs no compression
+    from tablegate.gateway.store.tables.backup_files import (
+        BackupDirectory,  # a quick start needs no compression
+    )
 
     return BackupDirectory(path)
 
@@ -121,7 +123,7 @@ def _replicas(settings: Settings, primary: Database) -> Replicas | None:
         raise BadSetting(
             "replica: the database is distributed over several nodes, and a standby of one of them has a part of it only"
         )
-    from gateway.store.opening.replicas import Replica, Replicas
+    from tablegate.gateway.store.opening.replicas import Replica, Replicas
 
     pooled = not settings.prepared_statements
     opened = [Replica(open_replica(url, pooled), hosts_of(url)) for url in settings.replica]
@@ -161,10 +163,11 @@ def _module(name: str, part: str) -> ModuleType:
     This is the one place where a module is found by its name: a dialect is a folder of adapters/ with a blueprint.py that
     has `create(gateway)` and `listed(table)`; nothing under gateway/ knows more of it.
     """
+    module = f"tablegate.adapters.{name}.{part}"
     try:
-        return importlib.import_module(f"adapters.{name}.{part}")
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name is None or not f"adapters.{name}.{part}".startswith(error.name):
+        if error.name is None or not module.startswith(error.name):
             raise
         raise BadSetting(f"dialects: there is no adapter {name}") from None
 

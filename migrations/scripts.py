@@ -1,4 +1,4 @@
-"""The scripts that make the newest schema in an empty database, one for each database: `python -m migrations.scripts`.
+"""The scripts that make the newest schema in an empty database, one for each database: `python -m tablegate.migrations.scripts`.
 
 They say what gateway/store/sql/schema.py says, for the databases that the store knows, in the words of SQLAlchemy's compiler.
 `tests/gateway/store/test_migrations.py` fails when they are out of date.
@@ -13,8 +13,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from gateway.store.opening.migrating import steps
-from gateway.store.sql.schema import metadata
+from tablegate.gateway.store.opening.migrating import steps
+from tablegate.gateway.store.sql.schema import metadata
 
 FOLDER = Path(__file__).parent / "schemas"
 DATABASES: dict[str, Dialect] = {"sqlite": sqlite.dialect(), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]

@@ -24,14 +24,14 @@ from typing import Any
 import hypothesis
 import pytest
 
-from gateway.engine.background import working
-from gateway.engine.rows import page_budget
-from gateway.engine.tables import defining
-from gateway.model import fast_paths
-from gateway.server import server as server_module
-from gateway.store.opening.migrating import migrate
-from gateway.store.opening.opening import open_database
-from gateway.store.sql.databases import Database
+from tablegate.gateway.engine.background import working
+from tablegate.gateway.engine.rows import page_budget
+from tablegate.gateway.engine.tables import defining
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.server import server as server_module
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.sql.databases import Database
 from tests.support.databases import OWN_URL, PostgresServer, leave_own_server, start_postgres
 from tests.support.running import Running, start
 

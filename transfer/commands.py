@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from transfer.comparison_commands import diff, lint, signature, verify
-from transfer.errors import TransferError
-from transfer.flags import ESCAPE_KEYS, PARALLEL, Seconds, explained, told_clearly
+from tablegate.transfer.comparison_commands import diff, lint, signature, verify
+from tablegate.transfer.errors import TransferError
+from tablegate.transfer.flags import ESCAPE_KEYS, PARALLEL, Seconds, explained, told_clearly
 
 if TYPE_CHECKING:
-    from transfer.copying.job import Job
+    from tablegate.transfer.copying.job import Job
 
 
 @click.command()
@@ -91,12 +91,12 @@ def copy(
     begun: list[Job] = []
 
     def hint() -> str:
-        from transfer.copying import beginning
+        from tablegate.transfer.copying import beginning
 
         return beginning.put_away(begun[0]) if begun else ""
 
     with told_clearly(hint):
-        from transfer.copying import beginning, copying, progress
+        from tablegate.transfer.copying import beginning, copying, progress
 
         chosen = beginning.Chosen(parallel, rates or None, follow, until_lag, sweep_every, escape_keys)
         if dry_run:
@@ -134,7 +134,7 @@ def copy(
 
 
 def _plan(source: str, target: str, chosen: Any) -> None:
-    from transfer.copying import beginning, copying
+    from tablegate.transfer.copying import beginning, copying
 
     for pair in beginning.pairs_of(source, target):
         ends = beginning.opener(None)(pair[0]), beginning.opener(None)(pair[1])

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from transfer.flags import ESCAPE_KEYS, KINDS, PARALLEL, explained, told_clearly
+from tablegate.transfer.flags import ESCAPE_KEYS, KINDS, PARALLEL, explained, told_clearly
 
 _FIRST, _SECOND = click.argument("first", metavar="A"), click.argument("second", metavar="B")
 _STRICT = click.option(
@@ -30,8 +30,8 @@ _TOLERANCE = click.option(
 def _compare_options(
     strict: bool, ignored: tuple[str, ...], tolerance: float, escape_keys: bool | None
 ) -> Any:
-    from transfer.comparing.sides import CompareOptions
-    from transfer.mapping.mapping import MappingOptions
+    from tablegate.transfer.comparing.sides import CompareOptions
+    from tablegate.transfer.mapping.mapping import MappingOptions
 
     return CompareOptions(
         strict, frozenset(ignored), tolerance, MappingOptions(escape_keys=bool(escape_keys))
@@ -41,7 +41,7 @@ def _compare_options(
 @contextlib.contextmanager
 def _ends(*addresses_of: str) -> Iterator[list[Any]]:
     """The endpoints of addresses, closed at the end."""
-    from transfer.endpoints import addresses
+    from tablegate.transfer.endpoints import addresses
 
     with contextlib.ExitStack() as closing:
         ends = []
@@ -96,12 +96,12 @@ def lint(
     """See `explained`."""
     status = 0
     with told_clearly():
-        from transfer.endpoints.addresses import tables_of
-        from transfer.endpoints.endpoint import Service
-        from transfer.mapping.linting import check_rules
-        from transfer.mapping.linting import lint as look
-        from transfer.mapping.mapping import MappingOptions
-        from transfer.mapping.rules import Fidelity
+        from tablegate.transfer.endpoints.addresses import tables_of
+        from tablegate.transfer.endpoints.endpoint import Service
+        from tablegate.transfer.mapping.linting import check_rules
+        from tablegate.transfer.mapping.linting import lint as look
+        from tablegate.transfer.mapping.mapping import MappingOptions
+        from tablegate.transfer.mapping.rules import Fidelity
 
         try:
             check_rules(accepted)
@@ -157,8 +157,8 @@ def verify(
     """See `explained`."""
     status = 0
     with told_clearly():
-        from transfer.comparing.verifying import verify as compare
-        from transfer.copying.beginning import pairs_of
+        from tablegate.transfer.comparing.verifying import verify as compare
+        from tablegate.transfer.copying.beginning import pairs_of
 
         options = _compare_options(strict, ignored, tolerance, escape_keys)
         for pair in pairs_of(first, second):
@@ -193,7 +193,7 @@ def diff(
 ) -> None:  # fmt: skip
     """See `explained`."""
     with told_clearly():
-        from transfer.comparing.differences import diff as compare
+        from tablegate.transfer.comparing.differences import diff as compare
 
         options = _compare_options(strict, ignored, tolerance, escape_keys)
         with _ends(first, second) as [one, other]:
@@ -227,9 +227,9 @@ def signature(
 ) -> None:
     """See `explained`."""
     with told_clearly():
-        from transfer.comparing.signatures import signature as sign
-        from transfer.endpoints.endpoint import Service
-        from transfer.mapping.mapping import MappingOptions
+        from tablegate.transfer.comparing.signatures import signature as sign
+        from tablegate.transfer.endpoints.endpoint import Service
+        from tablegate.transfer.mapping.mapping import MappingOptions
 
         options = MappingOptions(escape_keys=bool(escape_keys))
         with _ends(table) as [end]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from transfer.errors import TransferError
+from tablegate.transfer.errors import TransferError
 
 KINDS = ("dynamodb", "azure-table", "tablestore", "tablegate")
 _ADDRESSES = """

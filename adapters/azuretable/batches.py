@@ -8,22 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from adapters.azuretable.calls import Answer, Call, find_table, judge_table, options_of, service_id
-from adapters.azuretable.entities import entities
-from adapters.azuretable.entities.entities import Prepared
-from adapters.azuretable.entities.entity_renderer import Level, content_type
-from adapters.azuretable.queries import queries
-from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
-from adapters.azuretable.wire import addresses, limits, multipart
-from adapters.azuretable.wire.addresses import Batch, Entity, EntitySet, Resource
-from adapters.azuretable.wire.errors import TOO_MANY_CHANGES, ServiceError, as_json, service_error_of
-from adapters.azuretable.wire.methods import method_of
-from adapters.azuretable.wire.multipart import InnerAnswer, InnerHead, InnerRequest
-from gateway.exchanges import exchange_of, write_rows
-from gateway.http import Request
-from gateway.model.commands.commands import Exchange
-from gateway.model.errors import GatewayError, GroupRefused, NotPermitted
-from gateway.model.tables.tables import Table
+from tablegate.adapters.azuretable.calls import Answer, Call, find_table, judge_table, options_of, service_id
+from tablegate.adapters.azuretable.entities import entities
+from tablegate.adapters.azuretable.entities.entities import Prepared
+from tablegate.adapters.azuretable.entities.entity_renderer import Level, content_type
+from tablegate.adapters.azuretable.queries import queries
+from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
+from tablegate.adapters.azuretable.wire import addresses, limits, multipart
+from tablegate.adapters.azuretable.wire.addresses import Batch, Entity, EntitySet, Resource
+from tablegate.adapters.azuretable.wire.errors import (
+    TOO_MANY_CHANGES,
+    ServiceError,
+    as_json,
+    service_error_of,
+)
+from tablegate.adapters.azuretable.wire.methods import method_of
+from tablegate.adapters.azuretable.wire.multipart import InnerAnswer, InnerHead, InnerRequest
+from tablegate.gateway.exchanges import exchange_of, write_rows
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.errors import GatewayError, GroupRefused, NotPermitted
+from tablegate.gateway.model.tables.tables import Table
 
 _VERBS = frozenset({"POST", "PUT", "MERGE", "PATCH", "DELETE"})
 

@@ -14,12 +14,12 @@ from datetime import date
 from email.utils import formatdate
 from functools import lru_cache
 
-from adapters.azuretable import DIALECT, request_facts
-from adapters.azuretable.auth import auth, bearer
-from adapters.azuretable.auth.auth import Account
-from adapters.azuretable.auth.bearer import Issuer
-from adapters.azuretable.auth.shared_access import Grant
-from adapters.azuretable.calls import (
+from tablegate.adapters.azuretable import DIALECT, request_facts
+from tablegate.adapters.azuretable.auth import auth, bearer
+from tablegate.adapters.azuretable.auth.auth import Account
+from tablegate.adapters.azuretable.auth.bearer import Issuer
+from tablegate.adapters.azuretable.auth.shared_access import Grant
+from tablegate.adapters.azuretable.calls import (
     Answer,
     Call,
     find_table,
@@ -28,32 +28,38 @@ from adapters.azuretable.calls import (
     options_of,
     service_id,
 )
-from adapters.azuretable.entities import entity_renderer
-from adapters.azuretable.entities.entity_renderer import Level
-from adapters.azuretable.operation_table import OPERATIONS, PLAIN, Operation, purpose_of, refuse_nested
-from adapters.azuretable.tables import service, tables
-from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
-from adapters.azuretable.wire import addresses, cors, limits
-from adapters.azuretable.wire.addresses import (
+from tablegate.adapters.azuretable.entities import entity_renderer
+from tablegate.adapters.azuretable.entities.entity_renderer import Level
+from tablegate.adapters.azuretable.operation_table import (
+    OPERATIONS,
+    PLAIN,
+    Operation,
+    purpose_of,
+    refuse_nested,
+)
+from tablegate.adapters.azuretable.tables import service, tables
+from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
+from tablegate.adapters.azuretable.wire import addresses, cors, limits
+from tablegate.adapters.azuretable.wire.addresses import (
     Address,
     Entity,
     EntitySet,
     Nested,
     Service,
 )
-from adapters.azuretable.wire.errors import PLANTED, ServiceError, as_json, as_xml, service_error_of
-from adapters.azuretable.wire.methods import method_of
-from gateway.dialect import Begun, Dialect, Gateway, reply_exchange
-from gateway.exchanges import Steps, after
-from gateway.http import Reply, Request
-from gateway.model.authorization.authorizations import Source
-from gateway.model.commands.commands import Exchange
-from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, NotPermitted
-from gateway.model.request_facts import RequestFacts
-from gateway.model.tables.tables import Table
-from gateway.model.values.composites import name_of
-from gateway.request_memory import MIN_PARSED_BYTES
-from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credential, Scheme
+from tablegate.adapters.azuretable.wire.errors import PLANTED, ServiceError, as_json, as_xml, service_error_of
+from tablegate.adapters.azuretable.wire.methods import method_of
+from tablegate.gateway.dialect import Begun, Dialect, Gateway, reply_exchange
+from tablegate.gateway.exchanges import Steps, after
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.authorization.authorizations import Source
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, NotPermitted
+from tablegate.gateway.model.request_facts import RequestFacts
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.composites import name_of
+from tablegate.gateway.request_memory import MIN_PARSED_BYTES
+from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credential, Scheme
 
 log = logging.getLogger("tablegate")
 

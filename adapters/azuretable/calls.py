@@ -13,16 +13,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import unquote, unquote_plus
 
-from adapters.azuretable.auth.shared_access import Grant
-from adapters.azuretable.wire import limits
-from adapters.azuretable.wire.addresses import Address, check_table_name
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.dialect import Gateway
-from gateway.exchanges import SingleStep, Steps, after, one
-from gateway.http import Request
-from gateway.model.commands.commands import Exchange, FindTable
-from gateway.model.errors import TableMissing
-from gateway.model.tables.tables import Table
+from tablegate.adapters.azuretable.auth.shared_access import Grant
+from tablegate.adapters.azuretable.wire import limits
+from tablegate.adapters.azuretable.wire.addresses import Address, check_table_name
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.exchanges import SingleStep, Steps, after, one
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.commands.commands import Exchange, FindTable
+from tablegate.gateway.model.errors import TableMissing
+from tablegate.gateway.model.tables.tables import Table
 
 
 # Neither is frozen: that would treble the time in which one is made, and both are made of every request.

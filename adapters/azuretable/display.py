@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.azuretable.entities.entity_renderer import EntityFormat, Level
-from gateway.model.tables.tables import Table
-from gateway.model.values.rows import Row
-from gateway.security.credentials import DEV_AZURE_ACCOUNT
+from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat, Level
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT
 
 FORM = "OData"
 

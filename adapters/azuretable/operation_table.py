@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from adapters.azuretable import batches
-from adapters.azuretable.calls import Answer, Call, find_table
-from adapters.azuretable.entities import entities
-from adapters.azuretable.queries import queries
-from adapters.azuretable.tables import service, tables
-from adapters.azuretable.wire.addresses import (
+from tablegate.adapters.azuretable import batches
+from tablegate.adapters.azuretable.calls import Answer, Call, find_table
+from tablegate.adapters.azuretable.entities import entities
+from tablegate.adapters.azuretable.queries import queries
+from tablegate.adapters.azuretable.tables import service, tables
+from tablegate.adapters.azuretable.wire.addresses import (
     Batch,
     Entity,
     EntitySet,
@@ -24,10 +24,10 @@ from adapters.azuretable.wire.addresses import (
     TableEntry,
     TableSet,
 )
-from adapters.azuretable.wire.errors import KEY_COUNT, ServiceError
-from gateway.exchanges import Steps
-from gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
-from gateway.model.commands.commands import Exchange
+from tablegate.adapters.azuretable.wire.errors import KEY_COUNT, ServiceError
+from tablegate.gateway.exchanges import Steps
+from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
+from tablegate.gateway.model.commands.commands import Exchange
 
 
 class Operation(NamedTuple):

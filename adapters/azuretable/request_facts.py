@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.azuretable.wire import addresses, limits, multipart
-from adapters.azuretable.wire.addresses import (
+from tablegate.adapters.azuretable.wire import addresses, limits, multipart
+from tablegate.adapters.azuretable.wire.addresses import (
     Address,
     Batch,
     Entity,
@@ -22,9 +22,9 @@ from adapters.azuretable.wire.addresses import (
     TableEntry,
     TableSet,
 )
-from adapters.azuretable.wire.errors import REFUSALS, ServiceError
-from gateway.http import Reply, Request
-from gateway.model.request_facts import Kind, RefusedParts, RequestFacts, table_names
+from tablegate.adapters.azuretable.wire.errors import REFUSALS, ServiceError
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.request_facts import Kind, RefusedParts, RequestFacts, table_names
 
 KINDS: Mapping[str, Kind] = {
     "POST TableSet": Kind.DEFINITION,

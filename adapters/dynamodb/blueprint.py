@@ -15,28 +15,34 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import DIALECT, request_facts
-from adapters.dynamodb.capacity.throughput import Throttle
-from adapters.dynamodb.jobs import workers
-from adapters.dynamodb.operation_table import OF_NEW_TABLES, OPERATIONS, READING, purpose_of
-from adapters.dynamodb.tables.descriptions import shown_table_keys
-from adapters.dynamodb.validation import operation_schemas
-from adapters.dynamodb.values import keys
-from adapters.dynamodb.wire import auth, http, limits, planted_errors
-from adapters.dynamodb.wire.calls import Answer, Call, Caller
-from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
-from adapters.dynamodb.wire.named_resources import named_resources
-from adapters.dynamodb.wire.refusals import not_permitted
-from gateway.configuration.settings import BadSetting
-from gateway.dialect import Begun, Dialect, Gateway, Seed
-from gateway.exchanges import SingleStep, Steps, exchange_of
-from gateway.http import Reply, Request
-from gateway.model.authorization.authorizations import Authorization, Named
-from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotPermitted
-from gateway.model.request_facts import RequestFacts
-from gateway.model.tables.tables import Table
-from gateway.request_memory import MIN_PARSED_BYTES
-from gateway.security.credentials import Scheme
+from tablegate.adapters.dynamodb import DIALECT, request_facts
+from tablegate.adapters.dynamodb.capacity.throughput import Throttle
+from tablegate.adapters.dynamodb.jobs import workers
+from tablegate.adapters.dynamodb.operation_table import OF_NEW_TABLES, OPERATIONS, READING, purpose_of
+from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
+from tablegate.adapters.dynamodb.validation import operation_schemas
+from tablegate.adapters.dynamodb.values import keys
+from tablegate.adapters.dynamodb.wire import auth, http, limits, planted_errors
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call, Caller
+from tablegate.adapters.dynamodb.wire.errors import (
+    ServiceError,
+    internal,
+    render,
+    serialization,
+    service_error_of,
+)
+from tablegate.adapters.dynamodb.wire.named_resources import named_resources
+from tablegate.adapters.dynamodb.wire.refusals import not_permitted
+from tablegate.gateway.configuration.settings import BadSetting
+from tablegate.gateway.dialect import Begun, Dialect, Gateway, Seed
+from tablegate.gateway.exchanges import SingleStep, Steps, exchange_of
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.authorization.authorizations import Authorization, Named
+from tablegate.gateway.model.errors import Busy, GatewayError, LimitExceeded, NotPermitted
+from tablegate.gateway.model.request_facts import RequestFacts
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.request_memory import MIN_PARSED_BYTES
+from tablegate.gateway.security.credentials import Scheme
 
 _SCHEME = Scheme.AWS.value
 log = logging.getLogger("tablegate")
@@ -66,8 +72,8 @@ def listed(table: Table) -> tuple[str, str, str]:
 def _deliver_to_kinesis(gateway: Gateway) -> None:
     """Have changes delivered to Kinesis. Raises BadSetting where boto3 is not installed."""
     try:
-        from adapters.dynamodb.kinesis.destinations import KIND
-        from adapters.dynamodb.kinesis.producer import Producer
+        from tablegate.adapters.dynamodb.kinesis.destinations import KIND
+        from tablegate.adapters.dynamodb.kinesis.producer import Producer
     except ModuleNotFoundError:
         raise BadSetting("kinesis_endpoint_url: needs boto3 (pip install 'tablegate[clouds]')") from None
     gateway.engine.deliveries[KIND] = Producer(gateway.settings).deliver
@@ -147,7 +153,7 @@ class DynamoDB(Dialect):
 
     def plant(self, seed: Seed) -> dict[str, int]:
         """Make the tables and items of a seed (Dialect.plant)."""
-        from adapters.dynamodb import seeds
+        from tablegate.adapters.dynamodb import seeds
 
         return seeds.plant(self.gateway, seed)
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.operations.items import put_write
-from adapters.dynamodb.values.composites import render
-from adapters.dynamodb.values.values import is_too_large, item_of
-from adapters.dynamodb.wire.errors import ServiceError
-from gateway.model.commands.writes import Write
-from gateway.model.errors import BadKey, KeyTooLong
-from gateway.model.tables.tables import Table
-from gateway.model.values.rows import Row
+from tablegate.adapters.dynamodb.operations.items import put_write
+from tablegate.adapters.dynamodb.values.composites import render
+from tablegate.adapters.dynamodb.values.values import is_too_large, item_of
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.gateway.model.commands.writes import Write
+from tablegate.gateway.model.errors import BadKey, KeyTooLong
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.rows import Row
 
 FORM = "DynamoDB JSON"
 

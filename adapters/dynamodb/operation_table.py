@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from adapters.dynamodb.capacity import contributor_insights
-from adapters.dynamodb.jobs import bulk_puts, exports, imports
-from adapters.dynamodb.kinesis import destinations
-from adapters.dynamodb.operations import batches, items, queries, streams, transactions, vectors
-from adapters.dynamodb.partiql import statements
-from adapters.dynamodb.tables import (
+from tablegate.adapters.dynamodb.capacity import contributor_insights
+from tablegate.adapters.dynamodb.jobs import bulk_puts, exports, imports
+from tablegate.adapters.dynamodb.kinesis import destinations
+from tablegate.adapters.dynamodb.operations import batches, items, queries, streams, transactions, vectors
+from tablegate.adapters.dynamodb.partiql import statements
+from tablegate.adapters.dynamodb.tables import (
     account,
     backups,
     global_tables,
@@ -25,8 +25,8 @@ from adapters.dynamodb.tables import (
     tags,
     time_to_live,
 )
-from adapters.dynamodb.wire.calls import Handler
-from gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
+from tablegate.adapters.dynamodb.wire.calls import Handler
+from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
 
 
 class Operation(NamedTuple):

@@ -12,14 +12,14 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.operation_table import OPERATIONS
-from adapters.dynamodb.tables.descriptions import shown_table_keys
-from adapters.dynamodb.wire import http
-from adapters.dynamodb.wire.calls import Caller
-from adapters.dynamodb.wire.errors import REFUSALS
-from gateway.dialect import Gateway
-from gateway.http import Reply, Request
-from gateway.model.request_facts import Kind, RefusedParts, RequestFacts, kind_of, table_names
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS
+from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
+from tablegate.adapters.dynamodb.wire import http
+from tablegate.adapters.dynamodb.wire.calls import Caller
+from tablegate.adapters.dynamodb.wire.errors import REFUSALS
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.request_facts import Kind, RefusedParts, RequestFacts, kind_of, table_names
 
 _WRITES = frozenset({
     "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems",

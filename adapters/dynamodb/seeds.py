@@ -19,23 +19,23 @@ from typing import Any, BinaryIO, cast
 
 import orjson
 
-from adapters.dynamodb import seed_definitions
-from adapters.dynamodb.export_files import lines, manifests
-from adapters.dynamodb.export_files.compression import Unreadable, compression_of, reading
-from adapters.dynamodb.operation_table import OPERATIONS
-from adapters.dynamodb.operations.items import put_write
-from adapters.dynamodb.seed_definitions import NoDefinition, SeedTable
-from adapters.dynamodb.validation import operation_schemas
-from adapters.dynamodb.values.values import Item, item_of
-from adapters.dynamodb.wire.auth import DEFAULT_ACCOUNT, DEFAULT_REGION
-from adapters.dynamodb.wire.calls import Call, Caller, find_table
-from adapters.dynamodb.wire.errors import LATEST, ServiceError, service_error_of
-from gateway.dialect import BadSeed, Gateway, Seed
-from gateway.exchanges import drive, each, exchange_of
-from gateway.model.commands.commands import AnyCommand, Exchange, WriteGroup
-from gateway.model.errors import GatewayError
-from gateway.security import gate
-from gateway.security.credentials import Scheme
+from tablegate.adapters.dynamodb import seed_definitions
+from tablegate.adapters.dynamodb.export_files import lines, manifests
+from tablegate.adapters.dynamodb.export_files.compression import Unreadable, compression_of, reading
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS
+from tablegate.adapters.dynamodb.operations.items import put_write
+from tablegate.adapters.dynamodb.seed_definitions import NoDefinition, SeedTable
+from tablegate.adapters.dynamodb.validation import operation_schemas
+from tablegate.adapters.dynamodb.values.values import Item, item_of
+from tablegate.adapters.dynamodb.wire.auth import DEFAULT_ACCOUNT, DEFAULT_REGION
+from tablegate.adapters.dynamodb.wire.calls import Call, Caller, find_table
+from tablegate.adapters.dynamodb.wire.errors import LATEST, ServiceError, service_error_of
+from tablegate.gateway.dialect import BadSeed, Gateway, Seed
+from tablegate.gateway.exchanges import drive, each, exchange_of
+from tablegate.gateway.model.commands.commands import AnyCommand, Exchange, WriteGroup
+from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.security import gate
+from tablegate.gateway.security.credentials import Scheme
 
 _API = "DynamoDB_20120810."
 _LINES = frozenset({".jsonl", ".ndjson", ".ion"})

@@ -12,14 +12,14 @@ from functools import lru_cache
 
 from google.protobuf.message import Message
 
-from adapters.tablestore import DIALECT, request_facts
-from adapters.tablestore.operation_table import OPERATIONS, READING
-from adapters.tablestore.values.values import key_type
-from adapters.tablestore.values.views import index_view
-from adapters.tablestore.wire import auth, limits, replies
-from adapters.tablestore.wire.auth import Caller
-from adapters.tablestore.wire.calls import Call, check_names, judge_names, names_known_tables
-from adapters.tablestore.wire.errors import (
+from tablegate.adapters.tablestore import DIALECT, request_facts
+from tablegate.adapters.tablestore.operation_table import OPERATIONS, READING
+from tablegate.adapters.tablestore.values.values import key_type
+from tablegate.adapters.tablestore.values.views import index_view
+from tablegate.adapters.tablestore.wire import auth, limits, replies
+from tablegate.adapters.tablestore.wire.auth import Caller
+from tablegate.adapters.tablestore.wire.calls import Call, check_names, judge_names, names_known_tables
+from tablegate.adapters.tablestore.wire.errors import (
     INTERNAL,
     PLANTED,
     ServiceError,
@@ -27,19 +27,19 @@ from adapters.tablestore.wire.errors import (
     planted,
     service_error_of,
 )
-from adapters.tablestore.wire.parsing import parse
-from adapters.tablestore.wire.plainbuffer import CELL_BEGINNING
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.dialect import Dialect, Gateway
-from gateway.exchanges import Steps, exchange_of
-from gateway.http import Reply, Request
-from gateway.model.authorization.quotas import account_of
-from gateway.model.commands.commands import Exchange
-from gateway.model.errors import GatewayError, LimitExceeded
-from gateway.model.request_facts import RequestFacts
-from gateway.model.tables.tables import Table
-from gateway.request_memory import MIN_PARSED_BYTES
-from gateway.security.credentials import Scheme
+from tablegate.adapters.tablestore.wire.parsing import parse
+from tablegate.adapters.tablestore.wire.plainbuffer import CELL_BEGINNING
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.dialect import Dialect, Gateway
+from tablegate.gateway.exchanges import Steps, exchange_of
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.authorization.quotas import account_of
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.errors import GatewayError, LimitExceeded
+from tablegate.gateway.model.request_facts import RequestFacts
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.request_memory import MIN_PARSED_BYTES
+from tablegate.gateway.security.credentials import Scheme
 
 log = logging.getLogger(__name__)
 

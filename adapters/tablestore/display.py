@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from adapters.tablestore.rows.selections import Selection
-from adapters.tablestore.wire.calls import Target
-from adapters.tablestore.wire.plainbuffer import WireCell
-from gateway.model.expressions.predicates import ALWAYS
-from gateway.model.tables.tables import Table
-from gateway.model.values.rows import Row, Window
+from tablegate.adapters.tablestore.rows.selections import Selection
+from tablegate.adapters.tablestore.wire.calls import Target
+from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
+from tablegate.gateway.model.expressions.predicates import ALWAYS
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.rows import Row, Window
 
 FORM = "Table Store cells"
 

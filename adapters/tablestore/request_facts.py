@@ -11,17 +11,17 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from adapters.tablestore.operation_table import OPERATIONS
-from adapters.tablestore.values import keys
-from adapters.tablestore.wire import replies
-from adapters.tablestore.wire.auth import SIGNATURES
-from adapters.tablestore.wire.errors import REFUSALS
-from adapters.tablestore.wire.parsing import parse
-from adapters.tablestore.wire.plainbuffer import Bound, Datum
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.http import Reply, Request
-from gateway.model.request_facts import Kind, RequestFacts, kind_of, table_names
-from gateway.model.values.values import Value
+from tablegate.adapters.tablestore.operation_table import OPERATIONS
+from tablegate.adapters.tablestore.values import keys
+from tablegate.adapters.tablestore.wire import replies
+from tablegate.adapters.tablestore.wire.auth import SIGNATURES
+from tablegate.adapters.tablestore.wire.errors import REFUSALS
+from tablegate.adapters.tablestore.wire.parsing import parse
+from tablegate.adapters.tablestore.wire.plainbuffer import Bound, Datum
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.request_facts import Kind, RequestFacts, kind_of, table_names
+from tablegate.gateway.model.values.values import Value
 
 _WRITES = frozenset({
     "PutRow", "UpdateRow", "DeleteRow", "BatchWriteRow", "BulkImport",

@@ -14,19 +14,19 @@ from urllib.parse import unquote
 
 import orjson
 
-from gateway.dialect import Dialect
-from gateway.exchanges import one, write_rows
-from gateway.http import Reply, Request
-from gateway.model import errors
-from gateway.model.commands.commands import CreateTable, Exchange, FindTable, Get
-from gateway.model.commands.writes import Change, Remove, Replace, Write
-from gateway.model.expressions.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
-from gateway.model.tables.tables import Table
-from gateway.model.values import bodies
-from gateway.model.values.keys import Key, KeyColumn, KeySchema
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value
-from gateway.security.credentials import Scheme
+from tablegate.gateway.dialect import Dialect
+from tablegate.gateway.exchanges import one, write_rows
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model import errors
+from tablegate.gateway.model.commands.commands import CreateTable, Exchange, FindTable, Get
+from tablegate.gateway.model.commands.writes import Change, Remove, Replace, Write
+from tablegate.gateway.model.expressions.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.gateway.security.credentials import Scheme
 
 # The dialect's numbers and names: limits.py in an adapter.
 KEY_MAX_BYTES = 1024

@@ -8,8 +8,8 @@ import time
 
 import click
 
-from gateway.command_line.flags import with_settings
-from gateway.configuration.settings import Settings
+from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.configuration.settings import Settings
 
 _PAUSE_S = 0.05
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from gateway.observability import audit
+from tablegate.gateway.observability import audit
 
 READING = frozenset(
     {

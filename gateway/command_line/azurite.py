@@ -15,9 +15,9 @@ from typing import Any
 
 import click
 
-from gateway import __version__
-from gateway.command_line.foreign_flags import Flag, ForeignCommand, port_of, read, taken_port_told
-from gateway.configuration.settings import BadSetting, Settings, load
+from tablegate.gateway import __version__
+from tablegate.gateway.command_line.foreign_flags import Flag, ForeignCommand, port_of, read, taken_port_told
+from tablegate.gateway.configuration.settings import BadSetting, Settings, load
 
 _PORT = 10002
 _FILE = "tablegate.sqlite"
@@ -86,7 +86,7 @@ def _serve(words: tuple[str, ...], flags: Mapping[str, Flag], lines: tuple[str, 
     settings = _settings(given)
     if "debug" in given:
         _log_to(Path(given["debug"]))
-    from gateway.server import serving
+    from tablegate.gateway.server import serving
 
     class Lines(serving.Announcement):
         def bound(self, settings: Settings, sockets: list[socket.socket]) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
-from gateway.command_line.errors import told_in_one_line
-from gateway.command_line.flags import with_settings
-from gateway.configuration.settings import Settings
+from tablegate.gateway.command_line.errors import told_in_one_line
+from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.configuration.settings import Settings
 
 
 @click.command()
@@ -26,7 +26,7 @@ def backup(settings: Settings, file: Path, quiet: bool) -> None:
     FILE is itself a database: a server that is given it goes on from there (docs/operating.md). Stored credentials open with
     the secret key only, which is not in it. PostgreSQL has its own means.
     """
-    from gateway.store.opening.opening import open_database
+    from tablegate.gateway.store.opening.opening import open_database
 
     path = settings.database_path
     if settings.memory or (path is not None and not path.is_file()):

@@ -8,10 +8,10 @@ from typing import Any, TextIO
 
 import click
 
-from gateway.command_line.flags import with_settings
-from gateway.command_line.opening import opened_database
-from gateway.configuration.settings import Settings
-from gateway.security.credentials import ANY_PLACE, Credential, Scheme
+from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.opening import opened_database
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.security.credentials import ANY_PLACE, Credential, Scheme
 
 _SCHEME = click.option(
     "--scheme", type=click.Choice([item.value for item in Scheme]), default="aws", show_default=True
@@ -70,8 +70,8 @@ def credentials_add(
     a place is good for all instances, but for none with --auth strict and --namespaces separate: there --any-place makes
     one for all.
     """
-    from gateway.security.credential_store import new_secret
-    from gateway.security.grant_store import ALL
+    from tablegate.gateway.security.credential_store import new_secret
+    from tablegate.gateway.security.grant_store import ALL
 
     kind = Scheme(scheme)
     wanted = 2 if kind is Scheme.AZURE else 1
@@ -122,7 +122,7 @@ def credentials_rotate(
     settings: Settings, access_id: str, scheme: str, key: int, secret: str | None, secret_file: TextIO | None
 ) -> None:
     """Give a credential a new secret and print it, unless it was read from a file; the old one is refused from then on."""
-    from gateway.security.credential_store import BadCredential, new_secret
+    from tablegate.gateway.security.credential_store import BadCredential, new_secret
 
     kind = Scheme(scheme)
     read = _lines(secret_file)
@@ -162,7 +162,7 @@ def credentials_remove(settings: Settings, access_id: str, scheme: str) -> None:
 def credentials_reseal(settings: Settings, file: TextIO) -> None:
     """Encrypt all stored secrets under another secret key, all or none. Servers that run keep what they know; start them anew
     with the new key (docs/operating.md)."""
-    from gateway.security.secret_cipher import LEAST_KEY_CHARACTERS
+    from tablegate.gateway.security.secret_cipher import LEAST_KEY_CHARACTERS
 
     key = "".join(_lines(file)[:1])
     if len(key) < LEAST_KEY_CHARACTERS:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import click
 
-from gateway.command_line.errors import told_in_one_line
-from gateway.command_line.flags import with_settings
-from gateway.command_line.opening import record_command
-from gateway.configuration.settings import Settings
+from tablegate.gateway.command_line.errors import told_in_one_line
+from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.opening import record_command
+from tablegate.gateway.configuration.settings import Settings
 
 # Some for each of many nodes, and more than 256 slots could not fill.
 _SHARDS = 32
@@ -27,9 +27,9 @@ _MOST_SHARDS = 256
 @with_settings(every=False)
 def distribute(settings: Settings, shards: int) -> None:
     """Spread the tables over the nodes of Citus: at the coordinator, while no gateway runs. May be interrupted, and run again."""
-    from gateway.store.opening.migrating import migrate as bring_up_to_date
-    from gateway.store.opening.opening import distribute as run
-    from gateway.wiring import connect
+    from tablegate.gateway.store.opening.migrating import migrate as bring_up_to_date
+    from tablegate.gateway.store.opening.opening import distribute as run
+    from tablegate.gateway.wiring import connect
 
     _check(settings)
     with told_in_one_line():
@@ -45,7 +45,7 @@ def distribute(settings: Settings, shards: int) -> None:
 @with_settings(every=False)
 def undistribute(settings: Settings) -> None:
     """Bring all tables back to the coordinator, while no gateway runs."""
-    from gateway.store.opening.opening import undistribute as run
+    from tablegate.gateway.store.opening.opening import undistribute as run
 
     _check(settings)
     with told_in_one_line():
@@ -55,7 +55,7 @@ def undistribute(settings: Settings) -> None:
 
 def list_placement(url: str) -> None:
     """Tell where the tables of a database are, if they are at several nodes."""
-    from gateway.store.opening.opening import placement_of
+    from tablegate.gateway.store.opening.opening import placement_of
 
     found = placement_of(url)
     if found is None:

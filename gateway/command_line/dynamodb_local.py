@@ -13,9 +13,9 @@ from pathlib import Path
 
 import click
 
-from gateway import __version__
-from gateway.command_line.foreign_flags import Flag, ForeignCommand, port_of, read, taken_port_told
-from gateway.configuration.settings import ANY, BadSetting, Settings, load
+from tablegate.gateway import __version__
+from tablegate.gateway.command_line.foreign_flags import Flag, ForeignCommand, port_of, read, taken_port_told
+from tablegate.gateway.configuration.settings import ANY, BadSetting, Settings, load
 
 _PORT = 8000
 # It has no flag for the host. Java listens on every address, of IPv6 too: what Node makes of `localhost`.
@@ -53,9 +53,9 @@ def dynamodb_local(words: tuple[str, ...]) -> None:
         return
     _check(given)
     settings = _settings(given)
-    from gateway.server import serving
-    from gateway.server.file_lock import FileLock
-    from gateway.store.opening.opening import compact_file
+    from tablegate.gateway.server import serving
+    from tablegate.gateway.server.file_lock import FileLock
+    from tablegate.gateway.store.opening.opening import compact_file
 
     class Lines(serving.Announcement):
         def bound(self, settings: Settings, sockets: list[socket.socket]) -> None:

@@ -8,21 +8,21 @@ from collections.abc import Iterator
 
 import click
 
-from gateway.configuration.settings import BadSetting
+from tablegate.gateway.configuration.settings import BadSetting
 
 
 @contextlib.contextmanager
 def told_in_one_line() -> Iterator[None]:
     """Within it, what can go wrong before the first request, and what a database refuses, raises ClickException with one line."""
-    from gateway.model.errors import GatewayError
-    from gateway.security.credential_store import BadCredential
-    from gateway.security.grant_store import BadGrant
-    from gateway.security.policies.errors import BadPolicy
-    from gateway.security.secret_cipher import WrongKey
-    from gateway.server.file_lock import AlreadyHeld
-    from gateway.server.serving import Refused
-    from gateway.store.opening.migrating import NewerDatabase
-    from gateway.store.sql.databases import Retry, Unusable
+    from tablegate.gateway.model.errors import GatewayError
+    from tablegate.gateway.security.credential_store import BadCredential
+    from tablegate.gateway.security.grant_store import BadGrant
+    from tablegate.gateway.security.policies.errors import BadPolicy
+    from tablegate.gateway.security.secret_cipher import WrongKey
+    from tablegate.gateway.server.file_lock import AlreadyHeld
+    from tablegate.gateway.server.serving import Refused
+    from tablegate.gateway.store.opening.migrating import NewerDatabase
+    from tablegate.gateway.store.sql.databases import Retry, Unusable
 
     try:
         yield

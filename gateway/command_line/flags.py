@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from gateway.configuration.settings import SETTINGS, BadSetting, Settings, load
+from tablegate.gateway.configuration.settings import SETTINGS, BadSetting, Settings, load
 
 Command = Callable[..., None]
 

@@ -7,9 +7,9 @@ from typing import Any, TextIO
 
 import click
 
-from gateway.command_line.flags import with_settings
-from gateway.command_line.opening import opened_database
-from gateway.configuration.settings import Settings
+from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.opening import opened_database
+from tablegate.gateway.configuration.settings import Settings
 
 _SCHEME = click.option(
     "--scheme",
@@ -73,7 +73,7 @@ def grants_add(
     tablegate grants add KEY --policy FILE
     tablegate grants add KEY --delete orders --deny
     """
-    from gateway.security.grant_store import ALL, Written, written_of
+    from tablegate.gateway.security.grant_store import ALL, Written, written_of
 
     short: dict[str, Any] = {name: list(values) for name, values in given.items() if values}
     if sum((bool(short), everything, policy is not None, bool(role))) != 1:
@@ -121,6 +121,6 @@ def grants_remove(settings: Settings, grant_id: str) -> None:
 
 
 def _grantee(key: str, scheme: str) -> str:
-    from gateway.security.grant_store import EVERYBODY, ROLE
+    from tablegate.gateway.security.grant_store import EVERYBODY, ROLE
 
     return key if key == EVERYBODY or key.startswith(ROLE) else f"{scheme}/{key}"

@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from gateway.command_line.flags import with_settings
-from gateway.command_line.opening import opened_database
-from gateway.configuration.settings import Settings
-from gateway.model.tables.jobs import Job
-from gateway.model.tables.namespaces import served_by_job
+from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.opening import opened_database
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.model.tables.namespaces import served_by_job
 
 
 @click.group()
@@ -48,9 +48,9 @@ def jobs_cancel(settings: Settings, job_id: int) -> None:
 
     A running server ends the job before it does anything for other jobs. An import is CANCELLED then, and its table has the
     items imported so far. An export is FAILED with the code Cancelled."""
-    from gateway.model.commands.commands import CancelJob
-    from gateway.model.errors import GatewayError, InvalidInput
-    from gateway.security import gate
+    from tablegate.gateway.model.commands.commands import CancelJob
+    from tablegate.gateway.model.errors import GatewayError, InvalidInput
+    from tablegate.gateway.security import gate
 
     with opened_database(settings) as opened:
         found = _unfinished(opened, job_id)
@@ -67,7 +67,7 @@ def jobs_cancel(settings: Settings, job_id: int) -> None:
 
 
 def _unfinished(opened: Any, job_id: int | None = None) -> list[Job]:
-    from gateway.model.commands.commands import ListUnfinishedJobs
-    from gateway.security import gate
+    from tablegate.gateway.model.commands.commands import ListUnfinishedJobs
+    from tablegate.gateway.security import gate
 
     return gate.run_one(opened.engine, ListUnfinishedJobs(job_id), None)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import click
 
-from gateway.command_line.errors import told_in_one_line
-from gateway.command_line.flags import with_settings
-from gateway.command_line.opening import opened_database, record_command
-from gateway.configuration.database_urls import without_password
-from gateway.configuration.settings import Settings
+from tablegate.gateway.command_line.errors import told_in_one_line
+from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.opening import opened_database, record_command
+from tablegate.gateway.configuration.database_urls import without_password
+from tablegate.gateway.configuration.settings import Settings
 
 
 @click.command()
 @with_settings(every=False)
 def migrate(settings: Settings) -> None:
     """Bring the database to this release's schema."""
-    from gateway.store.opening.migrating import migrate as run
-    from gateway.wiring import connect
+    from tablegate.gateway.store.opening.migrating import migrate as run
+    from tablegate.gateway.wiring import connect
 
     with told_in_one_line():
         database = connect(settings)

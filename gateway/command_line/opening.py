@@ -9,16 +9,16 @@ from typing import Any
 
 import click
 
-from gateway.command_line.audited import put_on_record
-from gateway.command_line.errors import told_in_one_line
-from gateway.configuration.settings import Settings
+from tablegate.gateway.command_line.audited import put_on_record
+from tablegate.gateway.command_line.errors import told_in_one_line
+from tablegate.gateway.configuration.settings import Settings
 
 
 @contextlib.contextmanager
 def opened_database(settings: Settings) -> Iterator[Any]:
     """Within it the database of these settings is open (app.OpenDatabase) and of this release's schema. Raises ClickException."""
-    from gateway.store.opening.migrating import migrate as run
-    from gateway.wiring import connect, open_store
+    from tablegate.gateway.store.opening.migrating import migrate as run
+    from tablegate.gateway.wiring import connect, open_store
 
     if settings.memory:
         raise click.ClickException("a database in memory is its server's alone; name one with --database")
@@ -46,7 +46,7 @@ def _on_record(settings: Settings, opened: Any) -> Iterator[None]:
     if not settings.audit:
         yield
         return
-    from gateway.observability.audit_sinks import recording
+    from tablegate.gateway.observability.audit_sinks import recording
 
     with contextlib.ExitStack() as stack:
         try:

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from gateway.command_line.flags import with_settings
-from gateway.command_line.opening import opened_database
-from gateway.configuration.settings import Settings
-from gateway.model.authorization.quotas import Quota, credential_owner, namespace_owner
-from gateway.observability import audit
-from gateway.security.credentials import Scheme
-from gateway.store.accounts import quotas as rows
+from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.opening import opened_database
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.model.authorization.quotas import Quota, credential_owner, namespace_owner
+from tablegate.gateway.observability import audit
+from tablegate.gateway.security.credentials import Scheme
+from tablegate.gateway.store.accounts import quotas as rows
 
 _RATE = click.FloatRange(min=0, min_open=True)
 _OWNER = (

@@ -6,9 +6,9 @@ import os
 
 import click
 
-from gateway.command_line.errors import told_in_one_line
-from gateway.command_line.flags import with_settings
-from gateway.configuration.settings import Settings
+from tablegate.gateway.command_line.errors import told_in_one_line
+from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.configuration.settings import Settings
 
 
 @click.command()
@@ -20,7 +20,7 @@ def serve(settings: Settings) -> None:
 
         # Read by the metrics library when it is imported.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="tablegate-metrics-")
-    from gateway.server import serving
+    from tablegate.gateway.server import serving
 
     with told_in_one_line():
         serving.serve(settings)

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from gateway.command_line.flags import with_settings
-from gateway.command_line.opening import opened_database
-from gateway.configuration.settings import Settings
-from gateway.security.credentials import SHARED_NAMESPACE
+from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.command_line.opening import opened_database
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 
 
 @click.group()
@@ -21,7 +21,7 @@ def streams() -> None:
 @with_settings(every=False)
 def streams_list(settings: Settings) -> None:
     """List each stream: its table and label, and its shards with their hash slots and parents."""
-    from gateway.store.streams import changes
+    from tablegate.gateway.store.streams import changes
 
     with opened_database(settings) as opened, opened.store.read() as session:
         for stream in changes.all_streams(session):
@@ -43,9 +43,9 @@ def streams_list(settings: Settings) -> None:
 @with_settings(every=False)
 def streams_reshard(settings: Settings, table: str, shards: int, namespace: str) -> None:
     """Split or merge the shards of a table's stream. What is in the old ones stays readable, and is read first."""
-    from gateway.model.commands.commands import FindTable, Reshard
-    from gateway.model.errors import GatewayError, StaleTable
-    from gateway.security import gate
+    from tablegate.gateway.model.commands.commands import FindTable, Reshard
+    from tablegate.gateway.model.errors import GatewayError, StaleTable
+    from tablegate.gateway.security import gate
 
     with opened_database(settings) as opened:
         outcome: Any = StaleTable()

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gateway.configuration.database_urls import BadDatabaseURL, normalise, sqlite_path
+from tablegate.gateway.configuration.database_urls import BadDatabaseURL, normalise, sqlite_path
 
 ENVIRONMENT_PREFIX = "TABLEGATE_"
 MOST_PORT = 65_535

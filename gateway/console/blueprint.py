@@ -16,8 +16,8 @@ import flask
 import orjson
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from gateway.console.charts import CHARTS, Recorder
-from gateway.console.reading import (
+from tablegate.gateway.console.charts import CHARTS, Recorder
+from tablegate.gateway.console.reading import (
     CHANGES,
     DELETING,
     DESCRIBING,
@@ -27,15 +27,22 @@ from gateway.console.reading import (
     STREAMING,
     Reading,
 )
-from gateway.console.searches import KEY_OPERATORS, OPERATORS, BadSearch, Search, place_of, position_of
-from gateway.console.sign_in import COOKIE, HOURS, SignIn, Visitor
-from gateway.control import access
-from gateway.control.access import CONSOLE
-from gateway.dialect import Gateway
-from gateway.model.authorization.permissions import Permission, Purpose
-from gateway.model.commands.commands import WriteGroup
-from gateway.model.commands.writes import Remove, Write
-from gateway.model.errors import (
+from tablegate.gateway.console.searches import (
+    KEY_OPERATORS,
+    OPERATORS,
+    BadSearch,
+    Search,
+    place_of,
+    position_of,
+)
+from tablegate.gateway.console.sign_in import COOKIE, HOURS, SignIn, Visitor
+from tablegate.gateway.control import access
+from tablegate.gateway.control.access import CONSOLE
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.model.authorization.permissions import Permission, Purpose
+from tablegate.gateway.model.commands.commands import WriteGroup
+from tablegate.gateway.model.commands.writes import Remove, Write
+from tablegate.gateway.model.errors import (
     GatewayError,
     InvalidInput,
     NotAllowed,
@@ -44,15 +51,15 @@ from gateway.model.errors import (
     TableMissing,
     TooManyAttempts,
 )
-from gateway.model.request_facts import Kind, RequestFacts
-from gateway.model.tables.changes import Change
-from gateway.model.tables.namespaces import served_by_job
-from gateway.model.tables.tables import Index, Table
-from gateway.model.values.keys import Key
-from gateway.model.values.rows import Row
-from gateway.observability import logs
-from gateway.server.flask_bridge import current_request
-from gateway.wiring import Display, displays, listings
+from tablegate.gateway.model.request_facts import Kind, RequestFacts
+from tablegate.gateway.model.tables.changes import Change
+from tablegate.gateway.model.tables.namespaces import served_by_job
+from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.model.values.keys import Key
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.observability import logs
+from tablegate.gateway.server.flask_bridge import current_request
+from tablegate.gateway.wiring import Display, displays, listings
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self';"

@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gateway.console.searches import BadSearch
-from gateway.observability import metrics
+from tablegate.gateway.console.searches import BadSearch
+from tablegate.gateway.observability import metrics
 
 _PERIOD_S = 2.0
 _KEPT = 300

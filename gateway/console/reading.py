@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
-from gateway.console.searches import BadSearch, Search, place_of
-from gateway.console.sign_in import Visitor
-from gateway.engine.engine import Engine
-from gateway.model.authorization.authorizations import Named
-from gateway.model.authorization.permissions import Permission, Purpose
-from gateway.model.commands.commands import (
+from tablegate.gateway.console.searches import BadSearch, Search, place_of
+from tablegate.gateway.console.sign_in import Visitor
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.authorization.authorizations import Named
+from tablegate.gateway.model.authorization.permissions import Permission, Purpose
+from tablegate.gateway.model.commands.commands import (
     CancelJob,
     CountRows,
     FindPosition,
@@ -27,16 +27,16 @@ from gateway.model.commands.commands import (
     ReadChanges,
     TableStatistics,
 )
-from gateway.model.errors import GatewayError, NotPermitted, TableMissing
-from gateway.model.tables.changes import Change, Latest, Oldest, Stream
-from gateway.model.tables.jobs import Job
-from gateway.model.tables.namespaces import served_by_job
-from gateway.model.tables.pages import PageLimits
-from gateway.model.tables.tables import Index, Table
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Row
-from gateway.security.credentials import SHARED_NAMESPACE
-from gateway.security.gate import run, run_one
+from tablegate.gateway.model.errors import GatewayError, NotPermitted, TableMissing
+from tablegate.gateway.model.tables.changes import Change, Latest, Oldest, Stream
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.model.tables.namespaces import served_by_job
+from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.security.credentials import SHARED_NAMESPACE
+from tablegate.gateway.security.gate import run, run_one
 
 DESCRIBING = Purpose((Permission.DESCRIBE,))
 LOOKING_UP = Purpose((Permission.QUERY, Permission.SCAN, Permission.READ))

@@ -14,7 +14,7 @@ from decimal import Decimal, InvalidOperation
 
 import orjson
 
-from gateway.model.expressions.predicates import (
+from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     Attribute,
     Compare,
@@ -26,7 +26,7 @@ from gateway.model.expressions.predicates import (
     Predicate,
     StartsWith,
 )
-from gateway.model.expressions.ranges import (
+from tablegate.gateway.model.expressions.ranges import (
     EVERYTHING,
     ColumnBounds,
     KeyRange,
@@ -34,8 +34,8 @@ from gateway.model.expressions.ranges import (
     bounds_of_prefix,
     range_of,
 )
-from gateway.model.values.keys import KeyColumn, KeySchema, Position
-from gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position
+from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
 
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=", "begins with", "contains", "exists", "is missing")
 KEY_OPERATORS = ("=", "<", "<=", ">", ">=", "begins with")

@@ -12,14 +12,14 @@ import hashlib
 import hmac
 from dataclasses import dataclass
 
-from gateway.control import access
-from gateway.control.access import ADMINISTRATOR
-from gateway.dialect import Gateway
-from gateway.http import Request
-from gateway.model.authorization.authorizations import Authorization, Source
-from gateway.model.authorization.quotas import covers
-from gateway.model.tables.namespaces import is_reserved
-from gateway.security.credentials import ANY_PLACE, SHARED_NAMESPACE, Credential, Scheme
+from tablegate.gateway.control import access
+from tablegate.gateway.control.access import ADMINISTRATOR
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.authorization.authorizations import Authorization, Source
+from tablegate.gateway.model.authorization.quotas import covers
+from tablegate.gateway.model.tables.namespaces import is_reserved
+from tablegate.gateway.security.credentials import ANY_PLACE, SHARED_NAMESPACE, Credential, Scheme
 
 COOKIE = "tablegate-console"
 HOURS = 8

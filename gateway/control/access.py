@@ -11,11 +11,11 @@ import hmac
 import ipaddress
 from urllib.parse import urlsplit
 
-from gateway.configuration.settings import ANY, Settings
-from gateway.http import Request
-from gateway.model.errors import NotAllowed
-from gateway.security.attempts import Attempts
-from gateway.security.browsers import foreign_origin
+from tablegate.gateway.configuration.settings import ANY, Settings
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.errors import NotAllowed
+from tablegate.gateway.security.attempts import Attempts
+from tablegate.gateway.security.browsers import foreign_origin
 
 PREFIX = "/_tablegate/"
 """What all paths of the control API begin with. No dialect has such a path."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from gateway.engine.engine import Engine
-from gateway.model.commands.commands import Command
-from gateway.model.tables.namespaces import is_reserved
-from gateway.security.gate import run_one
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.commands.commands import Command
+from tablegate.gateway.model.tables.namespaces import is_reserved
+from tablegate.gateway.security.gate import run_one
 
 R = TypeVar("R")
 

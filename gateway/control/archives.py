@@ -24,21 +24,21 @@ from typing import IO, Any, BinaryIO, cast
 
 import orjson
 
-from gateway.control.answers import BadRequest, run
-from gateway.engine.engine import Engine
-from gateway.model.commands.commands import (
+from tablegate.gateway.control.answers import BadRequest, run
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.commands.commands import (
     CopyTables,
     DescribeTables,
     ImportDefinition,
     ImportRows,
     Read,
 )
-from gateway.model.errors import InvalidInput, TableExists
-from gateway.model.expressions.ranges import EVERYTHING
-from gateway.model.tables.namespaces import SNAPSHOTS, is_reserved
-from gateway.model.tables.pages import PageLimits
-from gateway.model.tables.tables import Table
-from gateway.model.values.row_lines import Unreadable, read_row, row_line
+from tablegate.gateway.model.errors import InvalidInput, TableExists
+from tablegate.gateway.model.expressions.ranges import EVERYTHING
+from tablegate.gateway.model.tables.namespaces import SNAPSHOTS, is_reserved
+from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.row_lines import Unreadable, read_row, row_line
 
 FORMAT, VERSION = "snapshot", 1
 MANIFEST = "snapshot.json"

@@ -6,9 +6,9 @@ import math
 from datetime import UTC, datetime
 from typing import Any
 
-from gateway.clock import Clock
-from gateway.control.answers import BadRequest, only
-from gateway.engine.engine import Engine
+from tablegate.gateway.clock import Clock
+from tablegate.gateway.control.answers import BadRequest, only
+from tablegate.gateway.engine.engine import Engine
 
 _MS = 1_000_000
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from gateway.control.answers import BadRequest, Refused, only
-from gateway.dialect import THROTTLING, Dialect
-from gateway.model.request_facts import RequestFacts
+from tablegate.gateway.control.answers import BadRequest, Refused, only
+from tablegate.gateway.dialect import THROTTLING, Dialect
+from tablegate.gateway.model.request_facts import RequestFacts
 
 _MOST_FAULTS = 1000
 _MOST_LATENCY_MS = 60_000

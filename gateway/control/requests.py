@@ -12,9 +12,9 @@ from typing import Any
 
 import orjson
 
-from gateway.control.answers import BadRequest, only
-from gateway.dialect import Dialect
-from gateway.model.request_facts import RequestFacts
+from tablegate.gateway.control.answers import BadRequest, only
+from tablegate.gateway.dialect import Dialect
+from tablegate.gateway.model.request_facts import RequestFacts
 
 _MOST = 100_000
 _MOST_BYTES = 32 << 20

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateway.control.answers import BadRequest, Refused, names_of, namespace_of, only, run
-from gateway.engine.engine import Engine
-from gateway.model.commands.commands import ResetTables
-from gateway.model.errors import TableMissing
+from tablegate.gateway.control.answers import BadRequest, Refused, names_of, namespace_of, only, run
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.commands.commands import ResetTables
+from tablegate.gateway.model.errors import TableMissing
 
 MODES = ("tables", "rows")
 

@@ -15,16 +15,16 @@ from urllib.parse import unquote
 
 import orjson
 
-from gateway.clock import BadTime, Clock
-from gateway.control import access, clocks, resets, seeds, snapshots
-from gateway.control.access import PREFIX
-from gateway.control.answers import BadRequest, Refused
-from gateway.control.watching import Watch
-from gateway.dialect import Gateway
-from gateway.http import Reply, Request
-from gateway.model.errors import GatewayError, NotAllowed, TooManyAttempts
-from gateway.model.request_facts import Kind, RequestFacts, table_names
-from gateway.request_bodies import Undecodable, parse_json
+from tablegate.gateway.clock import BadTime, Clock
+from tablegate.gateway.control import access, clocks, resets, seeds, snapshots
+from tablegate.gateway.control.access import PREFIX
+from tablegate.gateway.control.answers import BadRequest, Refused
+from tablegate.gateway.control.watching import Watch
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.errors import GatewayError, NotAllowed, TooManyAttempts
+from tablegate.gateway.model.request_facts import Kind, RequestFacts, table_names
+from tablegate.gateway.request_bodies import Undecodable, parse_json
 
 _HEADERS = (("Content-Type", "application/json"), ("Cache-Control", "no-store"))
 _OF_ONE_PROCESS = ("/clock", "/faults", "/requests")

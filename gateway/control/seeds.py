@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from gateway.control.answers import BadRequest, only
-from gateway.dialect import BadSeed, Dialect, Seed
+from tablegate.gateway.control.answers import BadRequest, only
+from tablegate.gateway.dialect import BadSeed, Dialect, Seed
 
 
 def from_folder(dialects: Sequence[Dialect], folder: Path) -> dict[str, int]:

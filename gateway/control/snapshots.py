@@ -14,18 +14,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from gateway.control import archives
-from gateway.control.answers import BadRequest, Refused, namespace_of, only, run
-from gateway.engine.engine import Engine
-from gateway.http import Reply
-from gateway.model.commands.commands import (
+from tablegate.gateway.control import archives
+from tablegate.gateway.control.answers import BadRequest, Refused, namespace_of, only, run
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.http import Reply
+from tablegate.gateway.model.commands.commands import (
     CopyTables,
     DocumentChange,
     GetProperties,
     ListNamespaces,
     PutProperties,
 )
-from gateway.model.tables.namespaces import SNAPSHOTS, is_reserved
+from tablegate.gateway.model.tables.namespaces import SNAPSHOTS, is_reserved
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _START = ".start"  # no caller can name it

@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from gateway import handling
-from gateway.control.faults import Effect, Faults
-from gateway.control.requests import RequestLog
-from gateway.dialect import Begun, Dialect, Handler, ReplyStep
-from gateway.exchanges import Returned, next_commands
-from gateway.handling import Handling
-from gateway.http import CUT, Reply, Request
-from gateway.model.commands.commands import Exchange
-from gateway.model.request_facts import RequestFacts
+from tablegate.gateway import handling
+from tablegate.gateway.control.faults import Effect, Faults
+from tablegate.gateway.control.requests import RequestLog
+from tablegate.gateway.dialect import Begun, Dialect, Handler, ReplyStep
+from tablegate.gateway.exchanges import Returned, next_commands
+from tablegate.gateway.handling import Handling
+from tablegate.gateway.http import CUT, Reply, Request
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.request_facts import RequestFacts
 
 
 class Watch:

@@ -14,29 +14,29 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 from uuid import uuid4
 
-from gateway.engine.background import working
-from gateway.engine.background.background import Background, BackgroundOptions
-from gateway.engine.background.pacing import BatchDone
-from gateway.engine.rows import reading, reading_replicas
-from gateway.engine.rows.reading import Reading
-from gateway.engine.single_commands import SingleCommands
-from gateway.engine.streams import follower_reads, following
-from gateway.engine.streams.following import Deliver
-from gateway.engine.tables.defining import Definer
-from gateway.engine.transactions import Transactions
-from gateway.engine.vectors import vector_support
-from gateway.model.commands import commands as c
-from gateway.model.commands.commands import AnyCommand, SingleCommand
-from gateway.model.errors import (
+from tablegate.gateway.engine.background import working
+from tablegate.gateway.engine.background.background import Background, BackgroundOptions
+from tablegate.gateway.engine.background.pacing import BatchDone
+from tablegate.gateway.engine.rows import reading, reading_replicas
+from tablegate.gateway.engine.rows.reading import Reading
+from tablegate.gateway.engine.single_commands import SingleCommands
+from tablegate.gateway.engine.streams import follower_reads, following
+from tablegate.gateway.engine.streams.following import Deliver
+from tablegate.gateway.engine.tables.defining import Definer
+from tablegate.gateway.engine.transactions import Transactions
+from tablegate.gateway.engine.vectors import vector_support
+from tablegate.gateway.model.commands import commands as c
+from tablegate.gateway.model.commands.commands import AnyCommand, SingleCommand
+from tablegate.gateway.model.errors import (
     Contended,
     DataCorrupted,
     OutOfSpace,
     StaleTable,
 )
-from gateway.model.tables.tables import IndexView
-from gateway.store.opening.replicas import Replicas
-from gateway.store.store import Store
-from gateway.store.transactions import tokens
+from tablegate.gateway.model.tables.tables import IndexView
+from tablegate.gateway.store.opening.replicas import Replicas
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.transactions import tokens
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class Engine:
         self._runner = working.Runner(store, self._workers)
         self._filer = None
         if store.backup_files is not None:
-            from gateway.engine.backups import filing  # a quick start needs no compression
+            from tablegate.gateway.engine.backups import filing  # a quick start needs no compression
 
             self._filer = filing.Filer(store, store.backup_files)
             self._workers |= dict.fromkeys(filing.KINDS, self._filer)

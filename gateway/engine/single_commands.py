@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, assert_never
 
-from gateway.engine.background import working
-from gateway.engine.backups import restoring
-from gateway.engine.replication import replicating
-from gateway.engine.rows import loading, local_transactions
-from gateway.engine.streams import following, streaming
-from gateway.engine.tables import duplicating
-from gateway.engine.tables.defining import Definer
-from gateway.engine.transactions import Transactions
-from gateway.model.commands import commands as c
-from gateway.model.commands.commands import DefinitionCommand, SingleCommand
-from gateway.model.errors import GatewayError, StaleTable
-from gateway.model.values.rows import TICKS_PER_MS
-from gateway.store.sql.databases import Retry
-from gateway.store.store import Store
+from tablegate.gateway.engine.background import working
+from tablegate.gateway.engine.backups import restoring
+from tablegate.gateway.engine.replication import replicating
+from tablegate.gateway.engine.rows import loading, local_transactions
+from tablegate.gateway.engine.streams import following, streaming
+from tablegate.gateway.engine.tables import duplicating
+from tablegate.gateway.engine.tables.defining import Definer
+from tablegate.gateway.engine.transactions import Transactions
+from tablegate.gateway.model.commands import commands as c
+from tablegate.gateway.model.commands.commands import DefinitionCommand, SingleCommand
+from tablegate.gateway.model.errors import GatewayError, StaleTable
+from tablegate.gateway.model.values.rows import TICKS_PER_MS
+from tablegate.gateway.store.sql.databases import Retry
+from tablegate.gateway.store.store import Store
 
 
 class SingleCommands:

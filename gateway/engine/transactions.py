@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gateway.engine.rows import reading
-from gateway.engine.rows.writing import Batch
-from gateway.model.commands.commands import WriteGroup
-from gateway.model.errors import (
+from tablegate.gateway.engine.rows import reading
+from tablegate.gateway.engine.rows.writing import Batch
+from tablegate.gateway.model.commands.commands import WriteGroup
+from tablegate.gateway.model.errors import (
     Contended,
     DatabaseFailed,
     DataCorrupted,
@@ -19,8 +19,8 @@ from gateway.model.errors import (
     SchemaTooNew,
     Unknowable,
 )
-from gateway.store.sql.databases import CommitLost, LockHeld, Retry, Unreachable
-from gateway.store.store import Store
+from tablegate.gateway.store.sql.databases import CommitLost, LockHeld, Retry, Unreachable
+from tablegate.gateway.store.store import Store
 
 log = logging.getLogger(__name__)
 

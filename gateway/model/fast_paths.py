@@ -45,7 +45,11 @@ class FastPath(NamedTuple):
     general_takes: float
 
 
-_DYNAMODB, _AZURE, _TABLESTORE = "adapters.dynamodb", "adapters.azuretable", "adapters.tablestore"
+_DYNAMODB, _AZURE, _TABLESTORE = (
+    "tablegate.adapters.dynamodb",
+    "tablegate.adapters.azuretable",
+    "tablegate.adapters.tablestore",
+)
 
 FAST_PATHS: tuple[FastPath, ...] = (
     FastPath(
@@ -97,56 +101,56 @@ FAST_PATHS: tuple[FastPath, ...] = (
         1.45,
     ),
     FastPath(
-        "gateway.model.expressions.updates:FastDraft",
-        "gateway.model.expressions.updates:Draft",
+        "tablegate.gateway.model.expressions.updates:FastDraft",
+        "tablegate.gateway.model.expressions.updates:Draft",
         "tests/gateway/model/test_fast_drafts.py::test_both_paths_of_an_edit_agree",
         1.63,
     ),
     FastPath(
-        "gateway.engine.rows.blind_writes:fast_puts",
-        "gateway.engine.rows.writing:Batch._decide",
+        "tablegate.gateway.engine.rows.blind_writes:fast_puts",
+        "tablegate.gateway.engine.rows.writing:Batch._decide",
         "tests/gateway/engine/rows/test_blind_writes.py::test_both_ways_leave_the_same_rows",
         1.28,
     ),
     FastPath(
-        "gateway.engine.rows.loading:fast_load",
-        "gateway.engine.rows.writing:Batch._decide",
+        "tablegate.gateway.engine.rows.loading:fast_load",
+        "tablegate.gateway.engine.rows.writing:Batch._decide",
         "tests/gateway/engine/rows/test_loading.py::test_both_ways_leave_the_same_rows",
         1.48,
     ),
     FastPath(
-        "gateway.engine.rows.reading:fast_look_up",
-        "gateway.engine.rows.reading:read_in_slices",
+        "tablegate.gateway.engine.rows.reading:fast_look_up",
+        "tablegate.gateway.engine.rows.reading:read_in_slices",
         "tests/gateway/engine/rows/test_reading.py::test_looking_up_in_one_statement_finds_what_a_transaction_finds",
         1.51,
     ),
     FastPath(
-        "gateway.engine.rows.page_builder:PageBuilder._fast_take",
-        "gateway.engine.rows.page_builder:PageBuilder._add_row",
+        "tablegate.gateway.engine.rows.page_builder:PageBuilder._fast_take",
+        "tablegate.gateway.engine.rows.page_builder:PageBuilder._add_row",
         "tests/gateway/engine/rows/test_page_builder.py::test_pages_taken_many_rows_at_once_are_those_of_a_walk_row_by_row",
         1.35,
     ),
     FastPath(
-        "gateway.engine.rows.reading:fast_concatenated",
-        "gateway.engine.rows.page_builder:PageBuilder.add",
+        "tablegate.gateway.engine.rows.reading:fast_concatenated",
+        "tablegate.gateway.engine.rows.page_builder:PageBuilder.add",
         "tests/gateway/engine/test_concatenated.py::test_pages_are_those_of_a_walk_row_by_row",
         1.57,
     ),
     FastPath(
-        "gateway.engine.rows.reading:fast_prefiltered",
-        "gateway.engine.rows.page_builder:PageBuilder.add_in_slices",
+        "tablegate.gateway.engine.rows.reading:fast_prefiltered",
+        "tablegate.gateway.engine.rows.page_builder:PageBuilder.add_in_slices",
         "tests/gateway/engine/test_prefiltered_scans.py::test_pages_are_those_of_a_walk_row_by_row",
         14.31,
     ),
     FastPath(
-        "gateway.server.fast_heads:whole_request",
-        "gateway.server.connection:Connection._feed",
+        "tablegate.gateway.server.fast_heads:whole_request",
+        "tablegate.gateway.server.connection:Connection._feed",
         "tests/gateway/server/test_fast_heads.py::test_both_ways_hand_on_the_same_requests",
         1.24,
     ),
     FastPath(
-        "transfer.comparing.sums:fast_add_bodies",
-        "transfer.comparing.sides:Side.sum_page_generally",
+        "tablegate.transfer.comparing.sums:fast_add_bodies",
+        "tablegate.transfer.comparing.sides:Side.sum_page_generally",
         "tests/transfer/comparing/test_verifying.py::test_the_fast_way_and_the_general_one_find_the_same",
         9.82,
     ),

@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from gateway.http import Reply, Request, new_request_id
-from gateway.model.request_facts import MAX_NAME_LENGTH, Kind, RequestFacts
-from gateway.observability import logs, metrics
+from tablegate.gateway.http import Reply, Request, new_request_id
+from tablegate.gateway.model.request_facts import MAX_NAME_LENGTH, Kind, RequestFacts
+from tablegate.gateway.observability import logs, metrics
 
 MOST_EVENTS = 8192
 MOST_BODY_BYTES = 64 << 20

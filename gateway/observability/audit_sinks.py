@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from gateway.configuration.settings import Settings
-from gateway.observability import audit
-from gateway.observability.audit import Keys, Sink, Trail, Wanted
-from gateway.store.accounts import audit_events
-from gateway.store.store import Store
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.observability import audit
+from tablegate.gateway.observability.audit import Keys, Sink, Trail, Wanted
+from tablegate.gateway.store.accounts import audit_events
+from tablegate.gateway.store.store import Store
 
 _TRIMMING_S = 600.0
 _ROWS_AT_ONCE = 1000

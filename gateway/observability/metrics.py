@@ -117,7 +117,7 @@ def _are_many() -> bool:
 
 def count_noted() -> None:
     """Count what was noted."""
-    from gateway.observability import figures
+    from tablegate.gateway.observability import figures
 
     global is_counting
     is_counting = True
@@ -148,7 +148,7 @@ def count_noted() -> None:
 def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
     """Everything counted, in Prometheus' text form, and its content type. The series of tables that are not among `tables`
     go away (None: nobody can say which there are)."""
-    from gateway.observability import figures
+    from tablegate.gateway.observability import figures
 
     count_noted()
     figures.contributors = [sample for source in contributor_sources for sample in source()]
@@ -157,7 +157,7 @@ def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
 
 def samples() -> Iterator[Sample]:
     """Everything counted, sample by sample."""
-    from gateway.observability import figures
+    from tablegate.gateway.observability import figures
 
     count_noted()
     return figures.samples()

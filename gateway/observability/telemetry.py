@@ -25,9 +25,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
 
-from gateway import __version__
-from gateway.http import Reply, Request
-from gateway.observability import figures, metrics
+from tablegate.gateway import __version__
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.observability import figures, metrics
 
 _MOST_TEXT = 2048
 _MOST_LINKS = 128

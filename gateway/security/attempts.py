@@ -23,7 +23,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import NamedTuple, TypeVar
 
-from gateway.model.errors import TooManyAttempts
+from tablegate.gateway.model.errors import TooManyAttempts
 
 
 class _Rate(NamedTuple):

@@ -22,9 +22,9 @@ import socket
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from gateway.configuration.settings import ANY, OPAQUE_ORIGIN, Settings
-from gateway.http import Request
-from gateway.model.errors import NotAllowed
+from tablegate.gateway.configuration.settings import ANY, OPAQUE_ORIGIN, Settings
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.errors import NotAllowed
 
 # uri-host and port (RFC 9110, 7.2); names as resolvers take them, underscores of container names included.
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::\d{0,5})?", re.IGNORECASE | re.ASCII)

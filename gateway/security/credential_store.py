@@ -18,12 +18,12 @@ from typing import Any
 
 import orjson
 
-from gateway.model.authorization.authorizations import PoliciesOfTable
-from gateway.model.authorization.grants import Policy
-from gateway.model.tables.tables import RESOURCE_POLICIES
-from gateway.observability import audit
-from gateway.security.credentials import Credential, Scheme
-from gateway.security.grant_store import (
+from tablegate.gateway.model.authorization.authorizations import PoliciesOfTable
+from tablegate.gateway.model.authorization.grants import Policy
+from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES
+from tablegate.gateway.observability import audit
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import (
     ALL,
     EVERYBODY,
     ROLE,
@@ -34,12 +34,12 @@ from gateway.security.grant_store import (
     save_in,
     written_of,
 )
-from gateway.security.secret_cipher import SecretCipher
-from gateway.store.accounts import credentials as rows
-from gateway.store.accounts import grants as grant_rows
-from gateway.store.accounts.credentials import StoredCredential
-from gateway.store.accounts.grants import StoredGrant
-from gateway.store.store import Store
+from tablegate.gateway.security.secret_cipher import SecretCipher
+from tablegate.gateway.store.accounts import credentials as rows
+from tablegate.gateway.store.accounts import grants as grant_rows
+from tablegate.gateway.store.accounts.credentials import StoredCredential
+from tablegate.gateway.store.accounts.grants import StoredGrant
+from tablegate.gateway.store.store import Store
 
 _ACCESS_ID = re.compile(r"[\x21-\x7e]{1,128}")
 # Storage accounts are named so: https://learn.microsoft.com/azure/storage/common/storage-account-overview

@@ -14,8 +14,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from gateway.configuration.settings import Settings
-from gateway.model.authorization.authorizations import (
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.model.authorization.authorizations import (
     Authorization,
     Identity,
     OfResource,
@@ -23,8 +23,8 @@ from gateway.model.authorization.authorizations import (
     ResourcePolicies,
     Source,
 )
-from gateway.model.authorization.grants import EVERYTHING, Policy
-from gateway.security.policies import azure_roles, iam_documents
+from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy
+from tablegate.gateway.security.policies import azure_roles, iam_documents
 
 _log = logging.getLogger(__name__)
 

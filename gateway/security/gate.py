@@ -23,13 +23,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
-from gateway.engine.engine import Engine, run_with_retries
-from gateway.http import Reply
-from gateway.model.authorization.authorizations import Authorization
-from gateway.model.commands.commands import AnyCommand, Command, CountRows, CreateBackup, RestoreTable
-from gateway.model.errors import GatewayError, NotPermitted
-from gateway.model.tables.backups import Backup
-from gateway.model.tables.tables import Table
+from tablegate.gateway.engine.engine import Engine, run_with_retries
+from tablegate.gateway.http import Reply
+from tablegate.gateway.model.authorization.authorizations import Authorization
+from tablegate.gateway.model.commands.commands import (
+    AnyCommand,
+    Command,
+    CountRows,
+    CreateBackup,
+    RestoreTable,
+)
+from tablegate.gateway.model.errors import GatewayError, NotPermitted
+from tablegate.gateway.model.tables.backups import Backup
+from tablegate.gateway.model.tables.tables import Table
 
 R = TypeVar("R")
 

@@ -17,16 +17,16 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from gateway.model.authorization.authorizations import Identity
-from gateway.model.authorization.grants import EVERYTHING, REFUSING_ALL, Policy, Statement
-from gateway.model.errors import Busy
-from gateway.observability import audit
-from gateway.security.policies import iam_documents, ram_documents, short_forms
-from gateway.security.policies.errors import BadPolicy
-from gateway.store.accounts import grants as rows
-from gateway.store.accounts.grants import StoredGrant
-from gateway.store.sql.databases import Retry, Session
-from gateway.store.store import Store
+from tablegate.gateway.model.authorization.authorizations import Identity
+from tablegate.gateway.model.authorization.grants import EVERYTHING, REFUSING_ALL, Policy, Statement
+from tablegate.gateway.model.errors import Busy
+from tablegate.gateway.observability import audit
+from tablegate.gateway.security.policies import iam_documents, ram_documents, short_forms
+from tablegate.gateway.security.policies.errors import BadPolicy
+from tablegate.gateway.store.accounts import grants as rows
+from tablegate.gateway.store.accounts.grants import StoredGrant
+from tablegate.gateway.store.sql.databases import Retry, Session
+from tablegate.gateway.store.store import Store
 
 _log = logging.getLogger(__name__)
 

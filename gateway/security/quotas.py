@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from gateway.engine.engine import Engine
-from gateway.http import Request
-from gateway.model.authorization.authorizations import Authorization, Identity, Source
-from gateway.model.authorization.grants import EVERYTHING
-from gateway.model.authorization.quotas import (
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.authorization.authorizations import Authorization, Identity, Source
+from tablegate.gateway.model.authorization.grants import EVERYTHING
+from tablegate.gateway.model.authorization.quotas import (
     BYTES,
     READ_UNIT_BYTES,
     READ_UNITS,
@@ -44,19 +44,19 @@ from gateway.model.authorization.quotas import (
     credential_owner,
     namespace_owner,
 )
-from gateway.model.commands import commands as c
-from gateway.model.commands.commands import AnyCommand
-from gateway.model.commands.writes import Edit, Replace
-from gateway.model.errors import GatewayError, QuotaExceeded
-from gateway.model.tables.changes import ChangePage
-from gateway.model.tables.jobs import Job
-from gateway.model.tables.namespaces import is_reserved
-from gateway.model.tables.pages import Page
-from gateway.model.tables.tables import Table
-from gateway.observability import metrics
-from gateway.store.accounts import quotas as rows
-from gateway.store.store import Store
-from gateway.store.tables import backups, copies
+from tablegate.gateway.model.commands import commands as c
+from tablegate.gateway.model.commands.commands import AnyCommand
+from tablegate.gateway.model.commands.writes import Edit, Replace
+from tablegate.gateway.model.errors import GatewayError, QuotaExceeded
+from tablegate.gateway.model.tables.changes import ChangePage
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.model.tables.namespaces import is_reserved
+from tablegate.gateway.model.tables.pages import Page
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.observability import metrics
+from tablegate.gateway.store.accounts import quotas as rows
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables import backups, copies
 
 _SHARING_S = 0.5
 _LIVE_MS = 3_000

@@ -12,7 +12,7 @@ import os
 import secrets
 from pathlib import Path
 
-from gateway.configuration.settings import BadSetting, Settings
+from tablegate.gateway.configuration.settings import BadSetting, Settings
 
 _NONCE_BYTES = 12
 LEAST_KEY_CHARACTERS = 16

@@ -11,7 +11,7 @@ import threading
 import time
 from pathlib import Path
 
-from gateway.observability import logs, metrics
+from tablegate.gateway.observability import logs, metrics
 
 _DAYS = 90
 _DAY_S = 86_400

@@ -15,14 +15,14 @@ from typing import Protocol, cast
 
 import httptools
 
-from gateway.configuration.settings import Settings
-from gateway.http import CUT, Headers, Reply, Request
-from gateway.model import fast_paths
-from gateway.model.errors import Busy, LimitExceeded
-from gateway.request_memory import HEAD_FIRST_BYTES, RequestMemory
-from gateway.server import fast_heads, framing, heads
-from gateway.server.fast_heads import Whole
-from gateway.server.pending_request import PendingRequest
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.http import CUT, Headers, Reply, Request
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.errors import Busy, LimitExceeded
+from tablegate.gateway.request_memory import HEAD_FIRST_BYTES, RequestMemory
+from tablegate.gateway.server import fast_heads, framing, heads
+from tablegate.gateway.server.fast_heads import Whole
+from tablegate.gateway.server.pending_request import PendingRequest
 
 # A client may send this many requests ahead before its connection is no longer read.
 _PIPELINE_LIMIT = 16

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from gateway.http import Headers
+from tablegate.gateway.http import Headers
 
 _START = re.compile(rb"(DELETE|GET|MERGE|PATCH|POST|PUT) (/[A-Za-z0-9$%&'()*+,./:;=@_~!?-]*) HTTP/1\.1")
 _NAME = re.compile(rb"[A-Za-z0-9-]{1,64}")

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import flask
 from werkzeug.datastructures import Headers as FlaskHeaders
 
-from gateway.http import WSGI_REQUEST, Reply, Request
+from tablegate.gateway.http import WSGI_REQUEST, Reply, Request
 
 _REQUEST = "tablegate_request"
 

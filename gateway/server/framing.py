@@ -10,7 +10,7 @@ from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
 
-from gateway.http import Reply
+from tablegate.gateway.http import Reply
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 

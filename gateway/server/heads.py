@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from gateway.http import Headers
+from tablegate.gateway.http import Headers
 
 # Of two of these, whoever stands in front of us may go by the other one.
 _SAID_ONCE = ("host", "transfer-encoding")

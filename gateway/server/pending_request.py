@@ -9,11 +9,11 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, Protocol
 
-from gateway.control.watching import Met
-from gateway.dialect import Dialect, Handler
-from gateway.engine.engine import contended, longest_wait_s, pauses_between_attempts
-from gateway.http import Reply, Request
-from gateway.model.commands.commands import AnyCommand, Exchange
+from tablegate.gateway.control.watching import Met
+from tablegate.gateway.dialect import Dialect, Handler
+from tablegate.gateway.engine.engine import contended, longest_wait_s, pauses_between_attempts
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
 
 HELD_BACK_S = 0.1
 """Least delay of the answers to requests that exceed a quota or are not authenticated, in seconds. Clients that try again at once

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from gateway.http import Reply, Request
-from gateway.model.errors import Busy, Unknowable
-from gateway.observability import logs
-from gateway.request_memory import RequestMemory
-from gateway.server.pending_request import PendingRequest
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.errors import Busy, Unknowable
+from tablegate.gateway.observability import logs
+from tablegate.gateway.request_memory import RequestMemory
+from tablegate.gateway.server.pending_request import PendingRequest
 
 _LENGTH = struct.Struct("<I")
 _BACKLOG = 128

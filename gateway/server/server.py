@@ -22,21 +22,21 @@ from random import random
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from gateway import handling
-from gateway.application import Application
-from gateway.configuration.settings import Settings
-from gateway.http import Reply, Request
-from gateway.observability import logs, metrics
-from gateway.server import allocator
-from gateway.server.connection import NEVER, Connection
-from gateway.server.listening import Listener
-from gateway.server.pending_request import HELD_BACK_S, PendingRequest
-from gateway.server.relay import Relay, Relayed, RelaySocket
-from gateway.server.tick import Ticker, TickLimits
+from tablegate.gateway import handling
+from tablegate.gateway.application import Application
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.observability import logs, metrics
+from tablegate.gateway.server import allocator
+from tablegate.gateway.server.connection import NEVER, Connection
+from tablegate.gateway.server.listening import Listener
+from tablegate.gateway.server.pending_request import HELD_BACK_S, PendingRequest
+from tablegate.gateway.server.relay import Relay, Relayed, RelaySocket
+from tablegate.gateway.server.tick import Ticker, TickLimits
 
 if TYPE_CHECKING:
-    from gateway.observability.audit import Trail
-    from gateway.observability.telemetry import Telemetry
+    from tablegate.gateway.observability.audit import Trail
+    from tablegate.gateway.observability.telemetry import Telemetry
 
 _WSGI_THREADS = 8
 _SWEEP_S = 1.0

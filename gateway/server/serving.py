@@ -21,26 +21,26 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gateway import __version__
-from gateway.application import Application
-from gateway.background import BackgroundWork
-from gateway.configuration.database_urls import without_password
-from gateway.configuration.settings import Settings
-from gateway.dialect import BadSeed
-from gateway.health import PATHS
-from gateway.http import Reply, Request
-from gateway.model.errors import GatewayError
-from gateway.model.tables.namespaces import SNAPSHOTS
-from gateway.observability import audit, logs
-from gateway.server import certificates, listening, server, workers, wsgi
-from gateway.server.file_lock import FileLock
-from gateway.server.relay import RelaySocket
-from gateway.store.opening.migrating import migrate, revision_of, steps
-from gateway.store.opening.opening import prepare_file
-from gateway.wiring import OpenDatabase, connect, open_store, wire
+from tablegate.gateway import __version__
+from tablegate.gateway.application import Application
+from tablegate.gateway.background import BackgroundWork
+from tablegate.gateway.configuration.database_urls import without_password
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.dialect import BadSeed
+from tablegate.gateway.health import PATHS
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.tables.namespaces import SNAPSHOTS
+from tablegate.gateway.observability import audit, logs
+from tablegate.gateway.server import certificates, listening, server, workers, wsgi
+from tablegate.gateway.server.file_lock import FileLock
+from tablegate.gateway.server.relay import RelaySocket
+from tablegate.gateway.store.opening.migrating import migrate, revision_of, steps
+from tablegate.gateway.store.opening.opening import prepare_file
+from tablegate.gateway.wiring import OpenDatabase, connect, open_store, wire
 
 if TYPE_CHECKING:
-    from gateway.observability.telemetry import Telemetry
+    from tablegate.gateway.observability.telemetry import Telemetry
 
 _OWN_DESCRIPTORS = 512
 
@@ -232,7 +232,7 @@ def _furnish(settings: Settings, opened: OpenDatabase) -> None:
         return
     with contextlib.ExitStack() as stack:
         if settings.audit:
-            from gateway.observability.audit_sinks import recording
+            from tablegate.gateway.observability.audit_sinks import recording
 
             try:
                 stack.enter_context(recording(settings, opened.store))
@@ -250,7 +250,7 @@ def _remove_unfinished_snapshots(opened: OpenDatabase) -> None:
     with opened.store.read() as session:
         names = opened.store.catalog.namespaces(session)
     if any(name.startswith(SNAPSHOTS) for name in names):
-        from gateway.control import snapshots
+        from tablegate.gateway.control import snapshots
 
         snapshots.remove_unfinished(opened.engine, opened.store.shared, time.time_ns() // 1_000_000)
 
@@ -261,7 +261,7 @@ def _audit_refused(settings: Settings, error: OSError) -> Refused:
 
 def _plant(settings: Settings, opened: OpenDatabase) -> None:
     """Make the tables with which the server begins. Raises Refused."""
-    from gateway.control import answers, seeds, snapshots
+    from tablegate.gateway.control import answers, seeds, snapshots
 
     dialects = wire(settings, opened).dialects
     try:
@@ -288,7 +288,7 @@ def _trail(settings: Settings, opened: OpenDatabase) -> audit.Trail | None:
     """Where what is done goes on record; it has begun. Raises Refused."""
     if not settings.audit:
         return None
-    from gateway.observability.audit_sinks import trail_of
+    from tablegate.gateway.observability.audit_sinks import trail_of
 
     try:
         trail = trail_of(settings, opened.store)
@@ -304,7 +304,7 @@ def _telemetry(settings: Settings, opened: OpenDatabase) -> Telemetry | None:
     if not settings.otel:
         return None
     try:
-        from gateway.observability.telemetry import Telemetry
+        from tablegate.gateway.observability.telemetry import Telemetry
     except ImportError as error:
         raise Refused(f"otel: pip install 'tablegate[otel]' ({error.name} is not there)") from None
     telemetry = Telemetry()
@@ -319,7 +319,7 @@ def _application(dialects: Application) -> Callable[[Request], Reply]:
 
     @cache
     def made() -> wsgi.Application:
-        from gateway.app import mount
+        from tablegate.gateway.app import mount
 
         return mount(dialects)
 
@@ -433,7 +433,7 @@ def _serve_metrics(dialects: Application, figures: socket.socket) -> None:
     """Serve /metrics on its own port, from a thread that ends with the process."""
     from werkzeug.serving import WSGIRequestHandler, make_server
 
-    from gateway.app import metrics_app
+    from tablegate.gateway.app import metrics_app
 
     class Quiet(WSGIRequestHandler):
         def log(self, *_: Any) -> None:

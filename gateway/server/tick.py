@@ -35,13 +35,13 @@ from functools import partial
 from time import monotonic, perf_counter
 from typing import Any, cast
 
-from gateway.dialect import Handler, ReplyStep
-from gateway.engine.engine import Engine, contended
-from gateway.engine.rows.reading import Reading
-from gateway.engine.rows.reading_replicas import may_be_old
-from gateway.exchanges import MOST_ATTEMPTS
-from gateway.http import Reply
-from gateway.model.commands.commands import (
+from tablegate.gateway.dialect import Handler, ReplyStep
+from tablegate.gateway.engine.engine import Engine, contended
+from tablegate.gateway.engine.rows.reading import Reading
+from tablegate.gateway.engine.rows.reading_replicas import may_be_old
+from tablegate.gateway.exchanges import MOST_ATTEMPTS
+from tablegate.gateway.http import Reply
+from tablegate.gateway.model.commands.commands import (
     Exchange,
     FindTable,
     Get,
@@ -51,10 +51,10 @@ from gateway.model.commands.commands import (
     SearchVectors,
     WriteGroup,
 )
-from gateway.model.errors import Busy, Contended, StaleTable
-from gateway.observability import metrics
-from gateway.security.gate import admit, complete
-from gateway.server.pending_request import LockRetry, PendingRequest
+from tablegate.gateway.model.errors import Busy, Contended, StaleTable
+from tablegate.gateway.observability import metrics
+from tablegate.gateway.security.gate import admit, complete
+from tablegate.gateway.server.pending_request import LockRetry, PendingRequest
 
 _READS = {Get, Read, ReadAll, SearchVectors}
 _IN_SLICES = {Read, SearchVectors}

@@ -24,8 +24,8 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from gateway.observability import logs
-from gateway.server import listening
+from tablegate.gateway.observability import logs
+from tablegate.gateway.server import listening
 
 _RESTART_PAUSE_S = 0.5
 # So long a new program may take until it serves.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from gateway.http import WSGI_REQUEST, Reply, Request
+from tablegate.gateway.http import WSGI_REQUEST, Reply, Request
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 

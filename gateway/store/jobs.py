@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 
-from gateway.model.commands.commands import ListJobs, ListUnfinishedJobs
-from gateway.model.tables.jobs import Job
-from gateway.model.tables.namespaces import RETAINED
-from gateway.store.sql.databases import Session
+from tablegate.gateway.model.commands.commands import ListJobs, ListUnfinishedJobs
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.model.tables.namespaces import RETAINED
+from tablegate.gateway.store.sql.databases import Session
 
 _COLUMNS = "id, kind, namespace, table_name, definition, progress, state, created_at_ms, ended_at_ms, cancelled, claim"
 _FORGOTTEN = 100

@@ -7,14 +7,14 @@ import logging
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from gateway.model.errors import DataCorrupted, SchemaTooNew
-from gateway.store.opening.migrating import NewerDatabase, revision_of, steps
-from gateway.store.sql import damage
-from gateway.store.sql.databases import Database, Session
-from gateway.store.tables.catalog import Catalog
+from tablegate.gateway.model.errors import DataCorrupted, SchemaTooNew
+from tablegate.gateway.store.opening.migrating import NewerDatabase, revision_of, steps
+from tablegate.gateway.store.sql import damage
+from tablegate.gateway.store.sql.databases import Database, Session
+from tablegate.gateway.store.tables.catalog import Catalog
 
 if TYPE_CHECKING:
-    from gateway.store.tables.backup_files import BackupDirectory
+    from tablegate.gateway.store.tables.backup_files import BackupDirectory
 
 log = logging.getLogger(__name__)
 

@@ -24,9 +24,9 @@ from boto3.dynamodb.types import Binary
 from botocore.exceptions import ClientError
 from click.testing import CliRunner
 
-from adapters.tablestore.wire.plainbuffer import decode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.__main__ import main
+from tablegate.adapters.tablestore.wire.plainbuffer import decode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.__main__ import main
 from tests.support.across import Across
 from tests.support.concurrency import all_at_once
 from tests.support.live_dynamodb import pages, refused

@@ -19,19 +19,19 @@ from typing import Any
 
 import pytest
 
-from adapters.dynamodb import operation_table
-from adapters.tablestore.operation_table import OPERATIONS
-from gateway import http as gateway_http
-from gateway.app import application_of
-from gateway.configuration.settings import load
-from gateway.dialect import Gateway
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.http import Reply, Request
-from gateway.model.errors import Busy, StaleTable
-from gateway.security.credentials import Credentials
-from gateway.store.opening.migrating import migrate
-from gateway.store.store import Store
-from gateway.wiring import connect
+from tablegate.adapters.dynamodb import operation_table
+from tablegate.adapters.tablestore.operation_table import OPERATIONS
+from tablegate.gateway import http as gateway_http
+from tablegate.gateway.app import application_of
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.errors import Busy, StaleTable
+from tablegate.gateway.security.credentials import Credentials
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.wiring import connect
 from tests.entry_requests import NOW_MS, Case, azure, dynamodb, tablestore
 from tests.support.running import EVERY_DIALECT, Running, plain_app, start_app, start_plain
 

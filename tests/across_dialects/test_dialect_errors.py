@@ -4,21 +4,21 @@ from functools import partial
 
 import pytest
 
-from adapters.azuretable.entities.entity_renderer import rule_of
-from adapters.azuretable.wire import errors as azuretable
-from adapters.azuretable.wire import limits as azuretable_limits
-from adapters.dynamodb.expressions.updates import facts_of
-from adapters.dynamodb.operations.items import _check_updated
-from adapters.dynamodb.wire import errors as dynamodb
-from adapters.dynamodb.wire import limits as dynamodb_limits
-from adapters.tablestore.wire import errors as tablestore
-from gateway.model.commands.write_groups import apply_group
-from gateway.model.commands.writes import Edit, Write
-from gateway.model.errors import GatewayError, RowRefused
-from gateway.model.expressions.updates import Literal, SetTo
-from gateway.model.tables.tables import Rules, State, Table
-from gateway.model.values.keys import Key, KeyColumn, KeySchema
-from gateway.model.values.values import Kind, Value, text
+from tablegate.adapters.azuretable.entities.entity_renderer import rule_of
+from tablegate.adapters.azuretable.wire import errors as azuretable
+from tablegate.adapters.azuretable.wire import limits as azuretable_limits
+from tablegate.adapters.dynamodb.expressions.updates import facts_of
+from tablegate.adapters.dynamodb.operations.items import _check_updated
+from tablegate.adapters.dynamodb.wire import errors as dynamodb
+from tablegate.adapters.dynamodb.wire import limits as dynamodb_limits
+from tablegate.adapters.tablestore.wire import errors as tablestore
+from tablegate.gateway.model.commands.write_groups import apply_group
+from tablegate.gateway.model.commands.writes import Edit, Write
+from tablegate.gateway.model.errors import GatewayError, RowRefused
+from tablegate.gateway.model.expressions.updates import Literal, SetTo
+from tablegate.gateway.model.tables.tables import Rules, State, Table
+from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind, Value, text
 
 
 @pytest.mark.parametrize("dialect", [azuretable, dynamodb, tablestore], ids=lambda module: module.__name__)

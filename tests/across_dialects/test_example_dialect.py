@@ -15,16 +15,16 @@ import requests
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 
-from adapters.azuretable import blueprint as azuretable
 from docs.examples import key_value_dialect as key_value
-from gateway.app import mount
-from gateway.application import Application
-from gateway.configuration.settings import load
-from gateway.dialect import Gateway
-from gateway.model.commands.commands import FindTable
-from gateway.model.errors import Busy, DatabaseFailed, PartitionLocked, TableBusy
-from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
-from gateway.wiring import connect, open_store
+from tablegate.adapters.azuretable import blueprint as azuretable
+from tablegate.gateway.app import mount
+from tablegate.gateway.application import Application
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.model.commands.commands import FindTable
+from tablegate.gateway.model.errors import Busy, DatabaseFailed, PartitionLocked, TableBusy
+from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
+from tablegate.gateway.wiring import connect, open_store
 from tests.support.running import ENTRIES, ROOT, Running, start_app, start_plain
 
 BODY_MAX_BYTES = 1 << 20

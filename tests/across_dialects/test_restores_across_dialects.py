@@ -19,16 +19,23 @@ from azure.core.exceptions import HttpResponseError
 from azure.data.tables import UpdateMode
 from botocore.exceptions import ClientError
 
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.app import application_of
-from gateway.engine.engine import Engine, run_with_retries
-from gateway.model.commands.commands import DropTable, FindTable, KeepHistory, ListBackups, Read, RestoreTable
-from gateway.model.errors import GatewayError
-from gateway.model.expressions.ranges import EVERYTHING
-from gateway.model.tables.pages import PageLimits
-from gateway.model.tables.restored_tables import like
-from gateway.model.tables.tables import State, Table
-from gateway.security.credentials import SHARED_NAMESPACE
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.app import application_of
+from tablegate.gateway.engine.engine import Engine, run_with_retries
+from tablegate.gateway.model.commands.commands import (
+    DropTable,
+    FindTable,
+    KeepHistory,
+    ListBackups,
+    Read,
+    RestoreTable,
+)
+from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.expressions.ranges import EVERYTHING
+from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.tables.restored_tables import like
+from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 from tests.support.across import Across
 from tests.support.live_dynamodb import Index
 from tests.support.live_tablestore import LiveTableStore

@@ -10,20 +10,20 @@ from unittest.mock import Mock
 import flask
 import pytest
 
-from gateway.configuration.settings import Settings
-from gateway.dialect import Dialect, Gateway
-from gateway.http import Request
-from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind
-from gateway.security.credentials import Credentials
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.dialect import Dialect, Gateway
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind
+from tablegate.gateway.security.credentials import Credentials
 
 FOLDER = Path(__file__).parents[2] / "adapters"
 NAMES = sorted(path.parent.name for path in FOLDER.glob("*/blueprint.py"))
 
 
 def part(name: str, module: str) -> ModuleType:
-    return importlib.import_module(f"adapters.{name}.{module}")
+    return importlib.import_module(f"tablegate.adapters.{name}.{module}")
 
 
 @pytest.fixture(params=NAMES)
@@ -47,12 +47,12 @@ def test_there_are_three() -> None:
 def test_an_adapter_is_a_class_with_the_methods_of_all(name: str, dialect: Dialect) -> None:
     kind = type(dialect)
     assert kind.__bases__ == (Dialect,)
-    assert kind.__module__ == f"adapters.{name}.blueprint"
+    assert kind.__module__ == f"tablegate.adapters.{name}.blueprint"
     public = {member for member in vars(kind) if not member.startswith("_")}
     steps = {"claims", "authenticate", "parse", "begin", "render", "render_error"}
     assert {"name", "hint", "service_hosts", "operation", "refuse"} | steps <= public
     assert public <= set(dir(Dialect)) | {"name"}
-    assert name == dialect.name == importlib.import_module(f"adapters.{name}").DIALECT
+    assert name == dialect.name == importlib.import_module(f"tablegate.adapters.{name}").DIALECT
     assert "{url}" in dialect.hint
 
 

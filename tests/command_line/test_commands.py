@@ -20,10 +20,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gateway.__main__ import main
-from gateway.configuration.settings import load
-from gateway.server.certificates import make_self_signed
-from gateway.wiring import connect, open_store
+from tablegate.gateway.__main__ import main
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.server.certificates import make_self_signed
+from tablegate.gateway.wiring import connect, open_store
 from tests.support.raw_client import RawClient
 from tests.support.running import ROOT, Process, free_port
 
@@ -232,7 +232,7 @@ def takes_hangups(pid: int) -> bool:
 
 def test_there_are_descriptors_for_all_places(tmp_path: Path) -> None:
     # Of the usual soft limit of 1,024 the database would have had the 24 that clients leave.
-    shell = ("sh", "-c", 'ulimit -S -n 256; exec "$0" "$@"', sys.executable, "-m", "gateway")
+    shell = ("sh", "-c", 'ulimit -S -n 256; exec "$0" "$@"', sys.executable, "-m", "tablegate")
     server = Process(tmp_path, "--memory", "--max-connections", "1000", command=shell)
     server.wait_until_ready()
     [line] = [

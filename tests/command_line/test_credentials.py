@@ -8,12 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from gateway.configuration.settings import BadSetting, load
-from gateway.security.credential_store import BadCredential, CredentialStore, new_secret
-from gateway.security.credentials import ANY_PLACE, DEV_AZURE_ACCOUNT, Credential, Credentials, Scheme
-from gateway.security.secret_cipher import SecretCipher, WrongKey, find_key
-from gateway.store.sql.databases import Database
-from gateway.store.store import Store
+from tablegate.gateway.configuration.settings import BadSetting, load
+from tablegate.gateway.security.credential_store import BadCredential, CredentialStore, new_secret
+from tablegate.gateway.security.credentials import (
+    ANY_PLACE,
+    DEV_AZURE_ACCOUNT,
+    Credential,
+    Credentials,
+    Scheme,
+)
+from tablegate.gateway.security.secret_cipher import SecretCipher, WrongKey, find_key
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.store import Store
 
 KEY = "a key that is long enough"
 AWS = Credential(Scheme.AWS, "AKIDEXAMPLE", ("swordfish",), "123456789012", "token")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from gateway.__main__ import main
+from tablegate.gateway.__main__ import main
 
 
 @pytest.mark.parametrize("command", ["distribute", "undistribute"])

@@ -16,19 +16,19 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import make_url
 
-from gateway.__main__ import main
-from gateway.command_line.doctor import databases as database_checks
-from gateway.command_line.doctor import machine, nodes
-from gateway.command_line.doctor.findings import Check, Examined, Level, Told, findings_of
-from gateway.configuration.settings import BadSetting, load
-from gateway.engine.engine import Engine
-from gateway.model.values.values import text
-from gateway.security.credential_store import CredentialStore
-from gateway.security.credentials import Credential, Scheme
-from gateway.server.certificates import make_self_signed
-from gateway.store.sql.databases import Database, NodeShards, Placement
-from gateway.store.store import Store
-from gateway.wiring import open_store
+from tablegate.gateway.__main__ import main
+from tablegate.gateway.command_line.doctor import databases as database_checks
+from tablegate.gateway.command_line.doctor import machine, nodes
+from tablegate.gateway.command_line.doctor.findings import Check, Examined, Level, Told, findings_of
+from tablegate.gateway.configuration.settings import BadSetting, load
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.values.values import text
+from tablegate.gateway.security.credential_store import CredentialStore
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.server.certificates import make_self_signed
+from tablegate.gateway.store.sql.databases import Database, NodeShards, Placement
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.wiring import open_store
 from tests.gateway.engine.conftest import Client, by_color, make_table
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -21,8 +21,8 @@ import boto3
 import pytest
 from azure.data.tables import TableServiceClient
 
-from gateway.__main__ import words_of
-from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY
+from tablegate.gateway.__main__ import words_of
+from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY
 from tests.support.running import ROOT, free_port
 
 

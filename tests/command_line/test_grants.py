@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from gateway.__main__ import main
-from gateway.security.credential_store import CredentialStore
-from gateway.security.credentials import Credential, Scheme
-from gateway.security.grant_store import ALL, Written
-from gateway.store.sql.databases import Database
-from gateway.store.store import Store
+from tablegate.gateway.__main__ import main
+from tablegate.gateway.security.credential_store import CredentialStore
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import ALL, Written
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.store import Store
 
 KEY = "a key that is long enough"
 POLICY = {

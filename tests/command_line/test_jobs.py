@@ -13,12 +13,12 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from gateway.__main__ import main
-from gateway.configuration.settings import load
-from gateway.engine.backups.filed_backups import FILE
-from gateway.model.commands.commands import StartJob
-from gateway.store.opening.migrating import migrate
-from gateway.wiring import connect, open_store
+from tablegate.gateway.__main__ import main
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.engine.backups.filed_backups import FILE
+from tablegate.gateway.model.commands.commands import StartJob
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.wiring import connect, open_store
 from tests.support.object_places import BUCKET, FolderPlace
 from tests.support.raw_client import RawClient
 from tests.support.running import Process

@@ -15,7 +15,7 @@ import pytest
 
 _HEAVY = {
     "alembic", "cryptography", "flask", "hypothesis", "jinja2", "jwt", "lark", "mako", "numpy", "prometheus_client", "psycopg",
-    "pyarrow", "re2", "rich", "sqlalchemy", "transfer", "werkzeug",
+    "pyarrow", "re2", "rich", "sqlalchemy", "tablegate.transfer", "werkzeug",
 }  # fmt: skip
 # Serves in the main thread; another one asks, then tells which modules are there and stops the server.
 _PROGRAM = """
@@ -37,7 +37,7 @@ def ask():
     os.kill(os.getpid(), signal.SIGTERM)
 
 threading.Thread(target=ask).start()
-from gateway.__main__ import main
+from tablegate.gateway.__main__ import main
 main(["serve", "--port", "0", *sys.argv[2:]], prog_name="tablegate")
 """
 

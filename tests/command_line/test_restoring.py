@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gateway.command_line.maintenance import sweep
-from gateway.command_line.tables import tables
-from gateway.engine.engine import Engine
-from gateway.model.commands.commands import FindTable
-from gateway.security.credentials import SHARED_NAMESPACE
-from gateway.store.opening.migrating import migrate
-from gateway.store.opening.opening import open_database
-from gateway.store.store import Store
+from tablegate.gateway.command_line.maintenance import sweep
+from tablegate.gateway.command_line.tables import tables
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.commands.commands import FindTable
+from tablegate.gateway.security.credentials import SHARED_NAMESPACE
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, do_background_work
 
 
@@ -110,7 +110,7 @@ def test_the_directory_must_be_one(path: Path, tmp_path: Path, make: Callable[[P
 
 
 def make_table_in_shared() -> object:
-    from gateway.model.commands.commands import CreateTable
+    from tablegate.gateway.model.commands.commands import CreateTable
     from tests.gateway.engine.conftest import PAIR
 
     return CreateTable("test", SHARED_NAMESPACE, "things", PAIR)

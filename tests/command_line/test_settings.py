@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.configuration.database_urls import BadDatabaseURL, normalise, sqlite_path, without_password
-from gateway.configuration.settings import BadSetting, load
+from tablegate.gateway.configuration.database_urls import (
+    BadDatabaseURL,
+    normalise,
+    sqlite_path,
+    without_password,
+)
+from tablegate.gateway.configuration.settings import BadSetting, load
 
 
 def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:

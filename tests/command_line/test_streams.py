@@ -7,14 +7,14 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from gateway.__main__ import main
-from gateway.configuration.settings import load
-from gateway.model.commands.commands import AlterTable, CreateTable, FindStream, ListShards
-from gateway.model.tables.tables import Rules, StreamRule
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind
-from gateway.store.opening.migrating import migrate
-from gateway.wiring import connect, open_store
+from tablegate.gateway.__main__ import main
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.model.commands.commands import AlterTable, CreateTable, FindStream, ListShards
+from tablegate.gateway.model.tables.tables import Rules, StreamRule
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.wiring import connect, open_store
 
 
 def tablegate(folder: Path, *arguments: str, code: int = 0) -> str:

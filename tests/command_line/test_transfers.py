@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from gateway.model.values.rows import Row
-from gateway.model.values.values import Kind, Value, text
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import Kind, Value, text
+from tablegate.transfer.endpoints.database import DatabaseEndpoint
+from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tests.command_line.test_commands import tablegate
 from tests.support.databases import PostgresServer
 from tests.support.running import ROOT
 from tests.transfer.support.memory_endpoint import PAIR, row_of, rows_of
-from transfer.endpoints.database import DatabaseEndpoint
-from transfer.endpoints.endpoint import Definition, Service
 
 A, B = "tablegate:a.sqlite#things", "tablegate:b.sqlite#things"
 Fill = Callable[..., None]
@@ -228,7 +228,7 @@ def _process(
     """A command as a process of its own."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
     return subprocess.run(
-        [sys.executable, "-m", "gateway", *arguments], cwd=folder, env={**clean, "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-m", "tablegate", *arguments], cwd=folder, env={**clean, "PYTHONPATH": str(ROOT)},
         input=typed, stdout=stdout, stderr=subprocess.PIPE,
     )  # fmt: skip
 
@@ -248,15 +248,16 @@ def test_no_password_is_kept(fill: Fill, postgres: PostgresServer, tmp_path: Pat
 
 def test_help_loads_nothing_of_it() -> None:
     code = (
-        "import sys, gateway.__main__;"
-        "print([name for name in sys.modules if name.startswith(('transfer.', 'adapters', 'sqlalchemy', 'rich'))])"
+        "import sys, tablegate.gateway.__main__;"
+        "heavy = ('tablegate.transfer.', 'tablegate.adapters', 'sqlalchemy', 'rich');"
+        "print([name for name in sys.modules if name.startswith(heavy)])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
     )  # fmt: skip
     assert set(re.findall(r"'([\w.]+)'", done.stdout)) <= {
-        "transfer.commands", "transfer.comparison_commands", "transfer.errors", "transfer.flags",
-        "transfer.traffic", "transfer.traffic.commands",
+        "tablegate.transfer.commands", "tablegate.transfer.comparison_commands", "tablegate.transfer.errors",
+        "tablegate.transfer.flags", "tablegate.transfer.traffic", "tablegate.transfer.traffic.commands",
     }  # fmt: skip
 
 

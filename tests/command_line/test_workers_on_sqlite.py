@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from benchmarks import signing
-from gateway.model.values.values import Kind, Value
+from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.values.values import Kind, Value
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import ROOT, Process
 
@@ -119,7 +119,7 @@ def test_a_caller_is_who_he_is_wherever_he_is_met(tmp_path: Path) -> None:
         command = [
             sys.executable,
             "-m",
-            "gateway",
+            "tablegate",
             "credentials",
             "add",
             access_id,

@@ -18,15 +18,15 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.background import fill
-from gateway.__main__ import main
-from gateway.app import create_app
-from gateway.configuration.settings import load
-from gateway.model.commands.commands import CreateTable, FindTable, ListTables, NewIndex
-from gateway.model.tables.tables import Projection
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind
-from gateway.store.sql.databases import Session
-from gateway.wiring import connect, open_store
+from tablegate.gateway.__main__ import main
+from tablegate.gateway.app import create_app
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.model.commands.commands import CreateTable, FindTable, ListTables, NewIndex
+from tablegate.gateway.model.tables.tables import Projection
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.wiring import connect, open_store
 from tests.support.raw_client import RawClient
 from tests.support.running import Process
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from tablegate.transfer.endpoints.files.json_lines import JsonLines
 from tests.support.raw_client import RawClient
 from tests.support.running import Process
 from tests.support.soak import minutes_long
-from transfer.endpoints.files.json_lines import JsonLines
 
 KILLS = int(os.environ.get("TABLEGATE_BACKUP_KILLS", "2"))
 ITEMS = 1_500

@@ -20,9 +20,9 @@ from typing import Any
 
 import pytest
 
-from gateway.store.opening.opening import open_database
-from gateway.store.sql.databases import Unusable
-from gateway.store.sqlite import backup
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.sql.databases import Unusable
+from tablegate.gateway.store.sqlite import backup
 from tests.support.loads import number, text
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import ROOT, Process
@@ -162,7 +162,7 @@ def test_the_command_beside_a_server(tmp_path: Path) -> None:
     try:
         with tellers(server.url) as threads:
             done = subprocess.run(
-                [sys.executable, "-m", "gateway", "backup", "copy.sqlite"],
+                [sys.executable, "-m", "tablegate", "backup", "copy.sqlite"],
                 cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True,
             )  # fmt: skip
             ended = time.time()

@@ -10,7 +10,7 @@ import requests
 from azure.core.exceptions import HttpResponseError
 from tablestore import OTSServiceError
 
-from gateway.store.sql.databases import Database
+from tablegate.gateway.store.sql.databases import Database
 from tests.conftest import Serve
 from tests.support.across import Across
 from tests.support.raw_client import RawClient, Refused

@@ -19,16 +19,16 @@ import requests
 from click.testing import CliRunner
 from sqlalchemy import make_url
 
-from gateway import background
-from gateway.__main__ import main
-from gateway.app import application_of
-from gateway.configuration.settings import load
-from gateway.model.errors import Busy, OutOfSpace
-from gateway.security.credentials import Credentials
-from gateway.store.opening.migrating import migrate
-from gateway.store.postgresql.errors import meaning_of
-from gateway.store.sqlite.database import SQLite
-from gateway.wiring import connect, open_store
+from tablegate.gateway import background
+from tablegate.gateway.__main__ import main
+from tablegate.gateway.app import application_of
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.model.errors import Busy, OutOfSpace
+from tablegate.gateway.security.credentials import Credentials
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.postgresql.errors import meaning_of
+from tablegate.gateway.store.sqlite.database import SQLite
+from tablegate.gateway.wiring import connect, open_store
 from tests.support.databases import PostgresServer
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import Process, processes, start

@@ -21,21 +21,21 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import make_url
 
-from gateway.__main__ import main
-from gateway.engine.engine import Engine, EngineOptions, run_with_retries
-from gateway.model.commands.commands import ListShards, ListStreams, Read, ReadChanges, WriteGroup
-from gateway.model.errors import GatewayError
-from gateway.model.expressions.ranges import EVERYTHING
-from gateway.model.tables.changes import Change, ChangePage
-from gateway.model.tables.pages import PageLimits
-from gateway.model.tables.tables import Rules, StreamRule, Table
-from gateway.model.values.values import decimal
-from gateway.store.accounts import audit_events, grants, quotas
-from gateway.store.accounts.grants import StoredGrant
-from gateway.store.opening.migrating import migrate
-from gateway.store.opening.opening import open_database, placement_of
-from gateway.store.sql.databases import Unusable
-from gateway.store.store import Store
+from tablegate.gateway.__main__ import main
+from tablegate.gateway.engine.engine import Engine, EngineOptions, run_with_retries
+from tablegate.gateway.model.commands.commands import ListShards, ListStreams, Read, ReadChanges, WriteGroup
+from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.expressions.ranges import EVERYTHING
+from tablegate.gateway.model.tables.changes import Change, ChangePage
+from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.tables.tables import Rules, StreamRule, Table
+from tablegate.gateway.model.values.values import decimal
+from tablegate.gateway.store.accounts import audit_events, grants, quotas
+from tablegate.gateway.store.accounts.grants import StoredGrant
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.opening.opening import open_database, placement_of
+from tablegate.gateway.store.sql.databases import Unusable
+from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, make_table
 from tests.support.cluster_nodes import ClusterNode
 from tests.support.databases import SECOND_URL, PostgresServer, at_another_node

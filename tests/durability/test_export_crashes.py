@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gateway.configuration.settings import Settings
+from tablegate.gateway.configuration.settings import Settings
 from tests.adapters.dynamodb.conftest import Clock, serving
 from tests.support.object_places import BUCKET, FolderPlace
 from tests.support.raw_client import RawClient

@@ -23,11 +23,11 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 from botocore.config import Config
 
-from gateway.configuration.database_urls import normalise
-from gateway.store.opening.opening import open_database
-from gateway.store.postgresql.database import PostgreSQL
-from gateway.store.postgresql.statements import TRANSACTION_ID
-from gateway.store.sql.databases import CommitLost
+from tablegate.gateway.configuration.database_urls import normalise
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.postgresql.database import PostgreSQL
+from tablegate.gateway.store.postgresql.statements import TRANSACTION_ID
+from tablegate.gateway.store.sql.databases import CommitLost
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import free_port, start

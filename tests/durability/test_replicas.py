@@ -17,14 +17,14 @@ import tablestore as ots
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 
-from gateway.app import application_of
-from gateway.command_line.doctor import nodes
-from gateway.command_line.doctor.findings import Examined
-from gateway.configuration.settings import BadSetting, load
-from gateway.engine.engine import Engine
-from gateway.model import fast_paths
-from gateway.store.postgresql.database import PostgresSession
-from gateway.wiring import connect
+from tablegate.gateway.app import application_of
+from tablegate.gateway.command_line.doctor import nodes
+from tablegate.gateway.command_line.doctor.findings import Examined
+from tablegate.gateway.configuration.settings import BadSetting, load
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.store.postgresql.database import PostgresSession
+from tablegate.gateway.wiring import connect
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
 from tests.support.across import Across
 from tests.support.raw_client import RawClient

@@ -10,10 +10,10 @@ import requests
 from azure.core.exceptions import HttpResponseError
 from tablestore import OTSServiceError
 
-from gateway.app import application_of
-from gateway.store.opening.migrating import migrate, steps
-from gateway.store.opening.opening import open_database
-from gateway.store.sql.databases import Database
+from tablegate.gateway.app import application_of
+from tablegate.gateway.store.opening.migrating import migrate, steps
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.sql.databases import Database
 from tests.conftest import KINDS, Serve
 from tests.support.across import Across
 from tests.support.raw_client import RawClient, Refused

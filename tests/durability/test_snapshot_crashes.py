@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 import requests
 
-from gateway.configuration.settings import load
-from gateway.control import snapshots
-from gateway.control.answers import run
-from gateway.model.commands.commands import ListNamespaces
-from gateway.model.tables.namespaces import SNAPSHOTS
-from gateway.wiring import connect, open_store
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.control import snapshots
+from tablegate.gateway.control.answers import run
+from tablegate.gateway.model.commands.commands import ListNamespaces
+from tablegate.gateway.model.tables.namespaces import SNAPSHOTS
+from tablegate.gateway.wiring import connect, open_store
 from tests.support.raw_client import RawClient
 from tests.support.running import Process
 from tests.support.soak import minutes_long

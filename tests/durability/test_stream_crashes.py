@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from adapters.tablestore.wire.plainbuffer import decode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.configuration.settings import load
-from gateway.model.commands.commands import FindTable, Reshard
-from gateway.wiring import connect, open_store
+from tablegate.adapters.tablestore.wire.plainbuffer import decode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.model.commands.commands import FindTable, Reshard
+from tablegate.gateway.wiring import connect, open_store
 from tests.adapters.tablestore.client import Refused
 from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import Begin, Process, processes

@@ -19,8 +19,8 @@ import requests
 import tablestore as ots
 from azure.data.tables import TableServiceClient
 
-from gateway.security.credentials import DEV_AZURE_KEY
-from gateway.store.sql.databases import Database
+from tablegate.gateway.security.credentials import DEV_AZURE_KEY
+from tablegate.gateway.store.sql.databases import Database
 from tests.support.running import Begin, Process, processes
 
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "0"))

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from adapters.azuretable.operation_table import OPERATIONS as AZURE
-from adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
-from adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE
-from gateway.http import Request
-from gateway.model.authorization.permissions import Permission, Purpose
-from gateway.model.request_facts import Kind
+from tablegate.adapters.azuretable.operation_table import OPERATIONS as AZURE
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
+from tablegate.adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.authorization.permissions import Permission, Purpose
+from tablegate.gateway.model.request_facts import Kind
 from tests.gateway.security import named_requests, named_requests_of_others
 from tests.gateway.security.named_requests import Handles
 from tests.support.strict import azure_request, dynamodb_request, tablestore_request

@@ -15,18 +15,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.app import application_of, create_app
-from gateway.configuration.settings import load
-from gateway.http import Reply, Request
-from gateway.model.authorization.quotas import Quota
-from gateway.observability import audit
-from gateway.observability.audit import Keys, Sink, Trail, Wanted
-from gateway.security.credentials import Scheme
-from gateway.security.grant_store import ALL
-from gateway.store.sql import schema
-from gateway.store.store import Store
-from gateway.wiring import connect, open_store
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.app import application_of, create_app
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.authorization.quotas import Quota
+from tablegate.gateway.observability import audit
+from tablegate.gateway.observability.audit import Keys, Sink, Trail, Wanted
+from tablegate.gateway.security.credentials import Scheme
+from tablegate.gateway.security.grant_store import ALL
+from tablegate.gateway.store.sql import schema
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.wiring import connect, open_store
 from tests.support.running import Running, call_plainly, start_app
 from tests.support.strict import NOW_MS, Strict
 

@@ -17,17 +17,17 @@ from urllib.parse import urlencode
 
 import pytest
 
-from adapters.azuretable.wire.errors import REFUSALS as OF_AZURE
-from adapters.dynamodb.wire.errors import REFUSALS as OF_DYNAMODB
-from adapters.tablestore.wire.errors import REFUSALS as OF_TABLE_STORE
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.app import application_of
-from gateway.console.searches import place_of
-from gateway.console.sign_in import COOKIE, SignIn
-from gateway.control.access import CONSOLE
-from gateway.control.routes import Routes
-from gateway.http import Reply, Request
-from gateway.model.values.keys import Position
+from tablegate.adapters.azuretable.wire.errors import REFUSALS as OF_AZURE
+from tablegate.adapters.dynamodb.wire.errors import REFUSALS as OF_DYNAMODB
+from tablegate.adapters.tablestore.wire.errors import REFUSALS as OF_TABLE_STORE
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.app import application_of
+from tablegate.gateway.console.searches import place_of
+from tablegate.gateway.console.sign_in import COOKIE, SignIn
+from tablegate.gateway.control.access import CONSOLE
+from tablegate.gateway.control.routes import Routes
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.values.keys import Position
 from tests.conftest import new_database
 from tests.entry_matrix.requests import KNOWN, UNSIGNED, WRONG_SECRET, Row, rows
 from tests.entry_matrix.servers import ELSEWHERE, ENTRIES, NONE, OVER, Matrix

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.model.authorization.permissions import Permission
-from gateway.model.authorization.quotas import Quota
-from gateway.security.credentials import Scheme
+from tablegate.gateway.model.authorization.permissions import Permission
+from tablegate.gateway.model.authorization.quotas import Quota
+from tablegate.gateway.security.credentials import Scheme
 from tests.entry_matrix.requests import Row, rows
 from tests.entry_matrix.servers import ENTRIES, OVER, Matrix
 from tests.gateway.security.named_requests import Handles, furnish

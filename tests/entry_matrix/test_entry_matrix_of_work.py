@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from gateway.__main__ import main
-from gateway.command_line.audited import OWN_LINES, READING
-from gateway.configuration.settings import load
-from gateway.engine.engine import Engine
-from gateway.model.authorization.quotas import Quota
-from gateway.model.commands import commands as c
-from gateway.security.gate import run_one
-from gateway.store.store import Store
-from gateway.wiring import connect
+from tablegate.gateway.__main__ import main
+from tablegate.gateway.command_line.audited import OWN_LINES, READING
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.authorization.quotas import Quota
+from tablegate.gateway.model.commands import commands as c
+from tablegate.gateway.security.gate import run_one
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.wiring import connect
 from tests.conftest import new_database
 from tests.entry_matrix.servers import Matrix, contents_of
 from tests.gateway.observability.test_audit_of_entries import (

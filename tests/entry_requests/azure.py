@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.azuretable.blueprint import create
-from gateway.configuration.settings import Settings
-from gateway.dialect import Gateway
-from gateway.security.credentials import Credentials
+from tablegate.adapters.azuretable.blueprint import create
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.security.credentials import Credentials
 from tests.adapters.azuretable.batch_requests import batch_of, insert_part, part, query_batch, upsert_part
 from tests.adapters.azuretable.client import ACCOUNT, Clock, Service
 from tests.entry_requests import NOW_MS, Case

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.tablestore.operation_table import OPERATIONS
-from adapters.tablestore.wire.plainbuffer import Bound, WireRow, encode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.http import Request
+from tablegate.adapters.tablestore.operation_table import OPERATIONS
+from tablegate.adapters.tablestore.wire.plainbuffer import Bound, WireRow, encode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.http import Request
 from tests.adapters.tablestore.client import cells_of, condition, no_throughput, row, signed
 from tests.entry_requests import NOW_MS, Case, Send
 

@@ -21,21 +21,27 @@ from xml.etree import ElementTree
 import orjson
 import pytest
 
-from adapters.azuretable.blueprint import AzureTable
-from adapters.azuretable.wire import multipart
-from adapters.dynamodb.blueprint import DynamoDB
-from adapters.dynamodb.wire import canonical_requests
-from adapters.dynamodb.wire.auth import authorization
-from adapters.tablestore import blueprint as tablestore
-from adapters.tablestore.blueprint import TableStore
-from gateway.configuration.settings import load
-from gateway.dialect import Gateway
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.http import Reply, Request
-from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credential, Credentials, Scheme
-from gateway.store.opening.migrating import migrate
-from gateway.store.store import Store
-from gateway.wiring import connect
+from tablegate.adapters.azuretable.blueprint import AzureTable
+from tablegate.adapters.azuretable.wire import multipart
+from tablegate.adapters.dynamodb.blueprint import DynamoDB
+from tablegate.adapters.dynamodb.wire import canonical_requests
+from tablegate.adapters.dynamodb.wire.auth import authorization
+from tablegate.adapters.tablestore import blueprint as tablestore
+from tablegate.adapters.tablestore.blueprint import TableStore
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.security.credentials import (
+    DEV_AZURE_ACCOUNT,
+    DEV_AZURE_KEY,
+    Credential,
+    Credentials,
+    Scheme,
+)
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.wiring import connect
 from tests.adapters.azuretable.client import sign
 from tests.adapters.tablestore.client import signed
 from tests.support.running import ENTRIES, EVERY_DIALECT, Running, plain_app, start_app, start_plain

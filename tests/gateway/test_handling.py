@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway import handling
-from gateway.observability import metrics
+from tablegate.gateway import handling
+from tablegate.gateway.observability import metrics
 
 
 def test_what_is_asked_of_requests_is_asked_only_while_a_server_watches() -> None:

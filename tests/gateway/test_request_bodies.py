@@ -11,13 +11,13 @@ from typing import Any
 import orjson
 import pytest
 
-from adapters.dynamodb.blueprint import create
-from gateway.configuration.settings import Settings
-from gateway.dialect import Gateway
-from gateway.http import Request
-from gateway.model.errors import Busy, LimitExceeded
-from gateway.request_bodies import Undecodable, inflate, parse_json
-from gateway.security.credentials import Credentials
+from tablegate.adapters.dynamodb.blueprint import create
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.errors import Busy, LimitExceeded
+from tablegate.gateway.request_bodies import Undecodable, inflate, parse_json
+from tablegate.gateway.security.credentials import Credentials
 from tests.support.raw_client import SIGNED_IN_FORM
 
 MIB = 1 << 20

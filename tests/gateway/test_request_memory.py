@@ -9,9 +9,9 @@ import tracemalloc
 import orjson
 import pytest
 
-from gateway.http import Request
-from gateway.model.errors import Busy
-from gateway.request_memory import RequestMemory
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.errors import Busy
+from tablegate.gateway.request_memory import RequestMemory
 
 LIMIT_BYTES = 1 << 20
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.dialect import Dialect
-from gateway.store.sql.databases import Database, Statements
+from tablegate.gateway.dialect import Dialect
+from tablegate.gateway.store.sql.databases import Database, Statements
 from tests.support.running import ROOT
 
 _CITING = sorted(

@@ -23,9 +23,9 @@ from click.testing import CliRunner
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.__main__ import main
-from gateway.configuration.settings import SETTINGS
-from gateway.observability import figures
+from tablegate.gateway.__main__ import main
+from tablegate.gateway.configuration.settings import SETTINGS
+from tablegate.gateway.observability import figures
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import ROOT, Process
 

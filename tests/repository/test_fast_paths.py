@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from gateway.model import fast_paths
-from gateway.model.fast_paths import FAST_PATHS, FastPath
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.fast_paths import FAST_PATHS, FastPath
 
 ROOT = Path(__file__).parents[2]
 # Parts of a fast path that is in the list: its closures, what it is chosen by, what stands in its place if it is off.
 PARTS = {
-    "adapters.dynamodb.values.values:fast_render_row": "adapters.dynamodb.values.values:fast_render_rows",
-    "gateway.model.expressions.updates:_fast_draft_of": "gateway.model.expressions.updates:FastDraft",
+    "tablegate.adapters.dynamodb.values.values:fast_render_row": "tablegate.adapters.dynamodb.values.values:fast_render_rows",
+    "tablegate.gateway.model.expressions.updates:_fast_draft_of": "tablegate.gateway.model.expressions.updates:FastDraft",
 }
 
 
@@ -56,7 +56,7 @@ def fast_definitions() -> set[str]:
     definitions = set()
     for folder in ("gateway", "adapters", "transfer"):
         for file in (ROOT / folder).rglob("*.py"):
-            module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
+            module = ".".join(("tablegate", *file.relative_to(ROOT).with_suffix("").parts))
             if file.name.startswith("fast_") and file.name != "fast_paths.py":
                 definitions.add(module)
                 continue
@@ -96,8 +96,8 @@ def test_the_documentation_has_the_list() -> None:
 @pytest.mark.fast_paths
 def test_a_fast_path_is_taken_while_it_is_safe() -> None:
     """A new field of a command or table switches off the fast paths that have not heard of it: here is where that shows."""
-    from gateway.engine.rows import blind_writes, page_builder, reading
-    from gateway.model.expressions import updates
+    from tablegate.gateway.engine.rows import blind_writes, page_builder, reading
+    from tablegate.gateway.model.expressions import updates
 
     assert updates._draft_of is updates._fast_draft_of
     assert blind_writes._IS_SAFE
@@ -109,15 +109,15 @@ def test_a_fast_path_is_taken_while_it_is_safe() -> None:
 def test_one_switch_turns_all_of_them_off() -> None:
     """In a process of its own, since it is read once: everything that is chosen is the general way."""
     program = """
-from adapters.azuretable.entities import entity_renderer
-from adapters.dynamodb.expressions import request_clauses
-from adapters.dynamodb.validation import fast_validator, operation_schemas
-from adapters.dynamodb.values import values
-from adapters.tablestore.rows import rows, selections
-from gateway.engine.rows import blind_writes, page_builder, reading
-from gateway.model import fast_paths
-from gateway.model.expressions import updates
-from transfer.comparing import sides
+from tablegate.adapters.azuretable.entities import entity_renderer
+from tablegate.adapters.dynamodb.expressions import request_clauses
+from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
+from tablegate.adapters.dynamodb.values import values
+from tablegate.adapters.tablestore.rows import rows, selections
+from tablegate.gateway.engine.rows import blind_writes, page_builder, reading
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.expressions import updates
+from tablegate.transfer.comparing import sides
 assert not fast_paths.ARE_ON
 assert operation_schemas.checker("PutItem", "2026").fast_check is fast_validator.leave_to_full_validator
 assert request_clauses._prepared_read is not request_clauses.fast_read

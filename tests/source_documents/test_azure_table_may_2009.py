@@ -24,9 +24,9 @@ from azure.core.exceptions import (
 )
 from azure.data.tables import EdmType, EntityProperty, TableClient, TableTransactionError, UpdateMode
 
-from adapters.azuretable.wire import limits
-from gateway.security.credential_store import new_secret
-from gateway.security.credentials import Scheme
+from tablegate.adapters.azuretable.wire import limits
+from tablegate.gateway.security.credential_store import new_secret
+from tablegate.gateway.security.credentials import Scheme
 from tests.adapters.azuretable.batch_requests import insert_part
 from tests.adapters.azuretable.client import ACCOUNT, KEY, sign
 from tests.support.live_azure import LiveAzure

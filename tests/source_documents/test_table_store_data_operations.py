@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore.wire.plainbuffer import Bound, Operation, WireCell, decode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire.plainbuffer import Bound, Operation, WireCell, decode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import Refused, cells_of, plain, row, rows_of, units_of
 from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import start

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore.wire.plainbuffer import Operation, WireCell
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire.plainbuffer import Operation, WireCell
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import Refused, cells_of, row, units_of
 from tests.adapters.tablestore.filter_messages import single
 from tests.support.live_tablestore import LiveTableStore

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from adapters.tablestore.wire.plainbuffer import WireRow, decode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.__main__ import main
+from tablegate.adapters.tablestore.wire.plainbuffer import WireRow, decode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.__main__ import main
 from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import start
 

@@ -16,11 +16,11 @@ from pathlib import Path
 import psycopg
 from sqlalchemy import URL, make_url
 
-from gateway.configuration.database_urls import normalise
-from gateway.configuration.settings import Settings
-from gateway.store.opening.migrating import migrate, steps
-from gateway.store.opening.opening import distribute, open_database
-from gateway.store.sql.schema import metadata
+from tablegate.gateway.configuration.database_urls import normalise
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.store.opening.migrating import migrate, steps
+from tablegate.gateway.store.opening.opening import distribute, open_database
+from tablegate.gateway.store.sql.schema import metadata
 
 # The wheel brings two majors; TABLEGATE_TEST_POSTGRES picks one.
 MAJOR = int(os.environ.get("TABLEGATE_TEST_POSTGRES", "18"))

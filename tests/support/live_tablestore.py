@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from adapters.tablestore.wire.auth import Caller, reply_signature
-from gateway.http import Reply, Request
+from tablegate.adapters.tablestore.wire.auth import Caller, reply_signature
+from tablegate.gateway.http import Reply, Request
 from tests.adapters.tablestore.client import INSTANCE, Service
 
 

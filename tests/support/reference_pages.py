@@ -31,8 +31,9 @@ def _folder_lines(folder: Path) -> Iterator[str]:
         yield "| file | purpose |\n|---|---|"
         yield from (f"| `{path.name}` | {purpose_of(path)} |" for path in files)
         yield ""
-    for inner in sorted(path for path in folder.iterdir() if path.is_dir() and path.name != "__pycache__"):
-        yield from _folder_lines(inner)
+    for inner in sorted(folder.iterdir()):
+        if inner.is_dir() and not inner.is_symlink() and inner.name != "__pycache__":
+            yield from _folder_lines(inner)
 
 
 def purpose_of(path: Path) -> str:

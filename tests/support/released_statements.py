@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from gateway.store.opening.migrating import steps
-from gateway.store.postgresql import pipeline
-from gateway.store.sql import databases
+from tablegate.gateway.store.opening.migrating import steps
+from tablegate.gateway.store.postgresql import pipeline
+from tablegate.gateway.store.sql import databases
 from tests.support.running import ROOT
 
 FOLDER = ROOT / "tests" / "gateway" / "store" / "statements"

@@ -26,21 +26,21 @@ import pytest
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.test import run_wsgi_app
 
-from adapters.azuretable import blueprint as azuretable
-from adapters.dynamodb import blueprint as dynamodb
-from adapters.tablestore import blueprint as tablestore
-from gateway.app import application_of, create_app, mount
-from gateway.application import Application
-from gateway.background import BackgroundWork
-from gateway.configuration.settings import Settings, load
-from gateway.dialect import Dialect, Gateway
-from gateway.http import Reply, Request
-from gateway.observability.audit import Trail
-from gateway.server import listening, server, wsgi
-from gateway.server.flask_bridge import WSGI_REQUEST
-from gateway.server.serving import lane_of
-from gateway.server.wsgi import environ_of
-from gateway.wiring import connect, open_store
+from tablegate.adapters.azuretable import blueprint as azuretable
+from tablegate.adapters.dynamodb import blueprint as dynamodb
+from tablegate.adapters.tablestore import blueprint as tablestore
+from tablegate.gateway.app import application_of, create_app, mount
+from tablegate.gateway.application import Application
+from tablegate.gateway.background import BackgroundWork
+from tablegate.gateway.configuration.settings import Settings, load
+from tablegate.gateway.dialect import Dialect, Gateway
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.observability.audit import Trail
+from tablegate.gateway.server import listening, server, wsgi
+from tablegate.gateway.server.flask_bridge import WSGI_REQUEST
+from tablegate.gateway.server.serving import lane_of
+from tablegate.gateway.server.wsgi import environ_of
+from tablegate.gateway.wiring import connect, open_store
 
 ROOT = Path(__file__).parents[2]
 EVERY_DIALECT = (dynamodb.create, tablestore.create, azuretable.create)  # Azure takes what nobody else claims
@@ -169,7 +169,7 @@ def call_plainly(app: flask.Flask, request: Request) -> Reply:
     environ = environ_of(request)
     del environ[WSGI_REQUEST]
     body, status, headers = run_wsgi_app(app, environ, buffered=True)
-    # The length is a server's to add (gateway.http.Reply).
+    # The length is a server's to add (tablegate.gateway.http.Reply).
     kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
     return Reply(int(status[:3]), kept, b"".join(body))
 
@@ -182,7 +182,7 @@ class Process:
         folder: Path,
         *flags: str,
         environment: dict[str, str] | None = None,
-        command: tuple[str, ...] = (sys.executable, "-m", "gateway"),
+        command: tuple[str, ...] = (sys.executable, "-m", "tablegate"),
     ) -> None:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
         self._process = subprocess.Popen(

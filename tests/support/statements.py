@@ -19,21 +19,21 @@ from typing import Any
 
 import pytest
 
-from gateway.store.postgresql.database import PostgresSession
-from gateway.store.postgresql.distributed.database import RoutingSession
-from gateway.store.postgresql.statements import PostgreSQLStatements
-from gateway.store.sql.databases import Session
-from gateway.store.sql.schema import metadata
+from tablegate.gateway.store.postgresql.database import PostgresSession
+from tablegate.gateway.store.postgresql.distributed.database import RoutingSession
+from tablegate.gateway.store.postgresql.statements import PostgreSQLStatements
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.sql.schema import metadata
 
 DATA = frozenset(table.name for table in metadata.sorted_tables if "slot" in table.primary_key.columns)
 _PASSED_ON = frozenset(
     {
-        "gateway.store.sql.databases",
-        "gateway.store.postgresql.database",
-        "gateway.store.postgresql.distributed.database",
+        "tablegate.gateway.store.sql.databases",
+        "tablegate.gateway.store.postgresql.database",
+        "tablegate.gateway.store.postgresql.distributed.database",
     }
 )
-_OWN_FORMS = "gateway.store.postgresql.statements"
+_OWN_FORMS = "tablegate.gateway.store.postgresql.statements"
 
 # A pattern in a statement, with one space between its words -> why it may ask every node.
 ALLOWED = {
@@ -161,7 +161,12 @@ def _heard(listener: Listener, method: Callable[..., Any]) -> Callable[..., Any]
         module = sys._getframe(1).f_globals["__name__"]
         is_joined = _JOINED_ENTRIES in statement and session.statements.joins_entries
         is_own = module == _OWN_FORMS and type(session.statements) is PostgreSQLStatements
-        if module.startswith("gateway.") and module not in _PASSED_ON and not is_joined and not is_own:
+        if (
+            module.startswith("tablegate.gateway.")
+            and module not in _PASSED_ON
+            and not is_joined
+            and not is_own
+        ):
             listener.hear(module, statement)
         return method(session, statement, *parameters)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.engine.engine import Engine
-from gateway.model.tables.tables import Table
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.tables.tables import Table
 
 StoredRows = dict[object, tuple[object, ...]]
 """Partition and sort key -> all that is stored beside them."""

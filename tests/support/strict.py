@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
 
-from adapters.azuretable import blueprint as azuretable
-from adapters.dynamodb import blueprint as dynamodb
-from adapters.dynamodb.wire.auth import authorization as dynamodb_signature
-from adapters.tablestore import blueprint as tablestore
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.configuration.settings import load
-from gateway.dialect import Dialect, Gateway, reply_exchange
-from gateway.exchanges import drive
-from gateway.http import Reply, Request
-from gateway.security.credentials import Credential, Scheme
-from gateway.security.grant_store import ALL, Written, policy_of, written_of
-from gateway.wiring import connect, open_store, wire
+from tablegate.adapters.azuretable import blueprint as azuretable
+from tablegate.adapters.dynamodb import blueprint as dynamodb
+from tablegate.adapters.dynamodb.wire.auth import authorization as dynamodb_signature
+from tablegate.adapters.tablestore import blueprint as tablestore
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.dialect import Dialect, Gateway, reply_exchange
+from tablegate.gateway.exchanges import drive
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import ALL, Written, policy_of, written_of
+from tablegate.gateway.wiring import connect, open_store, wire
 from tests.adapters.azuretable.client import sign
 from tests.adapters.tablestore.client import signed
 

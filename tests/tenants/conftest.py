@@ -21,14 +21,14 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 from botocore.exceptions import ClientError
 
-from adapters.tablestore.wire.auth import Caller, reply_signature
-from adapters.tablestore.wire.plainbuffer import Bound
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.configuration.settings import load
-from gateway.http import Reply, Request
-from gateway.security.credentials import ANY_PLACE, Credential, Scheme
-from gateway.security.grant_store import ALL
-from gateway.wiring import connect, open_store
+from tablegate.adapters.tablestore.wire.auth import Caller, reply_signature
+from tablegate.adapters.tablestore.wire.plainbuffer import Bound
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.security.credentials import ANY_PLACE, Credential, Scheme
+from tablegate.gateway.security.grant_store import ALL
+from tablegate.gateway.wiring import connect, open_store
 from tests.adapters.tablestore.client import rows_of, signed
 from tests.support.live_dynamodb import ONCE, Index, Live
 from tests.support.live_tablestore import LiveTableStore, WallClock

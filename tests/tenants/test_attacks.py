@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
-from gateway.configuration.settings import load
-from gateway.security.credentials import Credential, Scheme
-from gateway.security.grant_store import ALL, Written, written_of
-from gateway.wiring import connect, open_store
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import ALL, Written, written_of
+from tablegate.gateway.wiring import connect, open_store
 from tests.support.running import start
 from tests.tenants.attacks.azure_requests import Azure, key_of
 from tests.tenants.attacks.console_requests import Console

@@ -9,8 +9,8 @@ from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from azure.core.exceptions import ResourceNotFoundError
 
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.store.opening.opening import open_database
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.store.opening.opening import open_database
 from tests.adapters.azuretable.client import ACCOUNT
 from tests.adapters.tablestore.client import plain
 from tests.conftest import Serve
@@ -81,7 +81,7 @@ def test_every_table_is_found_again_after_the_migration(serve: Serve, database_u
         [ACCOUNT],
     ]
     # This step alone: what later steps have made is there already.
-    step = importlib.import_module("migrations.versions.0002_dialects_in_namespaces")
+    step = importlib.import_module("tablegate.migrations.versions.0002_dialects_in_namespaces")
     with database.engine.connect() as connection:
         connection.exec_driver_sql("BEGIN")
         with Operations.context(MigrationContext.configure(connection)):

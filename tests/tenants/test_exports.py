@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from gateway.configuration.settings import load
-from gateway.security.grant_store import ALL
-from gateway.wiring import connect, open_store
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.security.grant_store import ALL
+from tablegate.gateway.wiring import connect, open_store
 from tests.support.running import start
 from tests.tenants.conftest import ACCOUNTS, CREDENTIALS, SETTINGS, Tenant, told
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import tablestore as ots
 
-from adapters.tablestore.operation_table import OPERATIONS
-from adapters.tablestore.wire.plainbuffer import Bound, decode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.operation_table import OPERATIONS
+from tablegate.adapters.tablestore.wire.plainbuffer import Bound, decode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import Refused, no_throughput, plain, row, rows_of
 from tests.tenants.conftest import ABSENT, MUSIC, Instance, Tenants, same_as_of_nobody, secret_of, whole_range
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import tablestore as ots
 
-from gateway.configuration.settings import load
-from gateway.security.credentials import Credential, Scheme
-from gateway.security.grant_store import ALL, written_of
-from gateway.wiring import connect, open_store
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import ALL, written_of
+from tablegate.gateway.wiring import connect, open_store
 from tests.support.running import start
 
 SETTINGS = {"auth": "strict", "secret_key": "what encrypts the secrets of these callers"}

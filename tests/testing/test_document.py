@@ -147,7 +147,7 @@ def test_github_actions(tmp_path: Path, on_path: dict[str, str]) -> None:
 def test_flags_of_containers_are_flags_of_serve(section: str, language: str) -> None:
     from click.testing import CliRunner
 
-    from gateway.__main__ import main
+    from tablegate.gateway.__main__ import main
 
     known: Any = CliRunner().invoke(main, ["serve", "--help"]).output
     flags = re.findall(r"--[a-z-]+", block(section, language))

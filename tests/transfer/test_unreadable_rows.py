@@ -7,7 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from gateway.model.values.keys import Key
+from tablegate.gateway.model.values.keys import Key
+from tablegate.transfer.comparing.differences import diff
+from tablegate.transfer.comparing.reports import Difference, Status
+from tablegate.transfer.comparing.signatures import signature
+from tablegate.transfer.comparing.verifying import verify
+from tablegate.transfer.copying.copying import CopyOptions, run, write_rejects
+from tablegate.transfer.copying.job import Counts, Job
+from tablegate.transfer.copying.progress import Silent
+from tablegate.transfer.endpoints.endpoint import Service
+from tablegate.transfer.errors import ServiceUnavailable, TransferError
+from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.linting import lint
+from tablegate.transfer.mapping.rules import Fidelity
 from tests.transfer.support.memory_endpoint import (
     MemoryEndpoint,
     MemoryTable,
@@ -15,18 +27,6 @@ from tests.transfer.support.memory_endpoint import (
     definition_of,
     rows_of,
 )
-from transfer.comparing.differences import diff
-from transfer.comparing.reports import Difference, Status
-from transfer.comparing.signatures import signature
-from transfer.comparing.verifying import verify
-from transfer.copying.copying import CopyOptions, run, write_rejects
-from transfer.copying.job import Counts, Job
-from transfer.copying.progress import Silent
-from transfer.endpoints.endpoint import Service
-from transfer.errors import ServiceUnavailable, TransferError
-from transfer.mapping import rules
-from transfer.mapping.linting import lint
-from transfer.mapping.rules import Fidelity
 
 ROWS = 300
 UNREAD = (7, 31, 159)

@@ -23,11 +23,11 @@ import boto3
 import pytest
 from azure.data.tables import EdmType, EntityProperty, TableServiceClient
 
-from gateway.security.credential_store import CredentialStore
-from gateway.security.credentials import Credential, Scheme
-from gateway.security.grant_store import ALL
-from gateway.store.opening.opening import open_database
-from gateway.store.store import Store
+from tablegate.gateway.security.credential_store import CredentialStore
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import ALL
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.store import Store
 from tests.conftest import Serve
 from tests.support.databases import PostgresServer
 from tests.support.running import ROOT, Running

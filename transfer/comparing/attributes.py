@@ -8,11 +8,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.rows import Row
-from gateway.model.values.values import NUMBERS, SETS, Kind, Value, number_of
-from transfer.comparing.canonical import Terms
-from transfer.mapping.rules import Finding
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import NUMBERS, SETS, Kind, Value, number_of
+from tablegate.transfer.comparing.canonical import Terms
+from tablegate.transfer.mapping.rules import Finding
 
 _ROUNDED = Fraction(1, 10**6)  # relative; what a double or a float keeps of a number differs by less
 

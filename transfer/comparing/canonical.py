@@ -13,14 +13,14 @@ from decimal import Decimal
 
 import xxhash
 
-from adapters.azuretable.values.values import view as azure_view
-from adapters.dynamodb.values.values import view as dynamodb_view
-from adapters.tablestore.values.views import view as tablestore_view
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.rows import Row
-from gateway.model.values.values import NUMBERS, SETS, Kind, Value, decimal_text
-from transfer.endpoints.endpoint import Service
-from transfer.mapping.identities import Identity, identity_bytes
+from tablegate.adapters.azuretable.values.values import view as azure_view
+from tablegate.adapters.dynamodb.values.values import view as dynamodb_view
+from tablegate.adapters.tablestore.values.views import view as tablestore_view
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import NUMBERS, SETS, Kind, Value, decimal_text
+from tablegate.transfer.endpoints.endpoint import Service
+from tablegate.transfer.mapping.identities import Identity, identity_bytes
 
 _VIEWS: dict[Service, Callable[[Value], Value]] = {
     Service.DYNAMODB: dynamodb_view,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from transfer.comparing.reports import TableDifference
-from transfer.comparing.sides import Pair
-from transfer.endpoints.endpoint import Definition, Service
-from transfer.mapping.mapping import Mapping
+from tablegate.transfer.comparing.reports import TableDifference
+from tablegate.transfer.comparing.sides import Pair
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.mapping.mapping import Mapping
 
 
 def table_differences(pair: Pair, strict: bool) -> list[TableDifference]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from transfer.comparing.reports import Status, difference_document, difference_lines
-from transfer.comparing.sides import CompareOptions
-from transfer.comparing.verifying import Level, Verification
-from transfer.endpoints.endpoint import Endpoint
-from transfer.mapping.reading import Progress
+from tablegate.transfer.comparing.reports import Status, difference_document, difference_lines
+from tablegate.transfer.comparing.sides import CompareOptions
+from tablegate.transfer.comparing.verifying import Level, Verification
+from tablegate.transfer.endpoints.endpoint import Endpoint
+from tablegate.transfer.mapping.reading import Progress
 
 
 def diff(

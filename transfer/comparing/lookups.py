@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from gateway.model.values.keys import Key, Position
-from transfer.endpoints.endpoint import AnyRow, Endpoint
+from tablegate.gateway.model.values.keys import Key, Position
+from tablegate.transfer.endpoints.endpoint import AnyRow, Endpoint
 
 Thing = TypeVar("Thing")
 _READ_FOR_ROWS = 1000  # which a table that is read as a whole is read once for

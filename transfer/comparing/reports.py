@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from gateway.model.values import bodies
-from gateway.model.values.values import Value
-from transfer.comparing.attributes import AttributeDifference
-from transfer.mapping.identities import Identity
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.values import Value
+from tablegate.transfer.comparing.attributes import AttributeDifference
+from tablegate.transfer.mapping.identities import Identity
 
 _SHOWN_CHARACTERS = 200
 

@@ -6,20 +6,20 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gateway.model import fast_paths
-from gateway.model.values.keys import Key, KeyColumn, KeySchema, Position
-from gateway.model.values.rows import Row
-from gateway.model.values.values import Value
-from transfer.comparing.canonical import Terms, digest
-from transfer.comparing.sums import Sums, bucket_of, fast_add_bodies
-from transfer.endpoints.endpoint import Definition, Endpoint, ScanPage, Service, UnreadableRow
-from transfer.errors import SchemaChanged
-from transfer.mapping.identities import Identity, identifier, identity_bytes
-from transfer.mapping.keys import Keys
-from transfer.mapping.mapping import KEY_ESCAPES, Mapping, MappingOptions
-from transfer.mapping.reading import End
-from transfer.mapping.rules import Finding, Rule
-from transfer.mapping.spelling import spelling_of
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema, Position
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import Value
+from tablegate.transfer.comparing.canonical import Terms, digest
+from tablegate.transfer.comparing.sums import Sums, bucket_of, fast_add_bodies
+from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, ScanPage, Service, UnreadableRow
+from tablegate.transfer.errors import SchemaChanged
+from tablegate.transfer.mapping.identities import Identity, identifier, identity_bytes
+from tablegate.transfer.mapping.keys import Keys
+from tablegate.transfer.mapping.mapping import KEY_ESCAPES, Mapping, MappingOptions
+from tablegate.transfer.mapping.reading import End
+from tablegate.transfer.mapping.rules import Finding, Rule
+from tablegate.transfer.mapping.spelling import spelling_of
 
 _HASHES_BODIES = fast_paths.ARE_ON
 

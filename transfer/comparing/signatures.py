@@ -11,14 +11,14 @@ from collections.abc import Collection, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from transfer.comparing.canonical import Terms, digest
-from transfer.comparing.sums import Sums, bucket_of
-from transfer.endpoints.endpoint import Endpoint, ScanPage, Service
-from transfer.errors import TransferError
-from transfer.mapping.identities import identifier, identity_bytes
-from transfer.mapping.mapping import MappingOptions
-from transfer.mapping.reading import End, Progress, read_all
-from transfer.mapping.spelling import spelling_of
+from tablegate.transfer.comparing.canonical import Terms, digest
+from tablegate.transfer.comparing.sums import Sums, bucket_of
+from tablegate.transfer.endpoints.endpoint import Endpoint, ScanPage, Service
+from tablegate.transfer.errors import TransferError
+from tablegate.transfer.mapping.identities import identifier, identity_bytes
+from tablegate.transfer.mapping.mapping import MappingOptions
+from tablegate.transfer.mapping.reading import End, Progress, read_all
+from tablegate.transfer.mapping.spelling import spelling_of
 
 
 class Signature(NamedTuple):

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 import xxhash
 
-from gateway.model.values.rows import Row
+from tablegate.gateway.model.values.rows import Row
 
 BUCKETS = 4096
 _MODULUS = 1 << 128

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from gateway.model.values.keys import Position
+from tablegate.gateway.model.values.keys import Position
 
 _SCHEMA = """
 CREATE TABLE first (identity BLOB PRIMARY KEY, partition BLOB, sort BLOB, hash BLOB, number INTEGER) WITHOUT ROWID;

@@ -13,22 +13,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from gateway.model.values.keys import Key
-from gateway.model.values.rows import Row
-from transfer.comparing.attributes import RowComparison
-from transfer.comparing.canonical import Terms, digest
-from transfer.comparing.definitions import table_differences
-from transfer.comparing.lookups import batch_rows, batches, looked_up
-from transfer.comparing.reports import Difference, Report
-from transfer.comparing.sides import CompareOptions, Pair, SeenRow, Side
-from transfer.comparing.sums import Sums
-from transfer.comparing.suspects import Suspect, Suspects
-from transfer.endpoints.endpoint import AnyRow, Endpoint, ScanPage, UnreadableRow
-from transfer.mapping import rules
-from transfer.mapping.expiry import Expiry
-from transfer.mapping.identities import Identity, identity_bytes
-from transfer.mapping.reading import Progress, read_all, sampled
-from transfer.mapping.rules import Fidelity
+from tablegate.gateway.model.values.keys import Key
+from tablegate.gateway.model.values.rows import Row
+from tablegate.transfer.comparing.attributes import RowComparison
+from tablegate.transfer.comparing.canonical import Terms, digest
+from tablegate.transfer.comparing.definitions import table_differences
+from tablegate.transfer.comparing.lookups import batch_rows, batches, looked_up
+from tablegate.transfer.comparing.reports import Difference, Report
+from tablegate.transfer.comparing.sides import CompareOptions, Pair, SeenRow, Side
+from tablegate.transfer.comparing.sums import Sums
+from tablegate.transfer.comparing.suspects import Suspect, Suspects
+from tablegate.transfer.endpoints.endpoint import AnyRow, Endpoint, ScanPage, UnreadableRow
+from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.expiry import Expiry
+from tablegate.transfer.mapping.identities import Identity, identity_bytes
+from tablegate.transfer.mapping.reading import Progress, read_all, sampled
+from tablegate.transfer.mapping.rules import Fidelity
 
 _KEPT_IMPOSSIBLE = 10_000
 

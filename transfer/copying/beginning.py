@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from transfer.copying.copying import CopyOptions, Opener
-from transfer.copying.job import NEW, Job
-from transfer.copying.pacing import limit_of
-from transfer.endpoints import addresses
-from transfer.endpoints.endpoint import Endpoint, Service
-from transfer.errors import BadAddress, TransferError
-from transfer.mapping.mapping import MappingOptions
-from transfer.mapping.table_names import table_names
+from tablegate.transfer.copying.copying import CopyOptions, Opener
+from tablegate.transfer.copying.job import NEW, Job
+from tablegate.transfer.copying.pacing import limit_of
+from tablegate.transfer.endpoints import addresses
+from tablegate.transfer.endpoints.endpoint import Endpoint, Service
+from tablegate.transfer.errors import BadAddress, TransferError
+from tablegate.transfer.mapping.mapping import MappingOptions
+from tablegate.transfer.mapping.table_names import table_names
 
 _HIDDEN = "***"
 

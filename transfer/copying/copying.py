@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gateway.store.tables.descriptors import key_schema_document, key_schema_of
-from transfer.copying.following import Follower
-from transfer.copying.job import COPIED, COPYING, FINISHED, NEW, Counts, Job, TableState
-from transfer.copying.pacing import Concurrency, Limit, Rate
-from transfer.copying.progress import Progress
-from transfer.copying.scanning import TableScan
-from transfer.copying.writing import Pace, Stop, Stopped, TableWriter
-from transfer.endpoints.endpoint import Definition, Endpoint
-from transfer.errors import SchemaChanged, TransferError
-from transfer.mapping.mapping import Mapping, MappingOptions
+from tablegate.gateway.store.tables.descriptors import key_schema_document, key_schema_of
+from tablegate.transfer.copying.following import Follower
+from tablegate.transfer.copying.job import COPIED, COPYING, FINISHED, NEW, Counts, Job, TableState
+from tablegate.transfer.copying.pacing import Concurrency, Limit, Rate
+from tablegate.transfer.copying.progress import Progress
+from tablegate.transfer.copying.scanning import TableScan
+from tablegate.transfer.copying.writing import Pace, Stop, Stopped, TableWriter
+from tablegate.transfer.endpoints.endpoint import Definition, Endpoint
+from tablegate.transfer.errors import SchemaChanged, TransferError
+from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
 
 _LOOK_PERIOD_S = 1.0
 _CHECK_PERIOD_S = 30.0

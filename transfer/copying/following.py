@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from gateway.model.values.keys import Key, KeySchema, Position
-from gateway.model.values.rows import Row
-from transfer.copying.job import ChangedKey, Job, Rejected
-from transfer.copying.writing import Pace, TableWriter
-from transfer.endpoints.endpoint import JSON, AnyRow, Endpoint, UnreadableRow
-from transfer.errors import TransferError
+from tablegate.gateway.model.values.keys import Key, KeySchema, Position
+from tablegate.gateway.model.values.rows import Row
+from tablegate.transfer.copying.job import ChangedKey, Job, Rejected
+from tablegate.transfer.copying.writing import Pace, TableWriter
+from tablegate.transfer.endpoints.endpoint import JSON, AnyRow, Endpoint, UnreadableRow
+from tablegate.transfer.errors import TransferError
 
 THREADS = "copy"
 """How the names of threads begin that may wait for a service when everything else has ended."""

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gateway.model.values.keys import Position
-from transfer.endpoints.endpoint import JSON
-from transfer.errors import TransferError
+from tablegate.gateway.model.values.keys import Position
+from tablegate.transfer.endpoints.endpoint import JSON
+from tablegate.transfer.errors import TransferError
 
 _FORMAT = 1
 _SCHEMA = """

@@ -14,14 +14,14 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gateway.model.values.keys import Position, partition_hash
-from gateway.model.values.rows import Row
-from transfer.copying.job import Job, Rejected, SegmentState
-from transfer.copying.pacing import Budget
-from transfer.copying.progress import Progress
-from transfer.copying.writing import Pace, Stopped, TableWriter
-from transfer.endpoints.endpoint import JSON, Endpoint, ScanPage
-from transfer.errors import TransferError
+from tablegate.gateway.model.values.keys import Position, partition_hash
+from tablegate.gateway.model.values.rows import Row
+from tablegate.transfer.copying.job import Job, Rejected, SegmentState
+from tablegate.transfer.copying.pacing import Budget
+from tablegate.transfer.copying.progress import Progress
+from tablegate.transfer.copying.writing import Pace, Stopped, TableWriter
+from tablegate.transfer.endpoints.endpoint import JSON, Endpoint, ScanPage
+from tablegate.transfer.errors import TransferError
 
 _BYTES_IN_MEMORY = 12 << 20
 # A row weighs more in memory than it is billed for.

@@ -13,17 +13,17 @@ from typing import TypeVar
 
 import orjson
 
-from gateway.model.values import bodies
-from gateway.model.values.keys import Key, KeySchema, Position
-from gateway.model.values.rows import Row
-from gateway.model.values.values import Value
-from transfer.copying.job import Rejected
-from transfer.copying.pacing import Concurrency, Rate, Unit
-from transfer.endpoints.endpoint import Endpoint, UnreadableRow
-from transfer.errors import TransferError
-from transfer.mapping import rules
-from transfer.mapping.mapping import Mapping
-from transfer.mapping.rules import Fidelity, Finding
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.keys import Key, KeySchema, Position
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import Value
+from tablegate.transfer.copying.job import Rejected
+from tablegate.transfer.copying.pacing import Concurrency, Rate, Unit
+from tablegate.transfer.endpoints.endpoint import Endpoint, UnreadableRow
+from tablegate.transfer.errors import TransferError
+from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.mapping import Mapping
+from tablegate.transfer.mapping.rules import Fidelity, Finding
 
 R = TypeVar("R")
 

@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
-from transfer.endpoints.endpoint import Endpoint
-from transfer.endpoints.retrying import PATIENCE_S
-from transfer.errors import BadAddress, MissingSoftware, TransferError
+from tablegate.transfer.endpoints.endpoint import Endpoint
+from tablegate.transfer.endpoints.retrying import PATIENCE_S
+from tablegate.transfer.errors import BadAddress, MissingSoftware, TransferError
 
 FORMS = {
     "dynamodb": "dynamodb://TABLE?region=REGION[&endpoint=URL][&profile=NAME]",
@@ -83,7 +83,7 @@ def open_endpoint(address: str, patience_s: float = PATIENCE_S) -> Endpoint:
         raise BadAddress(f"the address names several tables, and this needs one: {FORMS[scheme]}")
     if scheme == "file":
         path, options = _path_and_options(rest)
-        from transfer.endpoints.files.opening import open_file
+        from tablegate.transfer.endpoints.files.opening import open_file
 
         return open_file(path, options)
     if scheme == "tablegate":
@@ -119,7 +119,7 @@ def open_listing(address: str) -> Endpoint:
     """An endpoint of which only `list_tables` is asked."""
     scheme, rest = _scheme_of(address)
     if scheme == "tablegate":
-        from transfer.endpoints.database import DatabaseEndpoint
+        from tablegate.transfer.endpoints.database import DatabaseEndpoint
 
         return DatabaseEndpoint(rest)
     return _open(parse_cloud_address(address), "")
@@ -259,7 +259,7 @@ def _files_of(address: str) -> list[str]:
     path, options = _path_and_options(_scheme_of(address)[1])
     if "*" not in path:
         return [address]
-    from transfer.endpoints.files.opening import list_files
+    from tablegate.transfer.endpoints.files.opening import list_files
 
     names = list_files(path)
     if not names:
@@ -287,19 +287,19 @@ def _open(address: CloudAddress, table: str, patience_s: float = PATIENCE_S) -> 
     shown = str(address)
     with _needing("clouds"):
         if address.scheme == "dynamodb":
-            from transfer.endpoints.dynamodb.client import Account as AWSAccount
-            from transfer.endpoints.dynamodb.endpoint import DynamoDBEndpoint
+            from tablegate.transfer.endpoints.dynamodb.client import Account as AWSAccount
+            from tablegate.transfer.endpoints.dynamodb.endpoint import DynamoDBEndpoint
 
             region, endpoint, profile = map(address.option, ("region", "endpoint", "profile"))
             return DynamoDBEndpoint(table, AWSAccount(region, endpoint, profile), shown, patience_s)
         if address.scheme == "azure-table":
-            from transfer.endpoints.azure_table.client import Account as AzureAccount
-            from transfer.endpoints.azure_table.endpoint import AzureTableEndpoint
+            from tablegate.transfer.endpoints.azure_table.client import Account as AzureAccount
+            from tablegate.transfer.endpoints.azure_table.endpoint import AzureTableEndpoint
 
             account = AzureAccount(address.account, address.option("endpoint"))
             return AzureTableEndpoint(table, account, shown, patience_s)
-        from transfer.endpoints.table_store.client import Account as TableStoreAccount
-        from transfer.endpoints.table_store.endpoint import TableStoreEndpoint
+        from tablegate.transfer.endpoints.table_store.client import Account as TableStoreAccount
+        from tablegate.transfer.endpoints.table_store.endpoint import TableStoreEndpoint
 
         instance = TableStoreAccount(address.account, address.option("endpoint"), address.option("region"))
         return TableStoreEndpoint(table, instance, shown, patience_s)

@@ -17,16 +17,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
-from adapters.dynamodb import DIALECT as DYNAMODB
-from adapters.dynamodb.tables.properties import TableProperties
-from adapters.dynamodb.values.keys import index_view as dynamodb_view
-from adapters.tablestore import DIALECT as TABLE_STORE
-from adapters.tablestore.tables.options import Options
-from adapters.tablestore.values.views import index_view as tablestore_view
-from gateway.configuration.database_urls import BadDatabaseURL, normalise, without_password
-from gateway.configuration.settings import BadSetting, Settings, load
-from gateway.engine.engine import Engine
-from gateway.model.commands.commands import (
+from tablegate.adapters.dynamodb import DIALECT as DYNAMODB
+from tablegate.adapters.dynamodb.tables.properties import TableProperties
+from tablegate.adapters.dynamodb.values.keys import index_view as dynamodb_view
+from tablegate.adapters.tablestore import DIALECT as TABLE_STORE
+from tablegate.adapters.tablestore.tables.options import Options
+from tablegate.adapters.tablestore.values.views import index_view as tablestore_view
+from tablegate.gateway.configuration.database_urls import BadDatabaseURL, normalise, without_password
+from tablegate.gateway.configuration.settings import BadSetting, Settings, load
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.commands.commands import (
     AlterTable,
     AnyCommand,
     CountRows,
@@ -44,8 +44,8 @@ from gateway.model.commands.commands import (
     TableStatistics,
     WriteGroup,
 )
-from gateway.model.commands.writes import Remove, Replace, Write
-from gateway.model.errors import (
+from tablegate.gateway.model.commands.writes import Remove, Replace, Write
+from tablegate.gateway.model.errors import (
     Busy,
     GatewayError,
     OutOfSpace,
@@ -56,24 +56,32 @@ from gateway.model.errors import (
     TableMissing,
     Unknowable,
 )
-from gateway.model.expressions.ranges import EVERYTHING, KeyRange
-from gateway.model.tables.changes import Latest, Oldest
-from gateway.model.tables.pages import Page, PageLimits, Segment
-from gateway.model.tables.tables import Rules, StreamRule, Table
-from gateway.model.values.keys import Key, Position
-from gateway.model.values.rows import FOREIGN_KINDS, Contents, Row
-from gateway.observability import audit
-from gateway.security import gate
-from gateway.security.credentials import SHARED_NAMESPACE
-from gateway.server.file_lock import AlreadyHeld, FileLock
-from gateway.store.opening.migrating import NewerDatabase, migrate
-from gateway.store.opening.opening import open_database, prepare_file
-from gateway.store.sql.databases import Unusable
-from gateway.store.store import Store
-from gateway.store.tables.descriptors import stream_rule
-from transfer.endpoints.definitions import definition_of_table, service_of
-from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service
-from transfer.errors import (
+from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange
+from tablegate.gateway.model.tables.changes import Latest, Oldest
+from tablegate.gateway.model.tables.pages import Page, PageLimits, Segment
+from tablegate.gateway.model.tables.tables import Rules, StreamRule, Table
+from tablegate.gateway.model.values.keys import Key, Position
+from tablegate.gateway.model.values.rows import FOREIGN_KINDS, Contents, Row
+from tablegate.gateway.observability import audit
+from tablegate.gateway.security import gate
+from tablegate.gateway.security.credentials import SHARED_NAMESPACE
+from tablegate.gateway.server.file_lock import AlreadyHeld, FileLock
+from tablegate.gateway.store.opening.migrating import NewerDatabase, migrate
+from tablegate.gateway.store.opening.opening import open_database, prepare_file
+from tablegate.gateway.store.sql.databases import Unusable
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables.descriptors import stream_rule
+from tablegate.transfer.endpoints.definitions import definition_of_table, service_of
+from tablegate.transfer.endpoints.endpoint import (
+    JSON,
+    ChangedKeys,
+    Definition,
+    Endpoint,
+    Reject,
+    ScanPage,
+    Service,
+)
+from tablegate.transfer.errors import (
     AccessRefused,
     BadAddress,
     PositionLost,
@@ -130,7 +138,7 @@ class _InUse:
         """Put an operation on record, if the environment asks for an audit as `tablegate` itself takes it."""
         asked = {name: value for name, value in os.environ.items() if name.startswith("TABLEGATE_AUDIT")}
         if asked:
-            from gateway.observability.audit_sinks import recording
+            from tablegate.gateway.observability.audit_sinks import recording
 
             try:
                 with recording(load({"memory": True}, asked), self._store, sys.stderr):

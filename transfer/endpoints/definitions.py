@@ -5,17 +5,17 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from adapters.azuretable.values.keys import OWN_SCHEMA as AZURE_SCHEMA
-from adapters.dynamodb import DIALECT as DYNAMODB
-from adapters.tablestore.tables.options import was_made_here
-from gateway.model.commands.commands import NewIndex, NewVectorIndex
-from gateway.model.tables.restored_tables import alone, indexes_like, vector_indexes_like
-from gateway.model.tables.tables import Projection, Table
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.vectors import Metric
-from gateway.store.tables import descriptors
-from gateway.store.tables.descriptors import key_schema_document, key_schema_of, rules_of
-from transfer.endpoints.endpoint import Definition, Service
+from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA as AZURE_SCHEMA
+from tablegate.adapters.dynamodb import DIALECT as DYNAMODB
+from tablegate.adapters.tablestore.tables.options import was_made_here
+from tablegate.gateway.model.commands.commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.tables.restored_tables import alone, indexes_like, vector_indexes_like
+from tablegate.gateway.model.tables.tables import Projection, Table
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.vectors import Metric
+from tablegate.gateway.store.tables import descriptors
+from tablegate.gateway.store.tables.descriptors import key_schema_document, key_schema_of, rules_of
+from tablegate.transfer.endpoints.endpoint import Definition, Service
 
 
 def definition_of_table(table: Table, rows: int | None, size_bytes: int | None) -> Definition:

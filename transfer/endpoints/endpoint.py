@@ -1,8 +1,8 @@
 """The protocol of an endpoint: a table somewhere, to be described, read, written and followed.
 
-An endpoint speaks the gateway's own terms: a row is a `gateway.model.values.rows.Row`, whose values are typed; keys are positions
-of the table's own key schema. What its service cannot hold is not its business (transfer/mapping): it is only given rows of its
-own schema, and writes them as they are.
+An endpoint speaks the gateway's own terms: a row is a `Row` (gateway/model/values/rows.py), whose values are typed. Keys are
+positions of the table's own key schema. What its service cannot hold is not its business (transfer/mapping): it is only
+given rows of its own schema, and writes them as they are.
 
 All positions that leave an endpoint (of a scan, of a stream of changes) are JSON values, so that a job can be resumed by another
 process. All methods are synchronous; `scan`, `get`, `write` and `delete` may be called from several threads at once.
@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple
 
-from gateway.model.commands.commands import NewIndex, NewVectorIndex
-from gateway.model.tables.tables import Rules
-from gateway.model.values.keys import Key, KeySchema, Position
-from gateway.model.values.rows import Row
-from transfer.errors import TableAbsent
+from tablegate.gateway.model.commands.commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.tables.tables import Rules
+from tablegate.gateway.model.values.keys import Key, KeySchema, Position
+from tablegate.gateway.model.values.rows import Row
+from tablegate.transfer.errors import TableAbsent
 
 JSON = Any
 """A value that json.dumps takes."""
@@ -129,7 +129,7 @@ class ChangedKeys(NamedTuple):
 
 
 class Endpoint(ABC):
-    """A table somewhere. Made by `transfer.endpoints.addresses.open_endpoint`."""
+    """A table somewhere. Made by `tablegate.transfer.endpoints.addresses.open_endpoint`."""
 
     service: Service
     """Whose values, keys, names and limits this end has."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from transfer.errors import ServiceUnavailable
+from tablegate.transfer.errors import ServiceUnavailable
 
 PATIENCE_S = 600.0
 """How long a service that was reached before is tried again without any progress: throttling lasts for minutes."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from adapters.dynamodb.wire import limits as dynamodb_limits
-from adapters.tablestore.wire import limits as tablestore_limits
-from adapters.tablestore.wire.names import is_name
-from gateway.model.commands.commands import NewIndex, NewVectorIndex
-from gateway.model.tables.tables import Projection, Rules
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind
-from transfer.endpoints.endpoint import Definition, Service
-from transfer.mapping import rules
-from transfer.mapping.rules import Finding
-from transfer.mapping.table_names import table_name
-from transfer.mapping.to_dynamodb import key_column
+from tablegate.adapters.dynamodb.wire import limits as dynamodb_limits
+from tablegate.adapters.tablestore.wire import limits as tablestore_limits
+from tablegate.adapters.tablestore.wire.names import is_name
+from tablegate.gateway.model.commands.commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.tables.tables import Projection, Rules
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.rules import Finding
+from tablegate.transfer.mapping.table_names import table_name
+from tablegate.transfer.mapping.to_dynamodb import key_column
 
 _NUMBERS = frozenset({Kind.DECIMAL, Kind.INT64})
 

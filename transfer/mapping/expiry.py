@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gateway.model.tables.tables import State, Table
-from gateway.model.values.rows import Row
-from transfer.endpoints.endpoint import Definition
+from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.values.rows import Row
+from tablegate.transfer.endpoints.endpoint import Definition
 
 
 class Expiry:

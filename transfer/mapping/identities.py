@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gateway.model.values.composites import composite_text, text_of
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.values import Kind, Value
-from transfer.endpoints.endpoint import Service
-from transfer.mapping.mapping import KEY_ESCAPES, MappingOptions
+from tablegate.gateway.model.values.composites import composite_text, text_of
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.transfer.endpoints.endpoint import Service
+from tablegate.transfer.mapping.mapping import KEY_ESCAPES, MappingOptions
 
 Identity = tuple[str, str]
 """(text of the partition columns, text of the sort columns)"""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gateway.model.values.composites import composite_text, split
-from gateway.model.values.keys import Key, KeyColumn, KeySchema
-from gateway.model.values.values import Kind, Value
-from transfer.errors import SchemaChanged
-from transfer.mapping import rules
-from transfer.mapping.escapes import Escapes
-from transfer.mapping.rules import Finding, Rule
+from tablegate.gateway.model.values.composites import composite_text, split
+from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.transfer.errors import SchemaChanged
+from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.escapes import Escapes
+from tablegate.transfer.mapping.rules import Finding, Rule
 
 KeyCheck = Callable[[KeyColumn, bool, Value], Rule | None]
 """Says of a value of a key column (of the partition key: True) which rule forbids it."""

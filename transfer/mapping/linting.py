@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import IO
 
-from gateway.model.values.values import Value
-from transfer.endpoints.endpoint import Definition, Endpoint, ScanPage, Service
-from transfer.mapping import rules
-from transfer.mapping.expiry import Expiry
-from transfer.mapping.identities import Identity, identifier
-from transfer.mapping.mapping import Mapping, MappingOptions
-from transfer.mapping.reading import End, Progress, read_all, sampled
-from transfer.mapping.rules import Fidelity, Finding, Rule
+from tablegate.gateway.model.values.values import Value
+from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, ScanPage, Service
+from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.expiry import Expiry
+from tablegate.transfer.mapping.identities import Identity, identifier
+from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
+from tablegate.transfer.mapping.reading import End, Progress, read_all, sampled
+from tablegate.transfer.mapping.rules import Fidelity, Finding, Rule
 
 EXAMPLES = 5
 """How many keys are told of each rule."""

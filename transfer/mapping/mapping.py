@@ -8,24 +8,24 @@ from collections.abc import Mapping as Values
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from adapters.azuretable.values.keys import OWN_SCHEMA
-from adapters.tablestore.values.values import DEFINED_KINDS
-from gateway.model.values.keys import Key, KeyColumn, KeySchema
-from gateway.model.values.rows import Cell, Contents, Row
-from gateway.model.values.values import NULL, Kind, Value
-from transfer.endpoints.endpoint import Definition, Service
-from transfer.mapping import rules
-from transfer.mapping.definitions import defined_in
-from transfer.mapping.escapes import Escapes
-from transfer.mapping.keys import Keys
-from transfer.mapping.rules import Finding, Rule
-from transfer.mapping.spelling import AS_IT_IS, SPELLINGS, spelling_of
-from transfer.mapping.to_azure_table import KEY_ESCAPES as AZURE_KEY_ESCAPES
-from transfer.mapping.to_azure_table import ToAzureTable
-from transfer.mapping.to_dynamodb import KEY_ESCAPES as DYNAMODB_KEY_ESCAPES
-from transfer.mapping.to_dynamodb import ToDynamoDB, shown_schema
-from transfer.mapping.to_table_store import ToTableStore, column_schema
-from transfer.mapping.viewing import Cells, Target, is_impossible, rule_of
+from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA
+from tablegate.adapters.tablestore.values.values import DEFINED_KINDS
+from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Cell, Contents, Row
+from tablegate.gateway.model.values.values import NULL, Kind, Value
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.definitions import defined_in
+from tablegate.transfer.mapping.escapes import Escapes
+from tablegate.transfer.mapping.keys import Keys
+from tablegate.transfer.mapping.rules import Finding, Rule
+from tablegate.transfer.mapping.spelling import AS_IT_IS, SPELLINGS, spelling_of
+from tablegate.transfer.mapping.to_azure_table import KEY_ESCAPES as AZURE_KEY_ESCAPES
+from tablegate.transfer.mapping.to_azure_table import ToAzureTable
+from tablegate.transfer.mapping.to_dynamodb import KEY_ESCAPES as DYNAMODB_KEY_ESCAPES
+from tablegate.transfer.mapping.to_dynamodb import ToDynamoDB, shown_schema
+from tablegate.transfer.mapping.to_table_store import ToTableStore, column_schema
+from tablegate.transfer.mapping.viewing import Cells, Target, is_impossible, rule_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TypeVar
 
-from transfer.endpoints.endpoint import JSON, AnyRow, Definition, Endpoint, ScanPage
+from tablegate.transfer.endpoints.endpoint import JSON, AnyRow, Definition, Endpoint, ScanPage
 
 Progress = Callable[[str, int], None]
 """Told which pass is under way ("reading", "comparing") and how many more rows of it are done. From any thread."""

@@ -1,6 +1,7 @@
 """The rules of the mapping between services, by name: what happens to a row, and how much of it survives.
 
-docs/migrating.md has them as a table that is generated from here (`python -m transfer.mapping.rules`, held equal by a test).
+docs/migrating.md has them as a table that is generated from here (`python -m tablegate.transfer.mapping.rules`). A test
+compares both.
 Sources are named with each rule; numbers of limits are in each adapter's `limits.py`.
 """
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from adapters.azuretable.values import names
-from transfer.endpoints.endpoint import Definition, Service
-from transfer.mapping.escapes import Escapes
+from tablegate.adapters.azuretable.values import names
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.mapping.escapes import Escapes
 
 _COLUMNS = Escapes(r"\A#", takes_empty=False)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from adapters.azuretable.wire.addresses import check_table_name
-from adapters.azuretable.wire.errors import ServiceError
-from adapters.dynamodb.wire import limits as dynamodb_limits
-from adapters.tablestore.wire.names import is_name
-from gateway.model.tables.tables import azure_name_for
-from transfer.endpoints.endpoint import Service
+from tablegate.adapters.azuretable.wire.addresses import check_table_name
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.wire import limits as dynamodb_limits
+from tablegate.adapters.tablestore.wire.names import is_name
+from tablegate.gateway.model.tables.tables import azure_name_for
+from tablegate.transfer.endpoints.endpoint import Service
 
 _DYNAMODB_NAME = re.compile(r"[a-zA-Z0-9_.-]+")
 

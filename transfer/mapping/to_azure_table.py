@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from adapters.azuretable.entities.entity_renderer import entity_size_bytes, property_size_bytes
-from adapters.azuretable.values import keys, values
-from adapters.azuretable.values.keys import OWN_SCHEMA
-from adapters.azuretable.wire import limits
-from gateway.model.values.keys import Key, KeyColumn
-from gateway.model.values.rows import Contents
-from gateway.model.values.values import Kind, Value
-from transfer.mapping import rules
-from transfer.mapping.escapes import Escapes
-from transfer.mapping.rules import Finding, Rule
-from transfer.mapping.viewing import Cells, Target
+from tablegate.adapters.azuretable.entities.entity_renderer import entity_size_bytes, property_size_bytes
+from tablegate.adapters.azuretable.values import keys, values
+from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA
+from tablegate.adapters.azuretable.wire import limits
+from tablegate.gateway.model.values.keys import Key, KeyColumn
+from tablegate.gateway.model.values.rows import Contents
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.escapes import Escapes
+from tablegate.transfer.mapping.rules import Finding, Rule
+from tablegate.transfer.mapping.viewing import Cells, Target
 
 KEY_ESCAPES = Escapes(keys.FORBIDDEN.pattern, takes_empty=True)
 

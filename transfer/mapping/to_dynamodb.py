@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from adapters.dynamodb.values import keys
-from adapters.dynamodb.values.scalars import ValueRefused
-from adapters.dynamodb.values.values import check_name as check_dynamodb_name
-from adapters.dynamodb.values.values import item_of, measure, view
-from adapters.dynamodb.wire import limits
-from gateway.model.commands.commands import NewIndex
-from gateway.model.errors import BadKey, KeyTooLong
-from gateway.model.tables.tables import Index, Rules, State, Table, azure_name_for
-from gateway.model.values import bodies
-from gateway.model.values.composites import name_of
-from gateway.model.values.keys import Key, KeyColumn, KeySchema
-from gateway.model.values.rows import Contents
-from gateway.model.values.values import Kind, Value
-from transfer.mapping import rules
-from transfer.mapping.escapes import Escapes
-from transfer.mapping.rules import Finding, Rule
-from transfer.mapping.viewing import Cells, Target
+from tablegate.adapters.dynamodb.values import keys
+from tablegate.adapters.dynamodb.values.scalars import ValueRefused
+from tablegate.adapters.dynamodb.values.values import check_name as check_dynamodb_name
+from tablegate.adapters.dynamodb.values.values import item_of, measure, view
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.gateway.model.commands.commands import NewIndex
+from tablegate.gateway.model.errors import BadKey, KeyTooLong
+from tablegate.gateway.model.tables.tables import Index, Rules, State, Table, azure_name_for
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.composites import name_of
+from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.escapes import Escapes
+from tablegate.transfer.mapping.rules import Finding, Rule
+from tablegate.transfer.mapping.viewing import Cells, Target
 
 KEY_ESCAPES = Escapes("(?!)", takes_empty=False)
 """No character is forbidden in a key, but it is never empty."""

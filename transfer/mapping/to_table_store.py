@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from adapters.tablestore.capacity.capacity import request_size
-from adapters.tablestore.values.values import key_kind_shown
-from adapters.tablestore.values.views import view
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.names import is_column_name, is_name
-from adapters.tablestore.wire.plainbuffer import WireCell, WireRow
-from gateway.model.tables.tables import azure_name_for
-from gateway.model.values.composites import name_of
-from gateway.model.values.keys import Key, KeyColumn, KeySchema
-from gateway.model.values.rows import Cell, Contents
-from gateway.model.values.values import Kind, Value, size_bytes
-from transfer.mapping import rules
-from transfer.mapping.escapes import Escapes
-from transfer.mapping.rules import Finding, Rule
-from transfer.mapping.viewing import Cells, Target
+from tablegate.adapters.tablestore.capacity.capacity import request_size
+from tablegate.adapters.tablestore.values.values import key_kind_shown
+from tablegate.adapters.tablestore.values.views import view
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.names import is_column_name, is_name
+from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow
+from tablegate.gateway.model.tables.tables import azure_name_for
+from tablegate.gateway.model.values.composites import name_of
+from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Cell, Contents
+from tablegate.gateway.model.values.values import Kind, Value, size_bytes
+from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.escapes import Escapes
+from tablegate.transfer.mapping.rules import Finding, Rule
+from tablegate.transfer.mapping.viewing import Cells, Target
 
 _SCHEMA_ESCAPES = Escapes(r"[^A-Za-z0-9_]|\A[0-9]", takes_empty=False)
 """How key columns are called whose names no column of a schema has."""

@@ -6,11 +6,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from gateway.model.values.keys import Key, KeyColumn
-from gateway.model.values.rows import Cell, Contents
-from gateway.model.values.values import NUMBERS, SETS, Kind, Value
-from transfer.mapping import rules
-from transfer.mapping.rules import Fidelity, Finding, Rule
+from tablegate.gateway.model.values.keys import Key, KeyColumn
+from tablegate.gateway.model.values.rows import Cell, Contents
+from tablegate.gateway.model.values.values import NUMBERS, SETS, Kind, Value
+from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.rules import Fidelity, Finding, Rule
 
 Cells = Mapping[str, tuple[Cell, ...]]
 """Attribute -> versions, newest first, as Row.cells has them."""

@@ -50,10 +50,10 @@ def record(
 ) -> None:  # fmt: skip
     """Write down the requests to a service, and its answers, while passing them on."""
     with _said_clearly():
-        from transfer.traffic.proxies import Listen, until_told
-        from transfer.traffic.recording import record as run
-        from transfer.traffic.services import Address
-        from transfer.traffic.signing import credentials_of
+        from tablegate.transfer.traffic.proxies import Listen, until_told
+        from tablegate.transfer.traffic.recording import record as run
+        from tablegate.transfer.traffic.services import Address
+        from tablegate.transfer.traffic.signing import credentials_of
 
         address = Address(upstream, "--upstream")
         keys = None if credentials is None else credentials_of(credentials)
@@ -80,9 +80,9 @@ def replay(
     Exit codes: 0 equal, 1 diverged, 2 could not tell.
     """
     with _said_clearly(_COULD_NOT_TELL):
-        from transfer.traffic.replaying import replay as run
-        from transfer.traffic.services import Address
-        from transfer.traffic.signing import credentials_of
+        from tablegate.transfer.traffic.replaying import replay as run
+        from tablegate.transfer.traffic.services import Address
+        from tablegate.transfer.traffic.signing import credentials_of
 
         report = asyncio.run(run(trace, Address(against, "--against"), credentials_of(credentials), speed))
     click.echo(report.as_json() if form == "json" else report.as_text(limit))
@@ -120,11 +120,11 @@ def shadow(
     Exit codes: 0 equal, 1 diverged, 2 could not tell.
     """
     with _said_clearly(_COULD_NOT_TELL):
-        from transfer.traffic.proxies import Listen, until_told
-        from transfer.traffic.services import Address
-        from transfer.traffic.shadowing import Sampling
-        from transfer.traffic.shadowing import shadow as run
-        from transfer.traffic.signing import credentials_of
+        from tablegate.transfer.traffic.proxies import Listen, until_told
+        from tablegate.transfer.traffic.services import Address
+        from tablegate.transfer.traffic.shadowing import Sampling
+        from tablegate.transfer.traffic.shadowing import shadow as run
+        from tablegate.transfer.traffic.signing import credentials_of
 
         addresses = (Address(primary, "--primary"), Address(secondary, "--secondary"))
         if addresses[0].origin == addresses[1].origin:
@@ -155,7 +155,7 @@ def _tell(text: str) -> None:
 @contextlib.contextmanager
 def _said_clearly(exit_code: int = 1) -> Iterator[None]:
     """What an operator can mend is one line, not a traceback."""
-    from transfer.errors import MissingSoftware, TransferError
+    from tablegate.transfer.errors import MissingSoftware, TransferError
 
     try:
         try:

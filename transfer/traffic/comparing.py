@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from transfer.traffic.rules import Rule, Treatment, rule_of
-from transfer.traffic.tokens import Tokens
+from tablegate.transfer.traffic.rules import Rule, Treatment, rule_of
+from tablegate.transfer.traffic.tokens import Tokens
 
 SCOPE = "(of)"
 """The member of a tree that says which entity the rest is of. It is not compared."""

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gateway.http import Reply, Request
-from transfer.traffic.dialects.detecting import DIALECTS, NONE, dialect_of
-from transfer.traffic.dialects.dialect import plain
-from transfer.traffic.rules import AZURE_TABLE, DYNAMODB
-from transfer.traffic.services import Address
-from transfer.traffic.sessions import AUTHENTICATION_CODES
-from transfer.traffic.signing import KEY, Signer, region_of, signed_how
-from transfer.traffic.traces import Recorded
+from tablegate.gateway.http import Reply, Request
+from tablegate.transfer.traffic.dialects.detecting import DIALECTS, NONE, dialect_of
+from tablegate.transfer.traffic.dialects.dialect import plain
+from tablegate.transfer.traffic.rules import AZURE_TABLE, DYNAMODB
+from tablegate.transfer.traffic.services import Address
+from tablegate.transfer.traffic.sessions import AUTHENTICATION_CODES
+from tablegate.transfer.traffic.signing import KEY, Signer, region_of, signed_how
+from tablegate.transfer.traffic.traces import Recorded
 
 REFUSED = (
     "the service refuses a signature that was passed on as it came. AWS signatures cover the Host that the client knows: "

@@ -14,11 +14,11 @@ from weakref import WeakKeyDictionary
 
 from aiohttp import web
 
-from gateway.configuration.settings import SETTINGS, load
-from gateway.http import Headers, Reply, Request
-from gateway.security.browsers import Browsers
-from transfer.errors import TransferError
-from transfer.traffic.services import HOP_BY_HOP
+from tablegate.gateway.configuration.settings import SETTINGS, load
+from tablegate.gateway.http import Headers, Reply, Request
+from tablegate.gateway.security.browsers import Browsers
+from tablegate.transfer.errors import TransferError
+from tablegate.transfer.traffic.services import HOP_BY_HOP
 
 BODY_MAX_BYTES: int = SETTINGS["max_body_bytes"].default  # type: ignore[assignment]
 BUFFERED_MAX_BYTES: int = SETTINGS["max_buffered_bytes"].default  # type: ignore[assignment]

@@ -8,16 +8,16 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from gateway.http import Reply, Request
-from transfer.errors import TransferError
-from transfer.traffic.dialects.detecting import refusal
-from transfer.traffic.dialects.dialect import plain
-from transfer.traffic.forwarding import REFUSED, Forwarder, described, is_refused_signature
-from transfer.traffic.proxies import Listen, Proxy
-from transfer.traffic.redaction import answer_without_secrets, secrets_of, without_secrets
-from transfer.traffic.services import Address, NoAnswer, Service
-from transfer.traffic.signing import Key, Signer
-from transfer.traffic.traces import Recorded, TraceWriter
+from tablegate.gateway.http import Reply, Request
+from tablegate.transfer.errors import TransferError
+from tablegate.transfer.traffic.dialects.detecting import refusal
+from tablegate.transfer.traffic.dialects.dialect import plain
+from tablegate.transfer.traffic.forwarding import REFUSED, Forwarder, described, is_refused_signature
+from tablegate.transfer.traffic.proxies import Listen, Proxy
+from tablegate.transfer.traffic.redaction import answer_without_secrets, secrets_of, without_secrets
+from tablegate.transfer.traffic.services import Address, NoAnswer, Service
+from tablegate.transfer.traffic.signing import Key, Signer
+from tablegate.transfer.traffic.traces import Recorded, TraceWriter
 
 _FLUSH_SECONDS = 0.5
 _UPSTREAM_SECONDS = 120.0

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from urllib.parse import unquote
 
-from gateway.http import Headers, Reply, Request
+from tablegate.gateway.http import Headers, Reply, Request
 
 _REQUEST_HEADERS = frozenset(
     {

@@ -11,14 +11,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.http import Request
-from transfer.errors import ServiceUnavailable
-from transfer.traffic.dialects.detecting import DIALECTS, NONE
-from transfer.traffic.reports import Report, Skipped
-from transfer.traffic.services import Address, Service
-from transfer.traffic.sessions import AUTHENTICATION_CODES, Sent, Session
-from transfer.traffic.signing import UNSIGNED, Key, Signer
-from transfer.traffic.traces import AnswerEvent, BadTrace, Recorded, RequestEvent, TraceReader
+from tablegate.gateway.http import Request
+from tablegate.transfer.errors import ServiceUnavailable
+from tablegate.transfer.traffic.dialects.detecting import DIALECTS, NONE
+from tablegate.transfer.traffic.reports import Report, Skipped
+from tablegate.transfer.traffic.services import Address, Service
+from tablegate.transfer.traffic.sessions import AUTHENTICATION_CODES, Sent, Session
+from tablegate.transfer.traffic.signing import UNSIGNED, Key, Signer
+from tablegate.transfer.traffic.traces import AnswerEvent, BadTrace, Recorded, RequestEvent, TraceReader
 
 _LIVE_SECONDS = 120.0
 _PATIENCE_SECONDS = 20.0

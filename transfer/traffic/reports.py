@@ -15,8 +15,8 @@ import orjson
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from transfer.traffic.comparing import Divergence
-from transfer.traffic.rules import RULES
+from tablegate.transfer.traffic.comparing import Divergence
+from tablegate.transfer.traffic.rules import RULES
 
 _KEPT_MAX = 10_000
 EQUAL_STATUS, DIVERGED_STATUS, UNKNOWN_STATUS = 0, 1, 2

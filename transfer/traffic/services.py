@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import aiohttp
 from yarl import URL
 
-from gateway.http import Reply, Request
-from transfer.errors import BadAddress, TransferError
+from tablegate.gateway.http import Reply, Request
+from tablegate.transfer.errors import BadAddress, TransferError
 
 ANSWER_MAX_BYTES = 64 << 20
 _CONNECT_SECONDS = 10.0

@@ -13,15 +13,15 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.http import Reply, Request
-from transfer.traffic.comparing import ABSENT, BODY, Answer, Comparison, Divergence
-from transfer.traffic.dialects.detecting import DIALECTS
-from transfer.traffic.dialects.dialect import SpokenDialect, UnknownToken, plain
-from transfer.traffic.reports import Report, Skipped
-from transfer.traffic.services import NoAnswer, Service
-from transfer.traffic.signing import UNSIGNED, Signer
-from transfer.traffic.tokens import Tokens
-from transfer.traffic.traces import Recorded
+from tablegate.gateway.http import Reply, Request
+from tablegate.transfer.traffic.comparing import ABSENT, BODY, Answer, Comparison, Divergence
+from tablegate.transfer.traffic.dialects.detecting import DIALECTS
+from tablegate.transfer.traffic.dialects.dialect import SpokenDialect, UnknownToken, plain
+from tablegate.transfer.traffic.reports import Report, Skipped
+from tablegate.transfer.traffic.services import NoAnswer, Service
+from tablegate.transfer.traffic.signing import UNSIGNED, Signer
+from tablegate.transfer.traffic.tokens import Tokens
+from tablegate.transfer.traffic.traces import Recorded
 
 _SCANS_MAX = 1_000
 _REST_SECONDS = 0.1

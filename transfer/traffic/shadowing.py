@@ -16,16 +16,16 @@ from dataclasses import dataclass
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from gateway.http import Reply, Request
-from transfer.traffic.dialects.detecting import DIALECTS, NONE, refusal
-from transfer.traffic.dialects.dialect import plain
-from transfer.traffic.forwarding import REFUSED, Forwarder, described, is_refused_signature
-from transfer.traffic.proxies import Listen, Proxy
-from transfer.traffic.reports import Figures, Report, Skipped
-from transfer.traffic.services import Address, NoAnswer, Service
-from transfer.traffic.sessions import Session
-from transfer.traffic.signing import Key, Signer
-from transfer.traffic.traces import Recorded
+from tablegate.gateway.http import Reply, Request
+from tablegate.transfer.traffic.dialects.detecting import DIALECTS, NONE, refusal
+from tablegate.transfer.traffic.dialects.dialect import plain
+from tablegate.transfer.traffic.forwarding import REFUSED, Forwarder, described, is_refused_signature
+from tablegate.transfer.traffic.proxies import Listen, Proxy
+from tablegate.transfer.traffic.reports import Figures, Report, Skipped
+from tablegate.transfer.traffic.services import Address, NoAnswer, Service
+from tablegate.transfer.traffic.sessions import Session
+from tablegate.transfer.traffic.signing import Key, Signer
+from tablegate.transfer.traffic.traces import Recorded
 
 QUEUE_MAX = 1_000
 QUEUE_MAX_BYTES = 64 << 20

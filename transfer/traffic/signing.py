@@ -20,14 +20,14 @@ from datetime import UTC, datetime
 from email.utils import formatdate
 from pathlib import Path
 
-from adapters.azuretable.auth import auth as azure
-from adapters.azuretable.calls import options_of
-from adapters.azuretable.wire.errors import ServiceError
-from adapters.dynamodb.wire import auth as aws
-from adapters.tablestore.wire import auth as ots
-from gateway.http import Headers, Request
-from gateway.security.credentials import DEV_CREDENTIALS, Scheme
-from transfer.errors import TransferError
+from tablegate.adapters.azuretable.auth import auth as azure
+from tablegate.adapters.azuretable.calls import options_of
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.wire import auth as aws
+from tablegate.adapters.tablestore.wire import auth as ots
+from tablegate.gateway.http import Headers, Request
+from tablegate.gateway.security.credentials import DEV_CREDENTIALS, Scheme
+from tablegate.transfer.errors import TransferError
 
 KEY, SHARED_ACCESS, BEARER, UNSIGNED = "key", "shared access", "bearer", "none"
 """How a request proves who sent it. What a shared access signature or a bearer token allowed is signed again with a key."""

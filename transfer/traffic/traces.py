@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 import orjson
 import zstandard
 
-from gateway.http import Reply, Request
-from transfer.errors import TransferError
+from tablegate.gateway.http import Reply, Request
+from tablegate.transfer.errors import TransferError
 
 FORMAT, VERSION = "tablegate-trace", 1
 FRAME_BYTES = 256 << 10

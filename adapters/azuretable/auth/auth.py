@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
-from adapters.azuretable.auth import bearer, shared_access
-from adapters.azuretable.auth.bearer import Issuer
-from adapters.azuretable.auth.shared_access import Grant, Signer
-from adapters.azuretable.wire import addresses, limits
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.dialect import Gateway
-from gateway.http import Request
+from tablegate.adapters.azuretable.auth import bearer, shared_access
+from tablegate.adapters.azuretable.auth.bearer import Issuer
+from tablegate.adapters.azuretable.auth.shared_access import Grant, Signer
+from tablegate.adapters.azuretable.wire import addresses, limits
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.http import Request
 
 _SHARED_KEY = re.compile(r"(SharedKey|SharedKeyLite) ([^:]+):([A-Za-z0-9+/=]+)")
 _FULL = Grant()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from adapters.azuretable.wire.errors import ServiceError
+from tablegate.adapters.azuretable.wire.errors import ServiceError
 
 if TYPE_CHECKING:
     import jwt

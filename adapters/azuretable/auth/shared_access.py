@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 
-from adapters.azuretable.values.values import TICKS_PER_SECOND, UNIX_EPOCH_TICKS, parse_datetime
-from adapters.azuretable.wire.errors import ServiceError
+from tablegate.adapters.azuretable.values.values import TICKS_PER_SECOND, UNIX_EPOCH_TICKS, parse_datetime
+from tablegate.adapters.azuretable.wire.errors import ServiceError
 
 Bound = tuple[str, str | None]
 """(PartitionKey, RowKey or None: the whole partition); bounds are inclusive."""

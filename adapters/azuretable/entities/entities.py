@@ -12,27 +12,27 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.azuretable.auth.shared_access import Action
-from adapters.azuretable.calls import Answer, Call, on_table
-from adapters.azuretable.entities import entity_renderer
-from adapters.azuretable.entities.entity_parser import ParsedEntity, parse_entity
-from adapters.azuretable.entities.entity_renderer import EntityFormat
-from adapters.azuretable.values import keys
-from adapters.azuretable.values.names import unspelled
-from adapters.azuretable.values.values import view
-from adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.exchanges import SingleStep, Steps
-from gateway.model.commands.commands import Get, Outcome, Shown, ShownNames, WriteGroup
-from gateway.model.commands.writes import Change, Edit, Remove, Replace, Write
-from gateway.model.expressions import updates
-from gateway.model.expressions.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
-from gateway.model.expressions.updates import PutCell, SetTo
-from gateway.model.tables.tables import Table
-from gateway.model.values import bodies
-from gateway.model.values.keys import Key
-from gateway.model.values.rows import FOREIGN_KINDS, Contents, Row
-from gateway.model.values.values import Kind, Value, size_bytes
+from tablegate.adapters.azuretable.auth.shared_access import Action
+from tablegate.adapters.azuretable.calls import Answer, Call, on_table
+from tablegate.adapters.azuretable.entities import entity_renderer
+from tablegate.adapters.azuretable.entities.entity_parser import ParsedEntity, parse_entity
+from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat
+from tablegate.adapters.azuretable.values import keys
+from tablegate.adapters.azuretable.values.names import unspelled
+from tablegate.adapters.azuretable.values.values import view
+from tablegate.adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.exchanges import SingleStep, Steps
+from tablegate.gateway.model.commands.commands import Get, Outcome, Shown, ShownNames, WriteGroup
+from tablegate.gateway.model.commands.writes import Change, Edit, Remove, Replace, Write
+from tablegate.gateway.model.expressions import updates
+from tablegate.gateway.model.expressions.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
+from tablegate.gateway.model.expressions.updates import PutCell, SetTo
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.keys import Key
+from tablegate.gateway.model.values.rows import FOREIGN_KINDS, Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value, size_bytes
 
 _EXISTS = RowExists()
 _ABSENT = Not(_EXISTS)

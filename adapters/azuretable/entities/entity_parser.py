@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.azuretable.values import names, values
-from adapters.azuretable.wire import limits
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.errors import Busy
-from gateway.model.values import bodies
-from gateway.model.values.values import Value, size_bytes
-from gateway.request_bodies import Undecodable, failure_of, has_at_most
+from tablegate.adapters.azuretable.values import names, values
+from tablegate.adapters.azuretable.wire import limits
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.model.errors import Busy
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.values import Value, size_bytes
+from tablegate.gateway.request_bodies import Undecodable, failure_of, has_at_most
 
 
 class ParsedEntity(NamedTuple):

@@ -16,20 +16,20 @@ from typing import Any
 
 import orjson
 
-from adapters.azuretable.entities import fast_pages
-from adapters.azuretable.values import keys, names, values
-from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text, view
-from adapters.azuretable.wire import limits
-from adapters.azuretable.wire.addresses import key_predicate
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.model import fast_paths
-from gateway.model.commands.writes import RowRule
-from gateway.model.errors import RowRefused
-from gateway.model.tables.pages import Page
-from gateway.model.tables.tables import Table
-from gateway.model.values import bodies
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value
+from tablegate.adapters.azuretable.entities import fast_pages
+from tablegate.adapters.azuretable.values import keys, names, values
+from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text, view
+from tablegate.adapters.azuretable.wire import limits
+from tablegate.adapters.azuretable.wire.addresses import key_predicate
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.commands.writes import RowRule
+from tablegate.gateway.model.errors import RowRefused
+from tablegate.gateway.model.tables.pages import Page
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
 
 # What a write leaves behind
 

@@ -17,8 +17,8 @@ from functools import lru_cache, partial
 
 import orjson
 
-from adapters.azuretable.values import names, values
-from gateway.model.tables.pages import ConcatenatedRows, Concatenation, Page
+from tablegate.adapters.azuretable.values import names, values
+from tablegate.gateway.model.tables.pages import ConcatenatedRows, Concatenation, Page
 
 # A template costs as much as a hundred rows to compile: it must pay.
 _ROWS_MIN, _TEMPLATES_MAX, _MEMBERS_MAX = 16, 4, 64

@@ -17,10 +17,10 @@ from uuid import UUID
 from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 from lark.exceptions import VisitError
 
-from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, parse_datetime
-from adapters.azuretable.wire import limits
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.expressions.predicates import (
+from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, parse_datetime
+from tablegate.adapters.azuretable.wire import limits
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     Attribute,
@@ -35,8 +35,8 @@ from gateway.model.expressions.predicates import (
     Or,
     Predicate,
 )
-from gateway.model.values.rows import Row
-from gateway.model.values.values import FALSE, NUMBERS, TRUE, Kind, Value
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import FALSE, NUMBERS, TRUE, Kind, Value
 
 _GRAMMAR = r"""
 start: expression

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from adapters.azuretable.values import keys, names
-from adapters.azuretable.wire import limits
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.expressions.predicates import (
+from tablegate.adapters.azuretable.values import keys, names
+from tablegate.adapters.azuretable.wire import limits
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     Attribute,
@@ -27,9 +27,9 @@ from gateway.model.expressions.predicates import (
     Or,
     Predicate,
 )
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.rows import Row
-from gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import Kind, Value
 
 _KEY_COMPARISON = re.compile(r"(PartitionKey|RowKey) (eq|gt|ge|lt|le) '((?:[^']|'')*)'")
 _KEYS_ONLY = re.compile(rf"{_KEY_COMPARISON.pattern}(?: and {_KEY_COMPARISON.pattern})*")
@@ -48,7 +48,7 @@ def read(text: str, schema: KeySchema) -> Predicate:
     tree = _key_comparisons(text)
     if tree is None:
         # The parser is loaded when the first filter comes that needs it (docs/architecture.md section 11).
-        from adapters.azuretable.queries import filter_grammar
+        from tablegate.adapters.azuretable.queries import filter_grammar
 
         tree = filter_grammar.parse(text)
     return _bound(tree, {"PartitionKey": key_operand(schema, 0), "RowKey": key_operand(schema, 1)})

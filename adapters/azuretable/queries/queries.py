@@ -9,23 +9,31 @@ import base64
 import binascii
 from functools import lru_cache
 
-from adapters.azuretable.auth.shared_access import Action, SharedAccess
-from adapters.azuretable.calls import Answer, Call, find_table
-from adapters.azuretable.entities import entity_renderer, fast_pages
-from adapters.azuretable.entities.entities import format_reader, shown_of
-from adapters.azuretable.queries import filters
-from adapters.azuretable.values.values import view
-from adapters.azuretable.wire import limits
-from adapters.azuretable.wire.addresses import EntitySet
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.exchanges import one
-from gateway.model.commands.commands import Exchange, Read
-from gateway.model.expressions.predicates import ALWAYS, And, Compare, Comparison, Literal, Or, Predicate
-from gateway.model.expressions.ranges import KeyRange, narrow
-from gateway.model.tables.pages import Page, PageLimits
-from gateway.model.tables.tables import Table
-from gateway.model.values.keys import KeySchema, Position
-from gateway.model.values.values import Kind, Value
+from tablegate.adapters.azuretable.auth.shared_access import Action, SharedAccess
+from tablegate.adapters.azuretable.calls import Answer, Call, find_table
+from tablegate.adapters.azuretable.entities import entity_renderer, fast_pages
+from tablegate.adapters.azuretable.entities.entities import format_reader, shown_of
+from tablegate.adapters.azuretable.queries import filters
+from tablegate.adapters.azuretable.values.values import view
+from tablegate.adapters.azuretable.wire import limits
+from tablegate.adapters.azuretable.wire.addresses import EntitySet
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import Exchange, Read
+from tablegate.gateway.model.expressions.predicates import (
+    ALWAYS,
+    And,
+    Compare,
+    Comparison,
+    Literal,
+    Or,
+    Predicate,
+)
+from tablegate.gateway.model.expressions.ranges import KeyRange, narrow
+from tablegate.gateway.model.tables.pages import Page, PageLimits
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import KeySchema, Position
+from tablegate.gateway.model.values.values import Kind, Value
 
 _REFUSED_OPTIONS = (
     "$orderby",

@@ -10,10 +10,10 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from adapters.azuretable.auth.shared_access import Policy
-from adapters.azuretable.values.values import parse_datetime, timestamp_text
-from adapters.azuretable.wire import limits
-from adapters.azuretable.wire.errors import ServiceError
+from tablegate.adapters.azuretable.auth.shared_access import Policy
+from tablegate.adapters.azuretable.values.values import parse_datetime, timestamp_text
+from tablegate.adapters.azuretable.wire import limits
+from tablegate.adapters.azuretable.wire.errors import ServiceError
 
 _DECLARATION = b'<?xml version="1.0" encoding="utf-8"?>'
 _CORS_FIELDS = ("AllowedOrigins", "AllowedMethods", "AllowedHeaders", "ExposedHeaders")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from email.utils import formatdate
 
-from adapters.azuretable.auth.shared_access import Action
-from adapters.azuretable.calls import Answer, Call
-from adapters.azuretable.tables import documents
-from adapters.azuretable.tables.documents import DEFAULT_PROPERTIES, Properties
-from adapters.azuretable.wire import cors
-from adapters.azuretable.wire.addresses import Service
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.exchanges import one
-from gateway.http import Request
-from gateway.model.commands.commands import Exchange, GetProperties, PutProperties
+from tablegate.adapters.azuretable.auth.shared_access import Action
+from tablegate.adapters.azuretable.calls import Answer, Call
+from tablegate.adapters.azuretable.tables import documents
+from tablegate.adapters.azuretable.tables.documents import DEFAULT_PROPERTIES, Properties
+from tablegate.adapters.azuretable.wire import cors
+from tablegate.adapters.azuretable.wire.addresses import Service
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.commands.commands import Exchange, GetProperties, PutProperties
 
 _XML = ("Content-Type", "application/xml")
 

@@ -5,27 +5,27 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from adapters.azuretable import DIALECT
-from adapters.azuretable.auth.shared_access import Action, Policy
-from adapters.azuretable.calls import Answer, Call, find_table, find_table_now
-from adapters.azuretable.entities import entity_parser, entity_renderer
-from adapters.azuretable.entities.entities import preference_of
-from adapters.azuretable.entities.entity_renderer import Level
-from adapters.azuretable.queries import filters
-from adapters.azuretable.queries.queries import bytes_of, check_options, token_of, top_of
-from adapters.azuretable.tables import documents
-from adapters.azuretable.values import keys
-from adapters.azuretable.wire import limits
-from adapters.azuretable.wire.addresses import EntitySet, TableEntry, TableSet, check_table_name
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.exchanges import one
-from gateway.model.commands.commands import AlterTable, CreateTable, DropTable, Exchange, ListTables
-from gateway.model.errors import TableMissing
-from gateway.model.expressions.predicates import matches
-from gateway.model.tables.tables import State, Table
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import text
+from tablegate.adapters.azuretable import DIALECT
+from tablegate.adapters.azuretable.auth.shared_access import Action, Policy
+from tablegate.adapters.azuretable.calls import Answer, Call, find_table, find_table_now
+from tablegate.adapters.azuretable.entities import entity_parser, entity_renderer
+from tablegate.adapters.azuretable.entities.entities import preference_of
+from tablegate.adapters.azuretable.entities.entity_renderer import Level
+from tablegate.adapters.azuretable.queries import filters
+from tablegate.adapters.azuretable.queries.queries import bytes_of, check_options, token_of, top_of
+from tablegate.adapters.azuretable.tables import documents
+from tablegate.adapters.azuretable.values import keys
+from tablegate.adapters.azuretable.wire import limits
+from tablegate.adapters.azuretable.wire.addresses import EntitySet, TableEntry, TableSet, check_table_name
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import AlterTable, CreateTable, DropTable, Exchange, ListTables
+from tablegate.gateway.model.errors import TableMissing
+from tablegate.gateway.model.expressions.predicates import matches
+from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import text
 
 
 def query(call: Call, resource: TableSet) -> Exchange[Answer]:

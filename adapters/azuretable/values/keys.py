@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from adapters.azuretable.values.values import utf16_units
-from adapters.azuretable.wire import limits
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.values.composites import composite_text, split, text_of
-from gateway.model.values.keys import Key, KeyColumn, KeySchema, Position, encode_column
-from gateway.model.values.values import Kind, Value
+from tablegate.adapters.azuretable.values.values import utf16_units
+from tablegate.adapters.azuretable.wire import limits
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.model.values.composites import composite_text, split, text_of
+from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema, Position, encode_column
+from tablegate.gateway.model.values.values import Kind, Value
 
 PARTITION_KEY = KeyColumn("PartitionKey", Kind.TEXT)
 ROW_KEY = KeyColumn("RowKey", Kind.TEXT)

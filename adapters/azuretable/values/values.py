@@ -19,10 +19,10 @@ from uuid import UUID
 
 import orjson
 
-from adapters.azuretable.wire import limits
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.values import bodies
-from gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal_text
+from tablegate.adapters.azuretable.wire import limits
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal_text
 
 TICKS_PER_SECOND = 10_000_000
 TICKS_PER_DAY = 86_400 * TICKS_PER_SECOND

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, unquote
 
-from adapters.azuretable.wire import limits
-from adapters.azuretable.wire.errors import KEY_COUNT, NAME_LENGTH, ServiceError
+from tablegate.adapters.azuretable.wire import limits
+from tablegate.adapters.azuretable.wire.errors import KEY_COUNT, NAME_LENGTH, ServiceError
 
 ACCOUNT_IN_HOST = re.compile(r"([a-z0-9]{3,24})(-secondary)?\.table\.[^/]*", re.IGNORECASE)
 # With the secondary of a path-style account, SDKs put its path in front of the primary's: /A-secondary/A/Customers.

@@ -11,8 +11,8 @@ from xml.sax.saxutils import escape
 
 import orjson
 
-from gateway.dialect import CONFLICT, INTERNAL, LIMIT, THROTTLING
-from gateway.model.errors import (
+from tablegate.gateway.dialect import CONFLICT, INTERNAL, LIMIT, THROTTLING
+from tablegate.gateway.model.errors import (
     Busy,
     ConditionFailed,
     GatewayError,
@@ -28,7 +28,7 @@ from gateway.model.errors import (
     Throttled,
     Unknowable,
 )
-from gateway.model.expressions.predicates import Not
+from tablegate.gateway.model.expressions.predicates import Not
 
 REFUSALS = frozenset(
     {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.http import Request
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.http import Request
 
 _TUNNELLED = frozenset({"MERGE", "PATCH", "PUT", "DELETE"})
 

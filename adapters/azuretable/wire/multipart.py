@@ -14,9 +14,9 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
 
-from adapters.azuretable.wire import limits
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.http import Headers
+from tablegate.adapters.azuretable.wire import limits
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.http import Headers
 
 _BOUNDARY = re.compile(r"""boundary\s*=\s*(?:"([^"]{1,200})"|([^\s;,"]{1,200}))""", re.IGNORECASE)
 _VERB = re.compile(r"([A-Za-z]+)[ \t]+(?=\S)")

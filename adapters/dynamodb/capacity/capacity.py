@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from adapters.dynamodb.values.values import render_value
-from adapters.dynamodb.wire.limits import (
+from tablegate.adapters.dynamodb.values.values import render_value
+from tablegate.adapters.dynamodb.wire.limits import (
     READ_UNIT_BYTES,
     TRANSACTION_FACTOR,
     VECTOR_REQUEST_BYTES,
     WRITE_UNIT_BYTES,
 )
-from gateway.model.commands.commands import Outcome
-from gateway.model.tables.pages import Page
-from gateway.model.tables.tables import Entry, Index, Table, VectorEntry, VectorIndex
-from gateway.model.values.rows import Row
-from gateway.model.values.values import size_bytes
-from gateway.model.values.vectors import COMPONENT_BYTES
+from tablegate.gateway.model.commands.commands import Outcome
+from tablegate.gateway.model.tables.pages import Page
+from tablegate.gateway.model.tables.tables import Entry, Index, Table, VectorEntry, VectorIndex
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import size_bytes
+from tablegate.gateway.model.values.vectors import COMPONENT_BYTES
 
 Meter = Callable[[str, str, str, float], None]
 """Counts units: (table, index or "", "read" or "write", units)."""

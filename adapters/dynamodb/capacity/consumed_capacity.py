@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from adapters.dynamodb import DIALECT
-from adapters.dynamodb.capacity import capacity
-from adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Call
-from adapters.dynamodb.wire.limits import TRANSACTION_FACTOR
-from gateway.model.commands.commands import Nearest, Outcome, Read, Replayed
-from gateway.model.commands.writes import Keep, Write
-from gateway.model.tables.pages import Page
-from gateway.model.tables.tables import Table, VectorIndex
-from gateway.model.values.rows import Row
-from gateway.model.values.vectors import COMPONENT_BYTES
-from gateway.observability import metrics
+from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.capacity import capacity
+from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.calls import Call
+from tablegate.adapters.dynamodb.wire.limits import TRANSACTION_FACTOR
+from tablegate.gateway.model.commands.commands import Nearest, Outcome, Read, Replayed
+from tablegate.gateway.model.commands.writes import Keep, Write
+from tablegate.gateway.model.tables.pages import Page
+from tablegate.gateway.model.tables.tables import Table, VectorIndex
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.vectors import COMPONENT_BYTES
+from tablegate.gateway.observability import metrics
 
 Blocks = dict[str, Any]
 

@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from adapters.dynamodb import DIALECT
-from adapters.dynamodb.capacity.contributors import ACCESSED, THROTTLED, forget
-from adapters.dynamodb.tables import running_changes
-from adapters.dynamodb.tables.properties import TableProperties, seconds
-from adapters.dynamodb.tables.tables import find_table
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Answer, Call, own_name
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.exchanges import one
-from gateway.model.commands.commands import AlterTable, Exchange, FindTable, ListTables
-from gateway.model.tables.tables import State, Table
+from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.capacity.contributors import ACCESSED, THROTTLED, forget
+from tablegate.adapters.dynamodb.tables import running_changes
+from tablegate.adapters.dynamodb.tables.properties import TableProperties, seconds
+from tablegate.adapters.dynamodb.tables.tables import find_table
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call, own_name
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import AlterTable, Exchange, FindTable, ListTables
+from tablegate.gateway.model.tables.tables import State, Table
 
 # The kinds of rules: of partition keys and of whole keys, by accesses (C) and by throttled requests (T).
 _RULES = {ACCESSED: ("PKC", "PKT", "SKC", "SKT"), THROTTLED: ("PKT", "SKT")}

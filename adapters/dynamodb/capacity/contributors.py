@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 
-from adapters.dynamodb.tables.properties import INSIGHTS
-from adapters.dynamodb.values.values import render_values, view
-from gateway.model.commands.commands import AnyCommand, Get, Outcome, Read, ReadAll, WriteGroup
-from gateway.model.commands.writes import Write
-from gateway.model.tables.tables import Index, Table
-from gateway.model.values.keys import KeySchema, decode_column
-from gateway.model.values.values import Value
-from gateway.observability.metrics import ContributorSample, contributor_sources
+from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
+from tablegate.adapters.dynamodb.values.values import render_values, view
+from tablegate.gateway.model.commands.commands import AnyCommand, Get, Outcome, Read, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.writes import Write
+from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.model.values.keys import KeySchema, decode_column
+from tablegate.gateway.model.values.values import Value
+from tablegate.gateway.observability.metrics import ContributorSample, contributor_sources
 
 ACCESSED, THROTTLED = "ACCESSED_AND_THROTTLED_KEYS", "THROTTLED_KEYS"
 """The modes."""

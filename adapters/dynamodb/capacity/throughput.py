@@ -17,20 +17,29 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.dynamodb.capacity import capacity, contributors
-from adapters.dynamodb.capacity.capacity import READ, WRITE
-from adapters.dynamodb.tables.properties import PROVISIONED, IndexProperties, TableProperties
-from adapters.dynamodb.tables.replica_settings import of_index, of_table
-from adapters.dynamodb.wire.calls import Call, Caller
-from adapters.dynamodb.wire.limits import BURST_SECONDS, TRANSACTION_FACTOR
-from adapters.dynamodb.wire.resources import bare_name, index_arn, table_arn
-from gateway.exchanges import Returned, next_commands
-from gateway.model.commands.commands import AnyCommand, Exchange, Get, Outcome, R, Read, ReadAll, WriteGroup
-from gateway.model.commands.writes import Edit, Keep, Replace, Write
-from gateway.model.errors import ConditionFailed, GatewayError, GroupRefused, Throttled
-from gateway.model.expressions.updates import names_of
-from gateway.model.tables.pages import Page
-from gateway.model.tables.tables import Index, Table
+from tablegate.adapters.dynamodb.capacity import capacity, contributors
+from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE
+from tablegate.adapters.dynamodb.tables.properties import PROVISIONED, IndexProperties, TableProperties
+from tablegate.adapters.dynamodb.tables.replica_settings import of_index, of_table
+from tablegate.adapters.dynamodb.wire.calls import Call, Caller
+from tablegate.adapters.dynamodb.wire.limits import BURST_SECONDS, TRANSACTION_FACTOR
+from tablegate.adapters.dynamodb.wire.resources import bare_name, index_arn, table_arn
+from tablegate.gateway.exchanges import Returned, next_commands
+from tablegate.gateway.model.commands.commands import (
+    AnyCommand,
+    Exchange,
+    Get,
+    Outcome,
+    R,
+    Read,
+    ReadAll,
+    WriteGroup,
+)
+from tablegate.gateway.model.commands.writes import Edit, Keep, Replace, Write
+from tablegate.gateway.model.errors import ConditionFailed, GatewayError, GroupRefused, Throttled
+from tablegate.gateway.model.expressions.updates import names_of
+from tablegate.gateway.model.tables.pages import Page
+from tablegate.gateway.model.tables.tables import Index, Table
 
 _LEAST = {READ: 0.5, WRITE: 1.0}  # units that the smallest request costs
 _MAXIMA = {READ: "MaxReadRequestUnits", WRITE: "MaxWriteRequestUnits"}

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 
 import zstandard
 
-from gateway.model.values.row_lines import Unreadable as Unreadable
+from tablegate.gateway.model.values.row_lines import Unreadable as Unreadable
 
 
 class Compression(Enum):

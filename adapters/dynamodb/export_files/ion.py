@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.adapters.dynamodb.export_files.compression import Unreadable
 
 Wire = Mapping[str, Any]
 

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.dynamodb.export_files import ion
-from adapters.dynamodb.export_files.compression import Unreadable
-from adapters.dynamodb.values import values
-from adapters.dynamodb.values.values import Item
-from adapters.dynamodb.wire.errors import ServiceError
-from gateway.model.values.row_lines import json_object
-from gateway.model.values.rows import Row
+from tablegate.adapters.dynamodb.export_files import ion
+from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.adapters.dynamodb.values import values
+from tablegate.adapters.dynamodb.values.values import Item
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.gateway.model.values.row_lines import json_object
+from tablegate.gateway.model.values.rows import Row
 
 
 class Form(Enum):

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.dynamodb.export_files.compression import Unreadable
-from gateway.model.values.row_lines import json_object
+from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.gateway.model.values.row_lines import json_object
 
 FOLDER = "AWSDynamoDB"
 SUMMARY = "manifest-summary.json"

@@ -14,9 +14,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from adapters.dynamodb.export_files import ion
-from adapters.dynamodb.export_files.compression import Unreadable
-from gateway.model.values.row_lines import json_object
+from tablegate.adapters.dynamodb.export_files import ion
+from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.gateway.model.values.row_lines import json_object
 
 RECORD_BYTES = 8 << 20
 """No record is longer: an item of 400 KB whose every character is escaped has less than half of it."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-from adapters.dynamodb.expressions.key_conditions import KeyTest
-from adapters.dynamodb.values.composites import composite_name, composite_value
-from adapters.dynamodb.wire.errors import validation
-from gateway.model.expressions.predicates import (
+from tablegate.adapters.dynamodb.expressions.key_conditions import KeyTest
+from tablegate.adapters.dynamodb.values.composites import composite_name, composite_value
+from tablegate.adapters.dynamodb.wire.errors import validation
+from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     Attribute,
@@ -33,10 +33,10 @@ from gateway.model.expressions.predicates import (
     StartsWith,
     size_of,
 )
-from gateway.model.expressions.ranges import KeyRange, range_of
-from gateway.model.values.composites import name_of, split
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.expressions.ranges import KeyRange, range_of
+from tablegate.gateway.model.values.composites import name_of, split
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.values import Kind, Value
 
 
 def bound(schema: KeySchema, predicate: Predicate) -> Predicate:

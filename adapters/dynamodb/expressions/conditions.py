@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import assert_never
 
-from adapters.dynamodb.expressions.nodes import (
+from tablegate.adapters.dynamodb.expressions.nodes import (
     AndNode,
     BetweenNode,
     CallNode,
@@ -24,13 +24,13 @@ from adapters.dynamodb.expressions.nodes import (
     PathNode,
     ValueNode,
 )
-from adapters.dynamodb.expressions.placeholders import Placeholders
-from adapters.dynamodb.expressions.projections import path_text
-from adapters.dynamodb.expressions.static_checks import CONDITION, Reader, condition_tree
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import ServiceError, type_name, validation
-from adapters.dynamodb.wire.expression_messages import text_of
-from gateway.model.expressions.predicates import (
+from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
+from tablegate.adapters.dynamodb.expressions.projections import path_text
+from tablegate.adapters.dynamodb.expressions.static_checks import CONDITION, Reader, condition_tree
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, type_name, validation
+from tablegate.adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.gateway.model.expressions.predicates import (
     And,
     Attribute,
     Compare,
@@ -48,8 +48,8 @@ from gateway.model.expressions.predicates import (
     StartsWith,
     size_of,
 )
-from gateway.model.values import bodies
-from gateway.model.values.values import NUMBERS, Kind, Value, compare
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.values import NUMBERS, Kind, Value, compare
 
 
 def parse_condition(text: str, placeholders: Placeholders, kind: str = CONDITION) -> Predicate:

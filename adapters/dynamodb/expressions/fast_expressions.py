@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from adapters.dynamodb.expressions.conditions import parse_condition
-from adapters.dynamodb.expressions.key_conditions import KeyTest, key_tests, parse_key_condition
-from adapters.dynamodb.expressions.placeholders import Placeholders
-from adapters.dynamodb.expressions.projections import Projection, parse_projection
-from adapters.dynamodb.expressions.static_checks import FILTER
-from adapters.dynamodb.expressions.updates import UpdateFacts, facts_of, parse_update
-from adapters.dynamodb.values.values import value_of
-from adapters.dynamodb.wire.errors import LATEST, ServiceError
-from adapters.dynamodb.wire.wording import Wording
-from gateway.model.expressions import updates
-from gateway.model.expressions.predicates import (
+from tablegate.adapters.dynamodb.expressions.conditions import parse_condition
+from tablegate.adapters.dynamodb.expressions.key_conditions import KeyTest, key_tests, parse_key_condition
+from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
+from tablegate.adapters.dynamodb.expressions.projections import Projection, parse_projection
+from tablegate.adapters.dynamodb.expressions.static_checks import FILTER
+from tablegate.adapters.dynamodb.expressions.updates import UpdateFacts, facts_of, parse_update
+from tablegate.adapters.dynamodb.values.values import value_of
+from tablegate.adapters.dynamodb.wire.errors import LATEST, ServiceError
+from tablegate.adapters.dynamodb.wire.wording import Wording
+from tablegate.gateway.model.expressions import updates
+from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     Compare,
@@ -36,8 +36,8 @@ from gateway.model.expressions.predicates import (
     StartsWith,
     paths_of,
 )
-from gateway.model.expressions.updates import Action
-from gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.expressions.updates import Action
+from tablegate.gateway.model.values.values import Kind, Value
 
 Input = Mapping[str, Any]
 Values = Mapping[str, Value]

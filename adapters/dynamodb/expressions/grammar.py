@@ -16,7 +16,7 @@ from typing import Any
 
 from lark import Lark, Token, Transformer, UnexpectedToken, v_args
 
-from adapters.dynamodb.expressions.nodes import (
+from tablegate.adapters.dynamodb.expressions.nodes import (
     AndNode,
     ArithmeticNode,
     BetweenNode,
@@ -35,7 +35,7 @@ from adapters.dynamodb.expressions.nodes import (
     SetNode,
     ValueNode,
 )
-from adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits
 
 # The rules. A call alone is a condition, a call before an operator an operand. One token of look-ahead tells them apart
 # only if a call in parentheses stays undecided (`paren_call`) until the token behind its last parenthesis is seen; that

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, NoReturn
 
-from adapters.dynamodb.expressions.conditions import ConditionReader
-from adapters.dynamodb.expressions.nodes import (
+from tablegate.adapters.dynamodb.expressions.conditions import ConditionReader
+from tablegate.adapters.dynamodb.expressions.nodes import (
     AndNode,
     BetweenNode,
     CallNode,
@@ -26,14 +26,20 @@ from adapters.dynamodb.expressions.nodes import (
     PathNode,
     ValueNode,
 )
-from adapters.dynamodb.expressions.placeholders import Placeholders
-from adapters.dynamodb.expressions.static_checks import KEY_CONDITION, condition_tree
-from adapters.dynamodb.wire.errors import CLASSIC, LATEST, validation
-from adapters.dynamodb.wire.expression_messages import text_of
-from gateway.model.expressions.predicates import Comparison
-from gateway.model.expressions.ranges import ColumnBounds, KeyRange, bounds_of, bounds_of_prefix, range_of
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind, Value
+from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
+from tablegate.adapters.dynamodb.expressions.static_checks import KEY_CONDITION, condition_tree
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, validation
+from tablegate.adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.gateway.model.expressions.predicates import Comparison
+from tablegate.gateway.model.expressions.ranges import (
+    ColumnBounds,
+    KeyRange,
+    bounds_of,
+    bounds_of_prefix,
+    range_of,
+)
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind, Value
 
 PAIR = 2  # conditions that a table's key, or a key of one attribute each, takes
 

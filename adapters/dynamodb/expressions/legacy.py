@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from adapters.dynamodb.expressions.key_conditions import KeyTest
-from adapters.dynamodb.expressions.projections import Projection, projection_of
-from adapters.dynamodb.values.values import value_of
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.expression_messages import text_of
-from gateway.model.expressions import updates
-from gateway.model.expressions.predicates import (
+from tablegate.adapters.dynamodb.expressions.key_conditions import KeyTest
+from tablegate.adapters.dynamodb.expressions.projections import Projection, projection_of
+from tablegate.adapters.dynamodb.values.values import value_of
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.gateway.model.expressions import updates
+from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     Attribute,
@@ -30,7 +30,7 @@ from gateway.model.expressions.predicates import (
     Predicate,
     StartsWith,
 )
-from gateway.model.values.values import Value
+from tablegate.gateway.model.values.values import Value
 
 _COMPARISONS = {comparison.name: comparison for comparison in Comparison}
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.dynamodb.values.values import value_of
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.expression_messages import text_of
-from adapters.dynamodb.wire.wording import ANY_OPERATION, Wording
-from gateway.model.values.values import Value
+from tablegate.adapters.dynamodb.values.values import value_of
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.adapters.dynamodb.wire.wording import ANY_OPERATION, Wording
+from tablegate.gateway.model.values.values import Value
 
 
 class Placeholders:

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from adapters.dynamodb.expressions.placeholders import Placeholders
-from adapters.dynamodb.expressions.static_checks import PROJECTION, Reader, projection_tree
-from adapters.dynamodb.wire import messages
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.model.expressions.predicates import Attributes, Path
-from gateway.model.expressions.updates import Action, Add, Remove, SetTo, Subtract
-from gateway.model.values.values import Kind, Value
+from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
+from tablegate.adapters.dynamodb.expressions.static_checks import PROJECTION, Reader, projection_tree
+from tablegate.adapters.dynamodb.wire import messages
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.gateway.model.expressions.predicates import Attributes, Path
+from tablegate.gateway.model.expressions.updates import Action, Add, Remove, SetTo, Subtract
+from tablegate.gateway.model.values.values import Kind, Value
 
 Branches = dict[str | int, Any]
 """Step -> Branches of what is asked for within it, or None: all of it."""

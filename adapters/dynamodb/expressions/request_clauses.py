@@ -12,10 +12,15 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.expressions import composite_keys, legacy
-from adapters.dynamodb.expressions.conditions import parse_condition, refuse_filter_on_keys
-from adapters.dynamodb.expressions.fast_expressions import PreparedRead, PreparedWrite, fast_read, fast_write
-from adapters.dynamodb.expressions.key_conditions import (
+from tablegate.adapters.dynamodb.expressions import composite_keys, legacy
+from tablegate.adapters.dynamodb.expressions.conditions import parse_condition, refuse_filter_on_keys
+from tablegate.adapters.dynamodb.expressions.fast_expressions import (
+    PreparedRead,
+    PreparedWrite,
+    fast_read,
+    fast_write,
+)
+from tablegate.adapters.dynamodb.expressions.key_conditions import (
     ColumnCheck,
     KeyTest,
     check_count,
@@ -23,29 +28,34 @@ from adapters.dynamodb.expressions.key_conditions import (
     key_tests,
     parse_key_condition,
 )
-from adapters.dynamodb.expressions.placeholders import Placeholders
-from adapters.dynamodb.expressions.projections import Projection, filter_beyond, parse_projection, project
-from adapters.dynamodb.expressions.static_checks import FILTER, refuse_paths_into_keys
-from adapters.dynamodb.expressions.updates import (
+from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
+from tablegate.adapters.dynamodb.expressions.projections import (
+    Projection,
+    filter_beyond,
+    parse_projection,
+    project,
+)
+from tablegate.adapters.dynamodb.expressions.static_checks import FILTER, refuse_paths_into_keys
+from tablegate.adapters.dynamodb.expressions.updates import (
     UpdateFacts,
     facts_of,
     given_values,
     parse_update,
     refuse_key_updates,
 )
-from adapters.dynamodb.values import composites
-from adapters.dynamodb.values.keys import check_given_index_keys
-from adapters.dynamodb.values.values import render_values
-from adapters.dynamodb.wire.calls import Call
-from adapters.dynamodb.wire.wording import Wording
-from gateway.model import fast_paths
-from gateway.model.commands.writes import SHOWN_NOT, Returns, RowShown
-from gateway.model.expressions.predicates import ALWAYS, Path, Predicate, paths_of
-from gateway.model.expressions.ranges import KeyRange
-from gateway.model.expressions.updates import Action
-from gateway.model.tables.tables import Index, Table
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.rows import Row
+from tablegate.adapters.dynamodb.values import composites
+from tablegate.adapters.dynamodb.values.keys import check_given_index_keys
+from tablegate.adapters.dynamodb.values.values import render_values
+from tablegate.adapters.dynamodb.wire.calls import Call
+from tablegate.adapters.dynamodb.wire.wording import Wording
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.commands.writes import SHOWN_NOT, Returns, RowShown
+from tablegate.gateway.model.expressions.predicates import ALWAYS, Path, Predicate, paths_of
+from tablegate.gateway.model.expressions.ranges import KeyRange
+from tablegate.gateway.model.expressions.updates import Action
+from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.rows import Row
 
 Input = Mapping[str, Any]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from adapters.dynamodb.expressions.conditions import ConditionReader
-from adapters.dynamodb.expressions.nodes import (
+from tablegate.adapters.dynamodb.expressions.conditions import ConditionReader
+from tablegate.adapters.dynamodb.expressions.nodes import (
     AndNode,
     BetweenNode,
     CompareNode,
@@ -18,12 +18,12 @@ from adapters.dynamodb.expressions.nodes import (
     PathNode,
     ValueNode,
 )
-from adapters.dynamodb.expressions.placeholders import Placeholders
-from adapters.dynamodb.expressions.static_checks import condition_tree
-from adapters.dynamodb.wire.errors import type_name, validation
-from gateway.model.tables.tables import VectorIndex
-from gateway.model.values.values import Kind, Value
-from gateway.model.values.vectors import is_of_kind
+from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
+from tablegate.adapters.dynamodb.expressions.static_checks import condition_tree
+from tablegate.adapters.dynamodb.wire.errors import type_name, validation
+from tablegate.gateway.model.tables.tables import VectorIndex
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.values.vectors import is_of_kind
 
 _NAME = "SearchConditionExpression"
 _COMPARATOR = f"Invalid {_NAME}: Invalid comparator used in {_NAME}"

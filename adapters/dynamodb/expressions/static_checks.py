@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from adapters.dynamodb.expressions.nodes import (
+from tablegate.adapters.dynamodb.expressions.nodes import (
     AndNode,
     ArithmeticNode,
     BetweenNode,
@@ -30,13 +30,13 @@ from adapters.dynamodb.expressions.nodes import (
     SectionNode,
     ValueNode,
 )
-from adapters.dynamodb.expressions.placeholders import Placeholders
-from adapters.dynamodb.expressions.reserved_words import is_reserved
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import validation
-from adapters.dynamodb.wire.expression_messages import text_of
-from gateway.model.expressions.predicates import Path
-from gateway.model.values.values import NULL, Value
+from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
+from tablegate.adapters.dynamodb.expressions.reserved_words import is_reserved
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import validation
+from tablegate.adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.gateway.model.expressions.predicates import Path
+from tablegate.gateway.model.values.values import NULL, Value
 
 CONDITION = "ConditionExpression"
 FILTER = "FilterExpression"
@@ -148,7 +148,7 @@ def _checked(tree_of: Callable[[str], _Tree], text: str, kind: str, placeholders
 @lru_cache(maxsize=512)
 def _condition_tree(text: str) -> ConditionNode:
     # The parser is loaded when the first text comes (docs/architecture.md section 11).
-    from adapters.dynamodb.expressions import grammar
+    from tablegate.adapters.dynamodb.expressions import grammar
 
     tree = grammar.parse_condition_text(text)
     nodes = list(_walk(tree, as_condition=True))
@@ -160,7 +160,7 @@ def _condition_tree(text: str) -> ConditionNode:
 
 @lru_cache(maxsize=512)
 def _update_tree(text: str) -> tuple[SectionNode, ...]:
-    from adapters.dynamodb.expressions import grammar
+    from tablegate.adapters.dynamodb.expressions import grammar
 
     sections = grammar.parse_update_text(text)
     nodes = [
@@ -184,7 +184,7 @@ def _update_tree(text: str) -> tuple[SectionNode, ...]:
 
 @lru_cache(maxsize=512)
 def _projection_tree(text: str) -> tuple[PathNode, ...]:
-    from adapters.dynamodb.expressions import grammar
+    from tablegate.adapters.dynamodb.expressions import grammar
 
     paths = grammar.parse_projection_text(text)
     _check_names(paths)

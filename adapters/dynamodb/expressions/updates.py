@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, assert_never
 
-from adapters.dynamodb.expressions.nodes import (
+from tablegate.adapters.dynamodb.expressions.nodes import (
     ArithmeticNode,
     CallNode,
     ChangeNode,
@@ -20,15 +20,15 @@ from adapters.dynamodb.expressions.nodes import (
     SetNode,
     ValueNode,
 )
-from adapters.dynamodb.expressions.placeholders import Placeholders
-from adapters.dynamodb.expressions.projections import Clashes, path_text
-from adapters.dynamodb.expressions.static_checks import UPDATE, Reader, update_tree
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import type_name, validation
-from adapters.dynamodb.wire.expression_messages import text_of
-from gateway.model.expressions import updates
-from gateway.model.expressions.predicates import Path
-from gateway.model.values.values import NULL, Kind, Value, size_bytes
+from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
+from tablegate.adapters.dynamodb.expressions.projections import Clashes, path_text
+from tablegate.adapters.dynamodb.expressions.static_checks import UPDATE, Reader, update_tree
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import type_name, validation
+from tablegate.adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.gateway.model.expressions import updates
+from tablegate.gateway.model.expressions.predicates import Path
+from tablegate.gateway.model.values.values import NULL, Kind, Value, size_bytes
 
 
 def parse_update(text: str, placeholders: Placeholders) -> tuple[updates.Action, ...]:

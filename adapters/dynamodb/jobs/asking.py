@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from adapters.dynamodb import DIALECT
-from adapters.dynamodb.jobs.source_tables import check_readable
-from adapters.dynamodb.object_stores.object_store import Bucket, ObjectStore, Refused
-from adapters.dynamodb.wire.calls import Call, Caller
-from adapters.dynamodb.wire.errors import service_error_of
-from gateway.dialect import Gateway
-from gateway.model.authorization.authorizations import Authorization
-from gateway.model.commands.commands import AdvanceJob, Command
-from gateway.model.errors import QuotaExceeded, StaleTable
-from gateway.model.tables.jobs import Job
-from gateway.observability import audit
-from gateway.security.credentials import Scheme
-from gateway.security.gate import run_one
+from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.jobs.source_tables import check_readable
+from tablegate.adapters.dynamodb.object_stores.object_store import Bucket, ObjectStore, Refused
+from tablegate.adapters.dynamodb.wire.calls import Call, Caller
+from tablegate.adapters.dynamodb.wire.errors import service_error_of
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.model.authorization.authorizations import Authorization
+from tablegate.gateway.model.commands.commands import AdvanceJob, Command
+from tablegate.gateway.model.errors import QuotaExceeded, StaleTable
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.observability import audit
+from tablegate.gateway.security.credentials import Scheme
+from tablegate.gateway.security.gate import run_one
 
 R = TypeVar("R")
 

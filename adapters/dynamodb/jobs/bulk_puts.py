@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.dynamodb.jobs.job_documents import (
+from tablegate.adapters.dynamodb.jobs.job_documents import (
     IN_PROGRESS,
     begun,
     definition_of,
@@ -16,7 +16,7 @@ from adapters.dynamodb.jobs.job_documents import (
     status_of,
     times_of,
 )
-from adapters.dynamodb.jobs.job_names import (
+from tablegate.adapters.dynamodb.jobs.job_names import (
     BULK,
     INVALID_REQUEST,
     find,
@@ -25,16 +25,16 @@ from adapters.dynamodb.jobs.job_names import (
     require_place,
     token_of,
 )
-from adapters.dynamodb.tables.descriptions import table_id
-from adapters.dynamodb.tables.tables import find_table
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Answer, Call
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.exchanges import one
-from gateway.model.commands.commands import CancelJob, Exchange, StartJob
-from gateway.model.errors import TableBusy
-from gateway.model.tables.jobs import Job
-from gateway.model.tables.tables import State
+from tablegate.adapters.dynamodb.tables.descriptions import table_id
+from tablegate.adapters.dynamodb.tables.tables import find_table
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import CancelJob, Exchange, StartJob
+from tablegate.gateway.model.errors import TableBusy
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.model.tables.tables import State
 
 WITH_ERRORS = "COMPLETED_WITH_ERRORS"
 

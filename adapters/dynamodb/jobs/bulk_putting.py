@@ -17,41 +17,48 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.capacity.capacity import write_units
-from adapters.dynamodb.export_files import manifests
-from adapters.dynamodb.export_files.compression import Compression
-from adapters.dynamodb.export_files.data_files import DataFile
-from adapters.dynamodb.export_files.records import Layout
-from adapters.dynamodb.expressions.request_clauses import WriteClauses
-from adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of, failure
-from adapters.dynamodb.jobs.bulk_puts import WITH_ERRORS
-from adapters.dynamodb.jobs.importing import checked_item
-from adapters.dynamodb.jobs.job_documents import CANCELLED, COMPLETED, FAILED
-from adapters.dynamodb.jobs.job_names import BULK
-from adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects, Taken
-from adapters.dynamodb.jobs.source_tables import table_of
-from adapters.dynamodb.object_stores.object_store import Encryption, NewObject, Refused
-from adapters.dynamodb.operations.items import put_write
-from adapters.dynamodb.values.composites import render
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import ServiceError, service_error_of
-from gateway.model.commands.commands import AdvanceJob, CreateTable, FindTable, Outcome, Read, WriteGroup
-from gateway.model.commands.writes import Replace, Write
-from gateway.model.errors import (
+from tablegate.adapters.dynamodb.capacity.capacity import write_units
+from tablegate.adapters.dynamodb.export_files import manifests
+from tablegate.adapters.dynamodb.export_files.compression import Compression
+from tablegate.adapters.dynamodb.export_files.data_files import DataFile
+from tablegate.adapters.dynamodb.export_files.records import Layout
+from tablegate.adapters.dynamodb.expressions.request_clauses import WriteClauses
+from tablegate.adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of, failure
+from tablegate.adapters.dynamodb.jobs.bulk_puts import WITH_ERRORS
+from tablegate.adapters.dynamodb.jobs.importing import checked_item
+from tablegate.adapters.dynamodb.jobs.job_documents import CANCELLED, COMPLETED, FAILED
+from tablegate.adapters.dynamodb.jobs.job_names import BULK
+from tablegate.adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects, Taken
+from tablegate.adapters.dynamodb.jobs.source_tables import table_of
+from tablegate.adapters.dynamodb.object_stores.object_store import Encryption, NewObject, Refused
+from tablegate.adapters.dynamodb.operations.items import put_write
+from tablegate.adapters.dynamodb.values.composites import render
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, service_error_of
+from tablegate.gateway.model.commands.commands import (
+    AdvanceJob,
+    CreateTable,
+    FindTable,
+    Outcome,
+    Read,
+    WriteGroup,
+)
+from tablegate.gateway.model.commands.writes import Replace, Write
+from tablegate.gateway.model.errors import (
     Busy,
     ConditionFailed,
     GatewayError,
     PartitionLocked,
     TableMissing,
 )
-from gateway.model.expressions.ranges import within
-from gateway.model.tables.jobs import Job
-from gateway.model.tables.namespaces import of_job
-from gateway.model.tables.pages import PageLimits
-from gateway.model.tables.tables import State, Table
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Contents
-from gateway.model.values.values import Kind, Value, text
+from tablegate.gateway.model.expressions.ranges import within
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.model.tables.namespaces import of_job
+from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents
+from tablegate.gateway.model.values.values import Kind, Value, text
 
 ERROR, CONDITION = "ERROR", "CONDITION_CHECK_FAILURE"
 # What a record may have beside its Item; the service's names are not public, these are PutItem's.

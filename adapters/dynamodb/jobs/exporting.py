@@ -18,28 +18,28 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 import orjson
 
-from adapters.dynamodb.export_files import manifests
-from adapters.dynamodb.export_files.data_files import DataFile
-from adapters.dynamodb.export_files.lines import change_line, item_line
-from adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of, failure
-from adapters.dynamodb.jobs.exports import NEW_AND_OLD, Selection, selection_of, view_of
-from adapters.dynamodb.jobs.job_documents import COMPLETED, FAILED
-from adapters.dynamodb.jobs.job_names import EXPORT
-from adapters.dynamodb.jobs.source_tables import table_of
-from adapters.dynamodb.object_stores.object_store import Bucket, Encryption, NewObject, Refused
-from adapters.dynamodb.values.composites import render, shown_key
-from adapters.dynamodb.values.values import render_values, view
-from adapters.dynamodb.wire import limits
-from gateway.model.commands.commands import AdvanceJob, FindTable, Get, Read, ReadAll
-from gateway.model.errors import TableMissing
-from gateway.model.expressions.predicates import ALWAYS, matches
-from gateway.model.expressions.ranges import KeyRange
-from gateway.model.tables.jobs import Job
-from gateway.model.tables.namespaces import of_job
-from gateway.model.tables.pages import PageLimits
-from gateway.model.tables.tables import State, Table
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import TICKS_PER_MS, Row
+from tablegate.adapters.dynamodb.export_files import manifests
+from tablegate.adapters.dynamodb.export_files.data_files import DataFile
+from tablegate.adapters.dynamodb.export_files.lines import change_line, item_line
+from tablegate.adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of, failure
+from tablegate.adapters.dynamodb.jobs.exports import NEW_AND_OLD, Selection, selection_of, view_of
+from tablegate.adapters.dynamodb.jobs.job_documents import COMPLETED, FAILED
+from tablegate.adapters.dynamodb.jobs.job_names import EXPORT
+from tablegate.adapters.dynamodb.jobs.source_tables import table_of
+from tablegate.adapters.dynamodb.object_stores.object_store import Bucket, Encryption, NewObject, Refused
+from tablegate.adapters.dynamodb.values.composites import render, shown_key
+from tablegate.adapters.dynamodb.values.values import render_values, view
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.gateway.model.commands.commands import AdvanceJob, FindTable, Get, Read, ReadAll
+from tablegate.gateway.model.errors import TableMissing
+from tablegate.gateway.model.expressions.predicates import ALWAYS, matches
+from tablegate.gateway.model.expressions.ranges import KeyRange
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.model.tables.namespaces import of_job
+from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import TICKS_PER_MS, Row
 
 _MEMORY_BYTES = 8 << 20
 _CHANGES_AT_ONCE = 8  # their images may be large

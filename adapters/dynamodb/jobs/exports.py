@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from adapters.dynamodb.expressions.request_clauses import ReadClauses
-from adapters.dynamodb.jobs.job_documents import (
+from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses
+from tablegate.adapters.dynamodb.jobs.job_documents import (
     COMPLETED,
     IN_PROGRESS,
     begun,
@@ -20,7 +20,7 @@ from adapters.dynamodb.jobs.job_documents import (
     failure_of,
     times_of,
 )
-from adapters.dynamodb.jobs.job_names import (
+from tablegate.adapters.dynamodb.jobs.job_names import (
     EXPORT,
     INVALID_REQUEST,
     INVALID_VALUES,
@@ -32,20 +32,20 @@ from adapters.dynamodb.jobs.job_names import (
     require_place,
     token_of,
 )
-from adapters.dynamodb.tables.descriptions import table_id
-from adapters.dynamodb.tables.properties import seconds
-from adapters.dynamodb.values.composites import shown_schema
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Answer, Call
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.exchanges import one
-from gateway.model.commands.commands import Exchange, FindTable, StartJob
-from gateway.model.errors import MomentNotKept, TableMissing
-from gateway.model.expressions.predicates import ALWAYS, And, Predicate
-from gateway.model.expressions.ranges import EVERYTHING, KeyRange
-from gateway.model.tables.jobs import Job
-from gateway.model.tables.tables import HistoryRule, State, Table
-from gateway.model.values.rows import TICKS_PER_MS
+from tablegate.adapters.dynamodb.tables.descriptions import table_id
+from tablegate.adapters.dynamodb.tables.properties import seconds
+from tablegate.adapters.dynamodb.values.composites import shown_schema
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import Exchange, FindTable, StartJob
+from tablegate.gateway.model.errors import MomentNotKept, TableMissing
+from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Predicate
+from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.model.tables.tables import HistoryRule, State, Table
+from tablegate.gateway.model.values.rows import TICKS_PER_MS
 
 INCREMENTAL = "INCREMENTAL_EXPORT"
 NEW_AND_OLD = "NEW_AND_OLD_IMAGES"

@@ -11,22 +11,22 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.dynamodb.export_files.compression import Compression
-from adapters.dynamodb.export_files.records import Layout
-from adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of, failure
-from adapters.dynamodb.jobs.job_documents import CANCELLED, COMPLETED, FAILED
-from adapters.dynamodb.jobs.job_names import IMPORT
-from adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects
-from adapters.dynamodb.operations.items import put_write
-from adapters.dynamodb.tables.tables import new_table
-from adapters.dynamodb.values.values import Item, is_too_large, item_of
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import ServiceError, service_error_of, validation
-from adapters.dynamodb.wire.messages import bare
-from gateway.model.commands.commands import AdvanceJob, FindTable, WriteGroup
-from gateway.model.errors import GatewayError, TableBusy, TableExists, TableMissing
-from gateway.model.tables.jobs import Job
-from gateway.model.tables.tables import Table
+from tablegate.adapters.dynamodb.export_files.compression import Compression
+from tablegate.adapters.dynamodb.export_files.records import Layout
+from tablegate.adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of, failure
+from tablegate.adapters.dynamodb.jobs.job_documents import CANCELLED, COMPLETED, FAILED
+from tablegate.adapters.dynamodb.jobs.job_names import IMPORT
+from tablegate.adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects
+from tablegate.adapters.dynamodb.operations.items import put_write
+from tablegate.adapters.dynamodb.tables.tables import new_table
+from tablegate.adapters.dynamodb.values.values import Item, is_too_large, item_of
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, service_error_of, validation
+from tablegate.adapters.dynamodb.wire.messages import bare
+from tablegate.gateway.model.commands.commands import AdvanceJob, FindTable, WriteGroup
+from tablegate.gateway.model.errors import GatewayError, TableBusy, TableExists, TableMissing
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.model.tables.tables import Table
 
 log = logging.getLogger("tablegate")
 

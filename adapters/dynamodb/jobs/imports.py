@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.dynamodb.jobs.job_documents import (
+from tablegate.adapters.dynamodb.jobs.job_documents import (
     COMPLETED,
     IN_PROGRESS,
     begun,
@@ -17,7 +17,7 @@ from adapters.dynamodb.jobs.job_documents import (
     status_of,
     times_of,
 )
-from adapters.dynamodb.jobs.job_names import (
+from tablegate.adapters.dynamodb.jobs.job_names import (
     IMPORT,
     INVALID_VALUES,
     denied,
@@ -27,15 +27,15 @@ from adapters.dynamodb.jobs.job_names import (
     require_place,
     token_of,
 )
-from adapters.dynamodb.tables.descriptions import table_id_of
-from adapters.dynamodb.tables.tables import new_table
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Answer, Call
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.exchanges import one
-from gateway.model.commands.commands import Exchange, FindTable, ListJobs, StartJob
-from gateway.model.tables.jobs import Job
-from gateway.model.tables.tables import Table
+from tablegate.adapters.dynamodb.tables.descriptions import table_id_of
+from tablegate.adapters.dynamodb.tables.tables import new_table
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import Exchange, FindTable, ListJobs, StartJob
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.model.tables.tables import Table
 
 
 def import_table(call: Call) -> Exchange[Answer]:

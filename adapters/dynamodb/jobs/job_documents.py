@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.dynamodb.jobs.job_names import Kind, new_token
-from adapters.dynamodb.tables.properties import seconds
-from adapters.dynamodb.wire.calls import Call
-from adapters.dynamodb.wire.errors import ServiceError
-from adapters.dynamodb.wire.resources import table_arn
-from gateway.exchanges import one
-from gateway.model.commands.commands import Exchange, StartJob
-from gateway.model.errors import LimitExceeded, TokenReused
-from gateway.model.tables.jobs import Job
+from tablegate.adapters.dynamodb.jobs.job_names import Kind, new_token
+from tablegate.adapters.dynamodb.tables.properties import seconds
+from tablegate.adapters.dynamodb.wire.calls import Call
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.wire.resources import table_arn
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import Exchange, StartJob
+from tablegate.gateway.model.errors import LimitExceeded, TokenReused
+from tablegate.gateway.model.tables.jobs import Job
 
 IN_PROGRESS, COMPLETED, FAILED = "IN_PROGRESS", "COMPLETED", "FAILED"
 CANCELLING, CANCELLED = "CANCELLING", "CANCELLED"

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Call
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.exchanges import one
-from gateway.model.commands.commands import Exchange, ListJobs, Token
-from gateway.model.tables.jobs import Job
-from gateway.security.credentials import Scheme
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.calls import Call
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import Exchange, ListJobs, Token
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.security.credentials import Scheme
 
 INVALID_REQUEST = "Invalid Request: "
 INVALID_VALUES = "One or more parameter values were invalid: "

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import BinaryIO, NamedTuple
 
-from adapters.dynamodb.export_files.compression import Compression, blocks
-from adapters.dynamodb.export_files.records import Layout, Record, records
-from adapters.dynamodb.object_stores.object_store import Bucket, ObjectStore, StoredObject
+from tablegate.adapters.dynamodb.export_files.compression import Compression, blocks
+from tablegate.adapters.dynamodb.export_files.records import Layout, Record, records
+from tablegate.adapters.dynamodb.object_stores.object_store import Bucket, ObjectStore, StoredObject
 
 # An object, and a block of one, count as this many bytes beyond those that they hold: either may be empty.
 _OBJECT_BYTES, _BLOCK_BYTES = 8 << 10, 64

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from urllib.parse import quote, unquote
 
-from adapters.dynamodb.object_stores.object_store import ACCESS_DENIED, Refused
-from gateway.dialect import Gateway
-from gateway.model.authorization.accesses import Access
-from gateway.model.authorization.authorizations import Source
-from gateway.model.authorization.grants import Verdict
-from gateway.model.authorization.permissions import Permission, Way
-from gateway.model.authorization.quotas import account_of
-from gateway.model.commands.commands import AdvanceJob
-from gateway.model.tables.jobs import Job
-from gateway.security.credentials import Scheme
+from tablegate.adapters.dynamodb.object_stores.object_store import ACCESS_DENIED, Refused
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.model.authorization.accesses import Access
+from tablegate.gateway.model.authorization.authorizations import Source
+from tablegate.gateway.model.authorization.grants import Verdict
+from tablegate.gateway.model.authorization.permissions import Permission, Way
+from tablegate.gateway.model.authorization.quotas import account_of
+from tablegate.gateway.model.commands.commands import AdvanceJob
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.security.credentials import Scheme
 
 
 def table_of(job: Job) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from adapters.dynamodb.jobs.bulk_putting import BulkPutWorker
-from adapters.dynamodb.jobs.exporting import ExportWorker
-from adapters.dynamodb.jobs.importing import ImportWorker
-from adapters.dynamodb.jobs.job_names import BULK, EXPORT, IMPORT
-from adapters.dynamodb.object_stores.opening import open_store
-from gateway.dialect import Gateway
+from tablegate.adapters.dynamodb.jobs.bulk_putting import BulkPutWorker
+from tablegate.adapters.dynamodb.jobs.exporting import ExportWorker
+from tablegate.adapters.dynamodb.jobs.importing import ImportWorker
+from tablegate.adapters.dynamodb.jobs.job_names import BULK, EXPORT, IMPORT
+from tablegate.adapters.dynamodb.object_stores.opening import open_store
+from tablegate.gateway.dialect import Gateway
 
 
 def register(gateway: Gateway) -> None:

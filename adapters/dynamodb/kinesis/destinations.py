@@ -13,15 +13,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from adapters.dynamodb import DIALECT
-from adapters.dynamodb.tables.descriptions import table_id
-from adapters.dynamodb.tables.properties import TableProperties
-from adapters.dynamodb.tables.tables import find_table
-from adapters.dynamodb.wire.calls import Answer, Call
-from adapters.dynamodb.wire.errors import validation
-from gateway.exchanges import one
-from gateway.model.commands.commands import AlterTable, Exchange, Follow, ListFollowers, Unfollow
-from gateway.model.tables.tables import State, Table
+from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.tables.descriptions import table_id
+from tablegate.adapters.dynamodb.tables.properties import TableProperties
+from tablegate.adapters.dynamodb.tables.tables import find_table
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.adapters.dynamodb.wire.errors import validation
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import AlterTable, Exchange, Follow, ListFollowers, Unfollow
+from tablegate.gateway.model.tables.tables import State, Table
 
 KIND = "kinesis"
 """The kind of these followers; the target is the ARN of the stream."""

@@ -18,15 +18,20 @@ import boto3
 import orjson
 from botocore.config import Config
 
-from adapters.dynamodb.kinesis.destinations import MICROSECOND, precision_of, region_of
-from adapters.dynamodb.operations.change_records import BOTH_IMAGES, EXPIRY_ACTOR, event_name, images
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.resources import stable_uuid
-from gateway.configuration.settings import Settings
-from gateway.model.tables.changes import Change
-from gateway.model.tables.tables import Table
-from gateway.model.values.rows import TICKS_PER_MS
-from gateway.observability.metrics import delivered
+from tablegate.adapters.dynamodb.kinesis.destinations import MICROSECOND, precision_of, region_of
+from tablegate.adapters.dynamodb.operations.change_records import (
+    BOTH_IMAGES,
+    EXPIRY_ACTOR,
+    event_name,
+    images,
+)
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.resources import stable_uuid
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.model.tables.changes import Change
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.rows import TICKS_PER_MS
+from tablegate.gateway.observability.metrics import delivered
 
 log = logging.getLogger("tablegate")
 

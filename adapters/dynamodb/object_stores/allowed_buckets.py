@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from adapters.dynamodb.object_stores.object_store import (
+from tablegate.adapters.dynamodb.object_stores.object_store import (
     ACCESS_DENIED,
     Bucket,
     NewObject,
@@ -14,7 +14,7 @@ from adapters.dynamodb.object_stores.object_store import (
     Refused,
     StoredObject,
 )
-from gateway.configuration.settings import Settings
+from tablegate.gateway.configuration.settings import Settings
 
 
 class AllowedBuckets:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from adapters.dynamodb.object_stores.allowed_buckets import AllowedBuckets
-from adapters.dynamodb.object_stores.folders import Folder
-from adapters.dynamodb.object_stores.object_store import ObjectStore
-from gateway.configuration.settings import BadSetting, Settings
+from tablegate.adapters.dynamodb.object_stores.allowed_buckets import AllowedBuckets
+from tablegate.adapters.dynamodb.object_stores.folders import Folder
+from tablegate.adapters.dynamodb.object_stores.object_store import ObjectStore
+from tablegate.gateway.configuration.settings import BadSetting, Settings
 
 
 def open_store(settings: Settings) -> ObjectStore:
@@ -19,7 +19,7 @@ def _opened(settings: Settings) -> ObjectStore:
             raise BadSetting(f"s3_folder: there is no folder {settings.s3_folder}")
         return Folder(settings.s3_folder)
     try:
-        from adapters.dynamodb.object_stores.s3 import S3  # boto3 is a large import, and an extra
+        from tablegate.adapters.dynamodb.object_stores.s3 import S3  # boto3 is a large import, and an extra
     except ModuleNotFoundError as error:
         raise BadSetting(f"s3_endpoint_url needs {error.name}: pip install 'tablegate[clouds]'") from None
     try:

@@ -10,7 +10,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError, NoCredentialsError, PartialCredentialsError
 
-from adapters.dynamodb.object_stores.object_store import (
+from tablegate.adapters.dynamodb.object_stores.object_store import (
     ACCESS_DENIED,
     NO_BUCKET,
     Bucket,
@@ -19,7 +19,7 @@ from adapters.dynamodb.object_stores.object_store import (
     Refused,
     StoredObject,
 )
-from gateway.configuration.settings import Settings
+from tablegate.gateway.configuration.settings import Settings
 
 _ALGORITHMS = {"AES256": "AES256", "KMS": "aws:kms"}
 _DENIED = frozenset(

@@ -7,23 +7,23 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.capacity import consumed_capacity, contributors
-from adapters.dynamodb.capacity.capacity import READ, WRITE
-from adapters.dynamodb.expressions.request_clauses import ReadClauses
-from adapters.dynamodb.operations.items import answer_wants_old, delete_write, put_write
-from adapters.dynamodb.tables.properties import INSIGHTS
-from adapters.dynamodb.values import keys
-from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.calls import Answer, Call, find_table
-from adapters.dynamodb.wire.errors import validation
-from adapters.dynamodb.wire.resources import bare_name, table_arn
-from gateway import handling
-from gateway.exchanges import each
-from gateway.model.commands.commands import Command, Exchange, Get, Outcome, R, WriteGroup
-from gateway.model.commands.writes import Write
-from gateway.model.errors import Busy, GatewayError, Throttled
-from gateway.model.tables.tables import Table
-from gateway.model.values.rows import Row
+from tablegate.adapters.dynamodb.capacity import consumed_capacity, contributors
+from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE
+from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses
+from tablegate.adapters.dynamodb.operations.items import answer_wants_old, delete_write, put_write
+from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
+from tablegate.adapters.dynamodb.values import keys
+from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call, find_table
+from tablegate.adapters.dynamodb.wire.errors import validation
+from tablegate.adapters.dynamodb.wire.resources import bare_name, table_arn
+from tablegate.gateway import handling
+from tablegate.gateway.exchanges import each
+from tablegate.gateway.model.commands.commands import Command, Exchange, Get, Outcome, R, WriteGroup
+from tablegate.gateway.model.commands.writes import Write
+from tablegate.gateway.model.errors import Busy, GatewayError, Throttled
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.rows import Row
 
 
 def batch_get_item(call: Call) -> Exchange[Answer]:

@@ -11,11 +11,11 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.values.composites import render, shown_key
-from adapters.dynamodb.values.values import render_values, view
-from gateway.model.tables.changes import Change
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.values import Value, size_bytes
+from tablegate.adapters.dynamodb.values.composites import render, shown_key
+from tablegate.adapters.dynamodb.values.values import render_values, view
+from tablegate.gateway.model.tables.changes import Change
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.values import Value, size_bytes
 
 EXPIRY_ACTOR = "expiry"
 BOTH_IMAGES = frozenset({"NewImage", "OldImage"})

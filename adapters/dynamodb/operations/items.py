@@ -12,25 +12,25 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.capacity import consumed_capacity, contributors
-from adapters.dynamodb.expressions import legacy
-from adapters.dynamodb.expressions.projections import touched
-from adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
-from adapters.dynamodb.expressions.updates import statement_bytes
-from adapters.dynamodb.tables.properties import INSIGHTS
-from adapters.dynamodb.values import composites, keys, vectors
-from adapters.dynamodb.values.values import Item, is_too_large, keep_kinds, render_values, view
-from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.calls import Answer, Call, on_table
-from adapters.dynamodb.wire.errors import condition_failed, validation
-from gateway.exchanges import SingleStep, exchange_of
-from gateway.model.commands.commands import Exchange, Get, Outcome, WriteGroup
-from gateway.model.commands.writes import SHOWN_NOT, Edit, Keep, Remove, Replace, Write
-from gateway.model.errors import BadOperand, ConditionFailed, GatewayError, RowRefused
-from gateway.model.expressions.predicates import ALWAYS, Attributes
-from gateway.model.tables.tables import Table
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value
+from tablegate.adapters.dynamodb.capacity import consumed_capacity, contributors
+from tablegate.adapters.dynamodb.expressions import legacy
+from tablegate.adapters.dynamodb.expressions.projections import touched
+from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
+from tablegate.adapters.dynamodb.expressions.updates import statement_bytes
+from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
+from tablegate.adapters.dynamodb.values import composites, keys, vectors
+from tablegate.adapters.dynamodb.values.values import Item, is_too_large, keep_kinds, render_values, view
+from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call, on_table
+from tablegate.adapters.dynamodb.wire.errors import condition_failed, validation
+from tablegate.gateway.exchanges import SingleStep, exchange_of
+from tablegate.gateway.model.commands.commands import Exchange, Get, Outcome, WriteGroup
+from tablegate.gateway.model.commands.writes import SHOWN_NOT, Edit, Keep, Remove, Replace, Write
+from tablegate.gateway.model.errors import BadOperand, ConditionFailed, GatewayError, RowRefused
+from tablegate.gateway.model.expressions.predicates import ALWAYS, Attributes
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
 
 
 def _get(call: Call, clauses: ReadClauses, table: Table) -> SingleStep:

@@ -12,23 +12,23 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.capacity import consumed_capacity, contributors
-from adapters.dynamodb.expressions.request_clauses import ReadClauses
-from adapters.dynamodb.operations.start_keys import StartKey
-from adapters.dynamodb.tables.properties import INSIGHTS
-from adapters.dynamodb.values.composites import shown_key, shown_schema
-from adapters.dynamodb.values.values import render_values, view
-from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.calls import Answer, Call, on_table
-from adapters.dynamodb.wire.errors import index_filling, validation
-from gateway.exchanges import SingleStep
-from gateway.model.commands.commands import Read, ShownNames
-from gateway.model.errors import IndexMissing
-from gateway.model.expressions.predicates import ALWAYS, And, Predicate
-from gateway.model.expressions.ranges import EVERYTHING
-from gateway.model.tables.pages import Concatenation, Page, PageLimits, Segment
-from gateway.model.tables.tables import Index, Projection, State, Table
-from gateway.model.values.rows import Row
+from tablegate.adapters.dynamodb.capacity import consumed_capacity, contributors
+from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses
+from tablegate.adapters.dynamodb.operations.start_keys import StartKey
+from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
+from tablegate.adapters.dynamodb.values.composites import shown_key, shown_schema
+from tablegate.adapters.dynamodb.values.values import render_values, view
+from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call, on_table
+from tablegate.adapters.dynamodb.wire.errors import index_filling, validation
+from tablegate.gateway.exchanges import SingleStep
+from tablegate.gateway.model.commands.commands import Read, ShownNames
+from tablegate.gateway.model.errors import IndexMissing
+from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Predicate
+from tablegate.gateway.model.expressions.ranges import EVERYTHING
+from tablegate.gateway.model.tables.pages import Concatenation, Page, PageLimits, Segment
+from tablegate.gateway.model.tables.tables import Index, Projection, State, Table
+from tablegate.gateway.model.values.rows import Row
 
 _COUNTED = ShownNames(frozenset())
 _COMMAS = Concatenation(",")

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.dynamodb import DIALECT
-from adapters.dynamodb.values.composites import shown_schema, stored_key
-from adapters.dynamodb.values.keys import key_value
-from adapters.dynamodb.values.values import as_kind, value_of
-from adapters.dynamodb.wire.errors import ServiceError, service_error_of, validation
-from adapters.dynamodb.wire.messages import bare
-from gateway.model.errors import BadKey, KeyTooLong
-from gateway.model.expressions.ranges import KeyRange
-from gateway.model.tables.pages import Segment
-from gateway.model.tables.tables import Index, Table
-from gateway.model.values.keys import LOWEST, KeyColumn, Position
+from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.values.composites import shown_schema, stored_key
+from tablegate.adapters.dynamodb.values.keys import key_value
+from tablegate.adapters.dynamodb.values.values import as_kind, value_of
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, service_error_of, validation
+from tablegate.adapters.dynamodb.wire.messages import bare
+from tablegate.gateway.model.errors import BadKey, KeyTooLong
+from tablegate.gateway.model.expressions.ranges import KeyRange
+from tablegate.gateway.model.tables.pages import Segment
+from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.model.values.keys import LOWEST, KeyColumn, Position
 
 
 class StartKey:

@@ -16,14 +16,19 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.dynamodb.operations.change_records import BOTH_IMAGES, EXPIRY_ACTOR, event_name, images
-from adapters.dynamodb.tables.descriptions import shown_table_keys
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Answer, Call, check_place, own_name
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.resources import stream_arn
-from gateway.exchanges import one
-from gateway.model.commands.commands import (
+from tablegate.adapters.dynamodb.operations.change_records import (
+    BOTH_IMAGES,
+    EXPIRY_ACTOR,
+    event_name,
+    images,
+)
+from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call, check_place, own_name
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.resources import stream_arn
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import (
     Exchange,
     FindPosition,
     FindStream,
@@ -31,8 +36,8 @@ from gateway.model.commands.commands import (
     ListStreams,
     ReadChanges,
 )
-from gateway.model.errors import StreamMissing
-from gateway.model.tables.changes import AtTime, Change, Latest, Oldest, Shard, Stream
+from tablegate.gateway.model.errors import StreamMissing
+from tablegate.gateway.model.tables.changes import AtTime, Change, Latest, Oldest, Shard, Stream
 
 # 21 digits is the shortest that the service's model allows; counted from here they all have as many.
 _FIRST_SEQUENCE = 10**20

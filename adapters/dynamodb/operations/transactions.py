@@ -11,25 +11,33 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.capacity import consumed_capacity, contributors
-from adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
-from adapters.dynamodb.operations.items import check_write, delete_write, put_write, update_write
-from adapters.dynamodb.tables.properties import INSIGHTS
-from adapters.dynamodb.values import keys
-from adapters.dynamodb.values.composites import render
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Answer, Call, find_table
-from adapters.dynamodb.wire.errors import (
+from tablegate.adapters.dynamodb.capacity import consumed_capacity, contributors
+from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
+from tablegate.adapters.dynamodb.operations.items import check_write, delete_write, put_write, update_write
+from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
+from tablegate.adapters.dynamodb.values import keys
+from tablegate.adapters.dynamodb.values.composites import render
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call, find_table
+from tablegate.adapters.dynamodb.wire.errors import (
     ServiceError,
     cancelled,
     condition_failed,
     service_error_of,
     validation,
 )
-from gateway.exchanges import one
-from gateway.model.commands.commands import Exchange, Get, Outcome, ReadAll, Replayed, Token, WriteGroup
-from gateway.model.commands.writes import Write
-from gateway.model.errors import (
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import (
+    Exchange,
+    Get,
+    Outcome,
+    ReadAll,
+    Replayed,
+    Token,
+    WriteGroup,
+)
+from tablegate.gateway.model.commands.writes import Write
+from tablegate.gateway.model.errors import (
     BadKey,
     ConditionFailed,
     GatewayError,
@@ -37,8 +45,8 @@ from gateway.model.errors import (
     RowRefused,
     TokenReused,
 )
-from gateway.model.tables.tables import Table
-from gateway.model.values.rows import Row
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.rows import Row
 
 _EMPTY = b"{}"
 _TWICE = "Transaction request cannot include multiple operations on one item"

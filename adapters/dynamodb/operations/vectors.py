@@ -9,22 +9,22 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from adapters.dynamodb.capacity import consumed_capacity
-from adapters.dynamodb.expressions.placeholders import Placeholders
-from adapters.dynamodb.expressions.projections import Projection, parse_projection, project
-from adapters.dynamodb.expressions.search_conditions import check_tests, search_tests
-from adapters.dynamodb.values import vectors
-from adapters.dynamodb.values.composites import seen, shown_schema
-from adapters.dynamodb.values.values import render_values
-from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.calls import Answer, Call, on_table
-from adapters.dynamodb.wire.errors import validation
-from gateway.exchanges import SingleStep
-from gateway.model.commands.commands import Nearest, SearchVectors
-from gateway.model.errors import IndexMissing
-from gateway.model.tables.tables import State, Table, VectorIndex
-from gateway.model.values.values import Value
-from gateway.model.values.vectors import packed
+from tablegate.adapters.dynamodb.capacity import consumed_capacity
+from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
+from tablegate.adapters.dynamodb.expressions.projections import Projection, parse_projection, project
+from tablegate.adapters.dynamodb.expressions.search_conditions import check_tests, search_tests
+from tablegate.adapters.dynamodb.values import vectors
+from tablegate.adapters.dynamodb.values.composites import seen, shown_schema
+from tablegate.adapters.dynamodb.values.values import render_values
+from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call, on_table
+from tablegate.adapters.dynamodb.wire.errors import validation
+from tablegate.gateway.exchanges import SingleStep
+from tablegate.gateway.model.commands.commands import Nearest, SearchVectors
+from tablegate.gateway.model.errors import IndexMissing
+from tablegate.gateway.model.tables.tables import State, Table, VectorIndex
+from tablegate.gateway.model.values.values import Value
+from tablegate.gateway.model.values.vectors import packed
 
 
 class _Clauses:

@@ -11,15 +11,15 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.expressions.conditions import ConditionReader
-from adapters.dynamodb.expressions.nodes import ConditionNode, ValueNode
-from adapters.dynamodb.expressions.placeholders import Placeholders
-from adapters.dynamodb.values.values import measure, value_of
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.expression_messages import text_of
-from adapters.dynamodb.wire.wording import ANY_OPERATION, Wording
-from gateway.model.expressions.predicates import ALWAYS, Predicate
-from gateway.model.values.values import Value
+from tablegate.adapters.dynamodb.expressions.conditions import ConditionReader
+from tablegate.adapters.dynamodb.expressions.nodes import ConditionNode, ValueNode
+from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
+from tablegate.adapters.dynamodb.values.values import measure, value_of
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.adapters.dynamodb.wire.wording import ANY_OPERATION, Wording
+from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate
+from tablegate.gateway.model.values.values import Value
 
 
 class Arguments(Placeholders):

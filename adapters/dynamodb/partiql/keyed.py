@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from adapters.dynamodb.expressions import composite_keys
-from adapters.dynamodb.expressions.key_conditions import KeyTest
-from adapters.dynamodb.expressions.nodes import (
+from tablegate.adapters.dynamodb.expressions import composite_keys
+from tablegate.adapters.dynamodb.expressions.key_conditions import KeyTest
+from tablegate.adapters.dynamodb.expressions.nodes import (
     AndNode,
     BetweenNode,
     CallNode,
@@ -24,15 +24,21 @@ from adapters.dynamodb.expressions.nodes import (
     PathNode,
     ValueNode,
 )
-from adapters.dynamodb.partiql.arguments import Arguments
-from adapters.dynamodb.values.values import as_kind
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.model.expressions.predicates import Comparison
-from gateway.model.expressions.ranges import ColumnBounds, KeyRange, bounds_of, bounds_of_prefix, range_of
-from gateway.model.tables.tables import Table
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.values import Kind, Value, equal
+from tablegate.adapters.dynamodb.partiql.arguments import Arguments
+from tablegate.adapters.dynamodb.values.values import as_kind
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.gateway.model.expressions.predicates import Comparison
+from tablegate.gateway.model.expressions.ranges import (
+    ColumnBounds,
+    KeyRange,
+    bounds_of,
+    bounds_of_prefix,
+    range_of,
+)
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.values import Kind, Value, equal
 
 _OPERATORS = {"=": "EQ", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
 _FLIPPED = {"EQ": "EQ", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}

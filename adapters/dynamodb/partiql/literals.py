@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.dynamodb.expressions.nodes import ValueNode
-from adapters.dynamodb.partiql.syntax_errors import not_well_formed
-from adapters.dynamodb.values.scalars import ValueRefused, canonical_number
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import validation
+from tablegate.adapters.dynamodb.expressions.nodes import ValueNode
+from tablegate.adapters.dynamodb.partiql.syntax_errors import not_well_formed
+from tablegate.adapters.dynamodb.values.scalars import ValueRefused, canonical_number
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import validation
 
 TOO_DEEP = "Nesting Levels have exceeded supported limits"
 

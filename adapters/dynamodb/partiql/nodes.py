@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from adapters.dynamodb.expressions.nodes import ConditionNode, PathNode, SectionNode, ValueNode
-from gateway.model.expressions.predicates import Path
+from tablegate.adapters.dynamodb.expressions.nodes import ConditionNode, PathNode, SectionNode, ValueNode
+from tablegate.gateway.model.expressions.predicates import Path
 
 Source = tuple[str, ...]
 """A table's name, and that of its index if one is read."""

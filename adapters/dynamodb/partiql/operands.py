@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from adapters.dynamodb.expressions.nodes import (
+from tablegate.adapters.dynamodb.expressions.nodes import (
     AndNode,
     ArithmeticNode,
     BetweenNode,
@@ -21,11 +21,11 @@ from adapters.dynamodb.expressions.nodes import (
     OrNode,
     PathNode,
 )
-from adapters.dynamodb.partiql.literals import Literal, constant
-from adapters.dynamodb.partiql.syntax_errors import not_well_formed
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.adapters.dynamodb.partiql.literals import Literal, constant
+from tablegate.adapters.dynamodb.partiql.syntax_errors import not_well_formed
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.expression_messages import text_of
 
 _CONDITION_FUNCTIONS = frozenset(
     {"attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from adapters.dynamodb.partiql.nodes import Parsed
+from tablegate.adapters.dynamodb.partiql.nodes import Parsed
 
 # In characters. Longer texts are rare, and would let a hostile client fill memory with their trees.
 _LONGEST_KEPT = 1024
@@ -16,7 +16,7 @@ def parsed(text: str) -> Parsed:
 
 
 def _parse(text: str) -> Parsed:
-    from adapters.dynamodb.partiql.parsing import parse
+    from tablegate.adapters.dynamodb.partiql.parsing import parse
 
     return parse(text)
 

@@ -15,7 +15,7 @@ from typing import Any
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedInput, UnexpectedToken, VisitError
 
-from adapters.dynamodb.expressions.nodes import (
+from tablegate.adapters.dynamodb.expressions.nodes import (
     AndNode,
     ArithmeticNode,
     BetweenNode,
@@ -31,14 +31,23 @@ from adapters.dynamodb.expressions.nodes import (
     SectionNode,
     SetNode,
 )
-from adapters.dynamodb.partiql import operands
-from adapters.dynamodb.partiql.literals import Literal, constant, name_of_parameter, number_text
-from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Parsed, Select, Source, Update, shown_name
-from adapters.dynamodb.partiql.reserved_words import RESERVED_WORDS
-from adapters.dynamodb.partiql.syntax_errors import INVALID_COMPONENT, at, not_well_formed, refused
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.adapters.dynamodb.partiql import operands
+from tablegate.adapters.dynamodb.partiql.literals import Literal, constant, name_of_parameter, number_text
+from tablegate.adapters.dynamodb.partiql.nodes import (
+    Delete,
+    Exists,
+    Insert,
+    Parsed,
+    Select,
+    Source,
+    Update,
+    shown_name,
+)
+from tablegate.adapters.dynamodb.partiql.reserved_words import RESERVED_WORDS
+from tablegate.adapters.dynamodb.partiql.syntax_errors import INVALID_COMPONENT, at, not_well_formed, refused
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.expression_messages import text_of
 
 # Words, texts, quoted names and comparisons.
 _TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[A-Za-z_$][A-Za-z0-9_$]*|<>|!=|<=|>=|[+<>=]""")

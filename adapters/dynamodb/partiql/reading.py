@@ -12,32 +12,32 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.dynamodb.capacity import consumed_capacity
-from adapters.dynamodb.capacity.capacity import READ, Charge
-from adapters.dynamodb.expressions import composite_keys
-from adapters.dynamodb.expressions.nodes import PathNode
-from adapters.dynamodb.expressions.projections import filter_beyond
-from adapters.dynamodb.operations.queries import last_key
-from adapters.dynamodb.operations.start_keys import StartKey
-from adapters.dynamodb.partiql import keyed
-from adapters.dynamodb.partiql.arguments import Arguments
-from adapters.dynamodb.partiql.keyed import Branch
-from adapters.dynamodb.partiql.nodes import Select, shown_name
-from adapters.dynamodb.partiql.sources import find_source
-from adapters.dynamodb.values import composites
-from adapters.dynamodb.values.values import render_values, view
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Call
-from adapters.dynamodb.wire.errors import ServiceError, index_filling, validation
-from gateway.exchanges import one
-from gateway.model.commands.commands import Exchange, Read, ShownNames
-from gateway.model.errors import GatewayError
-from gateway.model.expressions.predicates import value_at
-from gateway.model.expressions.ranges import EVERYTHING, KeyRange
-from gateway.model.tables.pages import PageLimits
-from gateway.model.tables.tables import Index, State, Table
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.rows import Row
+from tablegate.adapters.dynamodb.capacity import consumed_capacity
+from tablegate.adapters.dynamodb.capacity.capacity import READ, Charge
+from tablegate.adapters.dynamodb.expressions import composite_keys
+from tablegate.adapters.dynamodb.expressions.nodes import PathNode
+from tablegate.adapters.dynamodb.expressions.projections import filter_beyond
+from tablegate.adapters.dynamodb.operations.queries import last_key
+from tablegate.adapters.dynamodb.operations.start_keys import StartKey
+from tablegate.adapters.dynamodb.partiql import keyed
+from tablegate.adapters.dynamodb.partiql.arguments import Arguments
+from tablegate.adapters.dynamodb.partiql.keyed import Branch
+from tablegate.adapters.dynamodb.partiql.nodes import Select, shown_name
+from tablegate.adapters.dynamodb.partiql.sources import find_source
+from tablegate.adapters.dynamodb.values import composites
+from tablegate.adapters.dynamodb.values.values import render_values, view
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.calls import Call
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, index_filling, validation
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import Exchange, Read, ShownNames
+from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.expressions.predicates import value_at
+from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange
+from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.tables.tables import Index, State, Table
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.rows import Row
 
 _NOT_PROJECTED = "One or more parameter values were invalid: "
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Select, Statement, Update
-from adapters.dynamodb.wire.calls import Call, find_table
-from adapters.dynamodb.wire.resources import bare_name
-from gateway.model.authorization.authorizations import Named
-from gateway.model.authorization.permissions import Permission
-from gateway.model.commands.commands import Exchange
-from gateway.model.tables.tables import Table
+from tablegate.adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Select, Statement, Update
+from tablegate.adapters.dynamodb.wire.calls import Call, find_table
+from tablegate.adapters.dynamodb.wire.resources import bare_name
+from tablegate.gateway.model.authorization.authorizations import Named
+from tablegate.gateway.model.authorization.permissions import Permission
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.tables.tables import Table
 
 _P = Permission
 _NEEDED: Mapping[type, tuple[Permission, ...]] = {

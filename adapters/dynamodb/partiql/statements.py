@@ -11,21 +11,29 @@ from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
-from adapters.dynamodb.capacity import consumed_capacity
-from adapters.dynamodb.expressions.request_clauses import shown_of
-from adapters.dynamodb.operations.items import returned, written
-from adapters.dynamodb.operations.transactions import REASON_RULES, read_together, write_together
-from adapters.dynamodb.partiql import keyed, parsed_statements
-from adapters.dynamodb.partiql.arguments import Arguments, check_parameters
-from adapters.dynamodb.partiql.keyed import KeyRefused
-from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Parsed, Select, Statement, Update
-from adapters.dynamodb.partiql.reading import cut, select, shown_by
-from adapters.dynamodb.partiql.sources import find_source
-from adapters.dynamodb.partiql.writing import payload_bytes, refusal_of, write_of
-from adapters.dynamodb.values import composites, keys
-from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.calls import Answer, Call
-from adapters.dynamodb.wire.errors import (
+from tablegate.adapters.dynamodb.capacity import consumed_capacity
+from tablegate.adapters.dynamodb.expressions.request_clauses import shown_of
+from tablegate.adapters.dynamodb.operations.items import returned, written
+from tablegate.adapters.dynamodb.operations.transactions import REASON_RULES, read_together, write_together
+from tablegate.adapters.dynamodb.partiql import keyed, parsed_statements
+from tablegate.adapters.dynamodb.partiql.arguments import Arguments, check_parameters
+from tablegate.adapters.dynamodb.partiql.keyed import KeyRefused
+from tablegate.adapters.dynamodb.partiql.nodes import (
+    Delete,
+    Exists,
+    Insert,
+    Parsed,
+    Select,
+    Statement,
+    Update,
+)
+from tablegate.adapters.dynamodb.partiql.reading import cut, select, shown_by
+from tablegate.adapters.dynamodb.partiql.sources import find_source
+from tablegate.adapters.dynamodb.partiql.writing import payload_bytes, refusal_of, write_of
+from tablegate.adapters.dynamodb.values import composites, keys
+from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.adapters.dynamodb.wire.errors import (
     ServiceError,
     cancelled,
     condition_failed,
@@ -33,12 +41,19 @@ from adapters.dynamodb.wire.errors import (
     short_code,
     validation,
 )
-from adapters.dynamodb.wire.refusals import not_permitted
-from adapters.dynamodb.wire.wording import Wording
-from gateway.exchanges import each
-from gateway.model.commands.commands import Command, Exchange, Get, GroupOutcome, Replayed, WriteGroup
-from gateway.model.commands.writes import Write
-from gateway.model.errors import (
+from tablegate.adapters.dynamodb.wire.refusals import not_permitted
+from tablegate.adapters.dynamodb.wire.wording import Wording
+from tablegate.gateway.exchanges import each
+from tablegate.gateway.model.commands.commands import (
+    Command,
+    Exchange,
+    Get,
+    GroupOutcome,
+    Replayed,
+    WriteGroup,
+)
+from tablegate.gateway.model.commands.writes import Write
+from tablegate.gateway.model.errors import (
     BadKey,
     ConditionFailed,
     GatewayError,
@@ -46,9 +61,9 @@ from gateway.model.errors import (
     RowRefused,
     TableMissing,
 )
-from gateway.model.tables.tables import Table
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Row
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Row
 
 Input = Mapping[str, Any]
 Made = TypeVar("Made")

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
-from adapters.dynamodb.expressions.nodes import ConditionNode, SectionNode, ValueNode
-from adapters.dynamodb.expressions.request_clauses import WriteClauses
-from adapters.dynamodb.expressions.updates import actions_of
-from adapters.dynamodb.operations.items import check_write, delete_write, put_write, update_write
-from adapters.dynamodb.partiql.arguments import Arguments
-from adapters.dynamodb.partiql.keyed import KeyRefused, Named, named_item
-from adapters.dynamodb.partiql.literals import TOO_DEEP
-from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Update
-from adapters.dynamodb.values import composites
-from adapters.dynamodb.values.values import Item, is_too_large, item_of
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.messages import bare
-from gateway.model.commands.writes import Write
-from gateway.model.errors import RowRefused
-from gateway.model.expressions.predicates import ALWAYS, And, Not, Or, Predicate, RowExists
-from gateway.model.expressions.updates import Action
-from gateway.model.tables.tables import Table
-from gateway.model.values.values import size_bytes
+from tablegate.adapters.dynamodb.expressions.nodes import ConditionNode, SectionNode, ValueNode
+from tablegate.adapters.dynamodb.expressions.request_clauses import WriteClauses
+from tablegate.adapters.dynamodb.expressions.updates import actions_of
+from tablegate.adapters.dynamodb.operations.items import check_write, delete_write, put_write, update_write
+from tablegate.adapters.dynamodb.partiql.arguments import Arguments
+from tablegate.adapters.dynamodb.partiql.keyed import KeyRefused, Named, named_item
+from tablegate.adapters.dynamodb.partiql.literals import TOO_DEEP
+from tablegate.adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Update
+from tablegate.adapters.dynamodb.values import composites
+from tablegate.adapters.dynamodb.values.values import Item, is_too_large, item_of
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.messages import bare
+from tablegate.gateway.model.commands.writes import Write
+from tablegate.gateway.model.errors import RowRefused
+from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Not, Or, Predicate, RowExists
+from tablegate.gateway.model.expressions.updates import Action
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.values import size_bytes
 
 _BAD_EXISTS = "EXISTS() must contain a single item read with additional condition"
 

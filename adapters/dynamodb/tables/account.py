@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Answer, Call
-from gateway.model.commands.commands import Exchange
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.gateway.model.commands.commands import Exchange
 
 _ENDPOINT_MINUTES = 1440
 

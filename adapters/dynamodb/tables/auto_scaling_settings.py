@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
-from adapters.dynamodb.wire.calls import Call
-from adapters.dynamodb.wire.errors import validation
-from adapters.dynamodb.wire.resources import bare_name
-from gateway.model.tables.tables import Table
+from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
+from tablegate.adapters.dynamodb.wire.calls import Call
+from tablegate.adapters.dynamodb.wire.errors import validation
+from tablegate.adapters.dynamodb.wire.resources import bare_name
+from tablegate.gateway.model.tables.tables import Table
 
 Wire = Mapping[str, Any]
 

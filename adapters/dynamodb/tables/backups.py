@@ -8,22 +8,32 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from adapters.dynamodb.tables import restores
-from adapters.dynamodb.tables.descriptions import describe, index_definition, vector_index_definition
-from adapters.dynamodb.tables.properties import TableProperties, seconds
-from adapters.dynamodb.tables.replica_rules import REGIONS
-from adapters.dynamodb.tables.tables import find_table
-from adapters.dynamodb.wire.calls import Answer, Call, own_name
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.messages import INVALID
-from adapters.dynamodb.wire.resources import backup_arn, partition_of, table_arn
-from gateway.exchanges import one
-from gateway.model.authorization.accesses import backup_path
-from gateway.model.commands.commands import CreateBackup, DeleteBackup, Exchange, ListBackups, TableStatistics
-from gateway.model.errors import BackupBusy, BackupMissing, BackupUnreadable
-from gateway.model.tables.backups import Backup, BackupKind
-from gateway.model.tables.tables import Table
-from gateway.security.credentials import Scheme
+from tablegate.adapters.dynamodb.tables import restores
+from tablegate.adapters.dynamodb.tables.descriptions import (
+    describe,
+    index_definition,
+    vector_index_definition,
+)
+from tablegate.adapters.dynamodb.tables.properties import TableProperties, seconds
+from tablegate.adapters.dynamodb.tables.replica_rules import REGIONS
+from tablegate.adapters.dynamodb.tables.tables import find_table
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call, own_name
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.messages import INVALID
+from tablegate.adapters.dynamodb.wire.resources import backup_arn, partition_of, table_arn
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.authorization.accesses import backup_path
+from tablegate.gateway.model.commands.commands import (
+    CreateBackup,
+    DeleteBackup,
+    Exchange,
+    ListBackups,
+    TableStatistics,
+)
+from tablegate.gateway.model.errors import BackupBusy, BackupMissing, BackupUnreadable
+from tablegate.gateway.model.tables.backups import Backup, BackupKind
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.security.credentials import Scheme
 
 _ARN = re.compile(
     r"arn:(?P<partition>[a-z-]*):(?P<service>[a-z0-9-]*):(?P<region>[a-z0-9-]*):(?P<account>[0-9]*)"

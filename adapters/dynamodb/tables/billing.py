@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from adapters.dynamodb.tables.properties import (
+from tablegate.adapters.dynamodb.tables.properties import (
     ON_DEMAND,
     ON_DEMAND_WARM,
     PROVISIONED,
@@ -22,10 +22,10 @@ from adapters.dynamodb.tables.properties import (
     provisioned,
     with_limits,
 )
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.model.errors import IndexMissing
-from gateway.model.tables.tables import Index, State, Table
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.gateway.model.errors import IndexMissing
+from tablegate.gateway.model.tables.tables import Index, State, Table
 
 _INVALID = "One or more parameter values were invalid: "
 _INITIAL = (

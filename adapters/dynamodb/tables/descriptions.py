@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from adapters.dynamodb.tables import encryption, table_class
-from adapters.dynamodb.tables.properties import (
+from tablegate.adapters.dynamodb.tables import encryption, table_class
+from tablegate.adapters.dynamodb.tables.properties import (
     DEFAULT_REPLICATION_MODE,
     ON_DEMAND,
     PROVISIONED,
@@ -22,15 +22,15 @@ from adapters.dynamodb.tables.properties import (
     is_being_restored,
     seconds,
 )
-from adapters.dynamodb.tables.replica_settings import of_index, of_table, overrides
-from adapters.dynamodb.wire.calls import Caller
-from adapters.dynamodb.wire.resources import index_arn, stable_uuid, stream_arn, table_arn
-from gateway.model.commands.commands import NewIndex, NewVectorIndex, TableStatistics
-from gateway.model.tables.tables import Index, Projection, Replica, State, Table, VectorIndex
-from gateway.model.values.composites import name_of
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.values import Kind
-from gateway.model.values.vectors import Metric
+from tablegate.adapters.dynamodb.tables.replica_settings import of_index, of_table, overrides
+from tablegate.adapters.dynamodb.wire.calls import Caller
+from tablegate.adapters.dynamodb.wire.resources import index_arn, stable_uuid, stream_arn, table_arn
+from tablegate.gateway.model.commands.commands import NewIndex, NewVectorIndex, TableStatistics
+from tablegate.gateway.model.tables.tables import Index, Projection, Replica, State, Table, VectorIndex
+from tablegate.gateway.model.values.composites import name_of
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.values import Kind
+from tablegate.gateway.model.values.vectors import Metric
 
 KEY_TYPES = {Kind.TEXT: "S", Kind.BYTES: "B", Kind.DECIMAL: "N", Kind.INT64: "N"}
 DISTANCE_FUNCTIONS = {metric.name: metric for metric in Metric}

@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from adapters.dynamodb.tables.properties import TableProperties
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Call, Caller
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.resources import key_arn
-from gateway.security.credentials import Scheme
+from tablegate.adapters.dynamodb.tables.properties import TableProperties
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.calls import Call, Caller
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.resources import key_arn
+from tablegate.gateway.security.credentials import Scheme
 
 _INVALID = "One or more parameter values were invalid: "
 _SERVICE_KEY = "alias/aws/dynamodb"

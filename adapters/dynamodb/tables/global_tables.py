@@ -6,9 +6,9 @@ October 2026). Global tables of version 2019.11.21 are made by UpdateTable (repl
 
 from __future__ import annotations
 
-from adapters.dynamodb.wire.calls import Answer, Call
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.model.commands.commands import Exchange
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.gateway.model.commands.commands import Exchange
 
 _INVALID = "One or more parameter values were invalid"
 # Where the service offered them before version 2019.11.21.

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adapters.dynamodb.tables import billing, running_changes
-from adapters.dynamodb.tables.descriptions import PROJECTIONS, shown_index_keys, shown_table_keys
-from adapters.dynamodb.values.composites import composite_name
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.model.commands.commands import NewIndex
-from gateway.model.tables.tables import Projection, State, Table
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind
+from tablegate.adapters.dynamodb.tables import billing, running_changes
+from tablegate.adapters.dynamodb.tables.descriptions import PROJECTIONS, shown_index_keys, shown_table_keys
+from tablegate.adapters.dynamodb.values.composites import composite_name
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.gateway.model.commands.commands import NewIndex
+from tablegate.gateway.model.tables.tables import Projection, State, Table
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind
 
 KINDS = {"S": Kind.TEXT, "N": Kind.DECIMAL, "B": Kind.BYTES}
 _INVALID = "One or more parameter values were invalid: "

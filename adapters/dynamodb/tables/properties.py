@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from adapters.dynamodb import DIALECT
-from adapters.dynamodb.wire import limits
-from gateway.model.tables.tables import Index, State, Table
+from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.gateway.model.tables.tables import Index, State, Table
 
 _DAY_MS = 24 * 60 * 60 * 1000
 ON_DEMAND = "PAY_PER_REQUEST"

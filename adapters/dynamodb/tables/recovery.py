@@ -11,21 +11,21 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from adapters.dynamodb import DIALECT
-from adapters.dynamodb.tables import restores
-from adapters.dynamodb.tables.properties import TableProperties, seconds
-from adapters.dynamodb.tables.tables import find_table
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Answer, Call, check_place
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.resources import table_arn, table_name_of_arn
-from gateway.exchanges import one
-from gateway.model.commands.commands import AlterTable, Exchange, FindTable, KeepHistory
-from gateway.model.errors import MomentNotKept, TableMissing
-from gateway.model.tables.backups import RECOVERY_DAYS
-from gateway.model.tables.tables import State, Table
-from gateway.model.values.rows import TICKS_PER_MS
-from gateway.security.credentials import Scheme
+from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.tables import restores
+from tablegate.adapters.dynamodb.tables.properties import TableProperties, seconds
+from tablegate.adapters.dynamodb.tables.tables import find_table
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call, check_place
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.resources import table_arn, table_name_of_arn
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import AlterTable, Exchange, FindTable, KeepHistory
+from tablegate.gateway.model.errors import MomentNotKept, TableMissing
+from tablegate.gateway.model.tables.backups import RECOVERY_DAYS
+from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.values.rows import TICKS_PER_MS
+from tablegate.gateway.security.credentials import Scheme
 
 _INVALID = "Invalid Request: "
 

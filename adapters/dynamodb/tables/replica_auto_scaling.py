@@ -12,15 +12,15 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from adapters.dynamodb.tables.auto_scaling_settings import READ, WRITE, role_of, settings_of, shown
-from adapters.dynamodb.tables.descriptions import replica_status
-from adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
-from adapters.dynamodb.tables.replicas import spread
-from adapters.dynamodb.wire.calls import Answer, Call, own_name
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.resources import bare_name
-from gateway.model.commands.commands import Exchange, FindTable
-from gateway.model.tables.tables import Index, State, Table
+from tablegate.adapters.dynamodb.tables.auto_scaling_settings import READ, WRITE, role_of, settings_of, shown
+from tablegate.adapters.dynamodb.tables.descriptions import replica_status
+from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
+from tablegate.adapters.dynamodb.tables.replicas import spread
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call, own_name
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.resources import bare_name
+from tablegate.gateway.model.commands.commands import Exchange, FindTable
+from tablegate.gateway.model.tables.tables import Index, State, Table
 
 Wire = Mapping[str, Any]
 

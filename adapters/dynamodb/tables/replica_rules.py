@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from adapters.dynamodb.tables.descriptions import replica_status
-from adapters.dynamodb.tables.properties import TableProperties
-from adapters.dynamodb.wire.calls import Call, Caller
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.resources import key_arn
-from gateway.model.tables.tables import ReplicationRule, State, Table
+from tablegate.adapters.dynamodb.tables.descriptions import replica_status
+from tablegate.adapters.dynamodb.tables.properties import TableProperties
+from tablegate.adapters.dynamodb.wire.calls import Call, Caller
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.resources import key_arn
+from tablegate.gateway.model.tables.tables import ReplicationRule, State, Table
 
 # Where replicas may be (Amazon DynamoDB endpoints and quotas, AWS General Reference), the first of them in the order in which the
 # service lists them.

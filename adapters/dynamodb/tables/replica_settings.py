@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from adapters.dynamodb.tables.properties import ON_DEMAND, IndexProperties, TableProperties
-from adapters.dynamodb.wire.errors import validation
-from gateway.model.tables.tables import Index, Table
+from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, IndexProperties, TableProperties
+from tablegate.adapters.dynamodb.wire.errors import validation
+from tablegate.gateway.model.tables.tables import Index, Table
 
 _MAXIMUM = "MaxReadRequestUnits"
 

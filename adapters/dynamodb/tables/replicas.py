@@ -13,8 +13,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from adapters.dynamodb import DIALECT
-from adapters.dynamodb.tables import (
+from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.tables import (
     auto_scaling_settings,
     encryption,
     replica_rules,
@@ -22,15 +22,15 @@ from adapters.dynamodb.tables import (
     tables,
     time_to_live,
 )
-from adapters.dynamodb.tables.descriptions import describe
-from adapters.dynamodb.tables.properties import INSIGHTS, ON_DEMAND, TableProperties
-from adapters.dynamodb.tables.replica_rules import STRONG, in_region
-from adapters.dynamodb.tables.tables import find_table, in_state, in_style, stream_rule
-from adapters.dynamodb.wire.calls import Answer, Call, own_name
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.resources import key_arn
-from gateway.exchanges import one
-from gateway.model.commands.commands import (
+from tablegate.adapters.dynamodb.tables.descriptions import describe
+from tablegate.adapters.dynamodb.tables.properties import INSIGHTS, ON_DEMAND, TableProperties
+from tablegate.adapters.dynamodb.tables.replica_rules import STRONG, in_region
+from tablegate.adapters.dynamodb.tables.tables import find_table, in_state, in_style, stream_rule
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call, own_name
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.resources import key_arn
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import (
     AddReplicas,
     AlterTable,
     CountRows,
@@ -40,9 +40,9 @@ from gateway.model.commands.commands import (
     NewReplica,
     RemoveReplicas,
 )
-from gateway.model.errors import TableBusy, TableExists
-from gateway.model.tables.restored_tables import like
-from gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.errors import TableBusy, TableExists
+from tablegate.gateway.model.tables.restored_tables import like
+from tablegate.gateway.model.tables.tables import State, Table
 
 _INVALID = "One or more parameter values were invalid: "
 # What an UpdateTable sets in all regions.

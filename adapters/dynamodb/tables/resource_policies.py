@@ -12,23 +12,23 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.dynamodb import DIALECT
-from adapters.dynamodb.tables.properties import is_being_filled
-from adapters.dynamodb.validation.rules import policy_documents
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Answer, Call
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.resources import partition_of
-from gateway.exchanges import one
-from gateway.model.authorization.accesses import Access
-from gateway.model.authorization.authorizations import Authorization, Identity, OfResource, Source
-from gateway.model.authorization.conditions import POSSIBLE, Fact
-from gateway.model.authorization.grants import EVERYTHING, Policy, Verdict
-from gateway.model.authorization.permissions import Permission, Way
-from gateway.model.commands.commands import AlterTable, Exchange, FindStream, FindTable
-from gateway.model.errors import StreamMissing, TableMissing
-from gateway.model.tables.tables import RESOURCE_POLICIES, Table
-from gateway.security.credentials import read_resource_policy
+from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.tables.properties import is_being_filled
+from tablegate.adapters.dynamodb.validation.rules import policy_documents
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.resources import partition_of
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.authorization.accesses import Access
+from tablegate.gateway.model.authorization.authorizations import Authorization, Identity, OfResource, Source
+from tablegate.gateway.model.authorization.conditions import POSSIBLE, Fact
+from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy, Verdict
+from tablegate.gateway.model.authorization.permissions import Permission, Way
+from tablegate.gateway.model.commands.commands import AlterTable, Exchange, FindStream, FindTable
+from tablegate.gateway.model.errors import StreamMissing, TableMissing
+from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Table
+from tablegate.gateway.security.credentials import read_resource_policy
 
 _ARN = re.compile(
     r"arn:(?P<partition>[^:/]+):dynamodb:(?P<region>[^:/]*):(?P<account>[^:/]*):table/(?P<table>[A-Za-z0-9_.-]{3,255})"

@@ -11,19 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from adapters.dynamodb import DIALECT
-from adapters.dynamodb.tables import billing, encryption, vector_indexes
-from adapters.dynamodb.tables.descriptions import describe, index_definition
-from adapters.dynamodb.tables.properties import INSIGHTS, ON_DEMAND, PROVISIONED, TableProperties
-from adapters.dynamodb.tables.tables import in_style
-from adapters.dynamodb.wire.calls import Answer, Call
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.exchanges import one
-from gateway.model.commands.commands import CreateTable, Exchange, FindTable, NewIndex, RestoreTable
-from gateway.model.errors import TableBusy, TableExists
-from gateway.model.tables.backups import Backup
-from gateway.model.tables.restored_tables import like
-from gateway.model.tables.tables import State, Table
+from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.tables import billing, encryption, vector_indexes
+from tablegate.adapters.dynamodb.tables.descriptions import describe, index_definition
+from tablegate.adapters.dynamodb.tables.properties import INSIGHTS, ON_DEMAND, PROVISIONED, TableProperties
+from tablegate.adapters.dynamodb.tables.tables import in_style
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import CreateTable, Exchange, FindTable, NewIndex, RestoreTable
+from tablegate.gateway.model.errors import TableBusy, TableExists
+from tablegate.gateway.model.tables.backups import Backup
+from tablegate.gateway.model.tables.restored_tables import like
+from tablegate.gateway.model.tables.tables import State, Table
 
 _INVALID = "Invalid Request: "
 _CHANGED_TO_ON_DEMAND = f"Cannot override ProvisionedThroughput if BillingMode is overridden to {ON_DEMAND}"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adapters.dynamodb.tables.properties import TableProperties
-from adapters.dynamodb.wire.errors import ServiceError
-from gateway.model.tables.tables import Rules, State, Table
+from tablegate.adapters.dynamodb.tables.properties import TableProperties
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.gateway.model.tables.tables import Rules, State, Table
 
 _IN_USE = "Attempt to change a resource which is still in use: "
 _STREAM = "Table: {table} Stream: {label} Operation: {operation}"

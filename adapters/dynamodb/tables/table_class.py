@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from adapters.dynamodb.tables.properties import TableProperties, seconds
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.tables.properties import TableProperties, seconds
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
 
 _STANDARD = "STANDARD"
 

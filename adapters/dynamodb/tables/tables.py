@@ -11,8 +11,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from adapters.dynamodb import DIALECT
-from adapters.dynamodb.tables import (
+from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.tables import (
     billing,
     encryption,
     indexes,
@@ -22,18 +22,18 @@ from adapters.dynamodb.tables import (
     tags,
     vector_indexes,
 )
-from adapters.dynamodb.tables.descriptions import describe
-from adapters.dynamodb.tables.properties import (
+from tablegate.adapters.dynamodb.tables.descriptions import describe
+from tablegate.adapters.dynamodb.tables.properties import (
     IndexProperties,
     TableProperties,
     is_being_filled,
     is_being_restored,
 )
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Answer, Call, own_name
-from adapters.dynamodb.wire.errors import CLASSIC, ServiceError, validation
-from gateway.exchanges import one
-from gateway.model.commands.commands import (
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call, own_name
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC, ServiceError, validation
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import (
     AlterTable,
     CountRows,
     CreateTable,
@@ -44,8 +44,8 @@ from gateway.model.commands.commands import (
     NewIndex,
     NewVectorIndex,
 )
-from gateway.model.errors import NotInstalled, TableBusy, TableExists, TableMissing
-from gateway.model.tables.tables import Rules, State, StreamRule, Table
+from tablegate.gateway.model.errors import NotInstalled, TableBusy, TableExists, TableMissing
+from tablegate.gateway.model.tables.tables import Rules, State, StreamRule, Table
 
 _INVALID = "One or more parameter values were invalid: "
 # What this server does not have is refused, not ignored: a table that looks replicated and is not would be worse.

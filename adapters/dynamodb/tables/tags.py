@@ -11,16 +11,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from adapters.dynamodb import DIALECT
-from adapters.dynamodb.tables.properties import TableProperties
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Answer, Call, check_place
-from adapters.dynamodb.wire.errors import CLASSIC, ServiceError, validation
-from adapters.dynamodb.wire.resources import tagged_table
-from gateway.exchanges import one
-from gateway.model.commands.commands import AlterTable, Exchange, FindStream, FindTable
-from gateway.model.errors import StreamMissing, TableMissing
-from gateway.model.tables.tables import State, Table
+from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.tables.properties import TableProperties
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call, check_place
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC, ServiceError, validation
+from tablegate.adapters.dynamodb.wire.resources import tagged_table
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import AlterTable, Exchange, FindStream, FindTable
+from tablegate.gateway.model.errors import StreamMissing, TableMissing
+from tablegate.gateway.model.tables.tables import State, Table
 
 _CHARACTERS = re.compile(r"[\w\s_.:/=+\-@]*")
 _RESERVED_PREFIX = "aws:"

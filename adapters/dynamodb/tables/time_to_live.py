@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from adapters.dynamodb import DIALECT
-from adapters.dynamodb.tables.properties import TableProperties
-from adapters.dynamodb.tables.tables import find_table
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Answer, Call
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.exchanges import one
-from gateway.model.commands.commands import AlterTable, Exchange
-from gateway.model.errors import TableMissing
-from gateway.model.tables.tables import ExpiryRule, State, Table
+from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.tables.properties import TableProperties
+from tablegate.adapters.dynamodb.tables.tables import find_table
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import AlterTable, Exchange
+from tablegate.gateway.model.errors import TableMissing
+from tablegate.gateway.model.tables.tables import ExpiryRule, State, Table
 
 
 def update_time_to_live(call: Call) -> Exchange[Answer]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.dynamodb.tables.descriptions import (
+from tablegate.adapters.dynamodb.tables.descriptions import (
     DISTANCE_FUNCTIONS,
     KEY_TYPES,
     PROJECTIONS,
@@ -17,15 +17,15 @@ from adapters.dynamodb.tables.descriptions import (
     shown_table_keys,
     vector_index_definition,
 )
-from adapters.dynamodb.tables.indexes import KINDS, defined_types
-from adapters.dynamodb.tables.properties import ON_DEMAND
-from adapters.dynamodb.validation.rules import vector_rules
-from adapters.dynamodb.values.composites import composite_name
-from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from gateway.model.commands.commands import NewVectorIndex
-from gateway.model.tables.tables import State, Table
-from gateway.model.values.keys import KeyColumn
+from tablegate.adapters.dynamodb.tables.indexes import KINDS, defined_types
+from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND
+from tablegate.adapters.dynamodb.validation.rules import vector_rules
+from tablegate.adapters.dynamodb.values.composites import composite_name
+from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.gateway.model.commands.commands import NewVectorIndex
+from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.values.keys import KeyColumn
 
 Wire = Mapping[str, Any]
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
-from adapters.dynamodb.validation.rules.rule_context import RuleContext
-from adapters.dynamodb.validation.schemas.schema_types import (
+from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     AttributeValue,
     Mapping,
     Number,
@@ -19,8 +19,8 @@ from adapters.dynamodb.validation.schemas.schema_types import (
     Structure,
     Text,
 )
-from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.constraint_messages import MOST_VIOLATIONS, Violation, lacking
+from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire.constraint_messages import MOST_VIOLATIONS, Violation, lacking
 
 _NULL = "Member must not be null"
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
-from adapters.dynamodb.validation import full_validator
-from adapters.dynamodb.validation.rules.rule_context import RuleContext
-from adapters.dynamodb.validation.schemas.schema_types import (
+from tablegate.adapters.dynamodb.validation import full_validator
+from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     ITEM,
     WIDTHS,
     AttributeValue,
@@ -29,9 +29,9 @@ from adapters.dynamodb.validation.schemas.schema_types import (
     Structure,
     Text,
 )
-from adapters.dynamodb.values import scalars, values
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.values import scalars, values
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
 
 _TEXTS_KEPT = 1024
 

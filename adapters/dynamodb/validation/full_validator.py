@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from adapters.dynamodb.validation.constraints import violations
-from adapters.dynamodb.validation.json_types import Room, typed_members
-from adapters.dynamodb.validation.rules.rule_context import RuleContext
-from adapters.dynamodb.validation.schemas.schema_types import (
+from tablegate.adapters.dynamodb.validation.constraints import violations
+from tablegate.adapters.dynamodb.validation.json_types import Room, typed_members
+from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Request,
     Text,
 )
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.constraint_messages import constraint_error, lacking
-from adapters.dynamodb.wire.errors import serialization
-from adapters.dynamodb.wire.type_messages import json_type
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.constraint_messages import constraint_error, lacking
+from tablegate.adapters.dynamodb.wire.errors import serialization
+from tablegate.adapters.dynamodb.wire.type_messages import json_type
 
 
 def clean(context: RuleContext, request: Request, body: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from adapters.dynamodb.validation.schemas.schema_types import (
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     WIDTHS,
     AttributeValue,
     Flag,
@@ -21,10 +21,10 @@ from adapters.dynamodb.validation.schemas.schema_types import (
     Structure,
     Text,
 )
-from adapters.dynamodb.values import scalars, values
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import serialization
-from adapters.dynamodb.wire.type_messages import json_type
+from tablegate.adapters.dynamodb.values import scalars, values
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import serialization
+from tablegate.adapters.dynamodb.wire.type_messages import json_type
 
 
 class Room:

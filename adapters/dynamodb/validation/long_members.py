@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from gateway.request_bodies import has_at_most
+from tablegate.gateway.request_bodies import has_at_most
 
 MIN_BYTES = 1 << 20
 """Shorter texts are parsed as they are, in 40 ms at most."""

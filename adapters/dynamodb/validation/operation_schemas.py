@@ -14,22 +14,27 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.validation import long_members, shortening
-from adapters.dynamodb.validation.fast_validator import Checker, Rule, fast_check, leave_to_full_validator
-from adapters.dynamodb.validation.rules import item_rules, resource_rules, table_rules, vector_rules
-from adapters.dynamodb.validation.rules.rule_context import RuleContext
-from adapters.dynamodb.validation.schemas.item_schemas import item_requests
-from adapters.dynamodb.validation.schemas.job_schemas import job_requests
-from adapters.dynamodb.validation.schemas.replication_schemas import replication_requests
-from adapters.dynamodb.validation.schemas.schema_parts import NAME_OR_ARN, structure
-from adapters.dynamodb.validation.schemas.schema_types import (
+from tablegate.adapters.dynamodb.validation import long_members, shortening
+from tablegate.adapters.dynamodb.validation.fast_validator import (
+    Checker,
+    Rule,
+    fast_check,
+    leave_to_full_validator,
+)
+from tablegate.adapters.dynamodb.validation.rules import item_rules, resource_rules, table_rules, vector_rules
+from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
+from tablegate.adapters.dynamodb.validation.schemas.item_schemas import item_requests
+from tablegate.adapters.dynamodb.validation.schemas.job_schemas import job_requests
+from tablegate.adapters.dynamodb.validation.schemas.replication_schemas import replication_requests
+from tablegate.adapters.dynamodb.validation.schemas.schema_parts import NAME_OR_ARN, structure
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Request,
     Structure,
 )
-from adapters.dynamodb.validation.schemas.table_schemas import table_requests
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, serialization
-from gateway.model import fast_paths
+from tablegate.adapters.dynamodb.validation.schemas.table_schemas import table_requests
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, serialization
+from tablegate.gateway.model import fast_paths
 
 
 def check(operation: str, body: Any, style: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from adapters.dynamodb.validation.schemas.schema_types import (
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     ITEM,
     AttributeValue,
     Mapping,
@@ -13,7 +13,7 @@ from adapters.dynamodb.validation.schemas.schema_types import (
     Shape,
     Structure,
 )
-from adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits
 
 
 def shorten(shape: Shape, data: Any) -> None:

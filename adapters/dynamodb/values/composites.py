@@ -13,14 +13,21 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.values.values import as_kind, render_row, render_rows, render_values, value_of, view
-from gateway.model.errors import BadKey
-from gateway.model.expressions.predicates import Attributes
-from gateway.model.tables.tables import Table
-from gateway.model.values.composites import composite_text, name_of, split
-from gateway.model.values.keys import Key, KeyColumn, KeySchema
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value
+from tablegate.adapters.dynamodb.values.values import (
+    as_kind,
+    render_row,
+    render_rows,
+    render_values,
+    value_of,
+    view,
+)
+from tablegate.gateway.model.errors import BadKey
+from tablegate.gateway.model.expressions.predicates import Attributes
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.composites import composite_text, name_of, split
+from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
 
 _COMPOSITE_COLUMNS = 2  # as many sort columns make a composite; a base table has one partition column
 

@@ -10,17 +10,22 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from adapters.dynamodb import DIALECT
-from adapters.dynamodb.values.composites import composite_name, shown_schema, stored_key, with_columns
-from adapters.dynamodb.values.values import as_kind, value_of, view
-from adapters.dynamodb.wire import limits
-from gateway.model.errors import BadKey, KeyTooLong
-from gateway.model.expressions.predicates import Attributes
-from gateway.model.tables.tables import Index, Table
-from gateway.model.values.bodies import untagged
-from gateway.model.values.composites import composite_text
-from gateway.model.values.keys import Key, KeyColumn
-from gateway.model.values.values import Kind, Value
+from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.values.composites import (
+    composite_name,
+    shown_schema,
+    stored_key,
+    with_columns,
+)
+from tablegate.adapters.dynamodb.values.values import as_kind, value_of, view
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.gateway.model.errors import BadKey, KeyTooLong
+from tablegate.gateway.model.expressions.predicates import Attributes
+from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.model.values.bodies import untagged
+from tablegate.gateway.model.values.composites import composite_text
+from tablegate.gateway.model.values.keys import Key, KeyColumn
+from tablegate.gateway.model.values.values import Kind, Value
 
 
 def key_of(table: Table, wire: Mapping[str, Any]) -> Key:

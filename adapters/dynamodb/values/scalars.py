@@ -9,10 +9,10 @@ import re
 from binascii import a2b_base64
 from typing import Any, NoReturn
 
-from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.errors import ServiceError, serialization
-from adapters.dynamodb.wire.type_messages import json_type
-from adapters.dynamodb.wire.wording import Wording
+from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, serialization
+from tablegate.adapters.dynamodb.wire.type_messages import json_type
+from tablegate.adapters.dynamodb.wire.wording import Wording
 
 
 class ValueRefused(ServiceError):
@@ -107,7 +107,7 @@ def _plain(digits: str, exponent: int) -> str:
 
 
 def number_size_bytes(text: str) -> int:
-    """Billed size of a canonical number; the same arithmetic as gateway.model.values.values.number_size_bytes, on text."""
+    """Billed size of a canonical number; the arithmetic of gateway/model/values/values.py, on text."""
     if text == "0":
         return 1
     size = 1

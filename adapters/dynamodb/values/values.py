@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.values.scalars import (
+from tablegate.adapters.dynamodb.values.scalars import (
     CANONICAL,
     TooLarge,
     ValueRefused,
@@ -29,13 +29,13 @@ from adapters.dynamodb.values.scalars import (
     utf8_bytes,
     wrong_type,
 )
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import serialization
-from adapters.dynamodb.wire.type_messages import json_type
-from gateway.model import fast_paths
-from gateway.model.values import bodies
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value, decimal_fits, equal
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import serialization
+from tablegate.adapters.dynamodb.wire.type_messages import json_type
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value, decimal_fits, equal
 
 # Wire -> canonical
 

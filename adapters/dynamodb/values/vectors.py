@@ -10,15 +10,15 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from adapters.dynamodb.values.values import view
-from adapters.dynamodb.wire import limits
-from gateway.model.errors import RowRefused
-from gateway.model.expressions.predicates import Attributes
-from gateway.model.tables.tables import Table, VectorIndex
-from gateway.model.values.keys import KeyColumn
-from gateway.model.values.rows import Contents
-from gateway.model.values.values import Kind, Value
-from gateway.model.values.vectors import components_of, is_of_kind, vector_of
+from tablegate.adapters.dynamodb.values.values import view
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.gateway.model.errors import RowRefused
+from tablegate.gateway.model.expressions.predicates import Attributes
+from tablegate.gateway.model.tables.tables import Table, VectorIndex
+from tablegate.gateway.model.values.keys import KeyColumn
+from tablegate.gateway.model.values.rows import Contents
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.values.vectors import components_of, is_of_kind, vector_of
 
 _GREATEST = Decimal("3.4028235E38")
 """The greatest number of 32 bits, as the service tells it."""

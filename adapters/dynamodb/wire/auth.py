@@ -27,13 +27,13 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Caller
-from adapters.dynamodb.wire.canonical_requests import canonical_request
-from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
-from gateway.http import Request
-from gateway.model.authorization.authorizations import Source
-from gateway.security.credentials import CALLERS_KEPT, Credential, Credentials, Scheme
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.calls import Caller
+from tablegate.adapters.dynamodb.wire.canonical_requests import canonical_request
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.authorization.authorizations import Source
+from tablegate.gateway.security.credentials import CALLERS_KEPT, Credential, Credentials, Scheme
 
 DEFAULT_ACCOUNT = "000000000000"
 DEFAULT_REGION = "us-east-1"

@@ -15,14 +15,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from adapters.dynamodb.wire.errors import foreign_resource
-from adapters.dynamodb.wire.wording import Wording, wording_of
-from gateway.dialect import Gateway
-from gateway.exchanges import SingleStep, Steps, after, one
-from gateway.model.authorization.authorizations import Authorization
-from gateway.model.commands.commands import Exchange, FindTable
-from gateway.model.tables.tables import Table
-from gateway.security.credentials import Scheme
+from tablegate.adapters.dynamodb.wire.errors import foreign_resource
+from tablegate.adapters.dynamodb.wire.wording import Wording, wording_of
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.exchanges import SingleStep, Steps, after, one
+from tablegate.gateway.model.authorization.authorizations import Authorization
+from tablegate.gateway.model.commands.commands import Exchange, FindTable
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.security.credentials import Scheme
 
 
 @dataclass(frozen=True, slots=True)

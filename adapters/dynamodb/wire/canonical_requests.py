@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from urllib.parse import quote, unquote_to_bytes
 
-from gateway.http import Request
+from tablegate.gateway.http import Request
 
 _EMPTY_HASH = hashlib.sha256(b"").hexdigest()
 

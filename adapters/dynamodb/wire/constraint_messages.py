@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.wording import ITEM_WRITES, Wording
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.wording import ITEM_WRITES, Wording
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from typing import Any
 
 import orjson
 
-from gateway.model import errors as model
-from gateway.model.values.values import Kind
+from tablegate.gateway.model import errors as model
+from tablegate.gateway.model.values.values import Kind
 
 LATEST = "2026"
 CLASSIC = "classic"

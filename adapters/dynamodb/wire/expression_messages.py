@@ -6,7 +6,7 @@ in dynoxide, ExtendDB and floci, each named where it differs from the rest.
 
 from __future__ import annotations
 
-from adapters.dynamodb.wire.errors import CLASSIC, LATEST
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST
 
 _PATHS = "with each other; must remove or rewrite one of these paths; path one: {one}, path two: {two}"
 _BOUNDS = "lower bound operand: AttributeValue: {lower}, upper bound operand: AttributeValue: {upper}"

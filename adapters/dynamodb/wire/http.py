@@ -12,12 +12,12 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import ServiceError, internal, serialization
-from gateway import request_bodies
-from gateway.http import Reply, Request
-from gateway.model.errors import Busy, LimitExceeded
-from gateway.request_bodies import WINDOWS, Undecodable
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, internal, serialization
+from tablegate.gateway import request_bodies
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.errors import Busy, LimitExceeded
+from tablegate.gateway.request_bodies import WINDOWS, Undecodable
 
 JSON_1_0 = "application/x-amz-json-1.0"
 JSON = "application/json"

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import (
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import (
     NESTED_TOO_DEEP,
     NUMBER_OVERFLOW,
     NUMBER_TOO_PRECISE,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from adapters.dynamodb.wire.resources import bare_name
-from gateway.model.authorization.authorizations import Named
-from gateway.model.authorization.permissions import OF_ACCOUNTS, Permission, Purpose
+from tablegate.adapters.dynamodb.wire.resources import bare_name
+from tablegate.gateway.model.authorization.authorizations import Named
+from tablegate.gateway.model.authorization.permissions import OF_ACCOUNTS, Permission, Purpose
 
 _P = Permission
 _NAMES = ("TableName", "SourceTableName", "TargetTableName", "GlobalTableName")

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from adapters.dynamodb.wire.errors import (
+from tablegate.adapters.dynamodb.wire.errors import (
     ServiceError,
     cancelled,
     condition_failed,
     internal,
     service_error_of,
 )
-from gateway.dialect import CONFLICT, INTERNAL, LIMIT, THROTTLING
-from gateway.model.errors import (
+from tablegate.gateway.dialect import CONFLICT, INTERNAL, LIMIT, THROTTLING
+from tablegate.gateway.model.errors import (
     Busy,
     NotAuthenticated,
     PartitionLocked,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from adapters.dynamodb.wire.errors import ServiceError
-from adapters.dynamodb.wire.resources import partition_of
-from gateway.model.authorization.accesses import ANYWHERE
-from gateway.model.authorization.authorizations import Identity
-from gateway.model.authorization.grants import Verdict
-from gateway.model.authorization.permissions import Permission
-from gateway.model.errors import NotPermitted
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.wire.resources import partition_of
+from tablegate.gateway.model.authorization.accesses import ANYWHERE
+from tablegate.gateway.model.authorization.authorizations import Identity
+from tablegate.gateway.model.authorization.grants import Verdict
+from tablegate.gateway.model.authorization.permissions import Permission
+from tablegate.gateway.model.errors import NotPermitted
 
 _P = Permission
 _PARTS: Mapping[Permission, str] = {

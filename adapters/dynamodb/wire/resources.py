@@ -9,9 +9,9 @@ import hashlib
 import re
 from uuid import UUID
 
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Caller
-from adapters.dynamodb.wire.errors import CLASSIC, validation
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.calls import Caller
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC, validation
 
 _TABLE_ARN = re.compile(r"arn:aws[a-z-]*:dynamodb:[^:/]+:[0-9]+:table/([A-Za-z0-9_.-]+)")
 STREAM_ARN = re.compile(r"(arn:[^/]+/[A-Za-z0-9_.-]+)/stream/([0-9T:.-]+)")

@@ -14,9 +14,9 @@ from functools import cache
 from heapq import nsmallest
 from typing import Any
 
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, validation
-from adapters.dynamodb.wire.messages import INVALID, bare
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, validation
+from tablegate.adapters.dynamodb.wire.messages import INVALID, bare
 
 # Families that today's framework puts "1 validation error detected: " in front of, by operation (rule 11).
 _FRAME = "1 validation error detected: "

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.plainbuffer import WireCell, WireRow
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.values.values import Value, size_bytes
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.values.values import Value, size_bytes
 
 
 def units(size: int) -> int:

@@ -3,13 +3,13 @@ condition was false, which no answer has room for. (capacity.py knows the arithm
 
 from __future__ import annotations
 
-from adapters.tablestore import DIALECT
-from adapters.tablestore.capacity import capacity
-from adapters.tablestore.wire.calls import Target
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.commands.writes import Remove, Write
-from gateway.model.errors import ConditionFailed
-from gateway.observability import metrics
+from tablegate.adapters.tablestore import DIALECT
+from tablegate.adapters.tablestore.capacity import capacity
+from tablegate.adapters.tablestore.wire.calls import Target
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.commands.writes import Remove, Write
+from tablegate.gateway.model.errors import ConditionFailed
+from tablegate.gateway.observability import metrics
 
 
 def count_read(target: Target, units: messages.ConsumedCapacity) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from adapters.tablestore.capacity import consumed_capacity
-from adapters.tablestore.capacity.capacity import of_bulk, request_size
-from adapters.tablestore.rows import foreign_names, selections
-from adapters.tablestore.rows.fast_rows import PlainPut
-from adapters.tablestore.rows.rows import (
+from tablegate.adapters.tablestore.capacity import consumed_capacity
+from tablegate.adapters.tablestore.capacity.capacity import of_bulk, request_size
+from tablegate.adapters.tablestore.rows import foreign_names, selections
+from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
+from tablegate.adapters.tablestore.rows.rows import (
     Destination,
     RowWrite,
     checked_delete,
@@ -27,24 +27,30 @@ from adapters.tablestore.rows.rows import (
     parse_update,
     shown_row,
 )
-from adapters.tablestore.rows.transactions import get, write_groups
-from adapters.tablestore.values import keys
-from adapters.tablestore.values.lengths import check_request
-from adapters.tablestore.values.values import key_value_shown
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.calls import Call, Target, find_target, find_written
-from adapters.tablestore.wire.errors import RowError, ServiceError, invalid, planted, service_error_of
-from adapters.tablestore.wire.names import check_table_name
-from adapters.tablestore.wire.plainbuffer import WireRow
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway import handling
-from gateway.exchanges import each
-from gateway.model.commands.commands import Command, Exchange, GroupOutcome, Shown, WriteGroup
-from gateway.model.errors import GatewayError, GroupRefused, TableMissing
-from gateway.model.expressions.patterns import reach_bytes
-from gateway.model.expressions.predicates import ALWAYS, patterns_of, with_reach
-from gateway.model.tables.pages import Page
-from gateway.model.values.rows import Row
+from tablegate.adapters.tablestore.rows.transactions import get, write_groups
+from tablegate.adapters.tablestore.values import keys
+from tablegate.adapters.tablestore.values.lengths import check_request
+from tablegate.adapters.tablestore.values.values import key_value_shown
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.calls import Call, Target, find_target, find_written
+from tablegate.adapters.tablestore.wire.errors import (
+    RowError,
+    ServiceError,
+    invalid,
+    planted,
+    service_error_of,
+)
+from tablegate.adapters.tablestore.wire.names import check_table_name
+from tablegate.adapters.tablestore.wire.plainbuffer import WireRow
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway import handling
+from tablegate.gateway.exchanges import each
+from tablegate.gateway.model.commands.commands import Command, Exchange, GroupOutcome, Shown, WriteGroup
+from tablegate.gateway.model.errors import GatewayError, GroupRefused, TableMissing
+from tablegate.gateway.model.expressions.patterns import reach_bytes
+from tablegate.gateway.model.expressions.predicates import ALWAYS, patterns_of, with_reach
+from tablegate.gateway.model.tables.pages import Page
+from tablegate.gateway.model.values.rows import Row
 
 _ROW_CODES = frozenset({"OTSInvalidPK", "OTSConditionCheckFail", "OTSRowOperationConflict"})
 """Errors found while parsing that are one row's own."""

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.tablestore.rows.fast_rows import EncodedRow, stamps_of
-from adapters.tablestore.wire.checksums import crc8
-from adapters.tablestore.wire.plainbuffer import CELL_ENDS, ROW_ENDS, name_bytes
-from gateway.model.values.rows import TICKS_PER_MS, Row
+from tablegate.adapters.tablestore.rows.fast_rows import EncodedRow, stamps_of
+from tablegate.adapters.tablestore.wire.checksums import crc8
+from tablegate.adapters.tablestore.wire.plainbuffer import CELL_ENDS, ROW_ENDS, name_bytes
+from tablegate.gateway.model.values.rows import TICKS_PER_MS, Row
 
 Spelled = tuple[bytes, ...]
 """The values of a row as its body spells them."""

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.checksums import crc8
-from adapters.tablestore.wire.names import is_column_name
-from adapters.tablestore.wire.plainbuffer import CELL_ENDS, HEADER, ROW_ENDS, name_bytes
-from gateway.model.values.keys import Key, KeyColumn, KeySchema
-from gateway.model.values.rows import FOREIGN_KINDS, TICKS_PER_MS, Contents, Row
-from gateway.model.values.values import Kind, Value
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.checksums import crc8
+from tablegate.adapters.tablestore.wire.names import is_column_name
+from tablegate.adapters.tablestore.wire.plainbuffer import CELL_ENDS, HEADER, ROW_ENDS, name_bytes
+from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import FOREIGN_KINDS, TICKS_PER_MS, Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
 
 _DATA, _CELL, _NAME, _VALUE, _ROW_END, _CELL_END = 0x02, 0x03, 0x04, 0x05, 0x09, 0x0A
 _INTEGER, _DOUBLE, _BOOLEAN, _STRING, _BLOB = 0x00, 0x01, 0x02, 0x03, 0x07

@@ -10,16 +10,16 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from adapters.tablestore.values.lengths import check_value
-from adapters.tablestore.values.values import SHOWN_KINDS
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.errors import invalid
-from adapters.tablestore.wire.names import check_column_name
-from adapters.tablestore.wire.parsing import MessageT, parse
-from adapters.tablestore.wire.plainbuffer import PlainBufferError, decode_value
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.expressions.patterns import TEXT_MAX_BYTES, BadPattern, Pattern, reach_bytes
-from gateway.model.expressions.predicates import (
+from tablegate.adapters.tablestore.values.lengths import check_value
+from tablegate.adapters.tablestore.values.values import SHOWN_KINDS
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.errors import invalid
+from tablegate.adapters.tablestore.wire.names import check_column_name
+from tablegate.adapters.tablestore.wire.parsing import MessageT, parse
+from tablegate.adapters.tablestore.wire.plainbuffer import PlainBufferError, decode_value
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.expressions.patterns import TEXT_MAX_BYTES, BadPattern, Pattern, reach_bytes
+from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     AnyVersion,
@@ -36,7 +36,7 @@ from gateway.model.expressions.predicates import (
     patterns_of,
     with_reach,
 )
-from gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.values.values import Kind, Value
 
 
 class Pagination(NamedTuple):

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from typing import TypeVar
 
-from adapters.tablestore.rows.transactions import get
-from adapters.tablestore.tables.options import was_made_here
-from adapters.tablestore.values import keys
-from adapters.tablestore.wire.calls import Call, find_written
-from adapters.tablestore.wire.errors import ServiceError
-from adapters.tablestore.wire.names import ColumnNameInvalid
-from adapters.tablestore.wire.plainbuffer import WireRow
-from gateway.exchanges import one
-from gateway.model.commands.commands import Exchange
-from gateway.model.errors import TableMissing
+from tablegate.adapters.tablestore.rows.transactions import get
+from tablegate.adapters.tablestore.tables.options import was_made_here
+from tablegate.adapters.tablestore.values import keys
+from tablegate.adapters.tablestore.wire.calls import Call, find_written
+from tablegate.adapters.tablestore.wire.errors import ServiceError
+from tablegate.adapters.tablestore.wire.names import ColumnNameInvalid
+from tablegate.adapters.tablestore.wire.plainbuffer import WireRow
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.errors import TableMissing
 
 Made = TypeVar("Made")
 Check = Callable[..., Made]

@@ -16,9 +16,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 
-from adapters.tablestore.wire.checksums import crc8
-from adapters.tablestore.wire.plainbuffer import encode_value
-from gateway.model.values.values import Value
+from tablegate.adapters.tablestore.wire.checksums import crc8
+from tablegate.adapters.tablestore.wire.plainbuffer import encode_value
+from tablegate.gateway.model.values.values import Value
 
 MAGIC = 0x304D5253
 _HEAD = struct.Struct("<iiiii")

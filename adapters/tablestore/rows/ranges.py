@@ -11,23 +11,23 @@ from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
 
-from adapters.tablestore.capacity import capacity, consumed_capacity
-from adapters.tablestore.rows import matrix, selections
-from adapters.tablestore.rows.filters import parse_filter
-from adapters.tablestore.rows.selections import Selection
-from adapters.tablestore.rows.transactions import engine_id
-from adapters.tablestore.values import keys
-from adapters.tablestore.values.keys import bound_of
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.calls import Call, Target, find_target
-from adapters.tablestore.wire.errors import invalid
-from adapters.tablestore.wire.plainbuffer import HEADER, WireRow, encode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.exchanges import one
-from gateway.model.commands.commands import Exchange, Read
-from gateway.model.expressions.ranges import KeyRange
-from gateway.model.tables.pages import PageLimits
-from gateway.model.values.rows import Row
+from tablegate.adapters.tablestore.capacity import capacity, consumed_capacity
+from tablegate.adapters.tablestore.rows import matrix, selections
+from tablegate.adapters.tablestore.rows.filters import parse_filter
+from tablegate.adapters.tablestore.rows.selections import Selection
+from tablegate.adapters.tablestore.rows.transactions import engine_id
+from tablegate.adapters.tablestore.values import keys
+from tablegate.adapters.tablestore.values.keys import bound_of
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.calls import Call, Target, find_target
+from tablegate.adapters.tablestore.wire.errors import invalid
+from tablegate.adapters.tablestore.wire.plainbuffer import HEADER, WireRow, encode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import Exchange, Read
+from tablegate.gateway.model.expressions.ranges import KeyRange
+from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.values.rows import Row
 
 NO_MATRIX_COLUMN = "DBT_SIMPLE_ROW_MATRIX need at least one column to get."
 

@@ -9,34 +9,39 @@ from typing import Any, NamedTuple, cast
 
 from google.protobuf.message import Message
 
-from adapters.tablestore.capacity import capacity, consumed_capacity
-from adapters.tablestore.rows import fast_rows, selections
-from adapters.tablestore.rows.fast_rows import PlainPut
-from adapters.tablestore.rows.filters import parse_condition
-from adapters.tablestore.rows.foreign_names import checked
-from adapters.tablestore.rows.transactions import get, write_groups
-from adapters.tablestore.tables.options import allows_update, defined_types, kept_for_ms, stamp_deviation_s
-from adapters.tablestore.values import keys
-from adapters.tablestore.values.lengths import check_request, check_value
-from adapters.tablestore.values.values import DEFINED_KINDS, TYPE_NAMES, key_value_shown, restored
-from adapters.tablestore.values.views import view
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.calls import Call, Target, find_target, find_written
-from adapters.tablestore.wire.errors import RowError, invalid
-from adapters.tablestore.wire.names import ColumnNameInvalid, check_column_name
-from adapters.tablestore.wire.plainbuffer import HEADER, Operation, WireCell, WireRow, encode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.exchanges import SingleStep, Steps, after, exchange_of
-from gateway.model import fast_paths
-from gateway.model.commands.commands import Exchange, Get, Outcome, Read, WriteGroup
-from gateway.model.commands.writes import Change, Edit, Remove, Replace, RowRule, Write
-from gateway.model.errors import GatewayError
-from gateway.model.expressions.predicates import ALWAYS, And, Not, Predicate, RowExists
-from gateway.model.expressions.updates import Action, DeleteCell, DeleteCells, Increment, PutCell
-from gateway.model.tables.tables import Table
-from gateway.model.values.keys import Key
-from gateway.model.values.rows import Cell, Contents, Row
-from gateway.model.values.values import Kind, Value
+from tablegate.adapters.tablestore.capacity import capacity, consumed_capacity
+from tablegate.adapters.tablestore.rows import fast_rows, selections
+from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
+from tablegate.adapters.tablestore.rows.filters import parse_condition
+from tablegate.adapters.tablestore.rows.foreign_names import checked
+from tablegate.adapters.tablestore.rows.transactions import get, write_groups
+from tablegate.adapters.tablestore.tables.options import (
+    allows_update,
+    defined_types,
+    kept_for_ms,
+    stamp_deviation_s,
+)
+from tablegate.adapters.tablestore.values import keys
+from tablegate.adapters.tablestore.values.lengths import check_request, check_value
+from tablegate.adapters.tablestore.values.values import DEFINED_KINDS, TYPE_NAMES, key_value_shown, restored
+from tablegate.adapters.tablestore.values.views import view
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.calls import Call, Target, find_target, find_written
+from tablegate.adapters.tablestore.wire.errors import RowError, invalid
+from tablegate.adapters.tablestore.wire.names import ColumnNameInvalid, check_column_name
+from tablegate.adapters.tablestore.wire.plainbuffer import HEADER, Operation, WireCell, WireRow, encode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.exchanges import SingleStep, Steps, after, exchange_of
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.commands.commands import Exchange, Get, Outcome, Read, WriteGroup
+from tablegate.gateway.model.commands.writes import Change, Edit, Remove, Replace, RowRule, Write
+from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Not, Predicate, RowExists
+from tablegate.gateway.model.expressions.updates import Action, DeleteCell, DeleteCells, Increment, PutCell
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import Key
+from tablegate.gateway.model.values.rows import Cell, Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
 
 ROW_EXISTS = RowExists()
 ROW_MISSING = Not(ROW_EXISTS)

@@ -9,20 +9,28 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.tablestore.rows import fast_pages, fast_rows
-from adapters.tablestore.rows.fast_rows import EncodedRow
-from adapters.tablestore.rows.filters import Pagination, parse_filter
-from adapters.tablestore.values.values import key_value_shown
-from adapters.tablestore.values.views import WIRE_KINDS, view
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.calls import Target
-from adapters.tablestore.wire.errors import invalid
-from adapters.tablestore.wire.names import check_column_name
-from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, row_bytes
-from gateway.model import fast_paths
-from gateway.model.expressions.predicates import ALWAYS, And, Exists, Or, Predicate, matches, paths_of
-from gateway.model.values.rows import Cell, Contents, Row, Window
-from gateway.model.values.values import Kind
+from tablegate.adapters.tablestore.rows import fast_pages, fast_rows
+from tablegate.adapters.tablestore.rows.fast_rows import EncodedRow
+from tablegate.adapters.tablestore.rows.filters import Pagination, parse_filter
+from tablegate.adapters.tablestore.values.values import key_value_shown
+from tablegate.adapters.tablestore.values.views import WIRE_KINDS, view
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.calls import Target
+from tablegate.adapters.tablestore.wire.errors import invalid
+from tablegate.adapters.tablestore.wire.names import check_column_name
+from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow, row_bytes
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.expressions.predicates import (
+    ALWAYS,
+    And,
+    Exists,
+    Or,
+    Predicate,
+    matches,
+    paths_of,
+)
+from tablegate.gateway.model.values.rows import Cell, Contents, Row, Window
+from tablegate.gateway.model.values.values import Kind
 
 NO_VERSION = "No version condition is specified."
 """Of GetRow and GetRange; BatchGetRow has another sentence (aliyun-tablestore-java-sdk, functiontest/ParameterLegalityTest,

@@ -13,15 +13,15 @@ from collections.abc import Sequence
 
 from google.protobuf.message import Message
 
-from adapters.tablestore.capacity import capacity
-from adapters.tablestore.tables.options import allows_transactions
-from adapters.tablestore.values import keys
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.calls import Call, find_written
-from adapters.tablestore.wire.errors import invalid
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.exchanges import each, one
-from gateway.model.commands.commands import (
+from tablegate.adapters.tablestore.capacity import capacity
+from tablegate.adapters.tablestore.tables.options import allows_transactions
+from tablegate.adapters.tablestore.values import keys
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.calls import Call, find_written
+from tablegate.adapters.tablestore.wire.errors import invalid
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.exchanges import each, one
+from tablegate.gateway.model.commands.commands import (
     AbortTransaction,
     BeginTransaction,
     CommitTransaction,
@@ -33,8 +33,8 @@ from gateway.model.commands.commands import (
     Stage,
     WriteGroup,
 )
-from gateway.model.tables.tables import Table
-from gateway.model.values.keys import Position, slot_of
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import Position, slot_of
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

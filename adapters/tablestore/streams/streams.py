@@ -10,16 +10,16 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from adapters.tablestore.capacity import capacity
-from adapters.tablestore.values.values import key_value_shown
-from adapters.tablestore.values.views import view
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.calls import Call
-from adapters.tablestore.wire.errors import ServiceError, invalid
-from adapters.tablestore.wire.plainbuffer import Extension, Operation, WireCell, WireRow, encode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.exchanges import one
-from gateway.model.commands.commands import (
+from tablegate.adapters.tablestore.capacity import capacity
+from tablegate.adapters.tablestore.values.values import key_value_shown
+from tablegate.adapters.tablestore.values.views import view
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.calls import Call
+from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
+from tablegate.adapters.tablestore.wire.plainbuffer import Extension, Operation, WireCell, WireRow, encode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import (
     Exchange,
     FindPosition,
     FindStream,
@@ -27,12 +27,12 @@ from gateway.model.commands.commands import (
     ListStreams,
     ReadChanges,
 )
-from gateway.model.commands.writes import ChangeKind
-from gateway.model.errors import StreamMissing
-from gateway.model.expressions.updates import DeleteCell, DeleteCells, PutCell
-from gateway.model.tables.changes import AtTime, Change, Oldest, Shard, Stream
-from gateway.model.values.rows import Cell, Row
-from gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.commands.writes import ChangeKind
+from tablegate.gateway.model.errors import StreamMissing
+from tablegate.gateway.model.expressions.updates import DeleteCell, DeleteCells, PutCell
+from tablegate.gateway.model.tables.changes import AtTime, Change, Oldest, Shard, Stream
+from tablegate.gateway.model.values.rows import Cell, Row
+from tablegate.gateway.model.values.values import Kind, Value
 
 _HOUR_MS = 3_600_000
 _ACTIONS = {

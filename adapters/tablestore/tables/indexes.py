@@ -11,19 +11,19 @@ from collections.abc import Iterable, Sequence
 
 from google.protobuf.message import Message
 
-from adapters.tablestore import DIALECT
-from adapters.tablestore.tables.options import Options
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.calls import Call, find_table
-from adapters.tablestore.wire.errors import ServiceError, invalid
-from adapters.tablestore.wire.names import check_table_name
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.exchanges import one
-from gateway.model.commands.commands import AlterTable, Exchange, ListTables, NewIndex
-from gateway.model.errors import TableExists
-from gateway.model.tables.tables import Index, Projection, Rules, Table
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind
+from tablegate.adapters.tablestore import DIALECT
+from tablegate.adapters.tablestore.tables.options import Options
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.calls import Call, find_table
+from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
+from tablegate.adapters.tablestore.wire.names import check_table_name
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import AlterTable, Exchange, ListTables, NewIndex
+from tablegate.gateway.model.errors import TableExists
+from tablegate.gateway.model.tables.tables import Index, Projection, Rules, Table
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind
 
 _INDEX_KINDS: dict[int, Kind] = {
     messages.DCT_INTEGER: Kind.INT64,

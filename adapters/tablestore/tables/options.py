@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.tablestore import DIALECT
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.errors import invalid
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.tables.tables import ExpiryRule, Rules, StreamRule, Table
+from tablegate.adapters.tablestore import DIALECT
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.errors import invalid
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule, Table
 
 _HOUR_MS = 3_600_000
 

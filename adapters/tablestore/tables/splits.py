@@ -7,21 +7,21 @@ from dataclasses import replace
 
 from google.protobuf.message import Message
 
-from adapters.tablestore.capacity import capacity
-from adapters.tablestore.values.values import key_type, key_value_shown
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.calls import Call, Target, find_table
-from adapters.tablestore.wire.errors import invalid
-from adapters.tablestore.wire.plainbuffer import Bound, WireCell, WireRow, encode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.exchanges import one
-from gateway.model.commands.commands import Exchange, Read
-from gateway.model.expressions.predicates import Or
-from gateway.model.expressions.ranges import EVERYTHING, KeyRange
-from gateway.model.tables.pages import PageLimits
-from gateway.model.tables.tables import Table
-from gateway.model.values.keys import HIGHEST, Position
-from gateway.model.values.rows import Row
+from tablegate.adapters.tablestore.capacity import capacity
+from tablegate.adapters.tablestore.values.values import key_type, key_value_shown
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.calls import Call, Target, find_table
+from tablegate.adapters.tablestore.wire.errors import invalid
+from tablegate.adapters.tablestore.wire.plainbuffer import Bound, WireCell, WireRow, encode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import Exchange, Read
+from tablegate.gateway.model.expressions.predicates import Or
+from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange
+from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import HIGHEST, Position
+from tablegate.gateway.model.values.rows import Row
 
 _LOCATION = hashlib.md5(
     b"tablegate", usedforsecurity=False

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Sequence
 
 from google.protobuf.message import Message
 
-from adapters.tablestore import DIALECT
-from adapters.tablestore.tables import options
-from adapters.tablestore.tables.indexes import check_names_are_free, index_meta, new_index
-from adapters.tablestore.tables.options import Options
-from adapters.tablestore.values.values import KEY_KINDS, key_type
-from adapters.tablestore.values.views import INT64_MAX, INT64_MIN
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.calls import Call, find_table
-from adapters.tablestore.wire.errors import ServiceError, invalid
-from adapters.tablestore.wire.names import check_schema_name, check_table_name
-from adapters.tablestore.wire.plainbuffer import (
+from tablegate.adapters.tablestore import DIALECT
+from tablegate.adapters.tablestore.tables import options
+from tablegate.adapters.tablestore.tables.indexes import check_names_are_free, index_meta, new_index
+from tablegate.adapters.tablestore.tables.options import Options
+from tablegate.adapters.tablestore.values.values import KEY_KINDS, key_type
+from tablegate.adapters.tablestore.values.views import INT64_MAX, INT64_MIN
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.calls import Call, find_table
+from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
+from tablegate.adapters.tablestore.wire.names import check_schema_name, check_table_name
+from tablegate.adapters.tablestore.wire.plainbuffer import (
     Bound,
     Datum,
     PlainBufferError,
@@ -27,12 +27,12 @@ from adapters.tablestore.wire.plainbuffer import (
     decode_value,
     encode_row,
 )
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.exchanges import one
-from gateway.model.commands.commands import AlterTable, CreateTable, DropTable, Exchange, ListTables
-from gateway.model.tables.tables import Rules, Table
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind, Value, size_bytes
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands.commands import AlterTable, CreateTable, DropTable, Exchange, ListTables
+from tablegate.gateway.model.tables.tables import Rules, Table
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind, Value, size_bytes
 
 
 def create_table(call: Call) -> Exchange[Message]:

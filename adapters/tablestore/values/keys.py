@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from adapters.tablestore.values.lengths import check_key_value
-from adapters.tablestore.values.values import TYPE_NAMES, key_kind_shown, key_value_shown, key_value_stored
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.calls import Target
-from adapters.tablestore.wire.errors import ServiceError, invalid
-from adapters.tablestore.wire.plainbuffer import (
+from tablegate.adapters.tablestore.values.lengths import check_key_value
+from tablegate.adapters.tablestore.values.values import (
+    TYPE_NAMES,
+    key_kind_shown,
+    key_value_shown,
+    key_value_stored,
+)
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.calls import Target
+from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
+from tablegate.adapters.tablestore.wire.plainbuffer import (
     Bound,
     Datum,
     PlainBufferError,
@@ -22,11 +27,11 @@ from adapters.tablestore.wire.plainbuffer import (
     WireRow,
     decode_row,
 )
-from gateway.model.commands.commands import Read
-from gateway.model.expressions.ranges import KeyRange
-from gateway.model.tables.pages import PageLimits
-from gateway.model.tables.tables import Table
-from gateway.model.values.keys import (
+from tablegate.gateway.model.commands.commands import Read
+from tablegate.gateway.model.expressions.ranges import KeyRange
+from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import (
     AUTO_INCREMENT,
     HIGHEST,
     LOWEST,
@@ -36,8 +41,8 @@ from gateway.model.values.keys import (
     Position,
     encode_column,
 )
-from gateway.model.values.rows import Row
-from gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import Kind, Value
 
 KEY_TYPES = frozenset({Kind.INT64, Kind.TEXT, Kind.BYTES})
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.errors import invalid
-from gateway.model.values.values import Kind, Value, size_bytes
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.errors import invalid
+from tablegate.gateway.model.values.values import Kind, Value, size_bytes
 
 _LONGEST_CHARACTER_BYTES = 4
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
 
-from adapters.tablestore.values.views import WIRE_KINDS, view
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.values.keys import KeyColumn
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value, decimal_fits, decimal_text
+from tablegate.adapters.tablestore.values.views import WIRE_KINDS, view
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.values.keys import KeyColumn
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value, decimal_fits, decimal_text
 
 WIRE_TAGS = frozenset({"I64", "D", "BOOL", "S", "B"})
 """The tags of those kinds in bodies (gateway/model/values/bodies.py)."""

@@ -8,8 +8,8 @@ from decimal import Decimal
 
 import orjson
 
-from gateway.model.values import bodies
-from gateway.model.values.values import Kind, Value, decimal_text
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.values import Kind, Value, decimal_text
 
 WIRE_KINDS = frozenset({Kind.INT64, Kind.DOUBLE, Kind.BOOL, Kind.TEXT, Kind.BYTES})
 """Kinds that travel as they are."""

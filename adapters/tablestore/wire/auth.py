@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.errors import ServiceError, invalid
-from gateway.http import Request
-from gateway.model.authorization.authorizations import Source
-from gateway.model.errors import NotAuthenticated
-from gateway.security.credentials import Credential, Credentials, Scheme
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.authorization.authorizations import Source
+from tablegate.gateway.model.errors import NotAuthenticated
+from tablegate.gateway.security.credentials import Credential, Credentials, Scheme
 
 _REQUIRED = (
     "x-ots-date",

@@ -14,17 +14,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.tablestore import DIALECT
-from adapters.tablestore.wire.auth import Caller
-from adapters.tablestore.wire.errors import ServiceError, invalid
-from adapters.tablestore.wire.names import check_table_name, is_name
-from gateway.dialect import Gateway
-from gateway.exchanges import one
-from gateway.model.authorization.authorizations import Authorization, Named
-from gateway.model.commands.commands import Exchange, FindTable, ListTables
-from gateway.model.errors import NotPermitted, TableMissing
-from gateway.model.tables.tables import Index, Table
-from gateway.model.values.keys import KeyColumn
+from tablegate.adapters.tablestore import DIALECT
+from tablegate.adapters.tablestore.wire.auth import Caller
+from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
+from tablegate.adapters.tablestore.wire.names import check_table_name, is_name
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.authorization.authorizations import Authorization, Named
+from tablegate.gateway.model.commands.commands import Exchange, FindTable, ListTables
+from tablegate.gateway.model.errors import NotPermitted, TableMissing
+from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.model.values.keys import KeyColumn
 
 
 @dataclass(frozen=True, slots=True)

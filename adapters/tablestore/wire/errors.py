@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.dialect import CONFLICT, LIMIT, THROTTLING
-from gateway.dialect import INTERNAL as INTERNAL_FAULT
-from gateway.model import errors as facts
-from gateway.model.errors import GatewayError
-from gateway.model.expressions.predicates import Not, RowExists
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.dialect import CONFLICT, LIMIT, THROTTLING
+from tablegate.gateway.dialect import INTERNAL as INTERNAL_FAULT
+from tablegate.gateway.model import errors as facts
+from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.expressions.predicates import Not, RowExists
 
 STATUS = {
     "OTSAuthFailed": 403,

@@ -10,8 +10,8 @@ import re
 from collections.abc import Container
 from functools import lru_cache
 
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.errors import ServiceError, invalid
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -9,11 +9,11 @@ from typing import Any, TypeVar, cast
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.errors import invalid
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from adapters.tablestore.wire.shortening import LARGE_BYTES, TooManyFields, shorten
-from gateway.model.errors import Busy
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.errors import invalid
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire.shortening import LARGE_BYTES, TooManyFields, shorten
+from tablegate.gateway.model.errors import Busy
 
 MessageT = TypeVar("MessageT", bound=Message)
 

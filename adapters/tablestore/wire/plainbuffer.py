@@ -17,10 +17,10 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.checksums import crc8
-from gateway.model.values.keys import AUTO_INCREMENT, AutoIncrement
-from gateway.model.values.values import FALSE, TRUE, Kind, Value
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.checksums import crc8
+from tablegate.gateway.model.values.keys import AUTO_INCREMENT, AutoIncrement
+from tablegate.gateway.model.values.values import FALSE, TRUE, Kind, Value
 
 HEADER = b"\x75\x00\x00\x00"
 

@@ -11,12 +11,12 @@ import zlib
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from adapters.tablestore.wire import auth, limits
-from adapters.tablestore.wire.auth import Caller
-from adapters.tablestore.wire.errors import ServiceError, invalid
-from gateway.http import Reply, Request
-from gateway.model.errors import LimitExceeded
-from gateway.request_bodies import Undecodable, inflate
+from tablegate.adapters.tablestore.wire import auth, limits
+from tablegate.adapters.tablestore.wire.auth import Caller
+from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.errors import LimitExceeded
+from tablegate.gateway.request_bodies import Undecodable, inflate
 
 _CONTENT_TYPE = "protocol buffer"
 _DEFLATE = "deflate"

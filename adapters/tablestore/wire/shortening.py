@@ -12,7 +12,7 @@ from functools import cache
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire import limits
 
 LARGE_BYTES = 64 << 10
 """Shorter requests are parsed as they are."""

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 
 import click
 
-from gateway.command_line.doctor import databases, deep, machine, nodes
-from gateway.command_line.doctor import settings as settings_checks
-from gateway.command_line.doctor.findings import Check, Examined, Finding, Level, findings_of
-from gateway.command_line.flags import with_settings
-from gateway.configuration.settings import Settings
-from gateway.store.sql.databases import Database
+from tablegate.gateway.command_line.doctor import databases, deep, machine, nodes
+from tablegate.gateway.command_line.doctor import settings as settings_checks
+from tablegate.gateway.command_line.doctor.findings import Check, Examined, Finding, Level, findings_of
+from tablegate.gateway.command_line.flags import with_settings
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.store.sql.databases import Database
 
 CHECKS = (
     Check("settings", settings_checks.clashes),
@@ -86,7 +86,7 @@ def examine(settings: Settings, is_deep: bool = False) -> Iterator[Finding]:
 
 def _opened(settings: Settings) -> tuple[Database | None, Finding | None]:
     """The database, if it is there and answers; else what is to be said of that."""
-    from gateway.wiring import connect
+    from tablegate.gateway.wiring import connect
 
     path = settings.database_path
     if settings.memory:

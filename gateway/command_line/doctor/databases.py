@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from gateway.command_line.doctor.findings import Examined, Level, Told
-from gateway.configuration.database_urls import without_password
-from gateway.store.opening.migrating import NewerDatabase, revision_of, steps
+from tablegate.gateway.command_line.doctor.findings import Examined, Level, Told
+from tablegate.gateway.configuration.database_urls import without_password
+from tablegate.gateway.store.opening.migrating import NewerDatabase, revision_of, steps
 
 OLDEST_POSTGRESQL = 14
 _SLOW_MS = 20.0

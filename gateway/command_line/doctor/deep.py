@@ -6,16 +6,16 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from gateway.command_line.doctor.findings import Examined, Level, Told
-from gateway.model.errors import DataCorrupted
-from gateway.model.tables.tables import Index, Table
-from gateway.store.opening.migrating import revision_of, steps
-from gateway.store.rows.scans import StoredRow
-from gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH, checksum_of, digest_of
-from gateway.store.sql.databases import Database, Session
-from gateway.store.sql.positions import position_of, stored_position
-from gateway.store.store import Store
-from gateway.wiring import index_views
+from tablegate.gateway.command_line.doctor.findings import Examined, Level, Told
+from tablegate.gateway.model.errors import DataCorrupted
+from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.store.opening.migrating import revision_of, steps
+from tablegate.gateway.store.rows.scans import StoredRow
+from tablegate.gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH, checksum_of, digest_of
+from tablegate.gateway.store.sql.databases import Database, Session
+from tablegate.gateway.store.sql.positions import position_of, stored_position
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.wiring import index_views
 
 _ROWS_TOGETHER = 500
 _MOST_NAMED = 20

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
-from gateway.configuration.settings import Settings
-from gateway.store.sql.databases import Database, Row
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.store.sql.databases import Database, Row
 
 
 class Level(Enum):

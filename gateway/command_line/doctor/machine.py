@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from gateway.command_line.doctor.findings import Examined, Level, Told
+from tablegate.gateway.command_line.doctor.findings import Examined, Level, Told
 
 _LEAST_FREE_BYTES = 64 << 20
 _LITTLE_FREE_BYTES = 1 << 30
@@ -77,7 +77,7 @@ def certificate(examined: Examined) -> Iterator[Told]:
         return
     from cryptography import x509
 
-    from gateway.server.certificates import Certificate
+    from tablegate.gateway.server.certificates import Certificate
 
     Certificate(path, key)
     ends = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc

@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterator
 from itertools import count
 
-from gateway.command_line.doctor.findings import Examined, Level, Told
-from gateway.configuration.database_urls import hosts_of
-from gateway.store.opening.opening import open_replica, placement_of
-from gateway.store.sql.databases import Database, Placement
+from tablegate.gateway.command_line.doctor.findings import Examined, Level, Told
+from tablegate.gateway.configuration.database_urls import hosts_of
+from tablegate.gateway.store.opening.opening import open_replica, placement_of
+from tablegate.gateway.store.sql.databases import Database, Placement
 
 _POLL_S = 0.005
 

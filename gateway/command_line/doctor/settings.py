@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from gateway.command_line.doctor.findings import Examined, Level, Told
-from gateway.configuration.settings import BadSetting, Settings
-from gateway.security.credential_store import CredentialStore
-from gateway.security.secret_cipher import find_key
-from gateway.server.serving import is_exposed, is_loopback
-from gateway.store.accounts import credentials
-from gateway.store.opening.migrating import revision_of
-from gateway.store.store import Store
+from tablegate.gateway.command_line.doctor.findings import Examined, Level, Told
+from tablegate.gateway.configuration.settings import BadSetting, Settings
+from tablegate.gateway.security.credential_store import CredentialStore
+from tablegate.gateway.security.secret_cipher import find_key
+from tablegate.gateway.server.serving import is_exposed, is_loopback
+from tablegate.gateway.store.accounts import credentials
+from tablegate.gateway.store.opening.migrating import revision_of
+from tablegate.gateway.store.store import Store
 
 
 def clashes(examined: Examined) -> Iterator[Told]:

@@ -6,19 +6,19 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from gateway.engine.background import pacing
-from gateway.engine.background.pacing import BatchDone
-from gateway.engine.backups import restoring, retaining
-from gateway.engine.replication import replicating
-from gateway.engine.rows import local_transactions
-from gateway.engine.streams import streaming
-from gateway.engine.tables import defining, expiring, indexing
-from gateway.engine.transactions import Transactions
-from gateway.model.errors import GatewayError
-from gateway.store.rows import purges
-from gateway.store.sql import progress
-from gateway.store.store import Store
-from gateway.store.transactions import tokens
+from tablegate.gateway.engine.background import pacing
+from tablegate.gateway.engine.background.pacing import BatchDone
+from tablegate.gateway.engine.backups import restoring, retaining
+from tablegate.gateway.engine.replication import replicating
+from tablegate.gateway.engine.rows import local_transactions
+from tablegate.gateway.engine.streams import streaming
+from tablegate.gateway.engine.tables import defining, expiring, indexing
+from tablegate.gateway.engine.transactions import Transactions
+from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.store.rows import purges
+from tablegate.gateway.store.sql import progress
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.transactions import tokens
 
 # Between two looks at all streams, and at all tokens.
 _TENDING_PERIOD_S = 60.0

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import zip_longest
 from typing import NamedTuple
 
-from gateway.store.sql.databases import LockHeld
+from tablegate.gateway.store.sql.databases import LockHeld
 
 log = logging.getLogger(__name__)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gateway.model.tables.tables import Table
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Row
-from gateway.store.rows import rows
-from gateway.store.sql.databases import Session
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.store.rows import rows
+from tablegate.gateway.store.sql.databases import Session
 
 # Rows may have 4 MB.
 _BATCH_BYTES = 4_000_000

@@ -15,20 +15,26 @@ from functools import partial
 from itertools import chain
 from typing import Any, Protocol
 
-from gateway.engine.background.pacing import BatchDone, BatchSize, Turns
-from gateway.engine.backups import filed_backups, restoring
-from gateway.engine.rows.writing import Answer, Batch
-from gateway.engine.tables.defining import Definer
-from gateway.model.authorization.quotas import account_of
-from gateway.model.commands.commands import AdvanceJob, CancelJob, ListJobs, ListUnfinishedJobs, StartJob
-from gateway.model.errors import InvalidInput, LimitExceeded, StaleTable, TokenReused
-from gateway.model.tables.jobs import Job
-from gateway.model.tables.namespaces import of_job, served_by_job
-from gateway.model.values.rows import TICKS_PER_MS
-from gateway.store import jobs
-from gateway.store.sql.databases import Session
-from gateway.store.store import Store
-from gateway.store.transactions import tokens
+from tablegate.gateway.engine.background.pacing import BatchDone, BatchSize, Turns
+from tablegate.gateway.engine.backups import filed_backups, restoring
+from tablegate.gateway.engine.rows.writing import Answer, Batch
+from tablegate.gateway.engine.tables.defining import Definer
+from tablegate.gateway.model.authorization.quotas import account_of
+from tablegate.gateway.model.commands.commands import (
+    AdvanceJob,
+    CancelJob,
+    ListJobs,
+    ListUnfinishedJobs,
+    StartJob,
+)
+from tablegate.gateway.model.errors import InvalidInput, LimitExceeded, StaleTable, TokenReused
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.model.tables.namespaces import of_job, served_by_job
+from tablegate.gateway.model.values.rows import TICKS_PER_MS
+from tablegate.gateway.store import jobs
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.transactions import tokens
 
 log = logging.getLogger("tablegate")
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from gateway.model.errors import BackupUnreadable
-from gateway.model.tables.backups import Backup, BackupFile
-from gateway.model.tables.jobs import Job
-from gateway.model.tables.namespaces import RETAINED, of_backup_jobs
-from gateway.model.tables.tables import Table
-from gateway.store import jobs
-from gateway.store.sql.databases import Session
-from gateway.store.store import Store
-from gateway.store.tables import backups, namespace_documents
+from tablegate.gateway.model.errors import BackupUnreadable
+from tablegate.gateway.model.tables.backups import Backup, BackupFile
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.model.tables.namespaces import RETAINED, of_backup_jobs
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.store import jobs
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables import backups, namespace_documents
 
 FILE, RESTORE, REMOVE = "backup-file", "backup-restore", "backup-file-removal"
 """Jobs: rows go into a file, come back from it, files of backups that are gone are removed. Nobody asks after them: they are

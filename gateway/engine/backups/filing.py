@@ -12,19 +12,19 @@ import logging
 import time
 from typing import Any
 
-from gateway.engine.background import working
-from gateway.engine.background.working import Lost
-from gateway.engine.backups import filed_backups, restoring, windows
-from gateway.engine.backups.filed_backups import FILE, REMOVE, RESTORE
-from gateway.model.errors import BackupUnreadable
-from gateway.model.tables.backups import Backup, BackupFile
-from gateway.model.tables.jobs import Job
-from gateway.model.values.row_lines import Unreadable, read_row
-from gateway.store import jobs
-from gateway.store.store import Store
-from gateway.store.tables import backups, copies, descriptors, history
-from gateway.store.tables.backup_files import Attempt, BackupDirectory, BackupReader, BackupWriter
-from gateway.store.tables.history import Mark
+from tablegate.gateway.engine.background import working
+from tablegate.gateway.engine.background.working import Lost
+from tablegate.gateway.engine.backups import filed_backups, restoring, windows
+from tablegate.gateway.engine.backups.filed_backups import FILE, REMOVE, RESTORE
+from tablegate.gateway.model.errors import BackupUnreadable
+from tablegate.gateway.model.tables.backups import Backup, BackupFile
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.model.values.row_lines import Unreadable, read_row
+from tablegate.gateway.store import jobs
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables import backups, copies, descriptors, history
+from tablegate.gateway.store.tables.backup_files import Attempt, BackupDirectory, BackupReader, BackupWriter
+from tablegate.gateway.store.tables.history import Mark
 
 log = logging.getLogger("tablegate")
 

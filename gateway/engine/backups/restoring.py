@@ -12,11 +12,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from gateway.engine.background.pacing import Turns
-from gateway.engine.backups import filed_backups, retaining, windows
-from gateway.engine.tables.defining import Definer
-from gateway.model.authorization.quotas import account_of
-from gateway.model.commands.commands import (
+from tablegate.gateway.engine.background.pacing import Turns
+from tablegate.gateway.engine.backups import filed_backups, retaining, windows
+from tablegate.gateway.engine.tables.defining import Definer
+from tablegate.gateway.model.authorization.quotas import account_of
+from tablegate.gateway.model.commands.commands import (
     CreateBackup,
     CreateTable,
     DeleteBackup,
@@ -24,16 +24,16 @@ from gateway.model.commands.commands import (
     ListBackups,
     RestoreTable,
 )
-from gateway.model.errors import MomentNotKept, TableMissing
-from gateway.model.tables.backups import Backup, BackupKind
-from gateway.model.tables.namespaces import RETAINED, is_reserved, of_backup
-from gateway.model.tables.tables import HistoryRule, State, Table
-from gateway.model.values.rows import TICKS_PER_MS
-from gateway.store.sql.databases import Retry, Session
-from gateway.store.store import Store
-from gateway.store.tables import backups, copies, descriptors, history
-from gateway.store.tables.copies import Copy, Phase
-from gateway.store.tables.history import Moment
+from tablegate.gateway.model.errors import MomentNotKept, TableMissing
+from tablegate.gateway.model.tables.backups import Backup, BackupKind
+from tablegate.gateway.model.tables.namespaces import RETAINED, is_reserved, of_backup
+from tablegate.gateway.model.tables.tables import HistoryRule, State, Table
+from tablegate.gateway.model.values.rows import TICKS_PER_MS
+from tablegate.gateway.store.sql.databases import Retry, Session
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables import backups, copies, descriptors, history
+from tablegate.gateway.store.tables.copies import Copy, Phase
+from tablegate.gateway.store.tables.history import Moment
 
 _FOREVER_MS = 1 << 62
 ROWS = "rows"

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 
-from gateway.engine.backups import filed_backups
-from gateway.model.errors import BackupBusy, BackupMissing
-from gateway.model.tables.backups import RECOVERY_DAYS, Backup, BackupKind
-from gateway.model.tables.namespaces import RETAINED
-from gateway.model.tables.tables import HistoryRule, Rules, State, Table
-from gateway.model.values.rows import TICKS_PER_MS
-from gateway.store.sql.databases import Session
-from gateway.store.store import Store
-from gateway.store.tables import backups, copies, descriptors, history
+from tablegate.gateway.engine.backups import filed_backups
+from tablegate.gateway.model.errors import BackupBusy, BackupMissing
+from tablegate.gateway.model.tables.backups import RECOVERY_DAYS, Backup, BackupKind
+from tablegate.gateway.model.tables.namespaces import RETAINED
+from tablegate.gateway.model.tables.tables import HistoryRule, Rules, State, Table
+from tablegate.gateway.model.values.rows import TICKS_PER_MS
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables import backups, copies, descriptors, history
 
 _DAY_MS = 86_400_000
 

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gateway.engine.tables import indexing
-from gateway.model.commands.write_groups import RowKey
-from gateway.model.tables.tables import Table
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Contents, Row
-from gateway.store.rows import rows
-from gateway.store.sql.databases import Session
-from gateway.store.store import Store
-from gateway.store.tables import history
-from gateway.store.tables.copies import Copy, Phase
-from gateway.store.tables.history import Mark, Moment
+from tablegate.gateway.engine.tables import indexing
+from tablegate.gateway.model.commands.write_groups import RowKey
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.store.rows import rows
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables import history
+from tablegate.gateway.store.tables.copies import Copy, Phase
+from tablegate.gateway.store.tables.history import Mark, Moment
 
 CHANGED, BEFORE, AFTER = "changed", "before", "after"
 """The tables: keys, with the time of the last change in the window as that of their rows; what these had, what they have."""

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
 
-from gateway.engine.streams.streaming import Record, wants
-from gateway.model.commands.commands import Outcome
-from gateway.model.commands.write_groups import RowKey
-from gateway.model.commands.writes import Remove, Write, deleted_at
-from gateway.model.tables.tables import State, Table
-from gateway.model.values.rows import Row
-from gateway.store.rows import tombstones
-from gateway.store.sql.databases import Session
-from gateway.store.store import Store
+from tablegate.gateway.engine.streams.streaming import Record, wants
+from tablegate.gateway.model.commands.commands import Outcome
+from tablegate.gateway.model.commands.write_groups import RowKey
+from tablegate.gateway.model.commands.writes import Remove, Write, deleted_at
+from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.store.rows import tombstones
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.store import Store
 
 REPLICATED = "replica"
 """The actor of writes that were made in another replica."""

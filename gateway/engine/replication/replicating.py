@@ -15,21 +15,21 @@ import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gateway.engine.background import walking
-from gateway.engine.replication.replica_writes import REPLICATED
-from gateway.engine.streams import follower_reads, following
-from gateway.engine.tables.defining import Definer
-from gateway.engine.tables.dependents import REPLICA, altered, current, leave, members
-from gateway.model.commands.commands import AddReplicas, RemoveReplicas, WriteGroup
-from gateway.model.commands.writes import Recorded, Remove, Replace, Write, deleted_at
-from gateway.model.tables.changes import Change
-from gateway.model.tables.tables import Replica, ReplicationRule, State, Table
-from gateway.model.values.rows import TICKS_PER_MS, Contents
-from gateway.store.rows import rows, tombstones
-from gateway.store.sql.databases import Session
-from gateway.store.store import Store
-from gateway.store.streams import followers
-from gateway.store.streams.followers import Follower
+from tablegate.gateway.engine.background import walking
+from tablegate.gateway.engine.replication.replica_writes import REPLICATED
+from tablegate.gateway.engine.streams import follower_reads, following
+from tablegate.gateway.engine.tables.defining import Definer
+from tablegate.gateway.engine.tables.dependents import REPLICA, altered, current, leave, members
+from tablegate.gateway.model.commands.commands import AddReplicas, RemoveReplicas, WriteGroup
+from tablegate.gateway.model.commands.writes import Recorded, Remove, Replace, Write, deleted_at
+from tablegate.gateway.model.tables.changes import Change
+from tablegate.gateway.model.tables.tables import Replica, ReplicationRule, State, Table
+from tablegate.gateway.model.values.rows import TICKS_PER_MS, Contents
+from tablegate.gateway.store.rows import rows, tombstones
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.streams import followers
+from tablegate.gateway.store.streams.followers import Follower
 
 _UNRECORDED = Recorded(None, ())
 _FOREVER_MS = 1 << 62

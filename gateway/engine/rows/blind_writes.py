@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gateway.model import fast_paths
-from gateway.model.commands.commands import WriteGroup
-from gateway.model.commands.writes import Replace, Write
-from gateway.model.expressions.predicates import ALWAYS
-from gateway.model.tables.tables import State, Table
-from gateway.model.values.rows import Row
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.commands.commands import WriteGroup
+from tablegate.gateway.model.commands.writes import Replace, Write
+from tablegate.gateway.model.expressions.predicates import ALWAYS
+from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.values.rows import Row
 
 WITHOUT_ROWS = frozenset({State.CREATING, State.DELETING})
 """The states in which a table takes no writes."""

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from gateway.engine.rows import blind_writes
-from gateway.engine.tables import indexing
-from gateway.model import fast_paths
-from gateway.model.commands.commands import Load, WriteGroup
-from gateway.model.commands.writes import Replace, Write
-from gateway.model.errors import StaleTable
-from gateway.model.values.rows import Row
-from gateway.store.rows import entries, rows
-from gateway.store.sql.databases import Occupied
-from gateway.store.store import Store
+from tablegate.gateway.engine.rows import blind_writes
+from tablegate.gateway.engine.tables import indexing
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.commands.commands import Load, WriteGroup
+from tablegate.gateway.model.commands.writes import Replace, Write
+from tablegate.gateway.model.errors import StaleTable
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.store.rows import entries, rows
+from tablegate.gateway.store.sql.databases import Occupied
+from tablegate.gateway.store.store import Store
 
 _FEATURES = blind_writes.HARMLESS_FEATURES | {"indexes"}
 """What a table may have (Table.features) whose rows are stored so: all of it follows from the new rows alone."""

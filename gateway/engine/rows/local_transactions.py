@@ -12,7 +12,7 @@ from collections import ChainMap
 from collections.abc import Sequence
 from functools import partial
 
-from gateway.model.commands.commands import (
+from tablegate.gateway.model.commands.commands import (
     AbortTransaction,
     BeginTransaction,
     HeldPartition,
@@ -20,9 +20,9 @@ from gateway.model.commands.commands import (
     Stage,
     WriteGroup,
 )
-from gateway.model.commands.write_groups import RowKey, apply_group
-from gateway.model.commands.writes import Recorded, Remove, Replace, Write
-from gateway.model.errors import (
+from tablegate.gateway.model.commands.write_groups import RowKey, apply_group
+from tablegate.gateway.model.commands.writes import Recorded, Remove, Replace, Write
+from tablegate.gateway.model.errors import (
     GatewayError,
     InvalidInput,
     LimitExceeded,
@@ -30,15 +30,15 @@ from gateway.model.errors import (
     StaleTable,
     TransactionMissing,
 )
-from gateway.model.tables.changes import kind_of, resolved_actions
-from gateway.model.tables.tables import Table
-from gateway.model.values.keys import AUTO_INCREMENT, slot_of
-from gateway.model.values.rows import Row
-from gateway.store.rows import rows
-from gateway.store.sql.databases import Session
-from gateway.store.store import Store
-from gateway.store.transactions import local_transactions
-from gateway.store.transactions.local_transactions import OpenTransaction, StagedWrite
+from tablegate.gateway.model.tables.changes import kind_of, resolved_actions
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import AUTO_INCREMENT, slot_of
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.store.rows import rows
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.transactions import local_transactions
+from tablegate.gateway.store.transactions.local_transactions import OpenTransaction, StagedWrite
 
 
 def begin(store: Store, command: BeginTransaction, now_ms: int) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gateway.model.commands.commands import WriteGroup
-from gateway.model.commands.writes import Write, numbered
-from gateway.model.values.keys import AUTO_INCREMENT
-from gateway.store.sql.counters import advance, partition_counter
-from gateway.store.sql.databases import Session
+from tablegate.gateway.model.commands.commands import WriteGroup
+from tablegate.gateway.model.commands.writes import Write, numbered
+from tablegate.gateway.model.values.keys import AUTO_INCREMENT
+from tablegate.gateway.store.sql.counters import advance, partition_counter
+from tablegate.gateway.store.sql.databases import Session
 
 
 def draw(session: Session, groups: Mapping[int, WriteGroup], now: int) -> dict[int, list[Write]]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from time import monotonic
 
-from gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.tables.pages import PageLimits
 
 
 class PageBudget:

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from time import perf_counter
 
-from gateway.engine.rows.page_budget import PageBudget
-from gateway.model import fast_paths
-from gateway.model.commands.commands import Read
-from gateway.model.expressions.predicates import ALWAYS, matches
-from gateway.model.tables.pages import ConcatenatedRows, Page
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Row
-from gateway.store.rows import concatenated
-from gateway.store.rows.prefiltered_scans import ScannedRange
-from gateway.store.rows.scans import Chunk, Columns, StoredRow
+from tablegate.gateway.engine.rows.page_budget import PageBudget
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.commands.commands import Read
+from tablegate.gateway.model.expressions.predicates import ALWAYS, matches
+from tablegate.gateway.model.tables.pages import ConcatenatedRows, Page
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.store.rows import concatenated
+from tablegate.gateway.store.rows.prefiltered_scans import ScannedRange
+from tablegate.gateway.store.rows.scans import Chunk, Columns, StoredRow
 
 # How many bodies are asked for concatenated: at first (the second where the number of rows is limited, so that many are
 # likely to be wanted), and at most.

@@ -10,13 +10,13 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import TypeGuard, cast
 
-from gateway.engine.rows.page_builder import READ_FIELDS, SHOWN_AS_STORED, PageBuilder
-from gateway.engine.vectors import vector_support
-from gateway.engine.vectors.vector_support import SearchSlices
-from gateway.model import fast_paths
-from gateway.model.commands.commands import Get, Nearest, Read, ReadAll, SearchVectors
-from gateway.model.commands.write_groups import RowKey
-from gateway.model.errors import (
+from tablegate.gateway.engine.rows.page_builder import READ_FIELDS, SHOWN_AS_STORED, PageBuilder
+from tablegate.gateway.engine.vectors import vector_support
+from tablegate.gateway.engine.vectors.vector_support import SearchSlices
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.commands.commands import Get, Nearest, Read, ReadAll, SearchVectors
+from tablegate.gateway.model.commands.write_groups import RowKey
+from tablegate.gateway.model.errors import (
     GatewayError,
     IndexMissing,
     LimitExceeded,
@@ -24,19 +24,27 @@ from gateway.model.errors import (
     TableBusy,
     TransactionMissing,
 )
-from gateway.model.expressions.predicates import ALWAYS
-from gateway.model.expressions.ranges import KeyRange
-from gateway.model.tables.pages import Concatenation, Page
-from gateway.model.tables.tables import Index, State, Table
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Row
-from gateway.store.rows import concatenated, rows
-from gateway.store.rows.prefiltered_scans import Measured, PrefilteredScan
-from gateway.store.rows.scans import Chunk, Source, StoredRow, Walk, entries_source, overlaid, rows_source
-from gateway.store.sql.databases import Session
-from gateway.store.sql.prefilters import condition_of, prefilter_of
-from gateway.store.store import Store
-from gateway.store.transactions import local_transactions
+from tablegate.gateway.model.expressions.predicates import ALWAYS
+from tablegate.gateway.model.expressions.ranges import KeyRange
+from tablegate.gateway.model.tables.pages import Concatenation, Page
+from tablegate.gateway.model.tables.tables import Index, State, Table
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.store.rows import concatenated, rows
+from tablegate.gateway.store.rows.prefiltered_scans import Measured, PrefilteredScan
+from tablegate.gateway.store.rows.scans import (
+    Chunk,
+    Source,
+    StoredRow,
+    Walk,
+    entries_source,
+    overlaid,
+    rows_source,
+)
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.sql.prefilters import condition_of, prefilter_of
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.transactions import local_transactions
 
 Reading = Get | ReadAll | Read | SearchVectors
 # Pages that are there sooner are read in one slice.

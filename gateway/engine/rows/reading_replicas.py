@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gateway.engine.rows import reading
-from gateway.engine.rows.reading import Outcome, Reading
-from gateway.model.errors import StaleTable
-from gateway.store.opening.replicas import Replicas
+from tablegate.gateway.engine.rows import reading
+from tablegate.gateway.engine.rows.reading import Outcome, Reading
+from tablegate.gateway.model.errors import StaleTable
+from tablegate.gateway.store.opening.replicas import Replicas
 
 
 def may_be_old(commands: list[Reading]) -> bool:

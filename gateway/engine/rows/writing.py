@@ -12,15 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import orjson
 
-from gateway.engine.replication import replica_writes
-from gateway.engine.rows import blind_writes, numbering
-from gateway.engine.streams import streaming
-from gateway.engine.streams.streaming import Record
-from gateway.engine.tables import indexing
-from gateway.model.commands.commands import Outcome, Replayed, WriteGroup
-from gateway.model.commands.write_groups import RowKey, apply_group, defects
-from gateway.model.commands.writes import Write
-from gateway.model.errors import (
+from tablegate.gateway.engine.replication import replica_writes
+from tablegate.gateway.engine.rows import blind_writes, numbering
+from tablegate.gateway.engine.streams import streaming
+from tablegate.gateway.engine.streams.streaming import Record
+from tablegate.gateway.engine.tables import indexing
+from tablegate.gateway.model.commands.commands import Outcome, Replayed, WriteGroup
+from tablegate.gateway.model.commands.write_groups import RowKey, apply_group, defects
+from tablegate.gateway.model.commands.writes import Write
+from tablegate.gateway.model.errors import (
     GatewayError,
     PartitionLocked,
     StaleTable,
@@ -28,13 +28,13 @@ from gateway.model.errors import (
     TokenReused,
     TransactionMissing,
 )
-from gateway.model.tables.tables import HistoryRule, Table
-from gateway.model.values.rows import Row
-from gateway.store.rows import rows
-from gateway.store.sql.databases import Retry, Session
-from gateway.store.store import Store
-from gateway.store.tables import history
-from gateway.store.transactions import local_transactions, tokens
+from tablegate.gateway.model.tables.tables import HistoryRule, Table
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.store.rows import rows
+from tablegate.gateway.store.sql.databases import Retry, Session
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables import history
+from tablegate.gateway.store.transactions import local_transactions, tokens
 
 log = logging.getLogger(__name__)
 

@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gateway.model.tables.changes import Change, Shard
-from gateway.store.sql.databases import Session
-from gateway.store.streams import changes, followers
-from gateway.store.streams.followers import Follower
+from tablegate.gateway.model.tables.changes import Change, Shard
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.streams import changes, followers
+from tablegate.gateway.store.streams.followers import Follower
 
 _BYTES = 4_000_000
 # Looked at together.

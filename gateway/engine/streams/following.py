@@ -12,16 +12,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
-from gateway.engine.streams.follower_reads import oldest_pending_ms, pending
-from gateway.engine.tables.defining import Definer
-from gateway.engine.tables.dependents import altered, current, end, released
-from gateway.model.commands.commands import Follow, ListFollowers, Unfollow
-from gateway.model.tables.changes import Change
-from gateway.model.tables.tables import Table
-from gateway.store.sql.databases import Session
-from gateway.store.store import Store
-from gateway.store.streams import changes, followers
-from gateway.store.streams.followers import Follower
+from tablegate.gateway.engine.streams.follower_reads import oldest_pending_ms, pending
+from tablegate.gateway.engine.tables.defining import Definer
+from tablegate.gateway.engine.tables.dependents import altered, current, end, released
+from tablegate.gateway.model.commands.commands import Follow, ListFollowers, Unfollow
+from tablegate.gateway.model.tables.changes import Change
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.streams import changes, followers
+from tablegate.gateway.store.streams.followers import Follower
 
 # How long nobody else delivers to a follower after a delivery has begun; it is as long until another server goes on after one
 # that was killed. What takes longer may be delivered twice.

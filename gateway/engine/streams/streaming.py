@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gateway.model.commands.commands import (
+from tablegate.gateway.model.commands.commands import (
     FindPosition,
     FindStream,
     ListShards,
@@ -17,9 +17,9 @@ from gateway.model.commands.commands import (
     ReadChanges,
     Reshard,
 )
-from gateway.model.commands.writes import Write
-from gateway.model.errors import PositionExpired, StaleTable, StreamMissing
-from gateway.model.tables.changes import (
+from tablegate.gateway.model.commands.writes import Write
+from tablegate.gateway.model.errors import PositionExpired, StaleTable, StreamMissing
+from tablegate.gateway.model.tables.changes import (
     AtTime,
     Change,
     ChangePage,
@@ -31,12 +31,12 @@ from gateway.model.tables.changes import (
     kind_of,
     resolved_actions,
 )
-from gateway.model.tables.tables import Rules, StreamRule, Table
-from gateway.model.values.keys import slot_of
-from gateway.model.values.rows import Row
-from gateway.store.sql.databases import Session
-from gateway.store.store import Store
-from gateway.store.streams import changes, followers
+from tablegate.gateway.model.tables.tables import Rules, StreamRule, Table
+from tablegate.gateway.model.values.keys import slot_of
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.streams import changes, followers
 
 SLOTS = 256
 # Looked at in one batch of background work.

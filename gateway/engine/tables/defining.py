@@ -11,11 +11,11 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gateway.engine.backups import retaining
-from gateway.engine.streams import streaming
-from gateway.engine.tables import dependents
-from gateway.model.authorization.quotas import TABLES, TableBound
-from gateway.model.commands.commands import (
+from tablegate.gateway.engine.backups import retaining
+from tablegate.gateway.engine.streams import streaming
+from tablegate.gateway.engine.tables import dependents
+from tablegate.gateway.model.authorization.quotas import TABLES, TableBound
+from tablegate.gateway.model.commands.commands import (
     AlterTable,
     CountRows,
     CreateTable,
@@ -28,7 +28,7 @@ from gateway.model.commands.commands import (
     PutProperties,
     TableStatistics,
 )
-from gateway.model.errors import (
+from tablegate.gateway.model.errors import (
     IndexMissing,
     QuotaExceeded,
     StaleTable,
@@ -36,15 +36,23 @@ from gateway.model.errors import (
     TableExists,
     TableMissing,
 )
-from gateway.model.tables.namespaces import FOLLOWED, SNAPSHOTS
-from gateway.model.tables.restored_tables import alone
-from gateway.model.tables.tables import Index, Rules, State, StreamRule, Table, VectorIndex, azure_name_for
-from gateway.model.values.keys import KeySchema
-from gateway.store.rows import entries, rows, vectors
-from gateway.store.sql.databases import Session
-from gateway.store.store import Store
-from gateway.store.streams import changes
-from gateway.store.tables import expiry_backfills, namespace_documents
+from tablegate.gateway.model.tables.namespaces import FOLLOWED, SNAPSHOTS
+from tablegate.gateway.model.tables.restored_tables import alone
+from tablegate.gateway.model.tables.tables import (
+    Index,
+    Rules,
+    State,
+    StreamRule,
+    Table,
+    VectorIndex,
+    azure_name_for,
+)
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.store.rows import entries, rows, vectors
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.streams import changes
+from tablegate.gateway.store.tables import expiry_backfills, namespace_documents
 
 # A count that took longer is kept for a while.
 _LONG_COUNT_S = 0.01

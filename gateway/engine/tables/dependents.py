@@ -8,16 +8,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection
 
-from gateway.engine.streams.follower_reads import oldest_pending_ms
-from gateway.model.errors import StaleTable
-from gateway.model.tables.restored_tables import alone
-from gateway.model.tables.tables import State, Table
-from gateway.store.rows import tombstones
-from gateway.store.sql.databases import Session
-from gateway.store.store import Store
-from gateway.store.streams import changes, followers
-from gateway.store.streams.followers import Ending, Follower
-from gateway.store.tables import descriptors
+from tablegate.gateway.engine.streams.follower_reads import oldest_pending_ms
+from tablegate.gateway.model.errors import StaleTable
+from tablegate.gateway.model.tables.restored_tables import alone
+from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.store.rows import tombstones
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.streams import changes, followers
+from tablegate.gateway.store.streams.followers import Ending, Follower
+from tablegate.gateway.store.tables import descriptors
 
 REPLICA = "replica"
 """The kind of followers that are replicas of the table; the target is the id of the replica's table."""

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateway.engine.background import working
-from gateway.engine.backups import retaining
-from gateway.engine.tables import dependents, indexing
-from gateway.engine.tables.defining import Definer
-from gateway.model.commands.commands import CopyTables, ImportDefinition, ImportRows, ResetTables
-from gateway.model.errors import InvalidInput, TableBusy, TableMissing
-from gateway.model.tables.namespaces import RETAINED, SNAPSHOTS
-from gateway.model.tables.tables import State, Table
-from gateway.model.values.rows import Row
-from gateway.store.rows import entries, rows, vectors
-from gateway.store.sql.databases import Occupied, Session
-from gateway.store.store import Store
-from gateway.store.tables import descriptors, expiry_backfills, namespace_documents
+from tablegate.gateway.engine.background import working
+from tablegate.gateway.engine.backups import retaining
+from tablegate.gateway.engine.tables import dependents, indexing
+from tablegate.gateway.engine.tables.defining import Definer
+from tablegate.gateway.model.commands.commands import CopyTables, ImportDefinition, ImportRows, ResetTables
+from tablegate.gateway.model.errors import InvalidInput, TableBusy, TableMissing
+from tablegate.gateway.model.tables.namespaces import RETAINED, SNAPSHOTS
+from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.store.rows import entries, rows, vectors
+from tablegate.gateway.store.sql.databases import Occupied, Session
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables import descriptors, expiry_backfills, namespace_documents
 
 
 def reset(store: Store, definer: Definer, command: ResetTables, now_ms: int) -> int:

@@ -6,16 +6,16 @@ out of date for a while after a rule changed, so the sweep asks the rule again b
 
 from __future__ import annotations
 
-from gateway.engine.background import walking
-from gateway.model.commands.commands import WriteGroup
-from gateway.model.commands.writes import Remove, Write
-from gateway.model.expressions.predicates import RevisionIs
-from gateway.model.tables.tables import Table
-from gateway.model.values.keys import Key
-from gateway.model.values.rows import Row
-from gateway.store.rows import rows
-from gateway.store.store import Store
-from gateway.store.tables import expiry_backfills
+from tablegate.gateway.engine.background import walking
+from tablegate.gateway.model.commands.commands import WriteGroup
+from tablegate.gateway.model.commands.writes import Remove, Write
+from tablegate.gateway.model.expressions.predicates import RevisionIs
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import Key
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.store.rows import rows
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables import expiry_backfills
 
 EXPIRY_ACTOR = "expiry"
 

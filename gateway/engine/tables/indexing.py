@@ -8,13 +8,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from gateway.engine.background import walking
-from gateway.model.tables.tables import Entry, Index, Table, VectorEntry, VectorIndex
-from gateway.model.values.rows import Row
-from gateway.store.rows import entries, vectors
-from gateway.store.sql import progress
-from gateway.store.sql.databases import Session
-from gateway.store.store import Store
+from tablegate.gateway.engine.background import walking
+from tablegate.gateway.model.tables.tables import Entry, Index, Table, VectorEntry, VectorIndex
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.store.rows import entries, vectors
+from tablegate.gateway.store.sql import progress
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.store import Store
 
 Differences = tuple[list[tuple[int, Entry]], list[tuple[int, Entry]]]
 """(entries to remove, entries to add), each with its index id."""

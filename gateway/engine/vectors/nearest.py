@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gateway.model.values.vectors import COMPONENT_BYTES, DIGEST_BYTES, Metric
+from tablegate.gateway.model.values.vectors import COMPONENT_BYTES, DIGEST_BYTES, Metric
 
 _BLOCK_BYTES = 8 << 20
 _FEWEST_ROWS, _MOST_ROWS = 64, 16_384

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 
-from gateway.engine.vectors import nearest, vector_graphs, vector_images
-from gateway.engine.vectors.nearest import Best, Block, Part, StoredEntry, Target
-from gateway.engine.vectors.vector_graphs import Rows
-from gateway.engine.vectors.vector_images import Image, Images
-from gateway.model.commands.commands import Nearest, SearchVectors
-from gateway.model.tables.tables import VectorIndex
-from gateway.model.values.vectors import COMPONENT_BYTES, digest_of
-from gateway.store.rows import rows, vectors
-from gateway.store.rows.vectors import Versions
-from gateway.store.sql.databases import Session
-from gateway.store.store import Store
+from tablegate.gateway.engine.vectors import nearest, vector_graphs, vector_images
+from tablegate.gateway.engine.vectors.nearest import Best, Block, Part, StoredEntry, Target
+from tablegate.gateway.engine.vectors.vector_graphs import Rows
+from tablegate.gateway.engine.vectors.vector_images import Image, Images
+from tablegate.gateway.model.commands.commands import Nearest, SearchVectors
+from tablegate.gateway.model.tables.tables import VectorIndex
+from tablegate.gateway.model.values.vectors import COMPONENT_BYTES, digest_of
+from tablegate.gateway.store.rows import rows, vectors
+from tablegate.gateway.store.rows.vectors import Versions
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.store import Store
 
 _PIECE_BYTES = 1 << 20
 _FEWEST_ROWS, _MOST_ROWS = 16, 4_096

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gateway.engine.vectors.nearest import Block, Part
-from gateway.model.tables.tables import VectorIndex
-from gateway.model.values.vectors import Metric
+from tablegate.gateway.engine.vectors.nearest import Block, Part
+from tablegate.gateway.model.tables.tables import VectorIndex
+from tablegate.gateway.model.values.vectors import Metric
 
 BYTES_EACH = 256
 """Of a vector in a graph: its neighbours, and where it is. Held by a test."""

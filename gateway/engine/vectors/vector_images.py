@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gateway.engine.vectors import nearest, vector_graphs
-from gateway.engine.vectors.nearest import Block, Part, StoredEntry
-from gateway.engine.vectors.vector_graphs import Graph
-from gateway.model.tables.tables import VectorIndex
-from gateway.model.values.vectors import COMPONENT_BYTES, DIGEST_BYTES
-from gateway.store.rows.vectors import Versions
+from tablegate.gateway.engine.vectors import nearest, vector_graphs
+from tablegate.gateway.engine.vectors.nearest import Block, Part, StoredEntry
+from tablegate.gateway.engine.vectors.vector_graphs import Graph
+from tablegate.gateway.model.tables.tables import VectorIndex
+from tablegate.gateway.model.values.vectors import COMPONENT_BYTES, DIGEST_BYTES
+from tablegate.gateway.store.rows.vectors import Versions
 
 _FEWEST_ROWS = 64
 _BESIDES_BYTES = 16

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Generator
 
-from gateway.model.commands.commands import Nearest, SearchVectors
-from gateway.model.errors import GatewayError, NotInstalled
-from gateway.store.sql.databases import Session
-from gateway.store.store import Store
+from tablegate.gateway.model.commands.commands import Nearest, SearchVectors
+from tablegate.gateway.model.errors import GatewayError, NotInstalled
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.store import Store
 
 SearchSlices = Generator[None, None, list[Nearest] | GatewayError]
 """A search that is under way: stops after each slice, and returns the nearest."""
@@ -17,7 +17,7 @@ SearchSlices = Generator[None, None, list[Nearest] | GatewayError]
 def can_search() -> bool:
     """Return True if numpy is installed."""
     try:
-        from gateway.engine.vectors import searching  # noqa: F401
+        from tablegate.gateway.engine.vectors import searching  # noqa: F401
     except ModuleNotFoundError:
         return False
     return True
@@ -31,7 +31,7 @@ def can_approximate() -> bool:
 def search(store: Store, session: Session, command: SearchVectors, now_ms: int) -> SearchSlices:
     """Return the outcome of a search. numpy is loaded at the first one."""
     try:
-        from gateway.engine.vectors import searching
+        from tablegate.gateway.engine.vectors import searching
     except ModuleNotFoundError:
         return NotInstalled("vectors")
     return (yield from searching.search(store, session, command, now_ms))

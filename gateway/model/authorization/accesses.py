@@ -14,17 +14,17 @@ import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from gateway.model.authorization.conditions import EVERYTHING, Fact, Known
-from gateway.model.authorization.permissions import Permission, Purpose, Way
-from gateway.model.commands import commands as c
-from gateway.model.commands.writes import Edit, Keep, Remove, Replace, Returns, Write
-from gateway.model.expressions.predicates import ALWAYS, Predicate, paths_of
-from gateway.model.expressions.updates import Action, SetTo, names_of, paths_read
-from gateway.model.tables.backups import Backup, BackupKind
-from gateway.model.tables.namespaces import served_by_job
-from gateway.model.tables.tables import RESOURCE_POLICIES, Table
-from gateway.model.values.keys import HIGHEST, LOWEST, KeySchema
-from gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.authorization.conditions import EVERYTHING, Fact, Known
+from tablegate.gateway.model.authorization.permissions import Permission, Purpose, Way
+from tablegate.gateway.model.commands import commands as c
+from tablegate.gateway.model.commands.writes import Edit, Keep, Remove, Replace, Returns, Write
+from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate, paths_of
+from tablegate.gateway.model.expressions.updates import Action, SetTo, names_of, paths_read
+from tablegate.gateway.model.tables.backups import Backup, BackupKind
+from tablegate.gateway.model.tables.namespaces import served_by_job
+from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Table
+from tablegate.gateway.model.values.keys import HIGHEST, LOWEST, KeySchema
+from tablegate.gateway.model.values.values import Kind, Value
 
 Path = str
 """A resource within a namespace: "TABLE", "TABLE/index/INDEX", "TABLE/stream/LABEL", or "" for what is no table's."""

@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol, cast
 
-from gateway.model.authorization.accesses import Access, accesses_of, backup_path
-from gateway.model.authorization.conditions import POSSIBLE, Fact, Facts
-from gateway.model.authorization.grants import EVERYTHING, NOTHING, Policy, Verdict
-from gateway.model.authorization.permissions import OF_ACCOUNTS, UNKNOWN_PURPOSE, Permission, Purpose
-from gateway.model.commands.commands import AnyCommand, FindStream, FindTable, Get, ListBackups
-from gateway.model.errors import NotPermitted, QuotaExceeded, StreamMissing, TableMissing
-from gateway.model.tables.changes import Stream
-from gateway.model.tables.tables import RESOURCE_POLICIES, Table
+from tablegate.gateway.model.authorization.accesses import Access, accesses_of, backup_path
+from tablegate.gateway.model.authorization.conditions import POSSIBLE, Fact, Facts
+from tablegate.gateway.model.authorization.grants import EVERYTHING, NOTHING, Policy, Verdict
+from tablegate.gateway.model.authorization.permissions import (
+    OF_ACCOUNTS,
+    UNKNOWN_PURPOSE,
+    Permission,
+    Purpose,
+)
+from tablegate.gateway.model.commands.commands import AnyCommand, FindStream, FindTable, Get, ListBackups
+from tablegate.gateway.model.errors import NotPermitted, QuotaExceeded, StreamMissing, TableMissing
+from tablegate.gateway.model.tables.changes import Stream
+from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Table
 
 # To look a member up takes longer than a call of C.
 _ALLOWED, _READ = Verdict.ALLOWED, Permission.READ

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from gateway.model.authorization.accesses import ANYWHERE, Access
-from gateway.model.authorization.conditions import POSSIBLE, Circumstances, Condition, Fact, Facts
-from gateway.model.authorization.globs import EVERY, Glob
-from gateway.model.authorization.permissions import Door, Permission, Purpose, Way
-from gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.authorization.accesses import ANYWHERE, Access
+from tablegate.gateway.model.authorization.conditions import POSSIBLE, Circumstances, Condition, Fact, Facts
+from tablegate.gateway.model.authorization.globs import EVERY, Glob
+from tablegate.gateway.model.authorization.permissions import Door, Permission, Purpose, Way
+from tablegate.gateway.model.values.keys import KeySchema
 
 _DECISIONS_KEPT = 4096
 _LONGEST_KEPT_BYTES = 128

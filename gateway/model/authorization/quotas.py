@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import orjson
 
-from gateway.model.errors import QuotaExceeded
+from tablegate.gateway.model.errors import QuotaExceeded
 
 REQUESTS, READ_UNITS, WRITE_UNITS, BYTES, TABLES = "requests", "read_units", "write_units", "bytes", "tables"
 RATES = (REQUESTS, READ_UNITS, WRITE_UNITS)

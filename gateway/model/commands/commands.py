@@ -12,20 +12,20 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from gateway.model.authorization.quotas import TableBound
-from gateway.model.commands.writes import Write
-from gateway.model.errors import GatewayError
-from gateway.model.expressions.predicates import ALWAYS, Predicate, View
-from gateway.model.expressions.ranges import KeyRange
-from gateway.model.tables.backups import Backup, BackupKind
-from gateway.model.tables.changes import AtTime, ChangePage, Latest, Oldest, Shard, Stream
-from gateway.model.tables.jobs import Job
-from gateway.model.tables.pages import Concatenation, Page, PageLimits, Segment
-from gateway.model.tables.tables import Index, Projection, Rules, Table, VectorIndex
-from gateway.model.values.keys import KeyColumn, KeySchema, Position
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Value
-from gateway.model.values.vectors import Metric
+from tablegate.gateway.model.authorization.quotas import TableBound
+from tablegate.gateway.model.commands.writes import Write
+from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate, View
+from tablegate.gateway.model.expressions.ranges import KeyRange
+from tablegate.gateway.model.tables.backups import Backup, BackupKind
+from tablegate.gateway.model.tables.changes import AtTime, ChangePage, Latest, Oldest, Shard, Stream
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.model.tables.pages import Concatenation, Page, PageLimits, Segment
+from tablegate.gateway.model.tables.tables import Index, Projection, Rules, Table, VectorIndex
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Value
+from tablegate.gateway.model.values.vectors import Metric
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)

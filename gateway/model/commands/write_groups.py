@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping, Sequence
 
-from gateway.model.commands.commands import Outcome
-from gateway.model.commands.writes import Write, apply
-from gateway.model.errors import DatabaseFailed, GatewayError, GroupRefused
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Row
+from tablegate.gateway.model.commands.commands import Outcome
+from tablegate.gateway.model.commands.writes import Write, apply
+from tablegate.gateway.model.errors import DatabaseFailed, GatewayError, GroupRefused
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Row
 
 RowKey = tuple[int, Position]
 """(table id, position)."""

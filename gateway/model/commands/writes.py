@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from gateway.model.errors import ConditionFailed
-from gateway.model.expressions import updates
-from gateway.model.expressions.predicates import ALWAYS, Predicate, View, failing_part
-from gateway.model.expressions.updates import Action, EditContext
-from gateway.model.tables.tables import Table
-from gateway.model.values.keys import AUTO_INCREMENT, Key
-from gateway.model.values.rows import TICKS_PER_MS, Contents, Row
-from gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.errors import ConditionFailed
+from tablegate.gateway.model.expressions import updates
+from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate, View, failing_part
+from tablegate.gateway.model.expressions.updates import Action, EditContext
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import AUTO_INCREMENT, Key
+from tablegate.gateway.model.values.rows import TICKS_PER_MS, Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
-from gateway.model.errors import BadOperand, NumberOutOfRange
-from gateway.model.expressions.predicates import View
-from gateway.model.values.values import (
+from tablegate.gateway.model.errors import BadOperand, NumberOutOfRange
+from tablegate.gateway.model.expressions.predicates import View
+from tablegate.gateway.model.values.values import (
     DECIMAL_MAX_EXPONENT,
     DECIMAL_MIN_EXPONENT,
     NUMBERS,

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from gateway.model.errors import BadOperand, BadPath
-from gateway.model.expressions.predicates import Attributes, Path, value_at
-from gateway.model.values.values import SETS, Kind, Value
+from tablegate.gateway.model.errors import BadOperand, BadPath
+from tablegate.gateway.model.expressions.predicates import Attributes, Path, value_at
+from tablegate.gateway.model.values.values import SETS, Kind, Value
 
 
 @dataclass(slots=True)

@@ -15,9 +15,9 @@ from decimal import Decimal
 from enum import Enum
 from typing import Protocol, assert_never
 
-from gateway.model.expressions.patterns import TEXT_MAX_BYTES, Pattern
-from gateway.model.values.rows import Row
-from gateway.model.values.values import SETS, Kind, Value, compare, contains, equal
+from tablegate.gateway.model.expressions.patterns import TEXT_MAX_BYTES, Pattern
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import SETS, Kind, Value, compare, contains, equal
 
 Path = tuple[str | int, ...]
 """A document path: an attribute name, then member names (str) and list indexes (int)."""

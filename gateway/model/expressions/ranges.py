@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gateway.model.expressions.predicates import (
+from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     Always,
     And,
@@ -19,7 +19,7 @@ from gateway.model.expressions.predicates import (
     Predicate,
     StartsWith,
 )
-from gateway.model.values.keys import (
+from tablegate.gateway.model.values.keys import (
     HIGHEST,
     LOWEST,
     KeyColumn,
@@ -28,7 +28,7 @@ from gateway.model.values.keys import (
     encode_column,
     encode_prefix,
 )
-from gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.values.values import Kind, Value
 
 
 class KeyRange(NamedTuple):

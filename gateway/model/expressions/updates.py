@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, assert_never
 
-from gateway.model import fast_paths
-from gateway.model.errors import BadOperand, BadPath
-from gateway.model.expressions.arithmetic import added, incremented
-from gateway.model.expressions.documents import Documents
-from gateway.model.expressions.predicates import Attributes, Path, View, value_at
-from gateway.model.values.bodies import FOREIGN, tagged, untagged
-from gateway.model.values.rows import FOREIGN_KINDS, TICKS_PER_MS, Cell, Contents, Row
-from gateway.model.values.values import (
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.errors import BadOperand, BadPath
+from tablegate.gateway.model.expressions.arithmetic import added, incremented
+from tablegate.gateway.model.expressions.documents import Documents
+from tablegate.gateway.model.expressions.predicates import Attributes, Path, View, value_at
+from tablegate.gateway.model.values.bodies import FOREIGN, tagged, untagged
+from tablegate.gateway.model.values.rows import FOREIGN_KINDS, TICKS_PER_MS, Cell, Contents, Row
+from tablegate.gateway.model.values.values import (
     NUMBERS,
     SETS,
     Kind,

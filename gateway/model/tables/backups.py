@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from gateway.model.tables.tables import Table
+from tablegate.gateway.model.tables.tables import Table
 
 RECOVERY_DAYS = 35
 """Longest time a history is kept, and the lifetime of the backup of a dropped table that had one (botocore 1.44.5,

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gateway.model.commands.writes import ChangeKind, Edit, Remove, Replace, Write
-from gateway.model.expressions.updates import Action, DeleteCell, DeleteCells, Increment, PutCell
-from gateway.model.tables.tables import StreamRule
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.rows import Row
-from gateway.model.values.values import Value
+from tablegate.gateway.model.commands.writes import ChangeKind, Edit, Remove, Replace, Write
+from tablegate.gateway.model.expressions.updates import Action, DeleteCell, DeleteCells, Increment, PutCell
+from tablegate.gateway.model.tables.tables import StreamRule
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gateway.model.values.keys import PARTITION_HASHES, Position, partition_hash
-from gateway.model.values.rows import Row
+from tablegate.gateway.model.values.keys import PARTITION_HASHES, Position, partition_hash
+from tablegate.gateway.model.values.rows import Row
 
 
 class PageLimits(NamedTuple):

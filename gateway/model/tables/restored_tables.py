@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from gateway.model.commands.commands import CreateTable, NewIndex, NewVectorIndex
-from gateway.model.tables.tables import RESOURCE_POLICIES, Rules, Table
+from tablegate.gateway.model.commands.commands import CreateTable, NewIndex, NewVectorIndex
+from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Rules, Table
 
 
 def alone(rules: Rules) -> Rules:

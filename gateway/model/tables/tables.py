@@ -14,10 +14,17 @@ from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from typing import Any, NamedTuple
 
-from gateway.model.values.keys import KeyColumn, KeySchema, Position
-from gateway.model.values.rows import Cell, Contents, Row, Window
-from gateway.model.values.values import Kind, Value, number_of, size_bytes
-from gateway.model.values.vectors import ABSENT, COMPONENT_BYTES, Metric, digest_of, is_of_kind, vector_of
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position
+from tablegate.gateway.model.values.rows import Cell, Contents, Row, Window
+from tablegate.gateway.model.values.values import Kind, Value, number_of, size_bytes
+from tablegate.gateway.model.values.vectors import (
+    ABSENT,
+    COMPONENT_BYTES,
+    Metric,
+    digest_of,
+    is_of_kind,
+    vector_of,
+)
 
 RESOURCE_POLICIES = "resource_policies"
 """In Table.properties: who else may do what to the table and its indexes (""), and to streams of it, by label; of each the

@@ -19,7 +19,7 @@ from uuid import UUID
 
 import orjson
 
-from gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal_text
+from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal_text
 
 FOREIGN = frozenset({Kind.INT32, Kind.INT64, Kind.DOUBLE, Kind.DATETIME, Kind.GUID})
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 
-from gateway.model.values.keys import KeyColumn
-from gateway.model.values.values import Kind, Value, decimal_fits, decimal_text
+from tablegate.gateway.model.values.keys import KeyColumn
+from tablegate.gateway.model.values.values import Kind, Value, decimal_fits, decimal_text
 
 _CANONICAL_NUMBER = re.compile(r"-?(0|[1-9]\d{0,200})(\.\d{0,200}[1-9])?", re.ASCII)
 _INT64 = range(-(2**63), 2**63)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from gateway.model.errors import BadKey
-from gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.errors import BadKey
+from tablegate.gateway.model.values.values import Kind, Value
 
 LOWEST = b""
 HIGHEST = b"\xff"

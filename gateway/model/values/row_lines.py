@@ -16,11 +16,11 @@ from typing import Any
 
 import orjson
 
-from gateway.model.errors import BadKey
-from gateway.model.values import bodies
-from gateway.model.values.keys import KeySchema, Position
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value, decimal_fits, size_bytes
+from tablegate.gateway.model.errors import BadKey
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.keys import KeySchema, Position
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value, decimal_fits, size_bytes
 
 FORMAT = "rows"
 VERSION = 1

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from gateway.model.values import bodies
-from gateway.model.values.keys import Position
-from gateway.model.values.values import Kind, Value, size_bytes
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.values import Kind, Value, size_bytes
 
 TICKS_PER_MS = 10_000
 FOREIGN_KINDS = b"{}"

@@ -15,8 +15,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from gateway.model.values.keys import encode_column
-from gateway.model.values.values import Kind, Value, number_of
+from tablegate.gateway.model.values.keys import encode_column
+from tablegate.gateway.model.values.values import Kind, Value, number_of
 
 DIGEST_BYTES = 16
 ABSENT = bytes(DIGEST_BYTES)

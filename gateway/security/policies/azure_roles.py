@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gateway.model.authorization.globs import EVERY
-from gateway.model.authorization.grants import Effect, Policy, Resources, Statement
-from gateway.model.authorization.permissions import Permission, Way
+from tablegate.gateway.model.authorization.globs import EVERY
+from tablegate.gateway.model.authorization.grants import Effect, Policy, Resources, Statement
+from tablegate.gateway.model.authorization.permissions import Permission, Way
 
 _P = Permission
 _READER = frozenset({_P.READ, _P.QUERY, _P.SCAN, _P.LIST, _P.DESCRIBE})

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gateway.model.authorization.globs import Glob
-from gateway.model.authorization.permissions import Door, Permission, Way
+from tablegate.gateway.model.authorization.globs import Glob
+from tablegate.gateway.model.authorization.permissions import Door, Permission, Way
 
 _P = Permission
 _BY_ITSELF = (Way.SINGLE, Way.TRANSACTION)

@@ -16,9 +16,16 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from gateway.model.authorization.conditions import MANY_VALUED, Condition, Fact, Quantifier, Test, in_networks
-from gateway.model.authorization.globs import Glob
-from gateway.security.policies.errors import BadPolicy
+from tablegate.gateway.model.authorization.conditions import (
+    MANY_VALUED,
+    Condition,
+    Fact,
+    Quantifier,
+    Test,
+    in_networks,
+)
+from tablegate.gateway.model.authorization.globs import Glob
+from tablegate.gateway.security.policies.errors import BadPolicy
 
 KEYS: Mapping[str, Fact] = {
     "dynamodb:leadingkeys": Fact.LEADING_KEYS,

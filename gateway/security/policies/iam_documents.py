@@ -15,13 +15,20 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from gateway.model.authorization.authorizations import Identity, OfResource
-from gateway.model.authorization.globs import EVERY, Glob
-from gateway.model.authorization.grants import NOTHING, REFUSING_ALL, Effect, Policy, Resources, Statement
-from gateway.model.authorization.permissions import Door
-from gateway.security.policies.errors import BadPolicy
-from gateway.security.policies.iam_actions import doors_of, everything_but, is_known
-from gateway.security.policies.iam_conditions import conditions_of
+from tablegate.gateway.model.authorization.authorizations import Identity, OfResource
+from tablegate.gateway.model.authorization.globs import EVERY, Glob
+from tablegate.gateway.model.authorization.grants import (
+    NOTHING,
+    REFUSING_ALL,
+    Effect,
+    Policy,
+    Resources,
+    Statement,
+)
+from tablegate.gateway.model.authorization.permissions import Door
+from tablegate.gateway.security.policies.errors import BadPolicy
+from tablegate.gateway.security.policies.iam_actions import doors_of, everything_but, is_known
+from tablegate.gateway.security.policies.iam_conditions import conditions_of
 
 _log = logging.getLogger(__name__)
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from gateway.model.authorization.conditions import Condition
-from gateway.model.authorization.globs import EVERY, Glob
-from gateway.model.authorization.grants import Effect, Policy, Resources, Statement
-from gateway.model.authorization.permissions import Door, Permission, Way
-from gateway.security.policies.errors import BadPolicy
-from gateway.security.policies.iam_conditions import conditions_of
-from gateway.security.policies.iam_documents import read_document
+from tablegate.gateway.model.authorization.conditions import Condition
+from tablegate.gateway.model.authorization.globs import EVERY, Glob
+from tablegate.gateway.model.authorization.grants import Effect, Policy, Resources, Statement
+from tablegate.gateway.model.authorization.permissions import Door, Permission, Way
+from tablegate.gateway.security.policies.errors import BadPolicy
+from tablegate.gateway.security.policies.iam_conditions import conditions_of
+from tablegate.gateway.security.policies.iam_documents import read_document
 
 _P = Permission
 _MEMBERS = frozenset({"Effect", "Action", "NotAction", "Resource", "NotResource", "Condition"})

@@ -11,11 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gateway.model.authorization.conditions import Condition, Fact, Quantifier
-from gateway.model.authorization.globs import Glob
-from gateway.model.authorization.grants import Effect, Policy, Resources, Statement
-from gateway.model.authorization.permissions import DEFINING, READING, STREAMING, Door, Permission, Way
-from gateway.security.policies.errors import BadPolicy
+from tablegate.gateway.model.authorization.conditions import Condition, Fact, Quantifier
+from tablegate.gateway.model.authorization.globs import Glob
+from tablegate.gateway.model.authorization.grants import Effect, Policy, Resources, Statement
+from tablegate.gateway.model.authorization.permissions import (
+    DEFINING,
+    READING,
+    STREAMING,
+    Door,
+    Permission,
+    Way,
+)
+from tablegate.gateway.security.policies.errors import BadPolicy
 
 _P = Permission
 WORDS: Mapping[str, frozenset[Permission]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.store.sql.databases import Session
+from tablegate.gateway.store.sql.databases import Session
 
 
 def add(session: Session, at_ms: int, event_id: str, line: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gateway.store.sql.databases import Session
+from tablegate.gateway.store.sql.databases import Session
 
 
 class StoredCredential(NamedTuple):

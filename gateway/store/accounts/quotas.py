@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.store.sql.databases import Session
+from tablegate.gateway.store.sql.databases import Session
 
 StoredQuota = tuple[str, str, int]
 """(owner, document, changed_at_ms)"""

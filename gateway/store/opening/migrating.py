@@ -1,7 +1,8 @@
 """Bringing a database to the schema of this release, under a lock, or refusing one that is newer.
 
-An empty database is given the whole schema at once, by the script that `python -m migrations.scripts` wrote. Another takes the
-steps that it lacks: Alembic does them (migrations/), and is imported only then, so that an ordinary start is quick.
+An empty database is given the whole schema at once, by the script that `python -m tablegate.migrations.scripts` wrote.
+Another takes the steps that it lacks: Alembic does them (migrations/), and is imported only then, so that an ordinary start is
+quick.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import migrations
-from gateway.store.sql.databases import DEFINITION_LOCK, Database, Session
+from tablegate import migrations
+from tablegate.gateway.store.sql.databases import DEFINITION_LOCK, Database, Session
 
 if TYPE_CHECKING:
     import sqlalchemy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gateway.store.sql.databases import Database, Placement, Unusable
+from tablegate.gateway.store.sql.databases import Database, Placement, Unusable
 
 
 def open_database(
@@ -19,13 +19,13 @@ def open_database(
     """The database at a SQLAlchemy URL (`sqlite:///...` or `postgresql+psycopg://...`). `reads_only`: of a SQLite file, whether
     another process writes it. `silence_ms`: of a server, after which silence it is asked whether it still answers anybody."""
     if url.startswith("sqlite"):
-        from gateway.store.sqlite.database import SQLite
+        from tablegate.gateway.store.sqlite.database import SQLite
 
         return SQLite(url, synchronous, reads_only)
-    from gateway.store.postgresql import database
+    from tablegate.gateway.store.postgresql import database
 
     if database.finds_distributed(url, schema):
-        from gateway.store.postgresql.distributed.database import DistributedPostgreSQL
+        from tablegate.gateway.store.postgresql.distributed.database import DistributedPostgreSQL
 
         return DistributedPostgreSQL(url, pooled, schema, silence_ms=silence_ms)
     return database.PostgreSQL(url, pooled, schema, silence_ms=silence_ms)
@@ -37,28 +37,28 @@ _REPLICA_PATIENCE_MS = 500
 
 def open_replica(url: str, pooled: bool = False, schema: str | None = None) -> Database:
     """The database at the URL of a PostgreSQL standby: read only, and not waited for long."""
-    from gateway.store.postgresql.database import PostgreSQL
+    from tablegate.gateway.store.postgresql.database import PostgreSQL
 
     return PostgreSQL(url, pooled, schema, patience_ms=_REPLICA_PATIENCE_MS)
 
 
 def prepare_file(path: Path) -> None:
     """Make the file in which a database is to be kept, for its owner alone. Raises Unusable where none could be."""
-    from gateway.store.sqlite import database
+    from tablegate.gateway.store.sqlite import database
 
     database.prepare_file(path)
 
 
 def compact_file(path: Path) -> None:
     """Rewrite the file of a database, which nobody has open, without the room that deleted rows have left."""
-    from gateway.store.sqlite import database
+    from tablegate.gateway.store.sqlite import database
 
     database.compact_file(path)
 
 
 def distribute(url: str, shards: int) -> Iterator[str]:
     """Spread the tables of a PostgreSQL database over the nodes of Citus; what was done, step by step. Raises Unusable."""
-    from gateway.store.postgresql.distributed import placement
+    from tablegate.gateway.store.postgresql.distributed import placement
 
     with placement.connected(url) as connection:
         placement.check_is_alone(connection)
@@ -67,7 +67,7 @@ def distribute(url: str, shards: int) -> Iterator[str]:
 
 def undistribute(url: str) -> Iterator[str]:
     """Bring them back to the coordinator; what was done, step by step. Raises Unusable."""
-    from gateway.store.postgresql.distributed import placement
+    from tablegate.gateway.store.postgresql.distributed import placement
 
     with placement.connected(url) as connection:
         placement.check_is_alone(connection)
@@ -78,7 +78,7 @@ def placement_of(url: str) -> Placement | None:
     """Where the tables of a database are, for whoever looks after it; None: all are in one place."""
     if not url.startswith("postgresql"):
         return None
-    from gateway.store.postgresql.distributed import placement
+    from tablegate.gateway.store.postgresql.distributed import placement
 
     try:
         with placement.connected(url) as connection:

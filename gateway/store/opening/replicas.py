@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gateway.model.errors import GatewayError
-from gateway.store.sql.databases import Database, Retry
-from gateway.store.store import Store
+from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.store.sql.databases import Database, Retry
+from tablegate.gateway.store.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -16,12 +16,12 @@ import sqlalchemy
 from psycopg import pq
 from sqlalchemy import event
 
-from gateway.model.errors import GatewayError, OutOfSpace
-from gateway.store.postgresql import write_ahead_log
-from gateway.store.postgresql.errors import meaning_of
-from gateway.store.postgresql.pipeline import Pipeline, trace
-from gateway.store.postgresql.statements import TRANSACTION_ID, PostgreSQLStatements
-from gateway.store.sql.databases import (
+from tablegate.gateway.model.errors import GatewayError, OutOfSpace
+from tablegate.gateway.store.postgresql import write_ahead_log
+from tablegate.gateway.store.postgresql.errors import meaning_of
+from tablegate.gateway.store.postgresql.pipeline import Pipeline, trace
+from tablegate.gateway.store.postgresql.statements import TRANSACTION_ID, PostgreSQLStatements
+from tablegate.gateway.store.sql.databases import (
     DEFINITION_LOCK,
     LOCK_TIMEOUT_MS,
     NOWAIT_LOCK_TIMEOUT_MS,

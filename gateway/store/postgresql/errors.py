@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import psycopg
 
-from gateway.model.errors import Busy, DatabaseFailed, DataCorrupted, OutOfSpace
-from gateway.store.sql.databases import LockHeld, Retry
+from tablegate.gateway.model.errors import Busy, DatabaseFailed, DataCorrupted, OutOfSpace
+from tablegate.gateway.store.sql.databases import LockHeld, Retry
 
 # InvalidSqlStatementName: driver and server disagree about what is prepared; a new connection knows of nothing.
 _RETRYABLE = (

@@ -9,11 +9,11 @@ from typing import Any
 
 import psycopg
 
-from gateway.model.tables.pages import Concatenation
-from gateway.store.postgresql import binary_rows
-from gateway.store.rows import entries, rows
-from gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH
-from gateway.store.sql.databases import (
+from tablegate.gateway.model.tables.pages import Concatenation
+from tablegate.gateway.store.postgresql import binary_rows
+from tablegate.gateway.store.rows import entries, rows
+from tablegate.gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH
+from tablegate.gateway.store.sql.databases import (
     BodyPattern,
     Condition,
     Key,
@@ -24,8 +24,8 @@ from gateway.store.sql.databases import (
     Statements,
     Wild,
 )
-from gateway.store.sql.prefilters import spelled
-from gateway.store.tables import history
+from tablegate.gateway.store.sql.prefilters import spelled
+from tablegate.gateway.store.tables import history
 
 # A transaction's number, and how far the log was when it had locked something, so that it has a record before and its commit can
 # only have one behind (PostgreSQL.committed).

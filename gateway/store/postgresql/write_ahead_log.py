@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.store.sql.databases import Session
+from tablegate.gateway.store.sql.databases import Session
 
 # What has been acknowledged has been flushed, unless commits do not wait for that. What has not been flushed goes to no
 # standby.

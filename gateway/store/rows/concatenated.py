@@ -10,13 +10,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from gateway.model.expressions.ranges import KeyRange
-from gateway.model.tables.pages import Concatenation
-from gateway.model.values.keys import Position
-from gateway.store.sql import checksums
-from gateway.store.sql.checksums import CHECKSUM
-from gateway.store.sql.databases import Session, Statements
-from gateway.store.sql.positions import KEPT_BYTES, stored_position
+from tablegate.gateway.model.expressions.ranges import KeyRange
+from tablegate.gateway.model.tables.pages import Concatenation
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.store.sql import checksums
+from tablegate.gateway.store.sql.checksums import CHECKSUM
+from tablegate.gateway.store.sql.databases import Session, Statements
+from tablegate.gateway.store.sql.positions import KEPT_BYTES, stored_position
 
 
 class ConcatenatedBodies(NamedTuple):

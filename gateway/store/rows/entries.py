@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gateway.model.tables.tables import Entry
-from gateway.store.sql.databases import Key, Session
-from gateway.store.sql.positions import stored_position
+from tablegate.gateway.model.tables.tables import Entry
+from tablegate.gateway.store.sql.databases import Key, Session
+from tablegate.gateway.store.sql.positions import stored_position
 
 COLUMNS = "index_id, partition, sort, slot, size_bytes, row_partition, row_sort, row_slot, full_key"
 

@@ -12,11 +12,11 @@ import sys
 from dataclasses import dataclass
 from time import monotonic
 
-from gateway.model.expressions.ranges import KeyRange
-from gateway.store.rows.scans import Chunk, Columns, Source, columns_between
-from gateway.store.sql.checksums import ROW_COLUMNS
-from gateway.store.sql.databases import Condition, Session
-from gateway.store.sql.positions import KEPT_BYTES
+from tablegate.gateway.model.expressions.ranges import KeyRange
+from tablegate.gateway.store.rows.scans import Chunk, Columns, Source, columns_between
+from tablegate.gateway.store.sql.checksums import ROW_COLUMNS
+from tablegate.gateway.store.sql.databases import Condition, Session
+from tablegate.gateway.store.sql.positions import KEPT_BYTES
 
 _FIRST_RANGE_ROWS, _LARGEST_RANGE_ROWS = 1024, 4096
 # Seconds that one part may take; large rows are slow to look through.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gateway.store.rows import vectors
-from gateway.store.sql import counters, progress
-from gateway.store.sql.databases import Session
+from tablegate.gateway.store.rows import vectors
+from tablegate.gateway.store.sql import counters, progress
+from tablegate.gateway.store.sql.databases import Session
 
 # Table, its owner's column, the key below that, and the billed bytes of a row of it: rows may have 4 MB, entries are small.
 _OWNED = {

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gateway.model.commands.write_groups import RowKey
-from gateway.model.errors import DataCorrupted
-from gateway.model.values.keys import LOWEST, Position
-from gateway.model.values.rows import Row
-from gateway.store.rows.scans import StoredRow
-from gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH, checksum_of
-from gateway.store.sql.databases import Key, Pending, Session
-from gateway.store.sql.positions import position_of, stored_position
+from tablegate.gateway.model.commands.write_groups import RowKey
+from tablegate.gateway.model.errors import DataCorrupted
+from tablegate.gateway.model.values.keys import LOWEST, Position
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.store.rows.scans import StoredRow
+from tablegate.gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH, checksum_of
+from tablegate.gateway.store.sql.databases import Key, Pending, Session
+from tablegate.gateway.store.sql.positions import position_of, stored_position
 
 LOWEST_SLOT = (0, LOWEST, LOWEST)
 

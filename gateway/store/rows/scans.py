@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from gateway.model.expressions.ranges import KeyRange
-from gateway.model.values.keys import HIGHEST, LOWEST, Position, partition_hash, slot_of
-from gateway.model.values.rows import Contents, Row
-from gateway.store.sql import checksums
-from gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH, checksum_of
-from gateway.store.sql.databases import Session
-from gateway.store.sql.positions import (
+from tablegate.gateway.model.expressions.ranges import KeyRange
+from tablegate.gateway.model.values.keys import HIGHEST, LOWEST, Position, partition_hash, slot_of
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.store.sql import checksums
+from tablegate.gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH, checksum_of
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.sql.positions import (
     COLUMN_BYTES,
     KEPT_BYTES,
     lower_bound,

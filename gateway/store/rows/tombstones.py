@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gateway.model.commands.write_groups import RowKey
-from gateway.store.sql.databases import Session
-from gateway.store.sql.positions import stored_position
+from tablegate.gateway.model.commands.write_groups import RowKey
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.sql.positions import stored_position
 
 
 def of_keys(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, int]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gateway.model.tables.tables import VectorEntry
-from gateway.model.values.keys import Position
-from gateway.store.sql import counters
-from gateway.store.sql.databases import Row, Session
-from gateway.store.sql.positions import position_of, stored_position
+from tablegate.gateway.model.tables.tables import VectorEntry
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.store.sql import counters
+from tablegate.gateway.store.sql.databases import Row, Session
+from tablegate.gateway.store.sql.positions import position_of, stored_position
 
 COLUMNS = (
     "index_id, partition, sort, slot, version, size_bytes, partition_digest, filter_digests, full_key, vector"

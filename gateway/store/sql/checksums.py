@@ -16,7 +16,7 @@ from typing import Any
 
 from xxhash import xxh3_64_intdigest
 
-from gateway.model.errors import DataCorrupted
+from tablegate.gateway.model.errors import DataCorrupted
 
 CHECKSUM = (
     "CASE WHEN r.checksum_at = r.modified_at THEN r.checksum WHEN r.checksum_at > r.modified_at THEN -2 END"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 
-from gateway.model.values.keys import slot_of
-from gateway.store.sql.databases import Session
+from tablegate.gateway.model.values.keys import slot_of
+from tablegate.gateway.store.sql.databases import Session
 
 
 def advance(session: Session, name: str, step: int, floor: int = 0) -> int:

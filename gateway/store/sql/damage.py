@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from gateway.model.errors import DataCorrupted
-from gateway.model.values.keys import slot_of
-from gateway.store.rows.scans import StoredRow
-from gateway.store.sql.checksums import ROW_COLUMNS, digest_of
-from gateway.store.sql.databases import Session
+from tablegate.gateway.model.errors import DataCorrupted
+from tablegate.gateway.model.values.keys import slot_of
+from tablegate.gateway.store.rows.scans import StoredRow
+from tablegate.gateway.store.sql.checksums import ROW_COLUMNS, digest_of
+from tablegate.gateway.store.sql.databases import Session
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from gateway.model.tables.pages import Concatenation
+from tablegate.gateway.model.tables.pages import Concatenation
 
 if TYPE_CHECKING:
     import sqlalchemy

@@ -20,7 +20,7 @@ from decimal import Decimal
 
 import orjson
 
-from gateway.model.expressions.predicates import (
+from tablegate.gateway.model.expressions.predicates import (
     And,
     Attribute,
     Compare,
@@ -37,8 +37,8 @@ from gateway.model.expressions.predicates import (
     SizeOf,
     StartsWith,
 )
-from gateway.model.values.values import NUMBERS, Kind, Value, decimal_text, number_of
-from gateway.store.sql.databases import BodyPattern, Condition, Statements, Wild
+from tablegate.gateway.model.values.values import NUMBERS, Kind, Value, decimal_text, number_of
+from tablegate.gateway.store.sql.databases import BodyPattern, Condition, Statements, Wild
 
 # Past so many patterns a disjunction costs more than it saves; of a conjunction the first will do.
 _MOST_PATTERNS = 12

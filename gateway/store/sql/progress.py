@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gateway.store.sql.databases import Session
+from tablegate.gateway.store.sql.databases import Session
 
 # As /metrics and `tablegate tables` name them, and as databases have them.
 PURGE, INDEX_BACKFILL, EXPIRY_BACKFILL, COPY = "purge", "index_backfill", "expiry_refill", "copy"

@@ -21,7 +21,7 @@ from sqlalchemy import (
     text,
 )
 
-from gateway.store.sql import administration_schema
+from tablegate.gateway.store.sql import administration_schema
 
 metadata = administration_schema.metadata
 Name = administration_schema.Name

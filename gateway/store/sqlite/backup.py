@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from gateway.store.sql.databases import Unusable
+from tablegate.gateway.store.sql.databases import Unusable
 
 Progress = Callable[[int, int], None]
 """Called with how many pages are copied, and of how many."""

@@ -12,8 +12,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NoReturn
 
-from gateway.model.errors import Busy, DatabaseFailed, DataCorrupted, OutOfSpace, Unknowable
-from gateway.store.sql.databases import (
+from tablegate.gateway.model.errors import Busy, DatabaseFailed, DataCorrupted, OutOfSpace, Unknowable
+from tablegate.gateway.store.sql.databases import (
     LOCK_TIMEOUT_MS,
     NOWAIT_LOCK_TIMEOUT_MS,
     Database,
@@ -21,9 +21,9 @@ from gateway.store.sql.databases import (
     Session,
     Unusable,
 )
-from gateway.store.sqlite.connections import Connections, Held
-from gateway.store.sqlite.files import OpenFiles
-from gateway.store.sqlite.statements import SQLiteStatements
+from tablegate.gateway.store.sqlite.connections import Connections, Held
+from tablegate.gateway.store.sqlite.files import OpenFiles
+from tablegate.gateway.store.sqlite.statements import SQLiteStatements
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -257,7 +257,7 @@ class SQLite(Database):
         return self.write()
 
     def back_up(self, target: Path, progress: Callable[[int, int], None]) -> float:
-        from gateway.store.sqlite.backup import back_up
+        from tablegate.gateway.store.sqlite.backup import back_up
 
         return back_up(Path(self._place), target, progress)
 

@@ -8,10 +8,10 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.model.tables.pages import Concatenation
-from gateway.store.rows import entries, rows
-from gateway.store.sql.checksums import ROW_WIDTH
-from gateway.store.sql.databases import (
+from tablegate.gateway.model.tables.pages import Concatenation
+from tablegate.gateway.store.rows import entries, rows
+from tablegate.gateway.store.sql.checksums import ROW_WIDTH
+from tablegate.gateway.store.sql.databases import (
     BodyPattern,
     Condition,
     Key,
@@ -22,8 +22,8 @@ from gateway.store.sql.databases import (
     Statements,
     Wild,
 )
-from gateway.store.sql.prefilters import spelled
-from gateway.store.tables import history
+from tablegate.gateway.store.sql.prefilters import spelled
+from tablegate.gateway.store.tables import history
 
 # Before this release aggregates have no order of their own; they take rows as the ordered query below them hands them on.
 _HAS_ORDERED_AGGREGATES = sqlite3.sqlite_version_info >= (3, 44)

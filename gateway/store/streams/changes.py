@@ -13,14 +13,14 @@ from typing import Any
 
 import orjson
 
-from gateway.model.commands.writes import ChangeKind
-from gateway.model.expressions.updates import Action, DeleteCell, DeleteCells, PutCell
-from gateway.model.tables.changes import Change, Shard, Stream
-from gateway.model.tables.tables import StreamRule, Table
-from gateway.model.values import bodies
-from gateway.model.values.keys import LOWEST, Position
-from gateway.model.values.rows import Contents, Row
-from gateway.store.sql.counters import (
+from tablegate.gateway.model.commands.writes import ChangeKind
+from tablegate.gateway.model.expressions.updates import Action, DeleteCell, DeleteCells, PutCell
+from tablegate.gateway.model.tables.changes import Change, Shard, Stream
+from tablegate.gateway.model.tables.tables import StreamRule, Table
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.keys import LOWEST, Position
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.store.sql.counters import (
     advance,
     forget,
     forget_stream,
@@ -28,8 +28,8 @@ from gateway.store.sql.counters import (
     slot_of_counter,
     value_of,
 )
-from gateway.store.sql.databases import Session
-from gateway.store.tables.descriptors import key_schema_document, key_schema_of, stream_rule
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.tables.descriptors import key_schema_document, key_schema_of, stream_rule
 
 _STREAM = "id, table_id, namespace, table_name, key_schema, rule, opened_at_ms, ended_at_ms"
 _SHARD = "number, first_slot, last_slot, parents, opened_at_ms, closed_at_ms, last_sequence, trimmed"

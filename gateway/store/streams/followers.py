@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from gateway.store.sql.databases import Session
+from tablegate.gateway.store.sql.databases import Session
 
 _COLUMNS = "id, table_id, kind, target, stream_id, positions, copying, mark, ending"
 

@@ -19,9 +19,9 @@ from typing import Any, BinaryIO, NamedTuple, cast
 import zstandard
 from fastcrc import crc64
 
-from gateway.model.errors import BackupUnreadable
-from gateway.model.tables.backups import Backup, BackupFile
-from gateway.model.values.row_lines import (
+from tablegate.gateway.model.errors import BackupUnreadable
+from tablegate.gateway.model.tables.backups import Backup, BackupFile
+from tablegate.gateway.model.values.row_lines import (
     END_START,
     LINE_BYTES,
     Unreadable,
@@ -31,7 +31,7 @@ from gateway.model.values.row_lines import (
     read_header,
     row_line,
 )
-from gateway.model.values.rows import Row
+from tablegate.gateway.model.values.rows import Row
 
 _UNFINISHED = ".unfinished"
 _LEVEL = 3

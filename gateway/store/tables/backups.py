@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gateway.model.commands.commands import ListBackups
-from gateway.model.tables.backups import Backup, BackupKind
-from gateway.model.tables.tables import Table
-from gateway.store.sql.databases import Session
+from tablegate.gateway.model.commands.commands import ListBackups
+from tablegate.gateway.model.tables.backups import Backup, BackupKind
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.store.sql.databases import Session
 
 _COLUMNS = (
     "id, namespace, table_name, name, kind, copy_id, definition, rows, size_bytes, ready, created_at_ms,"

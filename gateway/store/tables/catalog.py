@@ -11,18 +11,18 @@ from typing import Any
 
 import orjson
 
-from gateway.model.tables.tables import (
+from tablegate.gateway.model.tables.tables import (
     Index,
     IndexView,
     State,
     Table,
     VectorIndex,
 )
-from gateway.store.sql import counters, progress
-from gateway.store.sql.databases import Pending, Session
-from gateway.store.tables import expiry_backfills, history
-from gateway.store.tables.descriptor_cache import Cache
-from gateway.store.tables.descriptors import (
+from tablegate.gateway.store.sql import counters, progress
+from tablegate.gateway.store.sql.databases import Pending, Session
+from tablegate.gateway.store.tables import expiry_backfills, history
+from tablegate.gateway.store.tables.descriptor_cache import Cache
+from tablegate.gateway.store.tables.descriptors import (
     INDEX_COLUMNS,
     TABLE_COLUMNS,
     columns_of_index,

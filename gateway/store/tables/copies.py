@@ -6,9 +6,9 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
-from gateway.store.sql import progress
-from gateway.store.sql.databases import Session
-from gateway.store.tables.history import Mark, Moment
+from tablegate.gateway.store.sql import progress
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.tables.history import Mark, Moment
 
 _COLUMNS = "target_id, source_id, history_id, at, phase, mark"
 

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
-from gateway.model.tables.tables import Table
+from tablegate.gateway.model.tables.tables import Table
 
 
 class Cache:

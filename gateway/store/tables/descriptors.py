@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from gateway.model.tables.tables import (
+from tablegate.gateway.model.tables.tables import (
     ExpiryRule,
     HistoryRule,
     Index,
@@ -22,9 +22,9 @@ from gateway.model.tables.tables import (
     Table,
     VectorIndex,
 )
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind
-from gateway.model.values.vectors import Metric
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind
+from tablegate.gateway.model.values.vectors import Metric
 
 Views = Mapping[str, IndexView]
 """Dialect -> the function by which it reads the key columns of its indexes."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.store.sql import progress
-from gateway.store.sql.databases import Session
+from tablegate.gateway.store.sql import progress
+from tablegate.gateway.store.sql.databases import Session
 
 
 def begin(session: Session, table_id: int) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from gateway.model.commands.write_groups import RowKey
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Row
-from gateway.store.rows.scans import StoredRow
-from gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH
-from gateway.store.sql.databases import Pending, Session
-from gateway.store.sql.positions import position_of, stored_position
+from tablegate.gateway.model.commands.write_groups import RowKey
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.store.rows.scans import StoredRow
+from tablegate.gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH
+from tablegate.gateway.store.sql.databases import Pending, Session
+from tablegate.gateway.store.sql.positions import position_of, stored_position
 
 COLUMNS = "history_id, changed_at, slot, partition, sort, full_key, modified_at, size_bytes, kinds, body"
 # In the order of scans.ROW_COLUMNS.

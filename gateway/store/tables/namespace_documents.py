@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from gateway.store.sql.databases import Session
+from tablegate.gateway.store.sql.databases import Session
 
 
 def find(session: Session, namespace: str, name: str) -> Any:

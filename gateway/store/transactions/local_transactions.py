@@ -14,14 +14,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.model.commands.writes import ChangeKind, Recorded
-from gateway.model.expressions.updates import Action
-from gateway.model.values.keys import LOWEST, Position, slot_of
-from gateway.model.values.rows import Contents, Row
-from gateway.store.sql import counters
-from gateway.store.sql.databases import Session
-from gateway.store.sql.positions import COLUMN_BYTES, position_of, stored_position
-from gateway.store.streams.changes import actions_json, actions_of
+from tablegate.gateway.model.commands.writes import ChangeKind, Recorded
+from tablegate.gateway.model.expressions.updates import Action
+from tablegate.gateway.model.values.keys import LOWEST, Position, slot_of
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.store.sql import counters
+from tablegate.gateway.store.sql.databases import Session
+from tablegate.gateway.store.sql.positions import COLUMN_BYTES, position_of, stored_position
+from tablegate.gateway.store.streams.changes import actions_json, actions_of
 
 _OPEN_TRANSACTION = "id, slot, table_id, partition, expires_at_ms, size_bytes, writes"
 _STAGED = "partition, sort, full_key, kind, modified_at, size_bytes, kinds, body, actions"

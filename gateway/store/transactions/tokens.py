@@ -6,8 +6,8 @@ import secrets
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from gateway.model.values.keys import slot_of
-from gateway.store.sql.databases import Session
+from tablegate.gateway.model.values.keys import slot_of
+from tablegate.gateway.store.sql.databases import Session
 
 _PROBE_BYTES = 256 << 10
 _PROBE = ("probe", "")

@@ -17,10 +17,10 @@ from typing import Any
 
 import flask
 
-from adapters.azuretable import blueprint
-from gateway.dialect import Gateway
-from gateway.http import Reply, Request
-from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Credential, Scheme
+from tablegate.adapters.azuretable import blueprint
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Credential, Scheme
 from tests.support.running import ENTRY, call_plainly, plain_app
 
 ACCOUNT = DEV_AZURE_ACCOUNT

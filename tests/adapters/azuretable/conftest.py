@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from gateway.configuration.settings import Settings
-from gateway.dialect import Gateway
-from gateway.engine.engine import Engine
-from gateway.security.credentials import Credentials
-from gateway.store.opening.opening import open_database
-from gateway.store.store import Store
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.security.credentials import Credentials
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.store import Store
 from tests.adapters.azuretable.client import OTHER, Clock, Service
 from tests.support.databases import with_database
 

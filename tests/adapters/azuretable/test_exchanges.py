@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.http import Reply
+from tablegate.gateway.http import Reply
 from tests.adapters.azuretable.client import Service
 
 FILES = sorted((Path(__file__).parent / "exchanges").glob("*.txt"))

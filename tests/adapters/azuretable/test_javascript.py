@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Scheme
+from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Scheme
 from tests.support.node import node_with
 from tests.support.running import Running
 

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.model.commands.commands import CreateTable, FindTable, Get, WriteGroup
-from gateway.model.commands.writes import Replace, Write
-from gateway.model.tables.tables import Rules, Table
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Cell, Contents, Row
-from gateway.model.values.values import NULL, TRUE, Kind, Value, decimal, text
-from gateway.security.credentials import SHARED_NAMESPACE
+from tablegate.gateway.model.commands.commands import CreateTable, FindTable, Get, WriteGroup
+from tablegate.gateway.model.commands.writes import Replace, Write
+from tablegate.gateway.model.tables.tables import Rules, Table
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Cell, Contents, Row
+from tablegate.gateway.model.values.values import NULL, TRUE, Kind, Value, decimal, text
+from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 from tests.adapters.azuretable.client import Service, code_of
 
 PAIR = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("sk", Kind.TEXT),))

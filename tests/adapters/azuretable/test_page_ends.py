@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from adapters.azuretable.queries.queries import token_of
-from gateway.engine.rows import page_budget, page_builder
-from gateway.http import Reply
+from tablegate.adapters.azuretable.queries.queries import token_of
+from tablegate.gateway.engine.rows import page_budget, page_builder
+from tablegate.gateway.http import Reply
 from tests.adapters.azuretable.client import Service, query_string
 
 # Filters that SQL cannot judge, so that every row is looked at by itself.

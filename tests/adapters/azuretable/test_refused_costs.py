@@ -12,9 +12,9 @@ from collections.abc import Iterable
 import orjson
 import pytest
 
-from adapters.azuretable.calls import options_of
-from adapters.azuretable.wire import limits, multipart
-from adapters.azuretable.wire.errors import ServiceError
+from tablegate.adapters.azuretable.calls import options_of
+from tablegate.adapters.azuretable.wire import limits, multipart
+from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tests.adapters.azuretable import wasteful_requests
 from tests.adapters.azuretable.client import Service
 from tests.adapters.azuretable.wasteful_requests import Wasteful

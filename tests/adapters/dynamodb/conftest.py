@@ -13,16 +13,16 @@ from botocore.auth import SigV4Auth, SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotoCredentials
 
-from adapters.dynamodb.blueprint import create
-from gateway.app import application_of
-from gateway.configuration.settings import Settings
-from gateway.dialect import Dialect, Gateway
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.http import Reply, Request
-from gateway.security.credentials import Credential, Credentials, Scheme
-from gateway.store.opening.migrating import migrate
-from gateway.store.store import Store
-from gateway.wiring import backup_files_of, connect
+from tablegate.adapters.dynamodb.blueprint import create
+from tablegate.gateway.app import application_of
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.dialect import Dialect, Gateway
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.security.credentials import Credential, Credentials, Scheme
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.wiring import backup_files_of, connect
 from tests.support.databases import with_database
 from tests.support.running import ENTRY, call_plainly, plain_app
 

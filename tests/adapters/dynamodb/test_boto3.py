@@ -18,10 +18,10 @@ from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
 from botocore.config import Config
 from botocore.exceptions import ClientError, WaiterError
 
-from gateway.configuration.settings import load
-from gateway.security.credentials import Credential, Scheme
-from gateway.security.grant_store import ALL
-from gateway.wiring import connect, open_store
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import ALL
+from tablegate.gateway.wiring import connect, open_store
 from tests.support.live_dynamodb import REGION, Index, Live
 from tests.support.running import start
 

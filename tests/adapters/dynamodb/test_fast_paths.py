@@ -13,19 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.dynamodb.expressions import conditions
-from adapters.dynamodb.expressions.placeholders import Placeholders
-from adapters.dynamodb.validation import fast_validator, operation_schemas
-from adapters.dynamodb.values import values
-from adapters.dynamodb.values.values import Item, item_of, render_row, render_rows
-from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
-from adapters.dynamodb.wire.wording import Wording
-from gateway.model.errors import GatewayError
-from gateway.model.tables.tables import Rules, State, Table
-from gateway.model.values import bodies
-from gateway.model.values.keys import KeyColumn, KeySchema, Position
-from gateway.model.values.rows import FOREIGN_KINDS, Contents, Row
-from gateway.model.values.values import Kind, Value, text
+from tablegate.adapters.dynamodb.expressions import conditions
+from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
+from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
+from tablegate.adapters.dynamodb.values import values
+from tablegate.adapters.dynamodb.values.values import Item, item_of, render_row, render_rows
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
+from tablegate.adapters.dynamodb.wire.wording import Wording
+from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.tables.tables import Rules, State, Table
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position
+from tablegate.gateway.model.values.rows import FOREIGN_KINDS, Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value, text
 from tests.adapters.dynamodb.validation.test_requests_fuzz import BODIES
 
 PAIR = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("s", Kind.TEXT),))

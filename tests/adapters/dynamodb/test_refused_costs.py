@@ -15,9 +15,9 @@ from functools import partial
 import orjson
 import pytest
 
-from adapters.dynamodb.wire import limits
-from gateway.configuration.settings import Settings
-from gateway.http import Reply
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.http import Reply
 from tests.adapters.dynamodb import wasteful_requests
 from tests.adapters.dynamodb.conftest import JSON_1_0, Clock, serving, signed
 from tests.adapters.dynamodb.conftest import Service as DynamoDB

@@ -20,9 +20,9 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from gateway.configuration.settings import load
-from gateway.store.opening.migrating import migrate
-from gateway.wiring import connect
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.wiring import connect
 from tests.support.live_dynamodb import ONCE
 from tests.support.running import Running, start
 

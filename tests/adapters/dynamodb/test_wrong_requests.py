@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.dynamodb.expressions import request_clauses
-from adapters.dynamodb.validation import fast_validator, operation_schemas
-from adapters.dynamodb.wire.errors import CLASSIC, LATEST
-from gateway.configuration.settings import Settings
+from tablegate.adapters.dynamodb.expressions import request_clauses
+from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST
+from tablegate.gateway.configuration.settings import Settings
 from tests.adapters.dynamodb.conftest import Clock, Service, serving
 
 VALUES = st.sampled_from(

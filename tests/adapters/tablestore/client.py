@@ -13,22 +13,28 @@ from typing import Any
 
 import flask
 
-from adapters.tablestore.blueprint import create
-from adapters.tablestore.operation_table import OPERATIONS
-from adapters.tablestore.values.views import index_view
-from adapters.tablestore.wire.auth import string_to_sign
-from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, decode_row, decode_rows, encode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from adapters.tablestore.wire.replies import date_text
-from gateway.configuration.settings import Settings
-from gateway.dialect import Dialect, Gateway
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.http import Reply, Request
-from gateway.model.values.values import Kind, Value
-from gateway.security.credentials import Credentials
-from gateway.store.opening.migrating import migrate
-from gateway.store.store import Store
-from gateway.wiring import connect
+from tablegate.adapters.tablestore.blueprint import create
+from tablegate.adapters.tablestore.operation_table import OPERATIONS
+from tablegate.adapters.tablestore.values.views import index_view
+from tablegate.adapters.tablestore.wire.auth import string_to_sign
+from tablegate.adapters.tablestore.wire.plainbuffer import (
+    WireCell,
+    WireRow,
+    decode_row,
+    decode_rows,
+    encode_row,
+)
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire.replies import date_text
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.dialect import Dialect, Gateway
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.gateway.security.credentials import Credentials
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.wiring import connect
 from tests.support.databases import with_database
 from tests.support.running import ENTRY, call_plainly, plain_app
 

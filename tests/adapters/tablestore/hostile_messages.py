@@ -11,7 +11,7 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from adapters.tablestore.wire.plainbuffer import (
+from tablegate.adapters.tablestore.wire.plainbuffer import (
     AUTO_INCREMENT,
     HEADER,
     Bound,
@@ -22,7 +22,7 @@ from adapters.tablestore.wire.plainbuffer import (
     encode_value,
     row_bytes,
 )
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import datum
 
 _INTEGERS = (

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore.wire.plainbuffer import Bound, decode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire.plainbuffer import Bound, decode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import Refused, Service, plain, row, rows_of, units_of
 from tests.adapters.tablestore.filter_messages import single
 

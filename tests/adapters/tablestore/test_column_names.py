@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.tablestore.wire.plainbuffer import Operation, WireCell
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.commands.commands import CreateTable, FindTable, WriteGroup
-from gateway.model.commands.writes import Replace, Write
-from gateway.model.tables.tables import Rules, Table
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Contents
-from gateway.model.values.values import Kind, Value, text
+from tablegate.adapters.tablestore.wire.plainbuffer import Operation, WireCell
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.commands.commands import CreateTable, FindTable, WriteGroup
+from tablegate.gateway.model.commands.writes import Replace, Write
+from tablegate.gateway.model.tables.tables import Rules, Table
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents
+from tablegate.gateway.model.values.values import Kind, Value, text
 from tests.adapters.tablestore.client import Refused, Service, plain, row, rows_of
 from tests.adapters.tablestore.filter_messages import single
 

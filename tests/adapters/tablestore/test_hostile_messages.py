@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from adapters.tablestore.operation_table import OPERATIONS
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.operation_table import OPERATIONS
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import Clock, Service, no_throughput
 from tests.adapters.tablestore.hostile_messages import Hostile
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore.wire.plainbuffer import Bound, decode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.engine.rows import page_budget
+from tablegate.adapters.tablestore.wire.plainbuffer import Bound, decode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.engine.rows import page_budget
 from tests.adapters.tablestore.client import Service, plain, rows_of, units_of
 from tests.adapters.tablestore.filter_messages import single
 

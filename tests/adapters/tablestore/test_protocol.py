@@ -7,7 +7,7 @@ from pathlib import Path
 
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 
 FOLDER = Path(messages.__file__).parent
 PROTO = (FOLDER / "table_store.proto").read_text()

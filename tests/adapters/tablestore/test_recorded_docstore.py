@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import Service
 from tests.adapters.tablestore.filter_messages import composite, single
 from tests.adapters.tablestore.recording import EQ, KEYS, MAX, MIN, NEW, Recording, revised, revision_is

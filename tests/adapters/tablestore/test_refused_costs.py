@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import pytest
 from google.protobuf.message import DecodeError
 
-from adapters.tablestore.operation_table import OPERATIONS
-from adapters.tablestore.wire import limits, parsing
-from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.values.values import Kind, Value
+from tablegate.adapters.tablestore.operation_table import OPERATIONS
+from tablegate.adapters.tablestore.wire import limits, parsing
+from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.values.values import Kind, Value
 from tests.adapters.tablestore import wasteful_requests
 from tests.adapters.tablestore.client import Clock, Refused, Service, opened
 from tests.adapters.tablestore.wasteful_requests import Wasteful

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from google.protobuf.message import Message
 
-from adapters.tablestore.wire.plainbuffer import HEADER, WireCell, WireRow, encode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.values.values import Kind, Value
+from tablegate.adapters.tablestore.wire.plainbuffer import HEADER, WireCell, WireRow, encode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.values.values import Kind, Value
 
 _ONE = Value(Kind.INT64, 1)
 _KEY = encode_row(WireRow([WireCell("pk", _ONE)]))

@@ -24,8 +24,8 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.wait import WebDriverWait
 
-from gateway.model.commands.commands import StartJob
-from gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.model.commands.commands import StartJob
+from tablegate.gateway.security.credentials import Credential, Scheme
 from tests.support.live_dynamodb import Live
 from tests.support.raw_client import RawClient
 from tests.support.running import Running, start
@@ -55,9 +55,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def _database(folders: pytest.TempPathFactory) -> Path:
-    from gateway.configuration.settings import load
-    from gateway.store.opening.migrating import migrate
-    from gateway.wiring import connect
+    from tablegate.gateway.configuration.settings import load
+    from tablegate.gateway.store.opening.migrating import migrate
+    from tablegate.gateway.wiring import connect
 
     path = folders.mktemp("console") / "console.sqlite"
     migrate(connect(load({"database": f"sqlite:///{path}"}, {})))

@@ -15,14 +15,14 @@ import pytest
 import requests
 from werkzeug import formparser
 
-from gateway.console import blueprint, reading
-from gateway.console.sign_in import COOKIE
-from gateway.model.commands.commands import ListUnfinishedJobs, StartJob
-from gateway.model.tables.jobs import Job
-from gateway.security.grant_store import Written
-from gateway.security.policies.short_forms import short_policy
-from gateway.store.sql.databases import Unreachable
-from gateway.store.store import Store
+from tablegate.gateway.console import blueprint, reading
+from tablegate.gateway.console.sign_in import COOKIE
+from tablegate.gateway.model.commands.commands import ListUnfinishedJobs, StartJob
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.security.grant_store import Written
+from tablegate.gateway.security.policies.short_forms import short_policy
+from tablegate.gateway.store.sql.databases import Unreachable
+from tablegate.gateway.store.store import Store
 from tests.conftest import Serve
 from tests.support.live_azure import LiveAzure
 from tests.support.live_dynamodb import Index, Live

@@ -11,13 +11,13 @@ from urllib.parse import unquote
 
 import pytest
 
-from gateway.configuration.settings import load
-from gateway.console import charts, reading
-from gateway.model.authorization.grants import Policy
-from gateway.model.authorization.quotas import Quota
-from gateway.security.credentials import Credential, Scheme
-from gateway.security.grant_store import Written, policy_of
-from gateway.wiring import connect, open_store
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.console import charts, reading
+from tablegate.gateway.model.authorization.grants import Policy
+from tablegate.gateway.model.authorization.quotas import Quota
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import Written, policy_of
+from tablegate.gateway.wiring import connect, open_store
 from tests.gateway.console.test_console import Console, keys_of
 from tests.gateway.security.test_permission_cases import allow, policy
 from tests.support.live_dynamodb import Index, Live

@@ -14,8 +14,8 @@ import pytest
 import requests
 from click.testing import CliRunner
 
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.__main__ import main
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.__main__ import main
 from tablegate.testing import Server, ServerFailed
 from tests.conftest import KINDS, Serve
 from tests.support.control import Control, make

@@ -11,10 +11,10 @@ from azure.core.exceptions import HttpResponseError
 from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError
 
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.app import create_app
-from gateway.configuration.settings import Settings
-from gateway.http import Reply
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.app import create_app
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.http import Reply
 from tests.adapters.tablestore import client as tablestore
 from tests.conftest import Serve
 from tests.support.control import Control, count, make

@@ -9,10 +9,10 @@ from typing import Any
 
 import requests
 
-from gateway.app import application_of, create_app
-from gateway.configuration.settings import Settings
-from gateway.control.faults import _KINDS
-from gateway.control.routes import Routes
+from tablegate.gateway.app import application_of, create_app
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.control.faults import _KINDS
+from tablegate.gateway.control.routes import Routes
 
 DOCUMENT: dict[str, Any] = json.loads(Path("gateway/control/openapi.json").read_text())
 

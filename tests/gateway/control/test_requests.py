@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import requests
 
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore import client as tablestore
 from tests.conftest import Serve
 from tests.support.control import Control, make

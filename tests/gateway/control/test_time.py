@@ -10,7 +10,7 @@ from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableClient, TableSasPermissions, generate_table_sas
 
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
 from tests.adapters.tablestore import client as tablestore
 from tests.support.control import Control

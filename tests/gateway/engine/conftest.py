@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from gateway.engine.engine import Engine, EngineOptions, run_with_retries
-from gateway.model.commands.commands import CreateTable, NewIndex, Outcome, Read, WriteGroup
-from gateway.model.commands.writes import Edit, Remove, Replace, Write
-from gateway.model.expressions.predicates import ALWAYS, Predicate
-from gateway.model.expressions.ranges import EVERYTHING
-from gateway.model.tables.pages import Page, PageLimits
-from gateway.model.tables.tables import Projection, Rules, Table
-from gateway.model.values.keys import Key, KeyColumn, KeySchema
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value, decimal, text
-from gateway.store.postgresql.database import PostgreSQL
-from gateway.store.sql.databases import Database
-from gateway.store.store import Store
+from tablegate.gateway.engine.engine import Engine, EngineOptions, run_with_retries
+from tablegate.gateway.model.commands.commands import CreateTable, NewIndex, Outcome, Read, WriteGroup
+from tablegate.gateway.model.commands.writes import Edit, Remove, Replace, Write
+from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate
+from tablegate.gateway.model.expressions.ranges import EVERYTHING
+from tablegate.gateway.model.tables.pages import Page, PageLimits
+from tablegate.gateway.model.tables.tables import Projection, Rules, Table
+from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value, decimal, text
+from tablegate.gateway.store.postgresql.database import PostgreSQL
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.store import Store
 from tests.conftest import KINDS, new_database
 from tests.support.databases import OWN_URL
 from tests.support.statements import listener, statements_say_where  # noqa: F401
@@ -35,7 +35,9 @@ def database_url(
 ) -> Iterator[str]:
     """The URL of a migrated, empty database of its own for each test."""
     if request.param == DISTRIBUTED_FORMS:
-        monkeypatch.setattr("gateway.store.postgresql.database.finds_distributed", lambda url, schema: True)
+        monkeypatch.setattr(
+            "tablegate.gateway.store.postgresql.database.finds_distributed", lambda url, schema: True
+        )
         monkeypatch.setattr(PostgreSQL, "must_be_as_found", False)
     with new_database(request, tmp_path) as url:
         yield url

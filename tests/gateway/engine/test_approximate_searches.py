@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gateway.configuration.settings import BadSetting, load
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.engine.vectors import nearest, searching, vector_graphs
-from gateway.engine.vectors.nearest import Best, Target
-from gateway.engine.vectors.vector_graphs import BYTES_EACH, Graph
-from gateway.engine.vectors.vector_images import Image, Images
-from gateway.model.commands.commands import CreateTable, DropTable, FindTable, SearchVectors
-from gateway.model.tables.tables import ExpiryRule, Projection, Rules, VectorIndex
-from gateway.model.values.values import decimal, text
-from gateway.model.values.vectors import Metric, packed
-from gateway.store.rows.vectors import Versions
-from gateway.store.store import Store
-from gateway.wiring import open_store
+from tablegate.gateway.configuration.settings import BadSetting, load
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.engine.vectors import nearest, searching, vector_graphs
+from tablegate.gateway.engine.vectors.nearest import Best, Target
+from tablegate.gateway.engine.vectors.vector_graphs import BYTES_EACH, Graph
+from tablegate.gateway.engine.vectors.vector_images import Image, Images
+from tablegate.gateway.model.commands.commands import CreateTable, DropTable, FindTable, SearchVectors
+from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules, VectorIndex
+from tablegate.gateway.model.values.values import decimal, text
+from tablegate.gateway.model.values.vectors import Metric, packed
+from tablegate.gateway.store.rows.vectors import Versions
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.wiring import open_store
 from tests.gateway.engine.conftest import PAIR, Client, Clock, column, do_background_work
 from tests.gateway.engine.vectors.test_searching import by_meaning, check, list_of, make, names, score, search
 

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from gateway.engine.engine import Engine
-from gateway.model.commands.commands import Get, Load, Read, ReadAll, WriteGroup
-from gateway.model.errors import DataCorrupted
-from gateway.model.expressions.predicates import Exists
-from gateway.model.expressions.ranges import EVERYTHING, within
-from gateway.model.tables.pages import Concatenation, PageLimits, Segment
-from gateway.model.tables.tables import ExpiryRule, Rules
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Row
-from gateway.model.values.values import Kind, Value, decimal, text
-from gateway.store.rows import rows
-from gateway.store.sql import checksums
-from gateway.store.sql.databases import Database
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.commands.commands import Get, Load, Read, ReadAll, WriteGroup
+from tablegate.gateway.model.errors import DataCorrupted
+from tablegate.gateway.model.expressions.predicates import Exists
+from tablegate.gateway.model.expressions.ranges import EVERYTHING, within
+from tablegate.gateway.model.tables.pages import Concatenation, PageLimits, Segment
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import Kind, Value, decimal, text
+from tablegate.gateway.store.rows import rows
+from tablegate.gateway.store.sql import checksums
+from tablegate.gateway.store.sql.databases import Database
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
 from tests.gateway.engine.rows.test_reading import partition
 

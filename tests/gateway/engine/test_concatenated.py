@@ -6,15 +6,15 @@ import random
 
 import pytest
 
-from gateway.engine.engine import Engine
-from gateway.engine.rows import page_builder, reading
-from gateway.model.expressions.predicates import Predicate
-from gateway.model.expressions.ranges import EVERYTHING, KeyRange, within
-from gateway.model.tables.pages import Concatenation, Page, PageLimits
-from gateway.model.values.keys import Position
-from gateway.model.values.values import Kind, Value, text
-from gateway.store.sql import checksums
-from gateway.store.sql.prefilters import prefilter_of
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.rows import page_builder, reading
+from tablegate.gateway.model.expressions.predicates import Predicate
+from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange, within
+from tablegate.gateway.model.tables.pages import Concatenation, Page, PageLimits
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.values import Kind, Value, text
+from tablegate.gateway.store.sql import checksums
+from tablegate.gateway.store.sql.prefilters import prefilter_of
 from tests.gateway.engine.conftest import Client, make_table
 from tests.gateway.engine.rows.test_reading import partition
 from tests.gateway.engine.test_prefiltered_scans import is_equal

@@ -10,11 +10,18 @@ from typing import Any
 
 import pytest
 
-from gateway.engine.rows import page_budget
-from gateway.model.expressions.predicates import ALWAYS, Attribute, Compare, Comparison, Literal, Predicate
-from gateway.model.expressions.ranges import EVERYTHING, KeyRange
-from gateway.model.tables.pages import PageLimits
-from gateway.model.values.values import text
+from tablegate.gateway.engine.rows import page_budget
+from tablegate.gateway.model.expressions.predicates import (
+    ALWAYS,
+    Attribute,
+    Compare,
+    Comparison,
+    Literal,
+    Predicate,
+)
+from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange
+from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.values.values import text
 from tests.gateway.engine.conftest import Client
 
 ROWS = 1_500

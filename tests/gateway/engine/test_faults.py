@@ -14,19 +14,19 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
-from gateway.engine.engine import Engine
-from gateway.model.commands.commands import Get, Read, WriteGroup
-from gateway.model.commands.writes import Replace, Write
-from gateway.model.errors import Busy, Contended, DatabaseFailed, Unknowable
-from gateway.model.expressions.ranges import EVERYTHING
-from gateway.model.expressions.updates import Current, Plus, SetTo
-from gateway.model.expressions.updates import Literal as Constant
-from gateway.model.tables.pages import PageLimits
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import decimal, text
-from gateway.store.opening.opening import open_database
-from gateway.store.sql.databases import Database
-from gateway.store.store import Store
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.commands.commands import Get, Read, WriteGroup
+from tablegate.gateway.model.commands.writes import Replace, Write
+from tablegate.gateway.model.errors import Busy, Contended, DatabaseFailed, Unknowable
+from tablegate.gateway.model.expressions.ranges import EVERYTHING
+from tablegate.gateway.model.expressions.updates import Current, Plus, SetTo
+from tablegate.gateway.model.expressions.updates import Literal as Constant
+from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import decimal, text
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client
 
 INCREMENT = SetTo(("n",), Plus(Current(("n",)), Constant(decimal(1))))
@@ -233,7 +233,7 @@ def test_when_nobody_can_say_what_became_of_a_commit_the_client_is_told(
     client = Client(engine, things.table)
     client.write(client.put("a"))
     monkeypatch.setattr(engine._store.database, "committed", lambda transaction_id: None)
-    monkeypatch.setattr("gateway.engine.transactions.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("tablegate.gateway.engine.transactions.time.sleep", lambda seconds: None)
     proxy.cut = "after"
     [answer] = engine.run([WriteGroup((client.put("b"),))])
     assert isinstance(answer, Unknowable)

@@ -9,15 +9,15 @@ import random
 
 import pytest
 
-from gateway.engine.engine import Engine
-from gateway.model.commands.commands import Get, NewIndex
-from gateway.model.commands.writes import Remove, Replace, Write
-from gateway.model.expressions.ranges import EVERYTHING, KeyRange, within
-from gateway.model.tables.pages import PageLimits
-from gateway.model.tables.tables import Projection
-from gateway.model.values.keys import KeySchema, Position
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.commands.commands import Get, NewIndex
+from tablegate.gateway.model.commands.writes import Remove, Replace, Write
+from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange, within
+from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.tables.tables import Projection
+from tablegate.gateway.model.values.keys import KeySchema, Position
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
 from tests.gateway.engine.conftest import Client, column, make_table
 
 BYTES_PAIR = KeySchema((column("p", Kind.BYTES),), (column("s", Kind.BYTES),))

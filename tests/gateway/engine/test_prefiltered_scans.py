@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.engine.engine import Engine
-from gateway.engine.rows import reading
-from gateway.engine.rows.page_budget import PageBudget
-from gateway.model.commands.commands import Read
-from gateway.model.expressions.predicates import (
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.rows import reading
+from tablegate.gateway.engine.rows.page_budget import PageBudget
+from tablegate.gateway.model.commands.commands import Read
+from tablegate.gateway.model.expressions.predicates import (
     And,
     Attribute,
     Compare,
@@ -21,15 +21,15 @@ from gateway.model.expressions.predicates import (
     Not,
     Predicate,
 )
-from gateway.model.expressions.ranges import EVERYTHING, KeyRange, within
-from gateway.model.tables.pages import Page, PageLimits
-from gateway.model.tables.tables import Projection
-from gateway.model.values.keys import Position
-from gateway.model.values.values import Value, decimal, text
-from gateway.store.postgresql.database import PostgresSession
-from gateway.store.rows import prefiltered_scans
-from gateway.store.rows.scans import ROW_WIDTH, Columns
-from gateway.store.sql.databases import Session
+from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange, within
+from tablegate.gateway.model.tables.pages import Page, PageLimits
+from tablegate.gateway.model.tables.tables import Projection
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.values import Value, decimal, text
+from tablegate.gateway.store.postgresql.database import PostgresSession
+from tablegate.gateway.store.rows import prefiltered_scans
+from tablegate.gateway.store.rows.scans import ROW_WIDTH, Columns
+from tablegate.gateway.store.sql.databases import Session
 from tests.gateway.engine.conftest import Client, by_color, make_table
 from tests.gateway.engine.rows.test_reading import partition, sorts
 

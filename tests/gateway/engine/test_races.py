@@ -14,16 +14,23 @@ from typing import Any
 
 import pytest
 
-from gateway.engine.engine import Engine, run_with_retries
-from gateway.model.commands.commands import Get, Outcome, ReadAll, WriteGroup
-from gateway.model.errors import ConditionFailed, GroupRefused
-from gateway.model.expressions.predicates import Attribute, Compare, Comparison, Literal, Not, RowExists
-from gateway.model.expressions.updates import Current, Minus, Plus, SetTo
-from gateway.model.expressions.updates import Literal as Constant
-from gateway.model.values.values import decimal, text
-from gateway.store.opening.opening import open_database
-from gateway.store.sql.databases import Database
-from gateway.store.store import Store
+from tablegate.gateway.engine.engine import Engine, run_with_retries
+from tablegate.gateway.model.commands.commands import Get, Outcome, ReadAll, WriteGroup
+from tablegate.gateway.model.errors import ConditionFailed, GroupRefused
+from tablegate.gateway.model.expressions.predicates import (
+    Attribute,
+    Compare,
+    Comparison,
+    Literal,
+    Not,
+    RowExists,
+)
+from tablegate.gateway.model.expressions.updates import Current, Minus, Plus, SetTo
+from tablegate.gateway.model.expressions.updates import Literal as Constant
+from tablegate.gateway.model.values.values import decimal, text
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, make_table
 from tests.support.concurrency import all_at_once
 from tests.support.databases import at_another_node

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gateway.model.commands.commands import Get, Read
-from gateway.model.expressions.patterns import Pattern
-from gateway.model.expressions.predicates import (
+from tablegate.gateway.model.commands.commands import Get, Read
+from tablegate.gateway.model.expressions.patterns import Pattern
+from tablegate.gateway.model.expressions.predicates import (
     And,
     Attribute,
     Compare,
@@ -19,10 +19,10 @@ from gateway.model.expressions.predicates import (
     Not,
     Predicate,
 )
-from gateway.model.expressions.ranges import EVERYTHING
-from gateway.model.tables.pages import Page, PageLimits
-from gateway.model.values.values import Kind, Value, decimal
-from gateway.store.sql.databases import Database
+from tablegate.gateway.model.expressions.ranges import EVERYTHING
+from tablegate.gateway.model.tables.pages import Page, PageLimits
+from tablegate.gateway.model.values.values import Kind, Value, decimal
+from tablegate.gateway.store.sql.databases import Database
 from tests.gateway.engine.conftest import Client
 
 ROWS = 1_000

@@ -10,11 +10,17 @@ from typing import Any
 
 import pytest
 
-from gateway.control import archives, snapshots
-from gateway.control.answers import run
-from gateway.engine.engine import Engine
-from gateway.model.commands.commands import CopyTables, CreateTable, ListNamespaces, ListTables, ResetTables
-from gateway.model.tables.namespaces import SNAPSHOTS, is_reserved
+from tablegate.gateway.control import archives, snapshots
+from tablegate.gateway.control.answers import run
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.commands.commands import (
+    CopyTables,
+    CreateTable,
+    ListNamespaces,
+    ListTables,
+    ResetTables,
+)
+from tablegate.gateway.model.tables.namespaces import SNAPSHOTS, is_reserved
 from tests.gateway.engine.conftest import PAIR
 
 

@@ -4,9 +4,16 @@ from typing import Any, get_args, get_origin
 
 import pytest
 
-from gateway.exchanges import Returned, each, next_commands, one, write_rows
-from gateway.model.commands.commands import AnyCommand, Asks, FindTable, ListTables, Outcome, WriteGroup
-from gateway.model.errors import TableMissing
+from tablegate.gateway.exchanges import Returned, each, next_commands, one, write_rows
+from tablegate.gateway.model.commands.commands import (
+    AnyCommand,
+    Asks,
+    FindTable,
+    ListTables,
+    Outcome,
+    WriteGroup,
+)
+from tablegate.gateway.model.errors import TableMissing
 
 _COMMANDS = get_args(AnyCommand)
 

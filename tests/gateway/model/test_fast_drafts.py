@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.errors import GatewayError
-from gateway.model.expressions import updates
-from gateway.model.values import bodies
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value, text
+from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.expressions import updates
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value, text
 
 KEY = {"k": text("key"), "s": Value(Kind.DECIMAL, Decimal(5))}
 NAMES = ("a", "b", "ä", "k")

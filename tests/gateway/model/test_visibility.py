@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gateway.model.tables.tables import ExpiryRule, Rules, State, Table
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Cell, Contents, Row, Window
-from gateway.model.values.values import Kind, Value, text
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, State, Table
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Cell, Contents, Row, Window
+from tablegate.gateway.model.values.values import Kind, Value, text
 
 SCHEMA = KeySchema((KeyColumn("p", Kind.TEXT),))
 KEY = {"p": text("a")}

@@ -19,22 +19,22 @@ from azure.core.exceptions import HttpResponseError
 from botocore.exceptions import ClientError
 from click.testing import CliRunner
 
-from adapters.azuretable import request_facts as azuretable
-from adapters.dynamodb import request_facts as dynamodb
-from adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB_OPERATIONS
-from adapters.tablestore import request_facts as tablestore
-from gateway.__main__ import main
-from gateway.configuration.settings import load
-from gateway.http import Reply, Request
-from gateway.model.request_facts import Kind, RequestFacts
-from gateway.observability import audit, audit_sinks, figures, metrics
-from gateway.observability.audit import Keys, Sink, Trail, Wanted
-from gateway.observability.audit_sinks import DatabaseSink, FileSink
-from gateway.security.credentials import Credential
-from gateway.security.grant_store import ALL, Written
-from gateway.store.sql.databases import Database
-from gateway.store.store import Store
-from gateway.wiring import connect, open_store
+from tablegate.adapters.azuretable import request_facts as azuretable
+from tablegate.adapters.dynamodb import request_facts as dynamodb
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB_OPERATIONS
+from tablegate.adapters.tablestore import request_facts as tablestore
+from tablegate.gateway.__main__ import main
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.request_facts import Kind, RequestFacts
+from tablegate.gateway.observability import audit, audit_sinks, figures, metrics
+from tablegate.gateway.observability.audit import Keys, Sink, Trail, Wanted
+from tablegate.gateway.observability.audit_sinks import DatabaseSink, FileSink
+from tablegate.gateway.security.credentials import Credential
+from tablegate.gateway.security.grant_store import ALL, Written
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.wiring import connect, open_store
 from tests.support.live_dynamodb import ONCE
 from tests.support.running import Process
 from tests.transfer.traffic.strict import REGION, Owner

@@ -15,16 +15,16 @@ import pytest
 import requests
 from click.testing import CliRunner
 
-from gateway.__main__ import main
-from gateway.app import application_of, create_app
-from gateway.command_line.audited import OWN_LINES, READING
-from gateway.configuration.settings import load
-from gateway.http import Request
-from gateway.model.authorization.quotas import Quota
-from gateway.observability import audit
-from gateway.observability.audit import Keys, Sink, Trail, Wanted
-from gateway.store.opening.migrating import migrate
-from gateway.wiring import connect, open_store
+from tablegate.gateway.__main__ import main
+from tablegate.gateway.app import application_of, create_app
+from tablegate.gateway.command_line.audited import OWN_LINES, READING
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.authorization.quotas import Quota
+from tablegate.gateway.observability import audit
+from tablegate.gateway.observability.audit import Keys, Sink, Trail, Wanted
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.wiring import connect, open_store
 from tests.adapters.azuretable.batch_requests import batch_of, insert_part
 from tests.adapters.azuretable.client import Clock as AzureClock
 from tests.adapters.azuretable.client import Service

@@ -11,10 +11,10 @@ import tablestore as ots
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableSasPermissions, generate_table_sas
 
-from adapters.azuretable.request_facts import PART_MARKS as AZURE_MARKS
-from adapters.dynamodb.request_facts import PART_MARKS as DYNAMODB_MARKS
-from gateway.security.credentials import Credential, Scheme
-from gateway.security.grant_store import written_of
+from tablegate.adapters.azuretable.request_facts import PART_MARKS as AZURE_MARKS
+from tablegate.adapters.dynamodb.request_facts import PART_MARKS as DYNAMODB_MARKS
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import written_of
 from tests.gateway.observability.test_audit import lines, served
 from tests.transfer.traffic.strict import REGION, Owner
 
@@ -113,8 +113,8 @@ def test_rows_of_a_batch_are_refused_with_all_of_it(tmp_path: Path) -> None:
 
 def test_operations_answered_in_parts_are_known() -> None:
     """A mark of an operation that there is not would never be looked for."""
-    from adapters.azuretable.request_facts import KINDS as AZURE
-    from adapters.dynamodb.request_facts import KINDS as DYNAMODB
+    from tablegate.adapters.azuretable.request_facts import KINDS as AZURE
+    from tablegate.adapters.dynamodb.request_facts import KINDS as DYNAMODB
 
     assert DYNAMODB_MARKS.keys() <= DYNAMODB.keys()
     assert AZURE_MARKS.keys() <= AZURE.keys()

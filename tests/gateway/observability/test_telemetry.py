@@ -110,7 +110,7 @@ def test_a_span_for_each_request_tick_and_statement(
 
 def test_nothing_of_it_is_imported_unless_it_is_asked_for() -> None:
     words = (
-        "import sys; from gateway.__main__ import main; from gateway.server import serving; "
+        "import sys; from tablegate.gateway.__main__ import main; from tablegate.gateway.server import serving; "
         "main(['serve', '--help'], standalone_mode=False); "
         "assert not [name for name in sys.modules if name.startswith('opentelemetry')]"
     )
@@ -119,7 +119,7 @@ def test_nothing_of_it_is_imported_unless_it_is_asked_for() -> None:
 
 def test_without_the_extra_it_is_said_what_to_install(tmp_path: Path) -> None:
     hidden = (
-        "import sys; sys.modules['opentelemetry'] = None; from gateway.__main__ import main; "
+        "import sys; sys.modules['opentelemetry'] = None; from tablegate.gateway.__main__ import main; "
         "main(['serve', '--otel', '--memory', '--port', '0'])"
     )
     done = subprocess.run(

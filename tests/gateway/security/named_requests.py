@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB_OPERATIONS
-from adapters.dynamodb.operation_table import PURPOSES
-from gateway.model.authorization.permissions import OF_ACCOUNTS
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB_OPERATIONS
+from tablegate.adapters.dynamodb.operation_table import PURPOSES
+from tablegate.gateway.model.authorization.permissions import OF_ACCOUNTS
 from tests.support.strict import Strict
 
 INDEX = "byStatus"

@@ -10,11 +10,11 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from adapters.azuretable.operation_table import OPERATIONS as AZURE_OPERATIONS
-from adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE_OPERATIONS
-from adapters.tablestore.wire.plainbuffer import Bound, WireRow, encode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.authorization.permissions import OF_ACCOUNTS
+from tablegate.adapters.azuretable.operation_table import OPERATIONS as AZURE_OPERATIONS
+from tablegate.adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE_OPERATIONS
+from tablegate.adapters.tablestore.wire.plainbuffer import Bound, WireRow, encode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.authorization.permissions import OF_ACCOUNTS
 from tests.adapters.tablestore.client import cells_of, row
 from tests.gateway.security.named_requests import INDEX, Handles
 

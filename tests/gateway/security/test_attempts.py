@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import requests
 
-from gateway.model.errors import TooManyAttempts
-from gateway.security import attempts
-from gateway.security.attempts import Attempts
+from tablegate.gateway.model.errors import TooManyAttempts
+from tablegate.gateway.security import attempts
+from tablegate.gateway.security.attempts import Attempts
 from tests.conftest import Serve
 from tests.support.running import Running
 

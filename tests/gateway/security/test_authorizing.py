@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.dynamodb import blueprint
-from adapters.dynamodb.wire.auth import authorization as signature
-from gateway.configuration.settings import load
-from gateway.engine.engine import Engine
-from gateway.http import Request
-from gateway.model.authorization.accesses import Access, accesses_of
-from gateway.model.authorization.authorizations import Authorization
-from gateway.model.authorization.grants import Effect, Policy, Verdict
-from gateway.model.commands.commands import AnyCommand
-from gateway.security.credentials import Credential, Scheme
-from gateway.security.grant_store import Written, policy_of
-from gateway.store.opening.migrating import migrate
-from gateway.wiring import connect, open_store, wire
+from tablegate.adapters.dynamodb import blueprint
+from tablegate.adapters.dynamodb.wire.auth import authorization as signature
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.authorization.accesses import Access, accesses_of
+from tablegate.gateway.model.authorization.authorizations import Authorization
+from tablegate.gateway.model.authorization.grants import Effect, Policy, Verdict
+from tablegate.gateway.model.commands.commands import AnyCommand
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import Written, policy_of
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.wiring import connect, open_store, wire
 
 ACTIONS = [
     "GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "Scan", "BatchGetItem", "BatchWriteItem",

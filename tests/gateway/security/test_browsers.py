@@ -17,15 +17,15 @@ import requests
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import AccountSasPermissions, ResourceTypes, TableCorsRule, generate_account_sas
 
-from gateway.configuration.settings import BadSetting, load
-from gateway.dialect import Gateway
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.http import Reply, Request
-from gateway.model.commands.commands import GetProperties
-from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
-from gateway.store.opening.migrating import migrate
-from gateway.store.store import Store
-from gateway.wiring import connect
+from tablegate.gateway.configuration.settings import BadSetting, load
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.commands.commands import GetProperties
+from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.wiring import connect
 from tests.conftest import Serve
 from tests.entry_requests import NOW_MS, azure, dynamodb, tablestore
 from tests.support.live_azure import LiveAzure

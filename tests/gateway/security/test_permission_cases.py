@@ -19,12 +19,12 @@ from typing import Any
 
 import pytest
 
-from gateway.app import application_of
-from gateway.configuration.settings import load
-from gateway.security.credential_store import CredentialStore
-from gateway.security.credentials import Credential, Credentials, Scheme
-from gateway.security.grant_store import ALL, Written, written_of
-from gateway.wiring import OpenDatabase, connect, open_store
+from tablegate.gateway.app import application_of
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.security.credential_store import CredentialStore
+from tablegate.gateway.security.credentials import Credential, Credentials, Scheme
+from tablegate.gateway.security.grant_store import ALL, Written, written_of
+from tablegate.gateway.wiring import OpenDatabase, connect, open_store
 from tests.gateway.security.permission_requests import (
     AZURE,
     AZURE_KEY,

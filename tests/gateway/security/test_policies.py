@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore.operation_table import OPERATIONS
-from gateway.model.authorization.accesses import Access
-from gateway.model.authorization.authorizations import Authorization, Identity, Named, Source
-from gateway.model.authorization.conditions import EVERYTHING as EVERY_VALUE
-from gateway.model.authorization.conditions import Fact, Known
-from gateway.model.authorization.globs import Glob
-from gateway.model.authorization.grants import EVERYTHING, Policy, Verdict
-from gateway.model.authorization.permissions import Permission, Purpose, Way
-from gateway.security.grant_store import Written, policy_of, written_of
-from gateway.security.policies.errors import BadPolicy
+from tablegate.adapters.tablestore.operation_table import OPERATIONS
+from tablegate.gateway.model.authorization.accesses import Access
+from tablegate.gateway.model.authorization.authorizations import Authorization, Identity, Named, Source
+from tablegate.gateway.model.authorization.conditions import EVERYTHING as EVERY_VALUE
+from tablegate.gateway.model.authorization.conditions import Fact, Known
+from tablegate.gateway.model.authorization.globs import Glob
+from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy, Verdict
+from tablegate.gateway.model.authorization.permissions import Permission, Purpose, Way
+from tablegate.gateway.security.grant_store import Written, policy_of, written_of
+from tablegate.gateway.security.policies.errors import BadPolicy
 
 ALICE = Identity("aws", "alice*", "111122223333", "arn:aws:iam::111122223333:user/alice*")
 T = "arn:aws:dynamodb:*:*:table/T"

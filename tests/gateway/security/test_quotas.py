@@ -26,15 +26,15 @@ from azure.data.tables import TableServiceClient
 from botocore.exceptions import ClientError
 from click.testing import CliRunner
 
-from gateway.__main__ import main
-from gateway.http import Request
-from gateway.model.authorization.quotas import Bucket, Quota
-from gateway.model.errors import QuotaExceeded
-from gateway.security import quotas as module
-from gateway.security.quotas import QuotaKeeper, Quotas, share_of
-from gateway.server.pending_request import HELD_BACK_S
-from gateway.store.sql.databases import Database
-from gateway.store.store import Store
+from tablegate.gateway.__main__ import main
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.authorization.quotas import Bucket, Quota
+from tablegate.gateway.model.errors import QuotaExceeded
+from tablegate.gateway.security import quotas as module
+from tablegate.gateway.security.quotas import QuotaKeeper, Quotas, share_of
+from tablegate.gateway.server.pending_request import HELD_BACK_S
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.store import Store
 from tests.conftest import Serve
 from tests.gateway.server.test_refused_neighbours import cpu_of
 from tests.support.live_dynamodb import ONCE

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from benchmarks import grants as measured
 from benchmarks.in_process import CONNECTIONS, REQUESTS, Calls, InProcess
-from gateway.model.authorization import grants
-from gateway.model.authorization.accesses import Access
-from gateway.model.authorization.authorizations import Authorization, Identity, Source
-from gateway.model.authorization.grants import Policy, Verdict
-from gateway.model.authorization.permissions import Permission, Purpose, Way
-from gateway.model.commands.commands import Get, ShownNames
-from gateway.model.tables.tables import Rules, State, Table
-from gateway.model.values.keys import KeyColumn, KeySchema, Position, encode_column
-from gateway.model.values.values import Kind, text
-from gateway.security.grant_store import Written, policy_of
-from gateway.server.server import run_in_loop
+from tablegate.gateway.model.authorization import grants
+from tablegate.gateway.model.authorization.accesses import Access
+from tablegate.gateway.model.authorization.authorizations import Authorization, Identity, Source
+from tablegate.gateway.model.authorization.grants import Policy, Verdict
+from tablegate.gateway.model.authorization.permissions import Permission, Purpose, Way
+from tablegate.gateway.model.commands.commands import Get, ShownNames
+from tablegate.gateway.model.tables.tables import Rules, State, Table
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position, encode_column
+from tablegate.gateway.model.values.values import Kind, text
+from tablegate.gateway.security.grant_store import Written, policy_of
+from tablegate.gateway.server.server import run_in_loop
 
 IDENTITY = Identity("aws", "LIMITED", "000000000000", "arn:aws:iam::000000000000:user/LIMITED")
 CONDITIONS: list[dict[str, Any]] = [

@@ -10,14 +10,14 @@ from typing import Any
 import orjson
 import pytest
 
-from adapters.dynamodb import blueprint
-from adapters.dynamodb.wire.auth import authorization as signature
-from gateway.configuration.settings import load
-from gateway.http import Request
-from gateway.security.credential_store import CredentialStore
-from gateway.security.credentials import Credential, Scheme
-from gateway.security.grant_store import Written, policy_of
-from gateway.wiring import connect, open_store, wire
+from tablegate.adapters.dynamodb import blueprint
+from tablegate.adapters.dynamodb.wire.auth import authorization as signature
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.http import Request
+from tablegate.gateway.security.credential_store import CredentialStore
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import Written, policy_of
+from tablegate.gateway.wiring import connect, open_store, wire
 
 NOW_MS = 1_700_000_000_000
 SETTINGS = {"auth": "strict", "secret_key": "a secret key that is long"}
@@ -299,7 +299,7 @@ def test_a_grant_of_a_tables_policy_is_none_of_its_streams(server):
 
 
 def test_a_policy_that_can_no_longer_be_read_refuses_everything(server):
-    from gateway.security.policies.iam_documents import stored_resource_policy
+    from tablegate.gateway.security.policies.iam_documents import stored_resource_policy
 
     for each in stored_resource_policy("{}", credentials()[0].identity)[:1]:
         assert all(found.effect.value == "deny" for found in each.statements)

@@ -16,17 +16,17 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.app import mount
-from gateway.application import Application
-from gateway.configuration.settings import load
-from gateway.dialect import Dialect, Gateway
-from gateway.http import Reply, Request
-from gateway.model.commands.commands import Exchange, Read, ReadAll, WriteGroup
-from gateway.model.errors import Busy, Contended, GatewayError, LimitExceeded, StaleTable
-from gateway.model.expressions.ranges import KeyRange
-from gateway.model.tables.pages import PageLimits
-from gateway.model.values.keys import Position
-from gateway.security.credentials import Credentials
+from tablegate.gateway.app import mount
+from tablegate.gateway.application import Application
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.dialect import Dialect, Gateway
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.commands.commands import Exchange, Read, ReadAll, WriteGroup
+from tablegate.gateway.model.errors import Busy, Contended, GatewayError, LimitExceeded, StaleTable
+from tablegate.gateway.model.expressions.ranges import KeyRange
+from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.security.credentials import Credentials
 from tests.support.running import Running, start_app
 
 

@@ -10,7 +10,7 @@ import pytest
 
 _FAULTS = """
 import resource
-from gateway.server import allocator
+from tablegate.gateway.server import allocator
 
 def faults() -> int:
     began = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from gateway.observability import figures, metrics
-from gateway.server.certificates import Certificate
+from tablegate.gateway.observability import figures, metrics
+from tablegate.gateway.server.certificates import Certificate
 from tests.support.running import Process
 
 DAY_S = 86_400

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import orjson
 import pytest
 
-from gateway.server import connection as connections
-from gateway.server.pending_request import PendingRequest
-from gateway.server.server import Server
+from tablegate.gateway.server import connection as connections
+from tablegate.gateway.server.pending_request import PendingRequest
+from tablegate.gateway.server.server import Server
 from tests.gateway.server.conftest import FakeEngine, Wire
 from tests.support.running import Running
 
@@ -388,7 +388,7 @@ def test_an_idle_connection_on_which_a_request_arrives_is_not_closed(
         handle(self, pending)
 
     monkeypatch.setattr(Server, "handle", hold)
-    monkeypatch.setattr("gateway.server.server._SWEEP_S", 0.1)
+    monkeypatch.setattr("tablegate.gateway.server.server._SWEEP_S", 0.1)
     server = toy(idle_seconds=0.5)
     idle, other = wire(server), wire(server)
     assert idle.post("/say", b"1").reply()[2] == b"1"

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.configuration.settings import load
-from gateway.http import Reply
-from gateway.request_memory import RequestMemory
-from gateway.server import connection, fast_heads
-from gateway.server.connection import Connection
-from gateway.server.pending_request import PendingRequest
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.http import Reply
+from tablegate.gateway.request_memory import RequestMemory
+from tablegate.gateway.server import connection, fast_heads
+from tablegate.gateway.server.connection import Connection
+from tablegate.gateway.server.pending_request import PendingRequest
 
 SETTINGS = load({"memory": True, "max_body_bytes": 1000, "max_header_bytes": 4096}, {})
 

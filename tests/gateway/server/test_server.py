@@ -9,8 +9,8 @@ import orjson
 import pytest
 import requests
 
-from gateway.configuration.settings import BadSetting, load
-from gateway.server.flask_bridge import request_of
+from tablegate.gateway.configuration.settings import BadSetting, load
+from tablegate.gateway.server.flask_bridge import request_of
 from tests.gateway.server.conftest import FakeEngine
 
 

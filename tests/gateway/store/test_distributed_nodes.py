@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from gateway.store.postgresql.distributed import nodes
-from gateway.store.postgresql.distributed.database import slot_parameter
-from gateway.store.postgresql.distributed.nodes import Nodes, Place, places
-from gateway.store.rows import concatenated, entries, rows, scans
+from tablegate.gateway.store.postgresql.distributed import nodes
+from tablegate.gateway.store.postgresql.distributed.database import slot_parameter
+from tablegate.gateway.store.postgresql.distributed.nodes import Nodes, Place, places
+from tablegate.gateway.store.rows import concatenated, entries, rows, scans
 
 HERE, THERE = Place(("10.0.0.1", 5432), 1, {"rows": "rows_1"}), Place(("10.0.0.2", 5432), 2, {})
 
@@ -31,8 +31,8 @@ def test_the_slot_of_a_statement_is_found(statement: str, place: int | None) -> 
 
 
 def test_the_slot_of_a_page_of_bodies_is_found() -> None:
-    from gateway.model.tables.pages import Concatenation
-    from gateway.store.postgresql.distributed.statements import DistributedStatements
+    from tablegate.gateway.model.tables.pages import Concatenation
+    from tablegate.gateway.store.postgresql.distributed.statements import DistributedStatements
 
     statement = concatenated._statement(DistributedStatements(), False, Concatenation(","))
     assert slot_parameter(statement) == 2

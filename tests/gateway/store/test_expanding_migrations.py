@@ -18,11 +18,11 @@ import sqlalchemy
 from alembic import command
 from alembic.config import Config
 
-import migrations
-from gateway.store.opening.migrating import OLDEST_COMPATIBLE, steps
-from gateway.store.opening.opening import open_database
-from gateway.store.postgresql.pipeline import Statement
-from gateway.store.sql.databases import Database
+from tablegate import migrations
+from tablegate.gateway.store.opening.migrating import OLDEST_COMPATIBLE, steps
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.postgresql.pipeline import Statement
+from tablegate.gateway.store.sql.databases import Database
 from tests.support.released_statements import revisions, statements_of
 
 # Since this one the rule holds. The first five came before the first release.

@@ -13,16 +13,16 @@ import sqlalchemy
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from gateway.store.opening.migrating import NewerDatabase, migrate, revision_of, script_of, steps
-from gateway.store.opening.opening import open_database
-from gateway.store.sql import counters
-from gateway.store.sql.databases import Database
-from gateway.store.sql.schema import metadata
-from gateway.store.streams import changes
-from gateway.store.tables.catalog import Catalog
-from gateway.store.tables.descriptors import stream_rule
-from gateway.store.transactions import tokens
-from migrations import scripts
+from tablegate.gateway.store.opening.migrating import NewerDatabase, migrate, revision_of, script_of, steps
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.sql import counters
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.sql.schema import metadata
+from tablegate.gateway.store.streams import changes
+from tablegate.gateway.store.tables.catalog import Catalog
+from tablegate.gateway.store.tables.descriptors import stream_rule
+from tablegate.gateway.store.transactions import tokens
+from tablegate.migrations import scripts
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -54,7 +54,7 @@ _DEFINITIONS = {
 def test_they_make_what_the_schema_would_make(empty: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the letter, which compare_metadata does not look at: collations, WITHOUT ROWID, partial indexes. Only the quotes
     that SQLite puts around the new name of a table are not compared. An empty database gets the script; all others, steps."""
-    from gateway.store.opening import migrating
+    from tablegate.gateway.store.opening import migrating
 
     if way == "steps":
         monkeypatch.setattr(migrating, "script_of", lambda name: "")
@@ -72,12 +72,12 @@ def test_they_make_what_the_schema_would_make(empty: str, way: str, monkeypatch:
 
 @pytest.mark.parametrize("name", scripts.DATABASES)
 def test_the_scripts_are_of_this_schema(name: str) -> None:
-    """`python -m migrations.scripts` writes them anew."""
+    """`python -m tablegate.migrations.scripts` writes them anew."""
     assert script_of(name) == scripts.script(scripts.DATABASES[name])
 
 
 def test_a_script_of_another_release_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gateway.store.opening import migrating
+    from tablegate.gateway.store.opening import migrating
 
     script = script_of("sqlite").replace(f"-- {steps()[-1]}", "-- 0001", 1)
     monkeypatch.setattr(migrating, "script_of", lambda name: script)
@@ -140,7 +140,7 @@ def test_a_newer_database_is_refused_unless_its_schema_has_only_grown(
 
 
 def test_a_failed_migration_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gateway.store.opening import migrating
+    from tablegate.gateway.store.opening import migrating
 
     copy = tmp_path / "migrations"
     shutil.copytree(migrating._FOLDER, copy)
@@ -178,7 +178,7 @@ _TABLES_OF_0001 = [
 
 def _at(revision: str, url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
     """A database as the release of that revision left it."""
-    from gateway.store.opening import migrating
+    from tablegate.gateway.store.opening import migrating
 
     copy = folder / f"migrations to {revision}"
     shutil.copytree(migrating._FOLDER, copy)

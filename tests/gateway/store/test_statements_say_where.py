@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.store.postgresql import statements
-from gateway.store.postgresql.distributed import placement
-from gateway.store.rows import entries, rows
-from gateway.store.sql.schema import metadata
+from tablegate.gateway.store.postgresql import statements
+from tablegate.gateway.store.postgresql.distributed import placement
+from tablegate.gateway.store.rows import entries, rows
+from tablegate.gateway.store.sql.schema import metadata
 from tests.support.statements import ALLOWED, DATA, allowed, complaints
 
 # Every node has a copy of these, and each change is a transaction of all nodes: what requests change does not belong here. Who

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from gateway.model import fast_paths
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.transfer.comparing.sides import CompareOptions, Pair
+from tablegate.transfer.comparing.signatures import signature
+from tablegate.transfer.comparing.verifying import verify
+from tablegate.transfer.endpoints.database import DatabaseEndpoint
+from tablegate.transfer.endpoints.endpoint import Definition
 from tests.transfer.comparing.test_verifying import CELLS, ENTITIES, ITEMS, row_of, table_of, text
-from transfer.comparing.sides import CompareOptions, Pair
-from transfer.comparing.signatures import signature
-from transfer.comparing.verifying import verify
-from transfer.endpoints.database import DatabaseEndpoint
-from transfer.endpoints.endpoint import Definition
 
 DEFINITIONS = [replace(each, is_stored=True) for each in (ITEMS, ENTITIES, CELLS)]
 

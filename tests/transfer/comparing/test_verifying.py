@@ -13,23 +13,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model import fast_paths
-from gateway.model.commands.commands import NewIndex
-from gateway.model.tables.tables import ExpiryRule, Projection, Rules
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Cell, Contents, Row
-from gateway.model.values.values import NULL, Kind, Value
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.commands.commands import NewIndex
+from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Cell, Contents, Row
+from tablegate.gateway.model.values.values import NULL, Kind, Value
+from tablegate.transfer.comparing.differences import diff
+from tablegate.transfer.comparing.reports import Difference, Report, Status
+from tablegate.transfer.comparing.sides import CompareOptions, Pair
+from tablegate.transfer.comparing.signatures import signature
+from tablegate.transfer.comparing.sums import Sums
+from tablegate.transfer.comparing.verifying import Level, verify
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.errors import SchemaChanged
+from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
 from tests.transfer.support.plain_endpoint import PlainEndpoint, WholeEndpoint
 from tests.transfer.support.tables import tables
-from transfer.comparing.differences import diff
-from transfer.comparing.reports import Difference, Report, Status
-from transfer.comparing.sides import CompareOptions, Pair
-from transfer.comparing.signatures import signature
-from transfer.comparing.sums import Sums
-from transfer.comparing.verifying import Level, verify
-from transfer.endpoints.endpoint import Definition, Service
-from transfer.errors import SchemaChanged
-from transfer.mapping.mapping import Mapping, MappingOptions
 
 DYNAMODB, AZURE, TABLE_STORE, TABLEGATE = Service
 PAIR = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("sk", Kind.DECIMAL),))

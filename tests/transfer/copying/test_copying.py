@@ -13,8 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind, text
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind, text
+from tablegate.transfer.copying.copying import CopyOptions, Interrupted, plan, run, write_rejects
+from tablegate.transfer.copying.job import Counts, Job
+from tablegate.transfer.copying.pacing import Concurrency, Limit, Rate, Unit, limit_of
+from tablegate.transfer.copying.progress import Lines, Silent
+from tablegate.transfer.endpoints.endpoint import Endpoint
+from tablegate.transfer.errors import (
+    PositionLost,
+    SchemaChanged,
+    ServiceUnavailable,
+    TableAbsent,
+    TransferError,
+)
 from tests.transfer.support.memory_endpoint import (
     PAIR,
     MemoryEndpoint,
@@ -24,12 +36,6 @@ from tests.transfer.support.memory_endpoint import (
     row_of,
     rows_of,
 )
-from transfer.copying.copying import CopyOptions, Interrupted, plan, run, write_rejects
-from transfer.copying.job import Counts, Job
-from transfer.copying.pacing import Concurrency, Limit, Rate, Unit, limit_of
-from transfer.copying.progress import Lines, Silent
-from transfer.endpoints.endpoint import Endpoint
-from transfer.errors import PositionLost, SchemaChanged, ServiceUnavailable, TableAbsent, TransferError
 
 Ends = tuple[MemoryEndpoint, MemoryEndpoint]
 
@@ -309,7 +315,7 @@ def test_throttling_is_sat_out(ends: Ends, tmp_path: Path) -> None:
 
 
 def test_rows_in_memory_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from transfer.copying import scanning
+    from tablegate.transfer.copying import scanning
 
     monkeypatch.setattr(scanning, "_BYTES_IN_MEMORY", 50_000)
     source = MemoryEndpoint(MemoryTable(definition_of(), rows_of(1_000, size=1_000)))

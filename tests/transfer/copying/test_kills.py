@@ -20,13 +20,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.model.values.rows import Row
+from tablegate.gateway.model.values.rows import Row
+from tablegate.transfer.copying.job import Job
+from tablegate.transfer.endpoints.database import DatabaseEndpoint
+from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tests.support.databases import PostgresServer
 from tests.support.running import ROOT
 from tests.transfer.support.memory_endpoint import PAIR, rows_of
-from transfer.copying.job import Job
-from transfer.endpoints.database import DatabaseEndpoint
-from transfer.endpoints.endpoint import Definition, Service
 
 IS_LONG = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5")) >= 30
 STOPPED = ["Error: stopped", "Go on with: tablegate copy --job copy.job --resume"]
@@ -39,7 +39,7 @@ class Copying:
     def __init__(self, folder: Path, *arguments: str) -> None:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "gateway", "copy", *arguments, "--job", "copy.job"],
+            [sys.executable, "-m", "tablegate", "copy", *arguments, "--job", "copy.job"],
             cwd=folder, env={**clean, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 

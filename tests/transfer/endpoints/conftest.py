@@ -11,16 +11,16 @@ from pathlib import Path
 import moto
 import pytest
 
+from tablegate.transfer.endpoints.azure_table.client import Account as AzureAccount
+from tablegate.transfer.endpoints.azure_table.endpoint import AzureTableEndpoint
+from tablegate.transfer.endpoints.dynamodb.client import Account as AwsAccount
+from tablegate.transfer.endpoints.dynamodb.endpoint import DynamoDBEndpoint
+from tablegate.transfer.endpoints.endpoint import Endpoint, Service
+from tablegate.transfer.endpoints.table_store.client import Account as OtsAccount
+from tablegate.transfer.endpoints.table_store.endpoint import TableStoreEndpoint
 from tests.support.foreign_servers import foreign_server
 from tests.support.running import Running, start
 from tests.transfer.endpoints.places import Place
-from transfer.endpoints.azure_table.client import Account as AzureAccount
-from transfer.endpoints.azure_table.endpoint import AzureTableEndpoint
-from transfer.endpoints.dynamodb.client import Account as AwsAccount
-from transfer.endpoints.dynamodb.endpoint import DynamoDBEndpoint
-from transfer.endpoints.endpoint import Endpoint, Service
-from transfer.endpoints.table_store.client import Account as OtsAccount
-from transfer.endpoints.table_store.endpoint import TableStoreEndpoint
 
 REGION = "eu-central-1"
 # A Table Store SDK checks the signature of answers, so that the secret must be the one that a server in dev has.

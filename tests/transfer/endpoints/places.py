@@ -13,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from gateway.model.tables.tables import Rules
-from gateway.model.values.keys import Key, KeyColumn, KeySchema
-from gateway.model.values.rows import Cell, Contents, Row
-from gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, decimal_text, text
-from transfer.endpoints.endpoint import Definition, Endpoint, Service
+from tablegate.gateway.model.tables.tables import Rules
+from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Cell, Contents, Row
+from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, decimal_text, text
+from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, Service
 
 STAMP_MS = 1_700_000_000_000
 

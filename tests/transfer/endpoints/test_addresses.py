@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from tablegate.transfer.endpoints import addresses
+from tablegate.transfer.endpoints.addresses import open_endpoint, parse_cloud_address, tables_of, with_table
+from tablegate.transfer.endpoints.azure_table.endpoint import AzureTableEndpoint
+from tablegate.transfer.endpoints.dynamodb.endpoint import DynamoDBEndpoint
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.endpoints.table_store.endpoint import TableStoreEndpoint
+from tablegate.transfer.errors import AccessRefused, BadAddress, MissingSoftware, TransferError
 from tests.support.running import Running
 from tests.transfer.endpoints.conftest import OPENERS
 from tests.transfer.endpoints.places import SCHEMAS
-from transfer.endpoints import addresses
-from transfer.endpoints.addresses import open_endpoint, parse_cloud_address, tables_of, with_table
-from transfer.endpoints.azure_table.endpoint import AzureTableEndpoint
-from transfer.endpoints.dynamodb.endpoint import DynamoDBEndpoint
-from transfer.endpoints.endpoint import Definition, Service
-from transfer.endpoints.table_store.endpoint import TableStoreEndpoint
-from transfer.errors import AccessRefused, BadAddress, MissingSoftware, TransferError
 
 OTS = "tablestore://inst/T?endpoint=https://inst.cn-hangzhou.ots.aliyuncs.com"
 
@@ -149,7 +149,7 @@ def test_a_missing_library_is_said_with_the_extra_that_brings_it(monkeypatch: py
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return real(name, *rest, **more)
 
-    for module in [name for name in sys.modules if name.startswith("transfer.endpoints.dynamodb")]:
+    for module in [name for name in sys.modules if name.startswith("tablegate.transfer.endpoints.dynamodb")]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingSoftware, match=r"boto3 is not installed: pip install 'tablegate\[clouds\]'"):
@@ -158,7 +158,7 @@ def test_a_missing_library_is_said_with_the_extra_that_brings_it(monkeypatch: py
 
 def test_only_the_library_of_the_endpoint_is_imported() -> None:
     script = (
-        "import sys\nfrom transfer.endpoints.addresses import open_endpoint, parse_cloud_address\n"
+        "import sys\nfrom tablegate.transfer.endpoints.addresses import open_endpoint, parse_cloud_address\n"
         "assert not {'boto3', 'azure.data.tables', 'tablestore'} & set(sys.modules)\n"
         "open_endpoint('dynamodb://Orders?region=x')\n"
         "assert 'boto3' in sys.modules and not {'azure.data.tables', 'tablestore'} & set(sys.modules)\n"

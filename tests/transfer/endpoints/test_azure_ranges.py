@@ -8,7 +8,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transfer.endpoints.azure_table.ranges import Range, divide, filter_of
+from tablegate.transfer.endpoints.azure_table.ranges import Range, divide, filter_of
 
 Keys = list[tuple[str, str]]
 _CHARACTERS = st.text("ab0'\ud7ff\ue000\uffff\U00010000\U0010ffff é", max_size=4)

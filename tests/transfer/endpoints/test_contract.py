@@ -12,11 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adapters.azuretable.values.keys import check_new_key
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.tables.tables import ExpiryRule, Rules
-from gateway.model.values.rows import Cell, Row
-from gateway.model.values.values import text
+from tablegate.adapters.azuretable.values.keys import check_new_key
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
+from tablegate.gateway.model.values.rows import Cell, Row
+from tablegate.gateway.model.values.values import text
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.errors import TableAbsent
 from tests.support.running import Running
 from tests.transfer.endpoints.conftest import open_dynamodb, open_table_store
 from tests.transfer.endpoints.faulty_proxy import Answer, Asked, faulty_proxy
@@ -35,8 +37,6 @@ from tests.transfer.endpoints.places import (
     versioned_row,
 )
 from tests.transfer.support import tables
-from transfer.endpoints.endpoint import Definition, Service
-from transfer.errors import TableAbsent
 
 
 def test_a_value_of_every_kind_comes_back_as_it_was(place: Place) -> None:

@@ -11,12 +11,12 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_account_sas
 from click.testing import CliRunner
 
-from gateway.__main__ import main
-from gateway.security.credentials import DEV_AZURE_KEY
+from tablegate.gateway.__main__ import main
+from tablegate.gateway.security.credentials import DEV_AZURE_KEY
+from tablegate.transfer.endpoints.addresses import open_endpoint
+from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, Service
+from tablegate.transfer.errors import AccessRefused
 from tests.transfer.endpoints.places import SCHEMAS, key_of, numbered_rows, read_all
-from transfer.endpoints.addresses import open_endpoint
-from transfer.endpoints.endpoint import Definition, Endpoint, Service
-from transfer.errors import AccessRefused
 
 AZURE_KEY = "aHVzaDMxNDE1OTI2NTM1ODk3OTMyMzg0NjI2NDMzODM="
 SECRET = "hush-3141592653"

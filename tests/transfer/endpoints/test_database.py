@@ -8,23 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from gateway.model.commands.commands import (
+from tablegate.gateway.model.commands.commands import (
     CountRows,
     CreateTable,
     ListStreams,
     NewIndex,
     NewVectorIndex,
 )
-from gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Cell, Contents, Row
-from gateway.model.values.values import Kind, Value, decimal, text
-from gateway.model.values.vectors import Metric
-from tests.support.running import Process
-from tests.transfer.support.memory_endpoint import PAIR, row_of, rows_of
-from transfer.endpoints.database import DatabaseEndpoint
-from transfer.endpoints.endpoint import Definition, Service
-from transfer.errors import (
+from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Cell, Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value, decimal, text
+from tablegate.gateway.model.values.vectors import Metric
+from tablegate.transfer.endpoints.database import DatabaseEndpoint
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.errors import (
     BadAddress,
     PositionLost,
     SchemaChanged,
@@ -32,6 +30,8 @@ from transfer.errors import (
     TableAbsent,
     TransferError,
 )
+from tests.support.running import Process
+from tests.transfer.support.memory_endpoint import PAIR, row_of, rows_of
 
 Opens = Callable[[str], DatabaseEndpoint]
 
@@ -219,7 +219,7 @@ def test_many_changes_take_several_looks(things: DatabaseEndpoint) -> None:
 def test_changes_are_lost_with_their_stream(things: DatabaseEndpoint) -> None:
     from dataclasses import replace
 
-    from gateway.model.commands.commands import AlterTable
+    from tablegate.gateway.model.commands.commands import AlterTable
 
     position = things.capture()
     table = things._find(anew=True)
@@ -296,7 +296,7 @@ def test_a_database_that_a_server_has_is_refused(opens: Opens, tmp_path: Path) -
 
 
 def test_a_table_made_anew_is_another_one(things: DatabaseEndpoint) -> None:
-    from gateway.model.commands.commands import DropTable
+    from tablegate.gateway.model.commands.commands import DropTable
 
     things.write(rows_of(3))
     things._run([DropTable(things._find(anew=True))])

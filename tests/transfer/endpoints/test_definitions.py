@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.model.commands.commands import NewIndex, NewVectorIndex
-from gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind
-from gateway.model.values.vectors import Metric
+from tablegate.gateway.model.commands.commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind
+from tablegate.gateway.model.values.vectors import Metric
+from tablegate.transfer.endpoints.definitions import definition_of, document_of
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.errors import SchemaChanged
 from tests.support.running import Running
 from tests.transfer.endpoints.conftest import open_azure, open_dynamodb, open_table_store
 from tests.transfer.endpoints.places import SCHEMAS
-from transfer.endpoints.definitions import definition_of, document_of
-from transfer.endpoints.endpoint import Definition, Service
-from transfer.errors import SchemaChanged
 
 DAY_MS = 86_400_000
 

@@ -11,21 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.rows import Row
-from gateway.model.values.values import text
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import text
+from tablegate.transfer.comparing.sides import CompareOptions
+from tablegate.transfer.comparing.verifying import verify
+from tablegate.transfer.copying.copying import CopyOptions, run
+from tablegate.transfer.copying.job import Job
+from tablegate.transfer.copying.progress import Silent
+from tablegate.transfer.endpoints.addresses import open_endpoint
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.mapping.mapping import MappingOptions
 from tests.support.databases import PostgresServer
 from tests.support.running import Running
 from tests.transfer.endpoints.conftest import REGION
 from tests.transfer.endpoints.places import KEYS, SCALARS, SCHEMAS, numbered_key, numbered_rows, row_of
-from transfer.comparing.sides import CompareOptions
-from transfer.comparing.verifying import verify
-from transfer.copying.copying import CopyOptions, run
-from transfer.copying.job import Job
-from transfer.copying.progress import Silent
-from transfer.endpoints.addresses import open_endpoint
-from transfer.endpoints.endpoint import Definition, Service
-from transfer.mapping.mapping import MappingOptions
 
 IS_LONG = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5")) >= 30
 ENDS = ("dynamodb", "azure-table", "tablestore", "sqlite", "postgresql", "jsonl", "export")

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.transfer.endpoints import retrying
+from tablegate.transfer.endpoints.addresses import open_endpoint
+from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, Service
+from tablegate.transfer.errors import AccessRefused, ServiceUnavailable, TransferError
 from tests.conftest import Serve
 from tests.support.running import Running, free_port
 from tests.transfer.endpoints.conftest import OPENERS, open_azure, open_dynamodb, open_table_store
 from tests.transfer.endpoints.faulty_proxy import Answer, Asked, Script, faulty_proxy
 from tests.transfer.endpoints.places import SCHEMAS, key_of, numbered_rows, read_all
-from transfer.endpoints import retrying
-from transfer.endpoints.addresses import open_endpoint
-from transfer.endpoints.endpoint import Definition, Endpoint, Service
-from transfer.errors import AccessRefused, ServiceUnavailable, TransferError
 
 THROTTLED: dict[Service, Answer] = {
     Service.DYNAMODB: (

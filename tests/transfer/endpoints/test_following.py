@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from gateway.__main__ import main
-from gateway.model.values.keys import Position
+from tablegate.gateway.__main__ import main
+from tablegate.gateway.model.values.keys import Position
+from tablegate.transfer.endpoints.dynamodb import streams as dynamodb_streams
+from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, Service
+from tablegate.transfer.errors import PositionLost, RequestRefused
 from tests.support.running import Running
 from tests.transfer.endpoints.conftest import OPENERS, open_azure, open_dynamodb
 from tests.transfer.endpoints.places import SCHEMAS, key_of, numbered_rows
-from transfer.endpoints.dynamodb import streams as dynamodb_streams
-from transfer.endpoints.endpoint import Definition, Endpoint, Service
-from transfer.errors import PositionLost, RequestRefused
 
 FOLLOWED = {Service.DYNAMODB: "followd", Service.TABLE_STORE: "followt"}
 
@@ -193,7 +193,7 @@ def test_records_that_are_trimmed_are_a_lost_position(ours: Running) -> None:
     endpoint = made(ours, Service.DYNAMODB, "followtrimmed")
     position = endpoint.capture()
     assert isinstance(endpoint, type(open_dynamodb(ours.url, "x")))
-    from transfer.endpoints.dynamodb.client import TrimmedData
+    from tablegate.transfer.endpoints.dynamodb.client import TrimmedData
 
     def call(operation: str, body: Any) -> Any:
         raise TrimmedData("The operation attempted to read past the oldest stream record in a shard.")

@@ -8,17 +8,17 @@ from pathlib import Path
 import boto3
 import pytest
 
-from gateway.model.values.keys import Key
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import text
+from tablegate.gateway.model.values.keys import Key
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import text
+from tablegate.transfer.endpoints.endpoint import Definition, Service, UnreadableRow
+from tablegate.transfer.errors import ServiceUnavailable
 from tests.command_line.test_commands import tablegate
 from tests.support.foreign_servers import foreign_server
 from tests.support.running import Running
 from tests.transfer.endpoints.conftest import OPENERS, REGION
 from tests.transfer.endpoints.faulty_proxy import Answer, Asked, faulty_proxy
 from tests.transfer.endpoints.places import SCHEMAS, key_of, numbered_rows
-from transfer.endpoints.endpoint import Definition, Service, UnreadableRow
-from transfer.errors import ServiceUnavailable
 
 
 def addresses(url: str) -> dict[str, str]:

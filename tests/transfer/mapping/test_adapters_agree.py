@@ -15,19 +15,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.commands.commands import NewIndex
-from gateway.model.tables.tables import Projection, Rules
-from gateway.model.values.keys import Key, KeyColumn, KeySchema
-from gateway.model.values.rows import Cell, Contents, Row
-from gateway.model.values.values import NULL, Kind, Value
+from tablegate.gateway.model.commands.commands import NewIndex
+from tablegate.gateway.model.tables.tables import Projection, Rules
+from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Cell, Contents, Row
+from tablegate.gateway.model.values.values import NULL, Kind, Value
+from tablegate.transfer.comparing.canonical import Terms
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
+from tablegate.transfer.mapping.rules import Fidelity, Finding, Rule
+from tablegate.transfer.mapping.viewing import Cells, Target
 from tests.transfer.support.dialects import Dialects, opened
 from tests.transfer.support.tables import tables
-from transfer.comparing.canonical import Terms
-from transfer.endpoints.endpoint import Definition, Service
-from transfer.mapping import rules
-from transfer.mapping.mapping import Mapping, MappingOptions
-from transfer.mapping.rules import Fidelity, Finding, Rule
-from transfer.mapping.viewing import Cells, Target
 
 DYNAMODB, AZURE, TABLE_STORE, TABLEGATE = Service
 CLOUDS = [DYNAMODB, AZURE, TABLE_STORE]

@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.commands.commands import NewIndex, NewVectorIndex
-from gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Cell, Contents, Row
-from gateway.model.values.values import Kind, Value
-from gateway.model.values.vectors import Metric
+from tablegate.gateway.model.commands.commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Cell, Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.values.vectors import Metric
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.errors import SchemaChanged
+from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.escapes import Escapes
+from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
+from tablegate.transfer.mapping.rules import Finding, Rule
+from tablegate.transfer.mapping.table_names import is_table_name, table_names
 from tests.transfer.support.tables import ODD_TEXTS, rows
-from transfer.endpoints.endpoint import Definition, Service
-from transfer.errors import SchemaChanged
-from transfer.mapping import rules
-from transfer.mapping.escapes import Escapes
-from transfer.mapping.mapping import Mapping, MappingOptions
-from transfer.mapping.rules import Finding, Rule
-from transfer.mapping.table_names import is_table_name, table_names
 
 DYNAMODB, AZURE, TABLE_STORE, TABLEGATE = Service
 

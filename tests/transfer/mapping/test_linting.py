@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.tables.tables import ExpiryRule, Rules
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import NULL, Kind, Value
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import NULL, Kind, Value
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.linting import ATTRIBUTES, EXAMPLES, lint
+from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
+from tablegate.transfer.mapping.rules import Fidelity
 from tests.transfer.support.plain_endpoint import PlainEndpoint
 from tests.transfer.support.tables import tables
-from transfer.endpoints.endpoint import Definition, Service
-from transfer.mapping import rules
-from transfer.mapping.linting import ATTRIBUTES, EXAMPLES, lint
-from transfer.mapping.mapping import Mapping, MappingOptions
-from transfer.mapping.rules import Fidelity
 
 SCHEMA = KeySchema((KeyColumn("pk", Kind.TEXT),))
 ITEMS = Definition("Orders", Service.DYNAMODB, SCHEMA)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.values.rows import Row
+from tablegate.gateway.model.values.rows import Row
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
+from tablegate.transfer.mapping.rules import Fidelity
 from tests.transfer.support.tables import tables
-from transfer.endpoints.endpoint import Definition, Service
-from transfer.mapping.mapping import Mapping, MappingOptions
-from transfer.mapping.rules import Fidelity
 
 TARGETS = st.sampled_from(Service)
 

@@ -6,9 +6,9 @@ import re
 import subprocess
 import sys
 
+from tablegate.transfer.mapping import rules
+from tablegate.transfer.mapping.rules import RULES, Fidelity
 from tests.support.running import ROOT
-from transfer.mapping import rules
-from transfer.mapping.rules import RULES, Fidelity
 
 
 def test_rules_have_names_of_their_own_and_say_what_they_mean() -> None:
@@ -26,7 +26,11 @@ def test_fidelities_are_in_order() -> None:
 
 def test_the_table() -> None:
     printed = subprocess.run(
-        [sys.executable, "-m", "transfer.mapping.rules"], cwd=ROOT, check=True, capture_output=True, text=True
+        [sys.executable, "-m", "tablegate.transfer.mapping.rules"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout
     lines = printed.splitlines()
     assert lines[:2] == ["| rule | class | meaning |", "|---|---|---|"]

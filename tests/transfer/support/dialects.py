@@ -12,24 +12,24 @@ from urllib.parse import quote
 
 import orjson
 
-from adapters.azuretable.values import values as azure_values
-from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.configuration.settings import Settings
-from gateway.dialect import Gateway
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.model.values import bodies
-from gateway.model.values.keys import Key
-from gateway.model.values.rows import Cell, Contents, Row
-from gateway.model.values.values import Kind, Value
-from gateway.security.credentials import Credentials
-from gateway.store.opening.migrating import migrate
-from gateway.store.store import Store
-from gateway.wiring import connect
+from tablegate.adapters.azuretable.values import values as azure_values
+from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.keys import Key
+from tablegate.gateway.model.values.rows import Cell, Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.gateway.security.credentials import Credentials
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.wiring import connect
+from tablegate.transfer.endpoints.endpoint import Definition
 from tests.adapters.azuretable import client as azure
 from tests.adapters.dynamodb import conftest as dynamodb
 from tests.adapters.tablestore import client as tablestore
-from transfer.endpoints.endpoint import Definition
 
 _KEY_TYPES = {Kind.TEXT: "S", Kind.BYTES: "B", Kind.DECIMAL: "N"}
 _COLUMN_TYPES = {Kind.TEXT: messages.STRING, Kind.BYTES: messages.BINARY, Kind.INT64: messages.INTEGER}

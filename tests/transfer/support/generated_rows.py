@@ -8,9 +8,9 @@ from typing import Any
 import hypothesis
 from hypothesis import strategies as st
 
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.rows import Cell, Contents, Row
-from gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal_fits
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.rows import Cell, Contents, Row
+from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal_fits
 from tests.transfer.support.small_table import PAIR
 
 FEW_EXAMPLES = hypothesis.settings(max_examples=max(20, hypothesis.settings.default.max_examples // 10))

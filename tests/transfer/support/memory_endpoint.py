@@ -18,11 +18,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from gateway.model.tables.pages import Segment
-from gateway.model.values.keys import Key, KeyColumn, KeySchema, Position
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value
-from transfer.endpoints.endpoint import (
+from tablegate.gateway.model.tables.pages import Segment
+from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema, Position
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.transfer.endpoints.endpoint import (
     JSON,
     AnyRow,
     ChangedKeys,
@@ -33,7 +33,7 @@ from transfer.endpoints.endpoint import (
     Service,
     UnreadableRow,
 )
-from transfer.errors import PositionLost, TableAbsent
+from tablegate.transfer.errors import PositionLost, TableAbsent
 
 PAIR = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("sk", Kind.TEXT),))
 """A key of two texts, for tests to which keys are all the same."""

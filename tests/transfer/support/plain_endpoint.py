@@ -7,9 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from gateway.model.values.keys import Key, partition_hash
-from gateway.model.values.rows import Row
-from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service
+from tablegate.gateway.model.values.keys import Key, partition_hash
+from tablegate.gateway.model.values.rows import Row
+from tablegate.transfer.endpoints.endpoint import (
+    JSON,
+    ChangedKeys,
+    Definition,
+    Endpoint,
+    Reject,
+    ScanPage,
+    Service,
+)
 
 
 class PlainEndpoint(Endpoint):

@@ -8,12 +8,12 @@ from typing import Any
 
 import orjson
 
-from gateway.model.commands.commands import NewIndex
-from gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value
-from transfer.endpoints.endpoint import Definition, Endpoint, Service
+from tablegate.gateway.model.commands.commands import NewIndex
+from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, Service
 
 PAIR = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("sk", Kind.DECIMAL),))
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from adapters.azuretable.values.names import SYSTEM_NAMES, is_legal
-from adapters.tablestore.wire.names import is_column_name
-from gateway.model.tables.tables import Rules
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Cell, Contents, Row
-from gateway.model.values.values import NULL, Kind, Value, decimal_fits
-from transfer.endpoints.endpoint import Definition, Service
+from tablegate.adapters.azuretable.values.names import SYSTEM_NAMES, is_legal
+from tablegate.adapters.tablestore.wire.names import is_column_name
+from tablegate.gateway.model.tables.tables import Rules
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Cell, Contents, Row
+from tablegate.gateway.model.values.values import NULL, Kind, Value, decimal_fits
+from tablegate.transfer.endpoints.endpoint import Definition, Service
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 ODD_TEXTS = st.sampled_from(

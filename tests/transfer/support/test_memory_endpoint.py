@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from tablegate.transfer.errors import PositionLost, ServiceUnavailable, TableAbsent
 from tests.transfer.support.memory_endpoint import (
     PAIR,
     MemoryEndpoint,
@@ -14,7 +15,6 @@ from tests.transfer.support.memory_endpoint import (
     definition_of,
     rows_of,
 )
-from transfer.errors import PositionLost, ServiceUnavailable, TableAbsent
 
 
 def test_segments_are_the_whole_table_and_do_not_overlap() -> None:

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gateway.http import Reply, Request
-from transfer.traffic.forwarding import Forwarder
-from transfer.traffic.proxies import Listen, Proxy
-from transfer.traffic.recording import record
-from transfer.traffic.replaying import replay
-from transfer.traffic.reports import Report
-from transfer.traffic.services import Address, Service
-from transfer.traffic.shadowing import Sampling, shadow
-from transfer.traffic.signing import Key, credentials_of
+from tablegate.gateway.http import Reply, Request
+from tablegate.transfer.traffic.forwarding import Forwarder
+from tablegate.transfer.traffic.proxies import Listen, Proxy
+from tablegate.transfer.traffic.recording import record
+from tablegate.transfer.traffic.replaying import replay
+from tablegate.transfer.traffic.reports import Report
+from tablegate.transfer.traffic.services import Address, Service
+from tablegate.transfer.traffic.shadowing import Sampling, shadow
+from tablegate.transfer.traffic.signing import Key, credentials_of
 
 LISTEN = Listen()
 DEV = credentials_of(None, {})

@@ -15,13 +15,13 @@ import tablestore as ots
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.data.tables import TableServiceClient, generate_table_sas
 
-from gateway.configuration.settings import load
-from gateway.security.credentials import Credential, Scheme
-from gateway.security.grant_store import ALL
-from gateway.wiring import connect, open_store
+from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import ALL
+from tablegate.gateway.wiring import connect, open_store
+from tablegate.transfer.traffic.signing import Key
 from tests.support.live_dynamodb import ONCE
 from tests.support.running import Running, start
-from transfer.traffic.signing import Key
 
 SETTINGS = {"auth": "strict", "secret_key": "what encrypts the secrets of this test"}
 REGION = "eu-central-1"

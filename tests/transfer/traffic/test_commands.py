@@ -17,15 +17,15 @@ import requests
 import zstandard
 from click.testing import CliRunner
 
-from gateway.__main__ import main
-from gateway.http import Reply, Request
+from tablegate.gateway.__main__ import main
+from tablegate.gateway.http import Reply, Request
+from tablegate.transfer.traffic import proxies
+from tablegate.transfer.traffic.signing import KEY, BadCredentials, credentials_of
+from tablegate.transfer.traffic.traces import Recorded, TraceWriter
 from tests.support.across import Across
 from tests.support.raw_client import SIGNED_IN_FORM
 from tests.support.running import ROOT, Running, free_port
 from tests.transfer.traffic.proxies import recorder
-from transfer.traffic import proxies
-from transfer.traffic.signing import KEY, BadCredentials, credentials_of
-from transfer.traffic.traces import Recorded, TraceWriter
 
 
 def tablegate(*arguments: object, code: int) -> str:
@@ -94,7 +94,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path, sqlite_server: Running) ->
 def test_a_full_disk_is_told_at_the_start() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
-    script = "from transfer.traffic.traces import TraceWriter; import os; os.O_EXCL = 0; from pathlib import Path; "
+    script = "from tablegate.transfer.traffic.traces import TraceWriter; import os; os.O_EXCL = 0; from pathlib import Path; "
     script += "TraceWriter(Path('/dev/full'), 'http://h')"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert "No space left on device" in done.stderr
@@ -200,7 +200,7 @@ def test_a_missing_library_names_its_extra(trace: Path, monkeypatch: pytest.Monk
     real = builtins.__import__
 
     def without(name: str, *rest: Any) -> Any:
-        if name.startswith("transfer.traffic.replaying"):
+        if name.startswith("tablegate.transfer.traffic.replaying"):
             raise ModuleNotFoundError(name="zstandard")
         return real(name, *rest)
 
@@ -221,7 +221,7 @@ def test_a_shadow_as_a_process(tmp_path: Path, sqlite_server: Running, postgres_
         "both",
     ]
     with subprocess.Popen(
-        [sys.executable, "-m", "gateway", *command, "--compare", "100%"], cwd=tmp_path,
+        [sys.executable, "-m", "tablegate", *command, "--compare", "100%"], cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None

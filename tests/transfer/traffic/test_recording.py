@@ -21,15 +21,15 @@ import zstandard
 from azure.core.exceptions import HttpResponseError
 from botocore.exceptions import ClientError
 
-from gateway.http import Reply, Request
+from tablegate.gateway.http import Reply, Request
+from tablegate.transfer.errors import TransferError
+from tablegate.transfer.traffic import redaction
+from tablegate.transfer.traffic.traces import AnswerEvent, BadTrace, RequestEvent, TraceReader, TraceWriter
 from tests.support.across import Across
 from tests.support.raw_client import SIGNED_IN_FORM
 from tests.support.running import ROOT, Running, free_port
 from tests.transfer.traffic.proxies import faulty, recorder, replayed
 from tests.transfer.traffic.strict import Owner, strict_server
-from transfer.errors import TransferError
-from transfer.traffic import redaction
-from transfer.traffic.traces import AnswerEvent, BadTrace, RequestEvent, TraceReader, TraceWriter
 
 
 def write(owner: Owner, url: str) -> None:
@@ -223,7 +223,16 @@ def readable(path: Path) -> list[Any]:
 
 def test_a_killed_recorder_leaves_a_readable_trace(tmp_path: Path, sqlite_server: Running) -> None:
     path = tmp_path / "trace.jsonl.zst"
-    command = [sys.executable, "-m", "gateway", "record", "--upstream", sqlite_server.url, "--to", str(path)]
+    command = [
+        sys.executable,
+        "-m",
+        "tablegate",
+        "record",
+        "--upstream",
+        sqlite_server.url,
+        "--to",
+        str(path),
+    ]
     with subprocess.Popen(
         command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -320,7 +329,7 @@ def test_a_frame_that_does_not_fit_is_taken_back(tmp_path: Path) -> None:
     script = f"""
 import resource, signal
 from pathlib import Path
-from transfer.traffic.traces import TraceReader, TraceWriter
+from tablegate.transfer.traffic.traces import TraceReader, TraceWriter
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 path = Path({str(path)!r})
 trace = TraceWriter(path, "http://127.0.0.1:1")

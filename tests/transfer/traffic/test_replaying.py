@@ -17,15 +17,15 @@ from azure.core import MatchConditions
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import UpdateMode
 
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.http import Reply, Request
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.http import Reply, Request
+from tablegate.transfer.traffic.comparing import BODY, ORDER, STATUS
+from tablegate.transfer.traffic.reports import Report
 from tests.contract.clients import CLIENTS, Delete, Insert, Put, Refused
 from tests.support.across import Across
 from tests.support.live_dynamodb import refused
 from tests.support.running import Running, start
 from tests.transfer.traffic.proxies import faulty, recorder, replayed
-from transfer.traffic.comparing import BODY, ORDER, STATUS
-from transfer.traffic.reports import Report
 
 KEYS = [("partition", f"row{number}") for number in range(5)]
 

@@ -7,17 +7,26 @@ from typing import Any
 
 import pytest
 
-from gateway.http import Reply, Request
+from tablegate.gateway.http import Reply, Request
+from tablegate.transfer.traffic.comparing import (
+    BODY,
+    CODE,
+    HEADER,
+    ORDER,
+    STATUS,
+    Answer,
+    Comparison,
+    Divergence,
+)
+from tablegate.transfer.traffic.dialects.azuretable import AzureTable
+from tablegate.transfer.traffic.dialects.dialect import UnknownToken
+from tablegate.transfer.traffic.dialects.dynamodb import DynamoDB
+from tablegate.transfer.traffic.reports import Report, Skipped
+from tablegate.transfer.traffic.rules import AZURE_TABLE, DYNAMODB, RULES, TABLE_STORE, Treatment
+from tablegate.transfer.traffic.sessions import Sent, Session
+from tablegate.transfer.traffic.tokens import Tokens
+from tablegate.transfer.traffic.traces import Recorded
 from tests.support.running import ROOT
-from transfer.traffic.comparing import BODY, CODE, HEADER, ORDER, STATUS, Answer, Comparison, Divergence
-from transfer.traffic.dialects.azuretable import AzureTable
-from transfer.traffic.dialects.dialect import UnknownToken
-from transfer.traffic.dialects.dynamodb import DynamoDB
-from transfer.traffic.reports import Report, Skipped
-from transfer.traffic.rules import AZURE_TABLE, DYNAMODB, RULES, TABLE_STORE, Treatment
-from transfer.traffic.sessions import Sent, Session
-from transfer.traffic.tokens import Tokens
-from transfer.traffic.traces import Recorded
 
 SPANS = ((1_000_000_000.0, 1_000_000_100.0), (1_700_000_000.0, 1_700_000_100.0))
 

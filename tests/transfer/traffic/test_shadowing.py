@@ -18,7 +18,10 @@ import requests
 from azure.core import MatchConditions
 from azure.core.exceptions import ResourceModifiedError
 
-from gateway.http import Reply, Request
+from tablegate.gateway.http import Reply, Request
+from tablegate.transfer.traffic import shadowing as shadowing_module
+from tablegate.transfer.traffic.comparing import BODY
+from tablegate.transfer.traffic.reports import Report, Skipped
 from tests.support.across import Across
 from tests.support.running import Running, free_port
 from tests.transfer.traffic.proxies import Run, faulty, shadowing
@@ -28,9 +31,6 @@ from tests.transfer.traffic.test_replaying import (
     tablestore_streams,
     what_all_three_promise,
 )
-from transfer.traffic import shadowing as shadowing_module
-from transfer.traffic.comparing import BODY
-from transfer.traffic.reports import Report, Skipped
 
 
 def figure(run: Run, name: str, **labels: str) -> float:

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from transfer.endpoints.azure_table.client import error_of
+from tablegate.transfer.endpoints.azure_table.client import error_of
 
 _STATUS = re.compile(rb"HTTP/1\.1 (\d{3})")
 

@@ -27,9 +27,9 @@ from azure.core.rest import HttpRequest
 from azure.data.tables import TableServiceClient
 from requests.adapters import HTTPAdapter
 
-from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY
-from transfer.endpoints.retrying import Patience, Transient
-from transfer.errors import AccessRefused, BadAddress, RequestRefused, TableAbsent
+from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY
+from tablegate.transfer.endpoints.retrying import Patience, Transient
+from tablegate.transfer.errors import AccessRefused, BadAddress, RequestRefused, TableAbsent
 
 _REQUESTS_AT_ONCE = 16
 _CONNECTIONS = 32

@@ -14,19 +14,19 @@ from urllib.parse import quote
 
 import orjson
 
-from adapters.azuretable.values import keys as azure_keys
-from adapters.azuretable.values import values
-from adapters.azuretable.wire import limits
-from adapters.azuretable.wire.addresses import key_predicate
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.values.keys import Key, Position
-from gateway.model.values.rows import TICKS_PER_MS, Contents, Row
-from gateway.model.values.values import Kind, Value
-from transfer.endpoints.azure_table import batches, ranges
-from transfer.endpoints.azure_table.batches import Change
-from transfer.endpoints.azure_table.client import Account, Answer, Client, meaning
-from transfer.endpoints.batching import in_batches
-from transfer.endpoints.endpoint import (
+from tablegate.adapters.azuretable.values import keys as azure_keys
+from tablegate.adapters.azuretable.values import values
+from tablegate.adapters.azuretable.wire import limits
+from tablegate.adapters.azuretable.wire.addresses import key_predicate
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.model.values.keys import Key, Position
+from tablegate.gateway.model.values.rows import TICKS_PER_MS, Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.transfer.endpoints.azure_table import batches, ranges
+from tablegate.transfer.endpoints.azure_table.batches import Change
+from tablegate.transfer.endpoints.azure_table.client import Account, Answer, Client, meaning
+from tablegate.transfer.endpoints.batching import in_batches
+from tablegate.transfer.endpoints.endpoint import (
     JSON,
     AnyRow,
     ChangedKeys,
@@ -37,8 +37,8 @@ from transfer.endpoints.endpoint import (
     Service,
     UnreadableRow,
 )
-from transfer.endpoints.retrying import PATIENCE_S, Patience
-from transfer.errors import RequestRefused, SchemaChanged, TransferError
+from tablegate.transfer.endpoints.retrying import PATIENCE_S, Patience
+from tablegate.transfer.errors import RequestRefused, SchemaChanged, TransferError
 
 _KEY_NAMES = ("PartitionKey", "RowKey")
 _OVERLAP_TICKS = 180 * 10_000_000

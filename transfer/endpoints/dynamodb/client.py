@@ -18,8 +18,8 @@ from botocore import exceptions, xform_name
 from botocore.config import Config
 from botocore.parsers import ResponseParserError
 
-from transfer.endpoints.retrying import Patience, Transient
-from transfer.errors import AccessRefused, BadAddress, RequestRefused, TableAbsent, TransferError
+from tablegate.transfer.endpoints.retrying import Patience, Transient
+from tablegate.transfer.errors import AccessRefused, BadAddress, RequestRefused, TableAbsent, TransferError
 
 
 class TrimmedData(TransferError):

@@ -12,17 +12,17 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.values.values import item_of, render_row, render_values
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import ServiceError
-from gateway.model.values.bodies import untagged
-from gateway.model.values.keys import Key, KeySchema, Position
-from gateway.model.values.rows import Row
-from gateway.model.values.values import Value
-from transfer.endpoints.batching import in_batches
-from transfer.endpoints.dynamodb import streams, tables
-from transfer.endpoints.dynamodb.client import Account, Client
-from transfer.endpoints.endpoint import (
+from tablegate.adapters.dynamodb.values.values import item_of, render_row, render_values
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.gateway.model.values.bodies import untagged
+from tablegate.gateway.model.values.keys import Key, KeySchema, Position
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import Value
+from tablegate.transfer.endpoints.batching import in_batches
+from tablegate.transfer.endpoints.dynamodb import streams, tables
+from tablegate.transfer.endpoints.dynamodb.client import Account, Client
+from tablegate.transfer.endpoints.endpoint import (
     JSON,
     AnyRow,
     ChangedKeys,
@@ -33,8 +33,8 @@ from transfer.endpoints.endpoint import (
     Service,
     UnreadableRow,
 )
-from transfer.endpoints.retrying import PATIENCE_S, Patience, Rests
-from transfer.errors import RequestRefused, TransferError
+from tablegate.transfer.endpoints.retrying import PATIENCE_S, Patience, Rests
+from tablegate.transfer.errors import RequestRefused, TransferError
 
 _PUTS = 25  # of one BatchWriteItem (API reference)
 _GETS = 100  # of one BatchGetItem

@@ -17,13 +17,13 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from adapters.dynamodb.values.values import item_of
-from gateway.model.values.bodies import untagged
-from gateway.model.values.keys import Key, KeySchema
-from transfer.endpoints.dynamodb import tables
-from transfer.endpoints.dynamodb.client import Client, TrimmedData
-from transfer.endpoints.endpoint import JSON, ChangedKeys
-from transfer.errors import PositionLost, RequestRefused, TableAbsent, TransferError
+from tablegate.adapters.dynamodb.values.values import item_of
+from tablegate.gateway.model.values.bodies import untagged
+from tablegate.gateway.model.values.keys import Key, KeySchema
+from tablegate.transfer.endpoints.dynamodb import tables
+from tablegate.transfer.endpoints.dynamodb.client import Client, TrimmedData
+from tablegate.transfer.endpoints.endpoint import JSON, ChangedKeys
+from tablegate.transfer.errors import PositionLost, RequestRefused, TableAbsent, TransferError
 
 _KEPT_MS = 24 * 3600 * 1000
 _MARGIN_MS = 300_000  # clocks differ, and records say when they were made to the second

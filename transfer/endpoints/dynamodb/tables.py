@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.dynamodb.tables import vector_indexes
-from adapters.dynamodb.tables.descriptions import (
+from tablegate.adapters.dynamodb.tables import vector_indexes
+from tablegate.adapters.dynamodb.tables.descriptions import (
     KEY_TYPES,
     PROJECTIONS,
     index_definition,
@@ -15,14 +15,14 @@ from adapters.dynamodb.tables.descriptions import (
     shown_index_keys,
     vector_index_definition,
 )
-from adapters.dynamodb.tables.indexes import defined_types, key_schema
-from adapters.dynamodb.wire import limits
-from gateway.model.commands.commands import NewIndex
-from gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
-from gateway.model.values.keys import KeySchema
-from transfer.endpoints.dynamodb.client import Client
-from transfer.endpoints.endpoint import Definition, Service
-from transfer.errors import RequestRefused, SchemaChanged, TableAbsent, TransferError
+from tablegate.adapters.dynamodb.tables.indexes import defined_types, key_schema
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.gateway.model.commands.commands import NewIndex
+from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.transfer.endpoints.dynamodb.client import Client
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.errors import RequestRefused, SchemaChanged, TableAbsent, TransferError
 
 VIEWS = ("KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES")
 _LOOK_S = 0.25

@@ -13,26 +13,26 @@ import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from adapters.dynamodb.export_files import manifests
-from adapters.dynamodb.export_files.compression import Unreadable
-from adapters.dynamodb.export_files.data_files import DataFile
-from adapters.dynamodb.export_files.lines import line_of, read_change, read_item
-from gateway.model.values.keys import LOWEST, KeySchema, Position
-from gateway.model.values.row_lines import position_of_members
-from gateway.model.values.rows import Contents, Row
-from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
-from transfer.endpoints.files.export_folder import ExportFolder
-from transfer.endpoints.files.exported_changes import ExportedChanges
-from transfer.endpoints.files.file_endpoint import (
+from tablegate.adapters.dynamodb.export_files import manifests
+from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.adapters.dynamodb.export_files.data_files import DataFile
+from tablegate.adapters.dynamodb.export_files.lines import line_of, read_change, read_item
+from tablegate.gateway.model.values.keys import LOWEST, KeySchema, Position
+from tablegate.gateway.model.values.row_lines import position_of_members
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
+from tablegate.transfer.endpoints.files.export_folder import ExportFolder
+from tablegate.transfer.endpoints.files.exported_changes import ExportedChanges
+from tablegate.transfer.endpoints.files.file_endpoint import (
     FINISHING,
     FileEndpoint,
     paged,
     replace_folder,
     written_anew,
 )
-from transfer.endpoints.files.keys_option import keys_missing, keys_of
-from transfer.endpoints.files.staging import Staging, sync_folder
-from transfer.errors import BadAddress, BadFile
+from tablegate.transfer.endpoints.files.keys_option import keys_missing, keys_of
+from tablegate.transfer.endpoints.files.staging import Staging, sync_folder
+from tablegate.transfer.errors import BadAddress, BadFile
 
 _OUTPUT_FORMATS = {"json": "DYNAMODB_JSON", "ion": "ION"}
 _CHANGES = "changes"
@@ -189,7 +189,7 @@ class _Writing:
 
     def write(self, rows: Iterator[Row]) -> None:
         """All of it, durably."""
-        from transfer.endpoints.files.table_description import description_of  # a large import
+        from tablegate.transfer.endpoints.files.table_description import description_of  # a large import
 
         (self._root / self._folder / "data").mkdir(parents=True)
         self._put(self._folder + manifests.STARTED, b"")

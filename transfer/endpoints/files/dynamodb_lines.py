@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from adapters.dynamodb.export_files.compression import Compression, Unreadable, compressed
-from adapters.dynamodb.export_files.lines import Form, form_of, line_of, read_item
-from adapters.dynamodb.values.values import Item
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.row_lines import position_of_members
-from gateway.model.values.rows import Row
-from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
-from transfer.endpoints.files.file_endpoint import FileEndpoint, Lines, paged, written_anew
-from transfer.endpoints.files.keys_option import keys_missing, keys_of
-from transfer.endpoints.files.scan_output import begins_document, items_of
-from transfer.endpoints.files.staging import Staging
+from tablegate.adapters.dynamodb.export_files.compression import Compression, Unreadable, compressed
+from tablegate.adapters.dynamodb.export_files.lines import Form, form_of, line_of, read_item
+from tablegate.adapters.dynamodb.values.values import Item
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.row_lines import position_of_members
+from tablegate.gateway.model.values.rows import Row
+from tablegate.transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
+from tablegate.transfer.endpoints.files.file_endpoint import FileEndpoint, Lines, paged, written_anew
+from tablegate.transfer.endpoints.files.keys_option import keys_missing, keys_of
+from tablegate.transfer.endpoints.files.scan_output import begins_document, items_of
+from tablegate.transfer.endpoints.files.staging import Staging
 
 _WHOLE = "whole"
 _WRITTEN_ROWS = 1000

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from adapters.dynamodb.export_files import manifests
-from adapters.dynamodb.export_files.compression import Unreadable, compression_of, reading
-from adapters.dynamodb.export_files.lines import Form, form_of
-from gateway.model.commands.commands import NewIndex, NewVectorIndex
-from gateway.model.values.keys import KeySchema
-from transfer.endpoints.files.file_endpoint import Lines
-from transfer.errors import BadFile, TableAbsent
+from tablegate.adapters.dynamodb.export_files import manifests
+from tablegate.adapters.dynamodb.export_files.compression import Unreadable, compression_of, reading
+from tablegate.adapters.dynamodb.export_files.lines import Form, form_of
+from tablegate.gateway.model.commands.commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.transfer.endpoints.files.file_endpoint import Lines
+from tablegate.transfer.errors import BadFile, TableAbsent
 
 _DESCRIPTIONS = ("table.json", "schema.json")  # ours, and dynamodump's
 _FOLDERS_ABOVE = 8  # a prefix may have several parts
@@ -60,7 +60,7 @@ class ExportFolder:
             for name in _DESCRIPTIONS:
                 if (folder / name).is_file():
                     # The control plane of DynamoDB, which reads it, is the largest part of the adapter.
-                    from transfer.endpoints.files.table_description import read_description
+                    from tablegate.transfer.endpoints.files.table_description import read_description
 
                     return read_description(folder / name)
             if (folder / manifests.FOLDER).is_dir():  # the bucket's root, or the prefix

@@ -12,8 +12,8 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
 
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Contents, Row
 
 _SCHEMA = "CREATE TABLE changes (partition BLOB, sort BLOB, body BLOB, size INTEGER, PRIMARY KEY (partition, sort)) WITHOUT ROWID"
 _BATCH = 500

@@ -16,16 +16,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, ClassVar, NoReturn
 
-from adapters.dynamodb.export_files.compression import (
+from tablegate.adapters.dynamodb.export_files.compression import (
     Compression,
     Unreadable,
     compression_of,
     reading,
 )
-from gateway.model.values.keys import Key
-from gateway.model.values.row_lines import LINE_BYTES
-from gateway.model.values.rows import Row
-from transfer.endpoints.endpoint import (
+from tablegate.gateway.model.values.keys import Key
+from tablegate.gateway.model.values.row_lines import LINE_BYTES
+from tablegate.gateway.model.values.rows import Row
+from tablegate.transfer.endpoints.endpoint import (
     JSON,
     ChangedKeys,
     Definition,
@@ -34,8 +34,15 @@ from transfer.endpoints.endpoint import (
     ScanPage,
     Service,
 )
-from transfer.endpoints.files.staging import Staging, partial_path, sync_folder
-from transfer.errors import AccessRefused, BadAddress, BadFile, SchemaChanged, TableAbsent, TransferError
+from tablegate.transfer.endpoints.files.staging import Staging, partial_path, sync_folder
+from tablegate.transfer.errors import (
+    AccessRefused,
+    BadAddress,
+    BadFile,
+    SchemaChanged,
+    TableAbsent,
+    TransferError,
+)
 
 PAGE_ROWS = 500
 FINISHING = ".finishing"

@@ -11,15 +11,20 @@ from typing import BinaryIO, TextIO, cast
 
 from fastcrc import crc64
 
-from adapters.dynamodb.export_files.compression import Compression, Unreadable, compression_of, reading
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.row_lines import END_START, check_end, end_line, row_line
-from gateway.model.values.rows import Row
-from transfer.endpoints.endpoint import JSON, Definition, Reject, ScanPage
-from transfer.endpoints.files.file_endpoint import FileEndpoint, Lines, paged
-from transfer.endpoints.files.row_lines import header_line, read_header, read_row
-from transfer.endpoints.files.staging import Staging
-from transfer.errors import TransferError
+from tablegate.adapters.dynamodb.export_files.compression import (
+    Compression,
+    Unreadable,
+    compression_of,
+    reading,
+)
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.row_lines import END_START, check_end, end_line, row_line
+from tablegate.gateway.model.values.rows import Row
+from tablegate.transfer.endpoints.endpoint import JSON, Definition, Reject, ScanPage
+from tablegate.transfer.endpoints.files.file_endpoint import FileEndpoint, Lines, paged
+from tablegate.transfer.endpoints.files.row_lines import header_line, read_header, read_row
+from tablegate.transfer.endpoints.files.staging import Staging
+from tablegate.transfer.errors import TransferError
 
 _WHOLE = "whole"
 _COMPRESSIONS = {".gz": Compression.GZIP, ".zst": Compression.ZSTD}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind
-from transfer.errors import BadAddress
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind
+from tablegate.transfer.errors import BadAddress
 
 KINDS = {"S": Kind.TEXT, "N": Kind.DECIMAL, "B": Kind.BYTES, "I": Kind.INT64}
 """DynamoDB's letters, and I for the 64-bit integers that keys of Table Store are."""

@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from gateway.model.values.row_lines import HEADER_START
-from transfer.endpoints.endpoint import Endpoint
-from transfer.endpoints.files.file_endpoint import UNFINISHED, Lines
-from transfer.endpoints.files.json_lines import JsonLines, PipedLines
-from transfer.errors import BadAddress
+from tablegate.gateway.model.values.row_lines import HEADER_START
+from tablegate.transfer.endpoints.endpoint import Endpoint
+from tablegate.transfer.endpoints.files.file_endpoint import UNFINISHED, Lines
+from tablegate.transfer.endpoints.files.json_lines import JsonLines, PipedLines
+from tablegate.transfer.errors import BadAddress
 
 FORMATS = {
     "jsonl": "our JSON Lines: typed, lossless",
@@ -50,19 +50,19 @@ def open_file(path: str, options: Mapping[str, str]) -> Endpoint:
         case "jsonl":
             return PipedLines() if path == "-" else JsonLines(where)
         case "dynamodb-json":
-            from transfer.endpoints.files.dynamodb_lines import DynamoDBLines
+            from tablegate.transfer.endpoints.files.dynamodb_lines import DynamoDBLines
 
             return DynamoDBLines(where, options)
         case "dynamodb-export":
-            from transfer.endpoints.files.dynamodb_export import DynamoDBExport
+            from tablegate.transfer.endpoints.files.dynamodb_export import DynamoDBExport
 
             return DynamoDBExport(where, options)
         case "csv":
-            from transfer.endpoints.files.typed_csv import TypedCsv
+            from tablegate.transfer.endpoints.files.typed_csv import TypedCsv
 
             return TypedCsv(where, options)
         case _:
-            from transfer.endpoints.files.parquet import ParquetFile
+            from tablegate.transfer.endpoints.files.parquet import ParquetFile
 
             return ParquetFile(where, options)
 

@@ -9,25 +9,25 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.export_files.compression import Unreadable
-from adapters.dynamodb.values.values import as_kind, view
-from gateway.model.values import bodies
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.row_lines import position_of, row_of_values
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value
-from transfer.endpoints.definitions import definition_of, document_of
-from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
-from transfer.endpoints.files.file_endpoint import FileEndpoint, paged, written_anew
-from transfer.endpoints.files.keys_option import keys_missing, keys_of
-from transfer.endpoints.files.staging import Staging
-from transfer.errors import BadFile, MissingSoftware
+from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.adapters.dynamodb.values.values import as_kind, view
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.row_lines import position_of, row_of_values
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.transfer.endpoints.definitions import definition_of, document_of
+from tablegate.transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
+from tablegate.transfer.endpoints.files.file_endpoint import FileEndpoint, paged, written_anew
+from tablegate.transfer.endpoints.files.keys_option import keys_missing, keys_of
+from tablegate.transfer.endpoints.files.staging import Staging
+from tablegate.transfer.errors import BadFile, MissingSoftware
 
 try:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from transfer.endpoints.files import parquet_columns as columns
+    from tablegate.transfer.endpoints.files import parquet_columns as columns
 except ImportError:
     raise MissingSoftware("Parquet files need pyarrow: pip install 'tablegate[parquet]'") from None
 

@@ -20,10 +20,10 @@ from uuid import UUID
 import orjson
 import pyarrow as pa
 
-from adapters.dynamodb.export_files.compression import Unreadable
-from adapters.dynamodb.values.values import view
-from gateway.model.values import bodies
-from gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal_fits, decimal_text
+from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.adapters.dynamodb.values.values import view
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal_fits, decimal_text
 
 MOST_COLUMNS = 1000
 """Attributes beyond these go into one column together."""

@@ -5,14 +5,14 @@ A header has a definition, or is that of a backup (gateway/store/tables/backup_f
 
 from __future__ import annotations
 
-from adapters.dynamodb.values.values import item_of
-from adapters.dynamodb.wire.errors import ServiceError
-from gateway.model.values import row_lines
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.row_lines import Unreadable, json_object, position_of_members, times_of
-from gateway.model.values.rows import Row
-from transfer.endpoints.definitions import definition_of, definition_of_backup, document_of
-from transfer.endpoints.endpoint import Definition
+from tablegate.adapters.dynamodb.values.values import item_of
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.gateway.model.values import row_lines
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.row_lines import Unreadable, json_object, position_of_members, times_of
+from tablegate.gateway.model.values.rows import Row
+from tablegate.transfer.endpoints.definitions import definition_of, definition_of_backup, document_of
+from tablegate.transfer.endpoints.endpoint import Definition
 
 
 def header_line(definition: Definition) -> bytes:

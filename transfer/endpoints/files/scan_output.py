@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from adapters.dynamodb.export_files.compression import Unreadable
-from adapters.dynamodb.export_files.lines import Form, read_item
-from adapters.dynamodb.values.values import Item
-from gateway.model.values.row_lines import LINE_BYTES
-from transfer.endpoints.files.file_endpoint import Lines
+from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.adapters.dynamodb.export_files.lines import Form, read_item
+from tablegate.adapters.dynamodb.values.values import Item
+from tablegate.gateway.model.values.row_lines import LINE_BYTES
+from tablegate.transfer.endpoints.files.file_endpoint import Lines
 
 _DOCUMENT = re.compile(
     rb'\s*\{\s*(?:$|"(?:Items|Count|ScannedCount|ConsumedCapacity|NextToken|LastEvaluatedKey)"\s*:)'

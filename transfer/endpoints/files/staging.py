@@ -21,13 +21,13 @@ from typing import BinaryIO, NamedTuple
 import orjson
 from fastcrc import crc64
 
-from adapters.dynamodb.export_files.compression import Compression, Unreadable, compressed, reading
-from gateway.model.values.keys import KeySchema, Position
-from gateway.model.values.row_lines import end_line, row_line
-from gateway.model.values.rows import Row
-from transfer.endpoints.endpoint import Definition
-from transfer.endpoints.files.row_lines import header_line, read_header, read_row
-from transfer.errors import BadFile, TransferError
+from tablegate.adapters.dynamodb.export_files.compression import Compression, Unreadable, compressed, reading
+from tablegate.gateway.model.values.keys import KeySchema, Position
+from tablegate.gateway.model.values.row_lines import end_line, row_line
+from tablegate.gateway.model.values.rows import Row
+from tablegate.transfer.endpoints.endpoint import Definition
+from tablegate.transfer.endpoints.files.row_lines import header_line, read_header, read_row
+from tablegate.transfer.errors import BadFile, TransferError
 
 REPLAYED_ROWS = 200_000
 """How many rows a job may have in flight and not noted, at most."""

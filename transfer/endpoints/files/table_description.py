@@ -8,19 +8,19 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.tables import vector_indexes
-from adapters.dynamodb.tables.descriptions import (
+from tablegate.adapters.dynamodb.tables import vector_indexes
+from tablegate.adapters.dynamodb.tables.descriptions import (
     index_definition,
     key_elements,
     shown_index_keys,
     vector_index_definition,
 )
-from adapters.dynamodb.tables.indexes import KINDS, defined_types, key_schema, new_local
-from adapters.dynamodb.wire.errors import ServiceError
-from gateway.model.commands.commands import NewIndex, NewVectorIndex
-from gateway.model.values.keys import KeySchema
-from transfer.endpoints.endpoint import Definition
-from transfer.errors import BadFile
+from tablegate.adapters.dynamodb.tables.indexes import KINDS, defined_types, key_schema, new_local
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.gateway.model.commands.commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.transfer.endpoints.endpoint import Definition
+from tablegate.transfer.errors import BadFile
 
 _LETTERS = {kind: letter for letter, kind in KINDS.items()}
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from adapters.azuretable.values.keys import OWN_SCHEMA, own_key, texts_of
-from adapters.azuretable.values.names import SYSTEM_NAMES
-from adapters.azuretable.values.values import (
+from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA, own_key, texts_of
+from tablegate.adapters.azuretable.values.names import SYSTEM_NAMES
+from tablegate.adapters.azuretable.values.values import (
     SPELLINGS,
     UNIX_EPOCH_TICKS,
     parse_datetime,
@@ -24,15 +24,15 @@ from adapters.azuretable.values.values import (
     timestamp_text,
     view,
 )
-from adapters.azuretable.wire.errors import ServiceError
-from adapters.dynamodb.export_files.compression import Unreadable
-from gateway.model.values.row_lines import LINE_BYTES
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value
-from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
-from transfer.endpoints.files.file_endpoint import FileEndpoint, inflated, paged, written_anew
-from transfer.endpoints.files.staging import Staging
-from transfer.errors import BadAddress, BadFile, TransferError
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.gateway.model.values.row_lines import LINE_BYTES
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
+from tablegate.transfer.endpoints.files.file_endpoint import FileEndpoint, inflated, paged, written_anew
+from tablegate.transfer.endpoints.files.staging import Staging
+from tablegate.transfer.errors import BadAddress, BadFile, TransferError
 
 _WHOLE = "whole"
 _TYPE = "@type"

@@ -22,8 +22,8 @@ from typing import Any, TypeVar
 import urllib3
 from google.protobuf.message import DecodeError, Message
 
-from transfer.endpoints.retrying import Patience, Transient
-from transfer.errors import AccessRefused, BadAddress, RequestRefused, TableAbsent
+from tablegate.transfer.endpoints.retrying import Patience, Transient
+from tablegate.transfer.errors import AccessRefused, BadAddress, RequestRefused, TableAbsent
 
 # Which of its codecs the SDK has found is no news to anybody, and is told as it is imported.
 logging.getLogger("tablestore").addHandler(logging.NullHandler())

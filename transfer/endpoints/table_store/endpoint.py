@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
-from adapters.tablestore.values.views import view
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.plainbuffer import (
+from tablegate.adapters.tablestore.values.views import view
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.plainbuffer import (
     Bound,
     PlainBufferError,
     WireCell,
@@ -22,16 +22,24 @@ from adapters.tablestore.wire.plainbuffer import (
     decode_rows,
     encode_row,
 )
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.values.keys import Key, KeySchema, Position
-from gateway.model.values.rows import FOREIGN_KINDS, Cell, Contents, Row
-from gateway.model.values.values import Kind, Value
-from transfer.endpoints.batching import in_batches
-from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service
-from transfer.endpoints.retrying import PATIENCE_S, Patience, Rests
-from transfer.endpoints.table_store import streams, tables
-from transfer.endpoints.table_store.client import Account, Client, is_transient
-from transfer.errors import RequestRefused, TransferError
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.values.keys import Key, KeySchema, Position
+from tablegate.gateway.model.values.rows import FOREIGN_KINDS, Cell, Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.transfer.endpoints.batching import in_batches
+from tablegate.transfer.endpoints.endpoint import (
+    JSON,
+    ChangedKeys,
+    Definition,
+    Endpoint,
+    Reject,
+    ScanPage,
+    Service,
+)
+from tablegate.transfer.endpoints.retrying import PATIENCE_S, Patience, Rests
+from tablegate.transfer.endpoints.table_store import streams, tables
+from tablegate.transfer.endpoints.table_store.client import Account, Client, is_transient
+from tablegate.transfer.errors import RequestRefused, TransferError
 
 _ANY_NUMBER = sys.maxsize
 _SPLIT_UNIT_BYTES = limits.SPLIT_SIZE_UNIT_MIN_BYTES

@@ -11,15 +11,15 @@ import copy
 import time
 from typing import Any
 
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.plainbuffer import decode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.values.keys import Key, KeySchema
-from gateway.model.values.values import Value
-from transfer.endpoints.endpoint import JSON, ChangedKeys
-from transfer.endpoints.table_store import tables
-from transfer.endpoints.table_store.client import Client, milliseconds
-from transfer.errors import PositionLost, RequestRefused, TableAbsent, TransferError
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.plainbuffer import decode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.values.keys import Key, KeySchema
+from tablegate.gateway.model.values.values import Value
+from tablegate.transfer.endpoints.endpoint import JSON, ChangedKeys
+from tablegate.transfer.endpoints.table_store import tables
+from tablegate.transfer.endpoints.table_store.client import Client, milliseconds
+from tablegate.transfer.errors import PositionLost, RequestRefused, TableAbsent, TransferError
 
 _HOUR_MS = 3_600_000
 _MARGIN_US = 300_000_000  # clocks differ

@@ -6,18 +6,18 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.tablestore import DIALECT
-from adapters.tablestore.tables.options import Options, rules_with
-from adapters.tablestore.values.values import DEFINED_KINDS, KEY_KINDS, key_type
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.commands.commands import NewIndex
-from gateway.model.tables.tables import Projection, Rules, StreamRule
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind
-from transfer.endpoints.endpoint import Definition, Service
-from transfer.endpoints.table_store.client import Client
-from transfer.errors import RequestRefused, SchemaChanged, TableAbsent, TransferError
+from tablegate.adapters.tablestore import DIALECT
+from tablegate.adapters.tablestore.tables.options import Options, rules_with
+from tablegate.adapters.tablestore.values.values import DEFINED_KINDS, KEY_KINDS, key_type
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.commands.commands import NewIndex
+from tablegate.gateway.model.tables.tables import Projection, Rules, StreamRule
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.endpoints.table_store.client import Client
+from tablegate.transfer.errors import RequestRefused, SchemaChanged, TableAbsent, TransferError
 
 _HOUR_MS = 3_600_000
 _LOOK_S = 0.25

@@ -14,17 +14,17 @@ from urllib.parse import quote, unquote
 
 import orjson
 
-from adapters.azuretable.entities import entity_renderer
-from adapters.azuretable.entities.entity_renderer import Level
-from adapters.azuretable.wire import addresses, multipart
-from adapters.azuretable.wire.addresses import Entity, EntitySet, Resource
-from adapters.azuretable.wire.errors import ServiceError
-from adapters.azuretable.wire.multipart import InnerRequest
-from gateway.http import Reply, Request
-from transfer.traffic.comparing import SCOPE, Answer, entity_scope
-from transfer.traffic.dialects.dialect import SpokenDialect, UnknownToken, headers_of
-from transfer.traffic.rules import AZURE_TABLE, tokens_sent
-from transfer.traffic.tokens import Tokens
+from tablegate.adapters.azuretable.entities import entity_renderer
+from tablegate.adapters.azuretable.entities.entity_renderer import Level
+from tablegate.adapters.azuretable.wire import addresses, multipart
+from tablegate.adapters.azuretable.wire.addresses import Entity, EntitySet, Resource
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.adapters.azuretable.wire.multipart import InnerRequest
+from tablegate.gateway.http import Reply, Request
+from tablegate.transfer.traffic.comparing import SCOPE, Answer, entity_scope
+from tablegate.transfer.traffic.dialects.dialect import SpokenDialect, UnknownToken, headers_of
+from tablegate.transfer.traffic.rules import AZURE_TABLE, tokens_sent
+from tablegate.transfer.traffic.tokens import Tokens
 
 _HEADERS = frozenset(
     {

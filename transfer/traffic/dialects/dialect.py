@@ -6,9 +6,9 @@ import zlib
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from gateway.http import Reply, Request
-from transfer.traffic.comparing import Answer
-from transfer.traffic.tokens import Tokens
+from tablegate.gateway.http import Reply, Request
+from tablegate.transfer.traffic.comparing import Answer
+from tablegate.transfer.traffic.tokens import Tokens
 
 _PLAIN_MAX_BYTES = 64 << 20
 # zlib's window: gzip or zlib by the data's own header.

@@ -10,13 +10,13 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.wire import http
-from adapters.dynamodb.wire.errors import full_type
-from gateway.http import Reply, Request
-from transfer.traffic.comparing import Answer, token_text
-from transfer.traffic.dialects.dialect import SpokenDialect, UnknownToken, headers_of
-from transfer.traffic.rules import DYNAMODB, Rule, tokens_sent
-from transfer.traffic.tokens import Tokens
+from tablegate.adapters.dynamodb.wire import http
+from tablegate.adapters.dynamodb.wire.errors import full_type
+from tablegate.gateway.http import Reply, Request
+from tablegate.transfer.traffic.comparing import Answer, token_text
+from tablegate.transfer.traffic.dialects.dialect import SpokenDialect, UnknownToken, headers_of
+from tablegate.transfer.traffic.rules import DYNAMODB, Rule, tokens_sent
+from tablegate.transfer.traffic.tokens import Tokens
 
 _START_KEY = "ExclusiveStartKey"
 _HEADERS = frozenset({"content-type"})

@@ -11,16 +11,16 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, EncodeError, Message
 
-from adapters.tablestore.wire import replies
-from adapters.tablestore.wire.errors import RETRIED, ServiceError
-from adapters.tablestore.wire.plainbuffer import PlainBufferError, WireCell, WireRow, decode_rows
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.http import Reply, Request
-from gateway.model.values.values import Value
-from transfer.traffic.comparing import Answer
-from transfer.traffic.dialects.dialect import SpokenDialect, UnknownToken, headers_of
-from transfer.traffic.rules import TABLE_STORE, tokens_sent
-from transfer.traffic.tokens import Tokens
+from tablegate.adapters.tablestore.wire import replies
+from tablegate.adapters.tablestore.wire.errors import RETRIED, ServiceError
+from tablegate.adapters.tablestore.wire.plainbuffer import PlainBufferError, WireCell, WireRow, decode_rows
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.values.values import Value
+from tablegate.transfer.traffic.comparing import Answer
+from tablegate.transfer.traffic.dialects.dialect import SpokenDialect, UnknownToken, headers_of
+from tablegate.transfer.traffic.rules import TABLE_STORE, tokens_sent
+from tablegate.transfer.traffic.tokens import Tokens
 
 _HEADERS = frozenset({"x-ots-contenttype"})
 _READS = ("Get", "BatchGet", "Describe", "List", "ComputeSplitPoints", "BulkExport")

@@ -9,12 +9,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from adapters.dynamodb.validation.rules.rule_context import RuleContext
-from adapters.dynamodb.values import values
-from adapters.dynamodb.values.scalars import ValueRefused
-from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.errors import ServiceError
-from adapters.dynamodb.wire.wording import NUMBERS_AND_DUPLICATES
+from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
+from tablegate.adapters.dynamodb.values import values
+from tablegate.adapters.dynamodb.values.scalars import ValueRefused
+from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.wire.wording import NUMBERS_AND_DUPLICATES
 
 Input = dict[str, Any]
 

@@ -14,20 +14,20 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from adapters.dynamodb.expressions.request_clauses import WriteClauses
-from adapters.dynamodb.validation.rules import legacy_rules
-from adapters.dynamodb.validation.rules.expression_rules import (
+from tablegate.adapters.dynamodb.expressions.request_clauses import WriteClauses
+from tablegate.adapters.dynamodb.validation.rules import legacy_rules
+from tablegate.adapters.dynamodb.validation.rules.expression_rules import (
     check_parameters,
     check_placeholders,
     checked_values,
 )
-from adapters.dynamodb.validation.rules.rule_context import RuleContext
-from adapters.dynamodb.values import values
-from adapters.dynamodb.values.scalars import ValueRefused
-from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.constraint_messages import Violation, constraint_error
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.wording import NUMBERS_AND_DUPLICATES, Wording
+from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
+from tablegate.adapters.dynamodb.values import values
+from tablegate.adapters.dynamodb.values.scalars import ValueRefused
+from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire.constraint_messages import Violation, constraint_error
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.wording import NUMBERS_AND_DUPLICATES, Wording
 
 Input = dict[str, Any]
 

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from adapters.dynamodb.values import values
-from adapters.dynamodb.values.scalars import ValueRefused
-from adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.values import values
+from tablegate.adapters.dynamodb.values.scalars import ValueRefused
+from tablegate.adapters.dynamodb.wire import limits
 
 Input = dict[str, Any]
 

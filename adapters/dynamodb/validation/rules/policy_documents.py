@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 
 DEFAULT_VERSION = "2008-10-17"
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from adapters.dynamodb.validation.rules.rule_context import RuleContext
-from adapters.dynamodb.wire.errors import ServiceError
-from adapters.dynamodb.wire.resources import tagged_table
+from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.wire.resources import tagged_table
 
 Input = dict[str, Any]
 

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from adapters.dynamodb.validation.rules import vector_rules
-from adapters.dynamodb.validation.rules.rule_context import RuleContext
-from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, validation
+from tablegate.adapters.dynamodb.validation.rules import vector_rules
+from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
+from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, validation
 
 Input = dict[str, Any]
 Rules = Callable[[Input], None]

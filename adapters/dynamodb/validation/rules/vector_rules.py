@@ -13,11 +13,11 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.validation.rules.expression_rules import check_parameters, check_placeholders
-from adapters.dynamodb.validation.rules.rule_context import RuleContext
-from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.errors import ServiceError, serialization, validation
-from gateway.model.values.vectors import packed
+from tablegate.adapters.dynamodb.validation.rules.expression_rules import check_parameters, check_placeholders
+from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
+from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, serialization, validation
+from tablegate.gateway.model.values.vectors import packed
 
 Input = dict[str, Any]
 _SCHEMA_ROLES = {"HASH": limits.SEARCH_SCHEMA_HASHES, "INLINE_FILTER": limits.SEARCH_SCHEMA_FILTERS}

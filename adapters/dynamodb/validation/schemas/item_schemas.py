@@ -5,7 +5,7 @@ The order of members is that in which the service looks at them. Sources: see op
 
 from __future__ import annotations
 
-from adapters.dynamodb.validation.schemas.schema_parts import (
+from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     CAPACITY,
     NAME_OR_ARN,
     NAME_PATTERN,
@@ -17,7 +17,7 @@ from adapters.dynamodb.validation.schemas.schema_parts import (
     one_of,
     structure,
 )
-from adapters.dynamodb.validation.schemas.schema_types import (
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     ITEM,
     AttributeValue,
     Flag,
@@ -28,8 +28,8 @@ from adapters.dynamodb.validation.schemas.schema_types import (
     Structure,
     Text,
 )
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import CLASSIC
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC
 
 _INTEGER_FROM_1 = Number("Integer", 1)
 _INDEX_NAME = Text(pattern=NAME_PATTERN, minimum=3, maximum=255)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapters.dynamodb.validation.schemas.schema_parts import (
+from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     PLACEHOLDERS,
     TABLE_NAME,
     TEXT,
@@ -10,9 +10,15 @@ from adapters.dynamodb.validation.schemas.schema_parts import (
     one_of,
     structure,
 )
-from adapters.dynamodb.validation.schemas.schema_types import Number, Request, Sequence, Structure, Text
-from adapters.dynamodb.validation.schemas.table_schemas import table_creation_parameters
-from adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
+    Number,
+    Request,
+    Sequence,
+    Structure,
+    Text,
+)
+from tablegate.adapters.dynamodb.validation.schemas.table_schemas import table_creation_parameters
+from tablegate.adapters.dynamodb.wire import limits
 
 _ARN = Text(minimum=37, maximum=1024)
 _TABLE_ARN = Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS)

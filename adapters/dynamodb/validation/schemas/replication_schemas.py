@@ -5,7 +5,7 @@ Members and constraints: botocore 1.44.5 service-2.json.
 
 from __future__ import annotations
 
-from adapters.dynamodb.validation.schemas.schema_parts import (
+from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     NAME_PATTERN,
     TABLE_NAME,
     TEXT,
@@ -14,8 +14,15 @@ from adapters.dynamodb.validation.schemas.schema_parts import (
     one_of,
     structure,
 )
-from adapters.dynamodb.validation.schemas.schema_types import Flag, Number, Request, Sequence, Structure, Text
-from adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
+    Flag,
+    Number,
+    Request,
+    Sequence,
+    Structure,
+    Text,
+)
+from tablegate.adapters.dynamodb.wire import limits
 
 _NAME = Text(pattern=NAME_PATTERN, minimum=3, maximum=255)
 _UNITS = Number("Long", 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from adapters.dynamodb.validation.schemas.schema_types import (
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     ITEM,
     Mapping,
     Shape,

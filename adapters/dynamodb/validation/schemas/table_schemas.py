@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from adapters.dynamodb.validation.schemas.replication_schemas import REPLICA_UPDATES, WITNESS_UPDATES
-from adapters.dynamodb.validation.schemas.schema_parts import (
+from tablegate.adapters.dynamodb.validation.schemas.replication_schemas import (
+    REPLICA_UPDATES,
+    WITNESS_UPDATES,
+)
+from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     NAME_OR_ARN,
     NAME_PATTERN,
     TABLE_ARN,
@@ -19,7 +22,7 @@ from adapters.dynamodb.validation.schemas.schema_parts import (
     one_of,
     structure,
 )
-from adapters.dynamodb.validation.schemas.schema_types import (
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Flag,
     Number,
     Request,
@@ -27,9 +30,9 @@ from adapters.dynamodb.validation.schemas.schema_types import (
     Structure,
     Text,
 )
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import CLASSIC
-from gateway.model.tables.backups import RECOVERY_DAYS
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC
+from tablegate.gateway.model.tables.backups import RECOVERY_DAYS
 
 _INTEGER_FROM_1 = Number("Integer", 1)
 _LONG = Number("Long")

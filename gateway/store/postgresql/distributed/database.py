@@ -18,11 +18,11 @@ from typing import Any, ClassVar, cast
 
 import sqlalchemy
 
-from gateway.model.errors import GatewayError
-from gateway.model.values.keys import slot_of
-from gateway.store.postgresql.database import SERVER, PostgreSQL, PostgresSession
-from gateway.store.postgresql.distributed import placement
-from gateway.store.postgresql.distributed.nodes import (
+from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.values.keys import slot_of
+from tablegate.gateway.store.postgresql.database import SERVER, PostgreSQL, PostgresSession
+from tablegate.gateway.store.postgresql.distributed import placement
+from tablegate.gateway.store.postgresql.distributed.nodes import (
     HERE,
     LOCK,
     SHARDS,
@@ -32,14 +32,14 @@ from gateway.store.postgresql.distributed.nodes import (
     Place,
     places,
 )
-from gateway.store.postgresql.distributed.statements import (
+from tablegate.gateway.store.postgresql.distributed.statements import (
     SLOT,
     DistributedStatements,
     SessionOfNodes,
     by_slot,
 )
-from gateway.store.postgresql.pipeline import Pipeline
-from gateway.store.sql.databases import LOCK_TIMEOUT_MS, Pending, Retry, Row, Session, Unreachable
+from tablegate.gateway.store.postgresql.pipeline import Pipeline
+from tablegate.gateway.store.sql.databases import LOCK_TIMEOUT_MS, Pending, Retry, Row, Session, Unreachable
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ import psycopg
 import psycopg.sql
 import sqlalchemy
 
-from gateway.store.sql.databases import DEFINITION_LOCK, NodeShards, Placement, Unusable
-from gateway.store.sql.schema import metadata
+from tablegate.gateway.store.sql.databases import DEFINITION_LOCK, NodeShards, Placement, Unusable
+from tablegate.gateway.store.sql.schema import metadata
 
 SLOT = "slot"
 _VERSIONS = "alembic_version"

@@ -13,13 +13,18 @@ from typing import Any, cast
 
 import psycopg
 
-from gateway.model.values.keys import slot_of
-from gateway.store.postgresql.database import PostgresSession
-from gateway.store.postgresql.statements import LOCK_VERSIONS, PUT, TRANSACTION_ID, PostgreSQLStatements
-from gateway.store.rows import entries, rows
-from gateway.store.sql.checksums import ROW_WIDTH
-from gateway.store.sql.databases import Key, Occupied, Pending, Row, Session
-from gateway.store.tables import history
+from tablegate.gateway.model.values.keys import slot_of
+from tablegate.gateway.store.postgresql.database import PostgresSession
+from tablegate.gateway.store.postgresql.statements import (
+    LOCK_VERSIONS,
+    PUT,
+    TRANSACTION_ID,
+    PostgreSQLStatements,
+)
+from tablegate.gateway.store.rows import entries, rows
+from tablegate.gateway.store.sql.checksums import ROW_WIDTH
+from tablegate.gateway.store.sql.databases import Key, Occupied, Pending, Row, Session
+from tablegate.gateway.store.tables import history
 
 # Of a row, an entry or a key: table or index, partition, sort, slot.
 SLOT = 3

@@ -16,10 +16,10 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from adapters.azuretable.auth.bearer import Issuer
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.http import Reply, Request
-from gateway.security.credentials import DEV_CREDENTIALS, Credentials
+from tablegate.adapters.azuretable.auth.bearer import Issuer
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.security.credentials import DEV_CREDENTIALS, Credentials
 from tests.adapters.azuretable.client import ACCOUNT, KEY, OTHER, Clock, Service, code_of, sign
 
 FAILED = (403, "AuthenticationFailed")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.http import Reply
+from tablegate.gateway.http import Reply
 from tests.adapters.azuretable.client import Clock, Service, code_of
 from tests.support.running import beyond_wsgi
 

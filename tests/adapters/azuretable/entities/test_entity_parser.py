@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.azuretable.entities import entity_parser
-from adapters.azuretable.entities.entity_parser import parse_entity, parse_object
-from adapters.azuretable.values import values
-from adapters.azuretable.wire import limits
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.values.rows import FOREIGN_KINDS, Contents
+from tablegate.adapters.azuretable.entities import entity_parser
+from tablegate.adapters.azuretable.entities.entity_parser import parse_entity, parse_object
+from tablegate.adapters.azuretable.values import values
+from tablegate.adapters.azuretable.wire import limits
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.model.values.rows import FOREIGN_KINDS, Contents
 
 texts = st.lists(
     st.sampled_from(['"', "\\", '":', "@", "é", "😀", "\n", "a", "b", "{", "}", ","]), max_size=5

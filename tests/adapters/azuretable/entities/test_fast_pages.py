@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.azuretable.entities import fast_pages
-from adapters.azuretable.entities.entity_renderer import EntityFormat, Level
-from adapters.azuretable.values import keys
-from gateway.model.tables.pages import ConcatenatedRows, Page
-from gateway.model.tables.tables import Rules, State, Table
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
+from tablegate.adapters.azuretable.entities import fast_pages
+from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat, Level
+from tablegate.adapters.azuretable.values import keys
+from tablegate.gateway.model.tables.pages import ConcatenatedRows, Page
+from tablegate.gateway.model.tables.tables import Rules, State, Table
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
 
 pytestmark = pytest.mark.fast_paths
 

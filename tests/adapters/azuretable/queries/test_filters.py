@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.azuretable.queries import filters
-from adapters.azuretable.values import keys
-from adapters.azuretable.values.values import view
-from adapters.azuretable.wire import limits
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.expressions.predicates import ALWAYS, matches
-from gateway.model.expressions.ranges import narrow
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import FALSE, TRUE, Kind, Value, decimal, text
+from tablegate.adapters.azuretable.queries import filters
+from tablegate.adapters.azuretable.values import keys
+from tablegate.adapters.azuretable.values.values import view
+from tablegate.adapters.azuretable.wire import limits
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.model.expressions.predicates import ALWAYS, matches
+from tablegate.gateway.model.expressions.ranges import narrow
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import FALSE, TRUE, Kind, Value, decimal, text
 
 NEW_YEAR = 630822816000000000
 UNIX_NEW_YEAR = 9466848000000000

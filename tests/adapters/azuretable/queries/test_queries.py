@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.http import Reply
+from tablegate.gateway.http import Reply
 from tests.adapters.azuretable.client import Service, code_of, query_string
 
 

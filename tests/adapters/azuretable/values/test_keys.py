@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.azuretable.values import keys
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind, Value, decimal, text
+from tablegate.adapters.azuretable.values import keys
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind, Value, decimal, text
 
 
 def schema(*kinds: Kind) -> KeySchema:

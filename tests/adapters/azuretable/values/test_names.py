@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.azuretable.values.names import SYSTEM_NAMES, is_legal, spelled, unspelled
+from tablegate.adapters.azuretable.values.names import SYSTEM_NAMES, is_legal, spelled, unspelled
 
 
 @pytest.mark.parametrize(

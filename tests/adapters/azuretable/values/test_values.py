@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.azuretable.values import values
-from adapters.azuretable.values.values import (
+from tablegate.adapters.azuretable.values import values
+from tablegate.adapters.azuretable.values.values import (
     SPELLINGS,
     datetime_text,
     parse_datetime,
@@ -21,8 +21,8 @@ from adapters.azuretable.values.values import (
     timestamp_text,
     view,
 )
-from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
 
 GUID = "c9da6455-213d-42c9-9a79-3e9149a57833"
 NEW_YEAR = 630822816000000000  # 2000-01-01 in ticks

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.azuretable.wire import addresses
-from adapters.azuretable.wire.addresses import (
+from tablegate.adapters.azuretable.wire import addresses
+from tablegate.adapters.azuretable.wire.addresses import (
     Address,
     Batch,
     Entity,
@@ -23,7 +23,7 @@ from adapters.azuretable.wire.addresses import (
     parse,
     resolve,
 )
-from adapters.azuretable.wire.errors import ServiceError
+from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tests.adapters.azuretable.batch_requests import FOREIGN
 
 PATH_HOST = "127.0.0.1:10002"

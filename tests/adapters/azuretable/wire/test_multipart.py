@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.azuretable.wire import multipart
-from adapters.azuretable.wire.errors import ServiceError
-from adapters.azuretable.wire.multipart import InnerAnswer, InnerBatch, InnerHead, InnerRequest
+from tablegate.adapters.azuretable.wire import multipart
+from tablegate.adapters.azuretable.wire.errors import ServiceError
+from tablegate.adapters.azuretable.wire.multipart import InnerAnswer, InnerBatch, InnerHead, InnerRequest
 
 BODY = """--batch_1
 Content-Type: multipart/mixed; boundary=changeset_2

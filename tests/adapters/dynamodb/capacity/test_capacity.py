@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.dynamodb.capacity import capacity
-from adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
-from gateway.model.commands.commands import Outcome
-from gateway.model.tables.pages import Page
-from gateway.model.tables.tables import Index, Projection, Rules, State, Table
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value, text
+from tablegate.adapters.dynamodb.capacity import capacity
+from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
+from tablegate.gateway.model.commands.commands import Outcome
+from tablegate.gateway.model.tables.pages import Page
+from tablegate.gateway.model.tables.tables import Index, Projection, Rules, State, Table
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value, text
 
 TABLE_KEY = KeySchema((KeyColumn("pk", Kind.TEXT),))
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.dynamodb.capacity.contributors import COUNTERS, SHOWN, SpaceSaving
-from gateway.observability.metrics import exposition
+from tablegate.adapters.dynamodb.capacity.contributors import COUNTERS, SHOWN, SpaceSaving
+from tablegate.gateway.observability.metrics import exposition
 from tests.adapters.dynamodb.tables.test_tables import with_index
 
 ON = {"TableName": "orders", "ContributorInsightsAction": "ENABLE"}

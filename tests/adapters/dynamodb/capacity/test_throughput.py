@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.configuration.settings import Settings
+from tablegate.gateway.configuration.settings import Settings
 from tests.adapters.dynamodb.conftest import Clock, Service, serving
 
 TABLE = {"TableName": "orders"}

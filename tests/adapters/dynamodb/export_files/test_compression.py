@@ -9,7 +9,7 @@ import tracemalloc
 import pytest
 import zstandard
 
-from adapters.dynamodb.export_files.compression import (
+from tablegate.adapters.dynamodb.export_files.compression import (
     Compression,
     Unreadable,
     compressed,

@@ -12,11 +12,11 @@ from amazon.ion.simple_types import IonPyBytes, IonPyNull, IonPySymbol
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.dynamodb.export_files.compression import Unreadable
-from adapters.dynamodb.export_files.ion import parse, text_of
-from adapters.dynamodb.export_files.lines import Form, form_of, line_of, read_item
-from gateway.model.values import bodies
-from gateway.model.values.values import Value
+from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.adapters.dynamodb.export_files.ion import parse, text_of
+from tablegate.adapters.dynamodb.export_files.lines import Form, form_of, line_of, read_item
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.values import Value
 from tests.transfer.support.generated_rows import DYNAMODB_VALUES, rows
 from tests.transfer.support.small_table import of_values
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import orjson
 import pytest
 
-from adapters.dynamodb.export_files import manifests
-from adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.adapters.dynamodb.export_files import manifests
+from tablegate.adapters.dynamodb.export_files.compression import Unreadable
 
 # "The files manifest" in the developer guide.
 FILES = b"""{"itemCount": 8,"md5Checksum": "sQMSpEILNgoQmarvDFonGQ==","etag": "af83d6f217c19b8b0fff8023d8ca4716-1","dataFileS3Key": "AWSDynamoDB/01693685827463-2d8752fd/data/asdl123dasas4a.json.gz"}

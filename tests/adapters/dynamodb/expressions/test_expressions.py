@@ -15,20 +15,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.dynamodb.expressions.conditions import parse_condition, refuse_filter_on_keys
-from adapters.dynamodb.expressions.placeholders import Placeholders
-from adapters.dynamodb.expressions.projections import Projection, parse_projection, project, touched
-from adapters.dynamodb.expressions.reserved_words import RESERVED_WORDS, is_reserved
-from adapters.dynamodb.expressions.static_checks import FILTER, refuse_paths_into_keys
-from adapters.dynamodb.expressions.updates import (
+from tablegate.adapters.dynamodb.expressions.conditions import parse_condition, refuse_filter_on_keys
+from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
+from tablegate.adapters.dynamodb.expressions.projections import Projection, parse_projection, project, touched
+from tablegate.adapters.dynamodb.expressions.reserved_words import RESERVED_WORDS, is_reserved
+from tablegate.adapters.dynamodb.expressions.static_checks import FILTER, refuse_paths_into_keys
+from tablegate.adapters.dynamodb.expressions.updates import (
     creates_item,
     operand_paths,
     parse_update,
     refuse_key_updates,
 )
-from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
-from adapters.dynamodb.wire.wording import Wording
-from gateway.model.expressions.predicates import (
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
+from tablegate.adapters.dynamodb.wire.wording import Wording
+from tablegate.gateway.model.expressions.predicates import (
     And,
     Attribute,
     Compare,
@@ -44,7 +44,7 @@ from gateway.model.expressions.predicates import (
     matches,
     paths_of,
 )
-from gateway.model.expressions.updates import (
+from tablegate.gateway.model.expressions.updates import (
     Add,
     Concatenate,
     Current,
@@ -57,10 +57,10 @@ from gateway.model.expressions.updates import (
     Subtract,
     edit,
 )
-from gateway.model.expressions.updates import Literal as Constant
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import NUMBERS, Kind, Value, decimal, text
+from tablegate.gateway.model.expressions.updates import Literal as Constant
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import NUMBERS, Kind, Value, decimal, text
 
 NAMES = {"#a": "a", "#b": "b", "#c": "c", "#d": "[3]"}
 VALUES: dict[str, Any] = {

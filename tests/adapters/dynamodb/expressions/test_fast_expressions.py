@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.dynamodb.expressions import fast_expressions, request_clauses
-from adapters.dynamodb.expressions.fast_expressions import fast_read, fast_write
-from adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
-from adapters.dynamodb.wire.calls import Call
-from adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.expressions import fast_expressions, request_clauses
+from tablegate.adapters.dynamodb.expressions.fast_expressions import fast_read, fast_write
+from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
+from tablegate.adapters.dynamodb.wire.calls import Call
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
 
 NAMES = {"#a": "a", "#b": "beta.x"}
 paths = st.sampled_from(["a", "#a", "#b", "a.b", "c[1]", "#a.#b"])

@@ -15,20 +15,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.dynamodb.expressions import legacy
-from adapters.dynamodb.expressions.key_conditions import (
+from tablegate.adapters.dynamodb.expressions import legacy
+from tablegate.adapters.dynamodb.expressions.key_conditions import (
     KeyTest,
     check_count,
     key_range,
     key_tests,
     parse_key_condition,
 )
-from adapters.dynamodb.expressions.placeholders import Placeholders
-from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
-from adapters.dynamodb.wire.wording import Wording
-from gateway.model.expressions.ranges import KeyRange
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind, Value, decimal, text
+from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
+from tablegate.adapters.dynamodb.wire.wording import Wording
+from tablegate.gateway.model.expressions.ranges import KeyRange
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind, Value, decimal, text
 
 VALUES: dict[str, Any] = {
     ":p": {"S": "p"},

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from adapters.dynamodb.expressions import legacy
-from adapters.dynamodb.expressions.placeholders import Placeholders
-from adapters.dynamodb.expressions.projections import parse_projection, project
-from adapters.dynamodb.expressions.updates import creates_item
-from gateway.model.errors import BadOperand
-from gateway.model.expressions.predicates import (
+from tablegate.adapters.dynamodb.expressions import legacy
+from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
+from tablegate.adapters.dynamodb.expressions.projections import parse_projection, project
+from tablegate.adapters.dynamodb.expressions.updates import creates_item
+from tablegate.gateway.model.errors import BadOperand
+from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     Attribute,
@@ -27,11 +27,11 @@ from gateway.model.expressions.predicates import (
     Or,
     matches,
 )
-from gateway.model.expressions.updates import Add, EditContext, Remove, SetTo, Subtract, edit
-from gateway.model.expressions.updates import Literal as Constant
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value, decimal, text
+from tablegate.gateway.model.expressions.updates import Add, EditContext, Remove, SetTo, Subtract, edit
+from tablegate.gateway.model.expressions.updates import Literal as Constant
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value, decimal, text
 
 ITEM: dict[str, Value] = {
     "p": text("p"),

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gateway.configuration.settings import Settings
-from gateway.engine.background import working
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.engine.background import working
 from tests.adapters.dynamodb.conftest import Clock, Service, serving
 from tests.support.object_places import FolderPlace, Place, S3Place, moto_endpoint, reset_moto
 

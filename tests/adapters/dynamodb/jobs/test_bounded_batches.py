@@ -13,16 +13,21 @@ import orjson
 import pytest
 import zstandard
 
-from adapters.dynamodb.export_files import records
-from adapters.dynamodb.export_files.compression import BLOCK_BYTES, Compression, blocks
-from adapters.dynamodb.export_files.records import Layout
-from adapters.dynamodb.jobs import exporting, source_objects
-from adapters.dynamodb.jobs.source_objects import Cursor, Source, SourceObjects
-from adapters.dynamodb.object_stores.object_store import Bucket, ObjectStore, OpenObject, StoredObject
-from gateway import background
-from gateway.engine.background import pacing
-from gateway.engine.background.pacing import FEWEST_ROWS, MOST_ROWS
-from gateway.model.commands.commands import ReadAll
+from tablegate.adapters.dynamodb.export_files import records
+from tablegate.adapters.dynamodb.export_files.compression import BLOCK_BYTES, Compression, blocks
+from tablegate.adapters.dynamodb.export_files.records import Layout
+from tablegate.adapters.dynamodb.jobs import exporting, source_objects
+from tablegate.adapters.dynamodb.jobs.source_objects import Cursor, Source, SourceObjects
+from tablegate.adapters.dynamodb.object_stores.object_store import (
+    Bucket,
+    ObjectStore,
+    OpenObject,
+    StoredObject,
+)
+from tablegate.gateway import background
+from tablegate.gateway.engine.background import pacing
+from tablegate.gateway.engine.background.pacing import FEWEST_ROWS, MOST_ROWS
+from tablegate.gateway.model.commands.commands import ReadAll
 from tests.adapters.dynamodb.jobs.conftest import TABLE_ARN, Exporter
 from tests.adapters.dynamodb.jobs.test_imports import begun, counts, described, line
 

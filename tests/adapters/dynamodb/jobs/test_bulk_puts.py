@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gateway.configuration.settings import Settings
+from tablegate.gateway.configuration.settings import Settings
 from tests.adapters.dynamodb.conftest import Clock, serving
 from tests.adapters.dynamodb.jobs.conftest import HOUR_MS, TABLE_ARN, Exporter
 

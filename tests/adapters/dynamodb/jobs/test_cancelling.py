@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gateway.model.commands.commands import CancelJob, ListUnfinishedJobs, ResetTables
-from gateway.model.tables.jobs import Job
-from gateway.security.gate import run_one
+from tablegate.gateway.model.commands.commands import CancelJob, ListUnfinishedJobs, ResetTables
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.security.gate import run_one
 from tests.adapters.dynamodb.jobs.conftest import TABLE_ARN, Exporter
 from tests.adapters.dynamodb.jobs.test_imports import begun, described, line, parameters
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from adapters.dynamodb.export_files import data_files
-from gateway.model.commands.commands import CreateTable, WriteGroup
-from gateway.model.commands.writes import Replace, Write
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Contents
-from gateway.model.values.values import Kind, Value, text
-from gateway.security.credentials import SHARED_NAMESPACE
+from tablegate.adapters.dynamodb.export_files import data_files
+from tablegate.gateway.model.commands.commands import CreateTable, WriteGroup
+from tablegate.gateway.model.commands.writes import Replace, Write
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents
+from tablegate.gateway.model.values.values import Kind, Value, text
+from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 from tests.adapters.dynamodb.jobs.conftest import HOUR_MS, TABLE_ARN, Exporter
 
 ITEM = {

@@ -9,14 +9,14 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from gateway.configuration.settings import Settings
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.transfer.comparing.verifying import verify
+from tablegate.transfer.endpoints.database import DatabaseEndpoint
+from tablegate.transfer.endpoints.files.dynamodb_export import DynamoDBExport
 from tests.adapters.dynamodb.conftest import Clock, serving
 from tests.adapters.dynamodb.jobs.conftest import HOUR_MS, Exporter
 from tests.support.object_places import BUCKET, FolderPlace
 from tests.support.running import start
-from transfer.comparing.verifying import verify
-from transfer.endpoints.database import DatabaseEndpoint
-from transfer.endpoints.files.dynamodb_export import DynamoDBExport
 
 
 @pytest.mark.parametrize("format_", ["DYNAMODB_JSON", "ION"])

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from gateway.configuration.settings import Settings
-from gateway.engine.background import pacing
-from gateway.engine.background.pacing import FEWEST_ROWS
-from gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.engine.background import pacing
+from tablegate.gateway.engine.background.pacing import FEWEST_ROWS
+from tablegate.gateway.security.credentials import Credential, Scheme
 from tests.adapters.dynamodb.conftest import Clock, Service, serving, signed
 from tests.adapters.dynamodb.jobs.test_imports import given, line, parameters
 from tests.support.object_places import FolderPlace

@@ -9,10 +9,10 @@ from typing import Any, get_args
 
 import pytest
 
-from gateway.configuration.settings import Settings
-from gateway.model.authorization.quotas import Quota
-from gateway.model.commands.commands import AnyCommand
-from gateway.security.quotas import COSTS, QuotaKeeper
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.model.authorization.quotas import Quota
+from tablegate.gateway.model.commands.commands import AnyCommand
+from tablegate.gateway.security.quotas import COSTS, QuotaKeeper
 from tests.adapters.dynamodb.conftest import Clock, Service, serving, signed
 from tests.adapters.dynamodb.jobs import test_bulk_puts, test_imports
 from tests.adapters.dynamodb.jobs.conftest import Exporter
@@ -249,7 +249,8 @@ def test_refused_requests_are_counted_by_owner_and_kind(
 ) -> None:
     told: list[tuple[str, str]] = []
     monkeypatch.setattr(
-        "gateway.observability.metrics.refused_by_quota", lambda owner, kind: told.append((owner, kind))
+        "tablegate.gateway.observability.metrics.refused_by_quota",
+        lambda owner, kind: told.append((owner, kind)),
     )
     limit(exporter, tables=0, requests=4)
     exporter.error("CreateTable", **test_imports.parameters())

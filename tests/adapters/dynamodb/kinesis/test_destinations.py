@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from adapters.dynamodb.kinesis.producer import Producer, rounds
-from gateway.configuration.settings import Settings
+from tablegate.adapters.dynamodb.kinesis.producer import Producer, rounds
+from tablegate.gateway.configuration.settings import Settings
 from tests.adapters.dynamodb.conftest import Clock, Service, serving
 
 ARN = "arn:aws:kinesis:us-east-1:000000000000:stream/changes"
@@ -50,7 +50,7 @@ class Kinesis:
 def kinesis(monkeypatch) -> Kinesis:
     made = Kinesis()
     monkeypatch.setattr(Producer, "_client", lambda self, region: made)
-    monkeypatch.setattr("adapters.dynamodb.kinesis.producer.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("tablegate.adapters.dynamodb.kinesis.producer.time.sleep", lambda seconds: None)
     return made
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.configuration.settings import Settings
+from tablegate.gateway.configuration.settings import Settings
 from tests.adapters.dynamodb.conftest import Clock, Service, serving
 from tests.adapters.dynamodb.jobs.conftest import Exporter
 from tests.support.object_places import FolderPlace

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.configuration.settings import Settings
+from tablegate.gateway.configuration.settings import Settings
 from tests.adapters.dynamodb.conftest import Clock, serving
 from tests.adapters.dynamodb.measured.recorded import CREATE, INVALID, not_found, units
 from tests.adapters.dynamodb.tables.test_replicas import EAST, SOUTH, WEST, Regions, changes

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from adapters.dynamodb.kinesis.producer import Producer
-from gateway.configuration.settings import Settings
+from tablegate.adapters.dynamodb.kinesis.producer import Producer
+from tablegate.gateway.configuration.settings import Settings
 from tests.adapters.dynamodb.conftest import Clock, Service, serving
 
 ARN = "arn:aws:kinesis:us-east-1:000000000000:stream/changes"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gateway.security.credentials import Credential, Scheme
-from gateway.security.grant_store import Written, policy_of
+from tablegate.gateway.security.credentials import Credential, Scheme
+from tablegate.gateway.security.grant_store import Written, policy_of
 from tests.gateway.security.test_resource_policies import ARN, credentials, server, statement  # noqa: F401
 
 BY_NAME = {"TableName": "orders"}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from adapters.dynamodb.object_stores.object_store import ACCESS_DENIED, Bucket, NewObject, Refused
-from adapters.dynamodb.object_stores.opening import open_store
-from gateway.configuration.settings import Settings
+from tablegate.adapters.dynamodb.object_stores.object_store import ACCESS_DENIED, Bucket, NewObject, Refused
+from tablegate.adapters.dynamodb.object_stores.opening import open_store
+from tablegate.gateway.configuration.settings import Settings
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from adapters.dynamodb.object_stores.folders import Folder
-from adapters.dynamodb.object_stores.object_store import ACCESS_DENIED, NO_BUCKET, Bucket, NewObject, Refused
+from tablegate.adapters.dynamodb.object_stores.folders import Folder
+from tablegate.adapters.dynamodb.object_stores.object_store import (
+    ACCESS_DENIED,
+    NO_BUCKET,
+    Bucket,
+    NewObject,
+    Refused,
+)
 
 BUCKET = Bucket("bucket")
 PLAIN = NewObject()
@@ -134,8 +140,8 @@ def left_over(root: Path) -> list[str]:
 def test_what_a_killed_server_was_writing_is_removed(root: Path) -> None:
     """By the next server at its start. What a server still writes stays."""
     killed = 'import os, signal, sys; sys.path.insert(0, "."); from pathlib import Path;'
-    killed += "from adapters.dynamodb.object_stores.folders import Folder;"
-    killed += "from adapters.dynamodb.object_stores.object_store import Bucket, NewObject;"
+    killed += "from tablegate.adapters.dynamodb.object_stores.folders import Folder;"
+    killed += "from tablegate.adapters.dynamodb.object_stores.object_store import Bucket, NewObject;"
     killed += "read = type('R', (), {'read': lambda self, size: os.kill(os.getpid(), signal.SIGKILL)})();"
     killed += "Folder(Path(sys.argv[1])).write(Bucket('bucket'), 'deep/er/key', read, NewObject())"
 

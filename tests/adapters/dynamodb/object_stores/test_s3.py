@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.dynamodb.object_stores.object_store import (
+from tablegate.adapters.dynamodb.object_stores.object_store import (
     ACCESS_DENIED,
     NO_BUCKET,
     Bucket,
@@ -16,9 +16,9 @@ from adapters.dynamodb.object_stores.object_store import (
     NewObject,
     Refused,
 )
-from adapters.dynamodb.object_stores.opening import open_store
-from adapters.dynamodb.object_stores.s3 import S3
-from gateway.configuration.settings import BadSetting, Settings, load
+from tablegate.adapters.dynamodb.object_stores.opening import open_store
+from tablegate.adapters.dynamodb.object_stores.s3 import S3
+from tablegate.gateway.configuration.settings import BadSetting, Settings, load
 from tests.support.object_places import BUCKET, S3Place, moto_endpoint
 
 

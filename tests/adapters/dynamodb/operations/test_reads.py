@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adapters.dynamodb.expressions.projections import in_their_order
+from tablegate.adapters.dynamodb.expressions.projections import in_their_order
 from tests.adapters.dynamodb.conftest import Service
 
 MEGABYTE = 1024 * 1024

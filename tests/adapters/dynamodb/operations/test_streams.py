@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gateway.model.commands.commands import FindTable, Reshard
+from tablegate.gateway.model.commands.commands import FindTable, Reshard
 from tests.adapters.dynamodb.conftest import Service
 
 STREAMS = "DynamoDBStreams_20120810"

@@ -16,8 +16,8 @@ import numpy as np
 import orjson
 import pytest
 
-from gateway.engine.vectors import searching as engine_searching
-from gateway.engine.vectors.vector_graphs import Graph
+from tablegate.gateway.engine.vectors import searching as engine_searching
+from tablegate.gateway.engine.vectors.vector_graphs import Graph
 from tests.adapters.dynamodb.conftest import JSON_1_0, signed
 from tests.conftest import Serve
 from tests.support.raw_client import RawClient
@@ -245,9 +245,9 @@ def test_without_numpy_no_index_is_made_and_none_is_searched(service, monkeypatc
     put(service, "a", emb=vector(1, 0, 0))
     monkeypatch.setitem(sys.modules, "numpy", None)
     for module in (
-        "gateway.engine.vectors.searching",
-        "gateway.engine.vectors.nearest",
-        "gateway.engine.vectors.vector_images",
+        "tablegate.gateway.engine.vectors.searching",
+        "tablegate.gateway.engine.vectors.nearest",
+        "tablegate.gateway.engine.vectors.vector_images",
     ):
         monkeypatch.delitem(sys.modules, module, raising=False)
         monkeypatch.delattr(module, raising=False)

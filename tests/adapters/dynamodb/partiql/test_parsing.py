@@ -12,11 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.dynamodb.expressions.nodes import AndNode, CompareNode, InNode, NotNode, PathNode, ValueNode
-from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Select, Statement, Update
-from adapters.dynamodb.partiql.parsing import parse
-from adapters.dynamodb.wire.errors import ServiceError
-from adapters.dynamodb.wire.limits import STATEMENT_CHARACTERS
+from tablegate.adapters.dynamodb.expressions.nodes import (
+    AndNode,
+    CompareNode,
+    InNode,
+    NotNode,
+    PathNode,
+    ValueNode,
+)
+from tablegate.adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Select, Statement, Update
+from tablegate.adapters.dynamodb.partiql.parsing import parse
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.wire.limits import STATEMENT_CHARACTERS
 
 BAD = "Statement wasn't well formed, can't be processed: "
 LEFT_OVER = BAD + "Unexpected token after expression"

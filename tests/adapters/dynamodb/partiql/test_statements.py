@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.configuration.settings import Settings
-from gateway.model.commands.commands import CreateTable
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.model.commands.commands import CreateTable
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind
 from tests.adapters.dynamodb.conftest import Clock, Service, serving, signed
 
 INVALID = "One or more parameter values were invalid: "

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.configuration.settings import Settings
+from tablegate.gateway.configuration.settings import Settings
 from tests.adapters.dynamodb.conftest import serving
 
 ON = {"PointInTimeRecoveryEnabled": True}

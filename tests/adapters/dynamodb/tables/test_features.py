@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from botocore.session import Session
 
-from adapters.dynamodb.validation.operation_schemas import OPERATIONS
+from tablegate.adapters.dynamodb.validation.operation_schemas import OPERATIONS
 from tests.adapters.dynamodb.tables.test_tables import with_index
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from adapters.dynamodb.wire import limits
-from gateway.model.commands.commands import FindTable
-from gateway.model.tables.restored_tables import like
-from gateway.model.tables.tables import RESOURCE_POLICIES
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.gateway.model.commands.commands import FindTable
+from tablegate.gateway.model.tables.restored_tables import like
+from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES
 
 TABLE_ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/orders"
 STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}

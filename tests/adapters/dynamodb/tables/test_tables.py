@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from adapters.dynamodb.tables.descriptions import describe
-from adapters.dynamodb.wire.calls import Caller
-from adapters.dynamodb.wire.resources import key_arn
-from gateway.model.commands.commands import CreateTable, NewIndex
-from gateway.model.tables.tables import Projection
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind
+from tablegate.adapters.dynamodb.tables.descriptions import describe
+from tablegate.adapters.dynamodb.wire.calls import Caller
+from tablegate.adapters.dynamodb.wire.resources import key_arn
+from tablegate.gateway.model.commands.commands import CreateTable, NewIndex
+from tablegate.gateway.model.tables.tables import Projection
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind
 from tests.adapters.dynamodb.conftest import signed
 
 KMS = "arn:aws:kms:us-east-1:000000000000:"
@@ -455,7 +455,7 @@ def test_integer_keys_look_like_numbers_and_many_columns_like_one_text(service):
 
 
 def _caller(service):
-    from adapters.dynamodb.wire.calls import Caller
+    from tablegate.adapters.dynamodb.wire.calls import Caller
 
     return Caller("a", "000000000000", "us-east-1", "shared")
 

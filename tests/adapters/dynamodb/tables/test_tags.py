@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits
 
 
 def tag(**tags: str) -> list[dict[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.model.tables.tables import ExpiryRule
+from tablegate.gateway.model.tables.tables import ExpiryRule
 
 
 def switch(service, enabled: bool, attribute: str = "expires"):

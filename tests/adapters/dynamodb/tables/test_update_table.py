@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits
 from tests.adapters.dynamodb.tables.test_tables import INDEX, INVALID, UNITS, definitions, keys, with_index
 
 BY_G = {"IndexName": "by-g", **INDEX}

@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 import pytest
 
-from adapters.dynamodb.validation.shortening import has_too_much
-from adapters.dynamodb.values.values import item_of
-from adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.validation.shortening import has_too_much
+from tablegate.adapters.dynamodb.values.values import item_of
+from tablegate.adapters.dynamodb.wire import limits
 from tests.adapters.dynamodb import wasteful_requests
 from tests.adapters.dynamodb.conftest import JSON_1_0, signed
 

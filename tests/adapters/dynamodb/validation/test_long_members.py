@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from adapters.dynamodb.validation import long_members
+from tablegate.adapters.dynamodb.validation import long_members
 from tests.adapters.dynamodb import wasteful_requests
 from tests.adapters.dynamodb.conftest import JSON_1_0, Service, signed
 

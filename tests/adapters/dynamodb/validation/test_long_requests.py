@@ -13,11 +13,11 @@ from typing import Any
 import orjson
 import pytest
 
-from adapters.dynamodb.validation.operation_schemas import check, shorten
-from adapters.dynamodb.values.scalars import ValueRefused, canonical_number
-from adapters.dynamodb.values.values import Item, item_of
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import LATEST, ServiceError
+from tablegate.adapters.dynamodb.validation.operation_schemas import check, shorten
+from tablegate.adapters.dynamodb.values.scalars import ValueRefused, canonical_number
+from tablegate.adapters.dynamodb.values.values import Item, item_of
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import LATEST, ServiceError
 from tests.adapters.dynamodb.conftest import Service
 
 BAD_SIZE = "Item size has exceeded the maximum allowed size"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from adapters.dynamodb.validation.operation_schemas import check
-from adapters.dynamodb.values.values import Item
-from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
+from tablegate.adapters.dynamodb.validation.operation_schemas import check
+from tablegate.adapters.dynamodb.values.values import Item
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
 
 STYLES = {"both": (LATEST, CLASSIC), LATEST: (LATEST,), CLASSIC: (CLASSIC,)}
 

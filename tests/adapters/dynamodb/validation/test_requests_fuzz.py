@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.dynamodb.validation import fast_validator, full_validator, operation_schemas
-from adapters.dynamodb.validation.rules.rule_context import RuleContext
-from adapters.dynamodb.validation.schemas import schema_types
-from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, render
+from tablegate.adapters.dynamodb.validation import fast_validator, full_validator, operation_schemas
+from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
+from tablegate.adapters.dynamodb.validation.schemas import schema_types
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, render
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
 JSON = st.recursive(

@@ -14,13 +14,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.dynamodb.values import scalars, values
-from adapters.dynamodb.values.values import is_too_large, item_of, keep_kinds, render_row, value_of, view
-from adapters.dynamodb.wire.errors import ServiceError
-from gateway.model.values import bodies
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value, number_size_bytes
+from tablegate.adapters.dynamodb.values import scalars, values
+from tablegate.adapters.dynamodb.values.values import (
+    is_too_large,
+    item_of,
+    keep_kinds,
+    render_row,
+    value_of,
+    view,
+)
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value, number_size_bytes
 
 
 def refusal(wire: Any) -> str:

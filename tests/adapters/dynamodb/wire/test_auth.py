@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 import pytest
 from botocore.auth import SigV4Auth
 
-from adapters.dynamodb.wire.auth import verify
-from adapters.dynamodb.wire.errors import ServiceError
-from gateway.configuration.settings import Settings
-from gateway.http import Request
-from gateway.security.credentials import Credential, Credentials, Scheme
+from tablegate.adapters.dynamodb.wire.auth import verify
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.http import Request
+from tablegate.gateway.security.credentials import Credential, Credentials, Scheme
 from tests.adapters.dynamodb.conftest import STORED, sign
 
 PLAIN = Request(

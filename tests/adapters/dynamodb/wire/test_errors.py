@@ -8,11 +8,11 @@ from decimal import Decimal
 
 import pytest
 
-from adapters.dynamodb.wire import errors
-from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, render, service_error_of
-from gateway.model import errors as model
-from gateway.model.values.keys import KeyColumn
-from gateway.model.values.values import Kind, Value
+from tablegate.adapters.dynamodb.wire import errors
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, render, service_error_of
+from tablegate.gateway.model import errors as model
+from tablegate.gateway.model.values.keys import KeyColumn
+from tablegate.gateway.model.values.values import Kind, Value
 
 
 def body(error: ServiceError, style: str = LATEST) -> dict[str, object]:

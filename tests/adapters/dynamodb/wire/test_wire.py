@@ -15,10 +15,10 @@ import flask
 import orjson
 import pytest
 
-from adapters.dynamodb import blueprint
-from adapters.dynamodb.wire import http, limits
-from gateway.http import Request
-from gateway.model.errors import Busy, LimitExceeded
+from tablegate.adapters.dynamodb import blueprint
+from tablegate.adapters.dynamodb.wire import http, limits
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.errors import Busy, LimitExceeded
 from tests.adapters.dynamodb.conftest import JSON_1_0, Service, signed
 from tests.support.running import beyond_wsgi
 

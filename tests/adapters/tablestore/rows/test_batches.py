@@ -6,11 +6,18 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.plainbuffer import Bound, Operation, WireCell, WireRow, decode_row, encode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.exchanges import next_commands
-from gateway.http import Request
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.plainbuffer import (
+    Bound,
+    Operation,
+    WireCell,
+    WireRow,
+    decode_row,
+    encode_row,
+)
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.exchanges import next_commands
+from tablegate.gateway.http import Request
 from tests.adapters.tablestore.client import Refused, Service, cells_of, datum, plain, row, signed, units_of
 from tests.adapters.tablestore.filter_messages import single
 

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.tablestore.capacity import capacity
-from adapters.tablestore.rows import fast_rows, rows, selections
-from adapters.tablestore.values.views import WIRE_KINDS
-from adapters.tablestore.wire.calls import Call, Target
-from adapters.tablestore.wire.plainbuffer import Operation, WireCell, WireRow, encode_row, row_bytes
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.tables.tables import Rules, State, Table
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Cell, Contents, Row
-from gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value
+from tablegate.adapters.tablestore.capacity import capacity
+from tablegate.adapters.tablestore.rows import fast_rows, rows, selections
+from tablegate.adapters.tablestore.values.views import WIRE_KINDS
+from tablegate.adapters.tablestore.wire.calls import Call, Target
+from tablegate.adapters.tablestore.wire.plainbuffer import Operation, WireCell, WireRow, encode_row, row_bytes
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.tables.tables import Rules, State, Table
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Cell, Contents, Row
+from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value
 
 pytestmark = pytest.mark.fast_paths
 

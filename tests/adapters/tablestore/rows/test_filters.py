@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.plainbuffer import WireCell
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import Refused, Service, datum, plain, rows_of
 from tests.adapters.tablestore.filter_messages import composite, pagination, single
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore.rows import matrix
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.checksums import crc8
-from adapters.tablestore.wire.plainbuffer import Bound, decode_row, decode_value
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.rows import matrix
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.checksums import crc8
+from tablegate.adapters.tablestore.wire.plainbuffer import Bound, decode_row, decode_value
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import Refused, Service, plain, row, rows_of, units_of
 from tests.adapters.tablestore.filter_messages import single
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.plainbuffer import Bound, Operation, WireCell, decode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.values.keys import AUTO_INCREMENT
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.plainbuffer import Bound, Operation, WireCell, decode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.values.keys import AUTO_INCREMENT
 from tests.adapters.tablestore.client import (
     Refused,
     Service,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.plainbuffer import Bound
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.plainbuffer import Bound
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import Refused, Service, plain, row, rows_of, units_of
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.plainbuffer import Operation, WireCell, WireRow, decode_row
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.commands.commands import FindTable, Reshard, WriteGroup
-from gateway.model.commands.writes import Edit, Replace, Write
-from gateway.model.expressions.updates import Literal as Constant
-from gateway.model.expressions.updates import Remove, SetTo
-from gateway.model.values.rows import Contents
-from gateway.model.values.values import Kind, Value, decimal, text
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.plainbuffer import Operation, WireCell, WireRow, decode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.commands.commands import FindTable, Reshard, WriteGroup
+from tablegate.gateway.model.commands.writes import Edit, Replace, Write
+from tablegate.gateway.model.expressions.updates import Literal as Constant
+from tablegate.gateway.model.expressions.updates import Remove, SetTo
+from tablegate.gateway.model.values.rows import Contents
+from tablegate.gateway.model.values.values import Kind, Value, decimal, text
 from tests.adapters.tablestore.client import Refused, Service, cells_of, datum, row
 
 PUT, UPDATE, DELETE = messages.PUT_ROW, messages.UPDATE_ROW, messages.DELETE_ROW
@@ -269,7 +269,7 @@ def test_an_iterator_by_time(table: Service) -> None:
 
 
 def test_what_has_been_trimmed_is_told(table: Service) -> None:
-    from gateway.engine.streams import streaming
+    from tablegate.gateway.engine.streams import streaming
 
     table.put({"pk": 1}, {"a": 1})
     place = iterator(table)

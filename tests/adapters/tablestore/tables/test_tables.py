@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.plainbuffer import Bound, decode_row, encode_value
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.commands.commands import CreateTable
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.plainbuffer import Bound, decode_row, encode_value
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.commands.commands import CreateTable
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind
 from tests.adapters.tablestore.client import Refused, Service, datum, no_throughput, plain, rows_of
 
 INTEGER, STRING, BINARY = messages.INTEGER, messages.STRING, messages.BINARY
@@ -333,7 +333,7 @@ def test_split_points_are_the_same_however_many_rows_are_weighed_at_once(
             part_bytes = 0
         part_bytes += len("piblob") + 16 + len(blob)
     for at_once in (1, 2, 24, 30, 50_000):
-        monkeypatch.setattr("adapters.tablestore.tables.splits._RANGE_ROWS", at_once)
+        monkeypatch.setattr("tablegate.adapters.tablestore.tables.splits._RANGE_ROWS", at_once)
         answer = service.call(
             "ComputeSplitPointsBySize",
             table_name="t",

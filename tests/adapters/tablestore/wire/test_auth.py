@@ -7,14 +7,14 @@ import hmac
 
 import pytest
 
-from adapters.tablestore.wire import auth, limits
-from adapters.tablestore.wire.auth import Caller
-from adapters.tablestore.wire.errors import ServiceError
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.configuration.settings import Settings
-from gateway.http import Request
-from gateway.model.errors import NotAuthenticated
-from gateway.security.credentials import ANY_PLACE, Credential, Credentials, Scheme
+from tablegate.adapters.tablestore.wire import auth, limits
+from tablegate.adapters.tablestore.wire.auth import Caller
+from tablegate.adapters.tablestore.wire.errors import ServiceError
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.http import Request
+from tablegate.gateway.model.errors import NotAuthenticated
+from tablegate.gateway.security.credentials import ANY_PLACE, Credential, Credentials, Scheme
 from tests.adapters.tablestore.client import Refused, Service, signed
 
 NOW_MS = 1_704_164_645_000  # 2024-01-02T03:04:05Z

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.tablestore.wire.checksums import crc8
+from tablegate.adapters.tablestore.wire.checksums import crc8
 
 
 def by_definition(data: bytes, crc: int = 0) -> int:

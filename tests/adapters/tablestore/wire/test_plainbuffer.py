@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.tablestore.wire.plainbuffer import (
+from tablegate.adapters.tablestore.wire.plainbuffer import (
     HEADER,
     Bound,
     Extension,
@@ -23,8 +23,8 @@ from adapters.tablestore.wire.plainbuffer import (
     encode_value,
     row_bytes,
 )
-from gateway.model.values.keys import AUTO_INCREMENT
-from gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.values.keys import AUTO_INCREMENT
+from tablegate.gateway.model.values.values import Kind, Value
 from tests.adapters.tablestore.client import cells_of
 
 STAMP = 1_500_000_000_000

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adapters.tablestore.operation_table import OPERATIONS
-from adapters.tablestore.wire import errors, limits, replies
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.http import Request
-from gateway.model import errors as facts
-from gateway.model.errors import GatewayError
-from gateway.model.expressions.predicates import Not, RowExists
+from tablegate.adapters.tablestore.operation_table import OPERATIONS
+from tablegate.adapters.tablestore.wire import errors, limits, replies
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.http import Request
+from tablegate.gateway.model import errors as facts
+from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.expressions.predicates import Not, RowExists
 from tests.adapters.tablestore.client import Clock, Refused, Service, no_throughput, opened, row, signed
 from tests.support.running import ENTRY
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
-from adapters.tablestore.operation_table import OPERATIONS
-from adapters.tablestore.wire import limits, shortening
-from adapters.tablestore.wire.errors import ServiceError
-from adapters.tablestore.wire.parsing import parse
-from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from adapters.tablestore.wire.shortening import TooManyFields, shorten
+from tablegate.adapters.tablestore.operation_table import OPERATIONS
+from tablegate.adapters.tablestore.wire import limits, shortening
+from tablegate.adapters.tablestore.wire.errors import ServiceError
+from tablegate.adapters.tablestore.wire.parsing import parse
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.adapters.tablestore.wire.shortening import TooManyFields, shorten
 
 MANY = 1_000_000
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from gateway import background
-from gateway.engine.background import pacing
-from gateway.engine.background.pacing import (
+from tablegate.gateway import background
+from tablegate.gateway.engine.background import pacing
+from tablegate.gateway.engine.background.pacing import (
     BATCH_S,
     FEWEST_ROWS,
     MOST_ROWS,
@@ -21,14 +21,14 @@ from gateway.engine.background.pacing import (
     Turns,
     rest_after,
 )
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.model.commands.commands import AlterTable, DropTable
-from gateway.model.tables.tables import ExpiryRule, Rules, Table
-from gateway.model.values.values import decimal, text
-from gateway.store.sql import progress
-from gateway.store.sql.databases import Database, LockHeld, Session
-from gateway.store.sql.progress import EXPIRY_BACKFILL, INDEX_BACKFILL, PURGE, Progress
-from gateway.store.store import Store
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.model.commands.commands import AlterTable, DropTable
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, Table
+from tablegate.gateway.model.values.values import decimal, text
+from tablegate.gateway.store.sql import progress
+from tablegate.gateway.store.sql.databases import Database, LockHeld, Session
+from tablegate.gateway.store.sql.progress import EXPIRY_BACKFILL, INDEX_BACKFILL, PURGE, Progress
+from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
 
 ROWS = 300
@@ -421,7 +421,7 @@ def test_many_tables_are_listed_with_two_statements(engine: Engine, counting: Co
 
 
 def test_the_cache_of_descriptors_lets_go_of_what_was_asked_for_least_recently(engine: Engine) -> None:
-    from gateway.store.tables.descriptor_cache import Cache
+    from tablegate.gateway.store.tables.descriptor_cache import Cache
 
     tables: list[Table] = [make_table(engine, f"t{number}") for number in range(4)]
     cache = Cache(3)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from gateway.engine.background import working
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.model.commands.commands import (
+from tablegate.gateway.engine.background import working
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.model.commands.commands import (
     AdvanceJob,
     CancelJob,
     CreateTable,
@@ -23,13 +23,13 @@ from gateway.model.commands.commands import (
     Token,
     WriteGroup,
 )
-from gateway.model.errors import GatewayError, LimitExceeded, TableMissing, TokenReused
-from gateway.model.expressions.predicates import Not, RowExists
-from gateway.model.tables.jobs import Job
-from gateway.model.tables.namespaces import of_job
-from gateway.model.tables.tables import State, Table
-from gateway.store.sql.databases import Database
-from gateway.store.store import Store
+from tablegate.gateway.model.errors import GatewayError, LimitExceeded, TableMissing, TokenReused
+from tablegate.gateway.model.expressions.predicates import Not, RowExists
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.model.tables.namespaces import of_job
+from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.store import Store
 from tests.gateway.engine.backups.test_restoring import run
 from tests.gateway.engine.conftest import PAIR, Client, Clock, do_background_work, make_table
 

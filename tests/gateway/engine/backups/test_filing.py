@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.engine.background import working
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.model.commands.commands import (
+from tablegate.gateway.engine.background import working
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.model.commands.commands import (
     CancelJob,
     CreateBackup,
     DeleteBackup,
@@ -22,18 +22,18 @@ from gateway.model.commands.commands import (
     ResetTables,
     RestoreTable,
 )
-from gateway.model.errors import BackupBusy, BackupUnreadable, TableMissing
-from gateway.model.tables.backups import Backup, BackupFile, BackupKind
-from gateway.model.tables.restored_tables import like
-from gateway.model.tables.tables import ExpiryRule, Rules, State
-from gateway.model.values.keys import Position
-from gateway.model.values.row_lines import read_row
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import decimal, text
-from gateway.store.sql.databases import Database
-from gateway.store.store import Store
-from gateway.store.tables import backup_files, namespace_documents
-from gateway.store.tables.backup_files import Attempt, BackupDirectory
+from tablegate.gateway.model.errors import BackupBusy, BackupUnreadable, TableMissing
+from tablegate.gateway.model.tables.backups import Backup, BackupFile, BackupKind
+from tablegate.gateway.model.tables.restored_tables import like
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, State
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.row_lines import read_row
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import decimal, text
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables import backup_files, namespace_documents
+from tablegate.gateway.store.tables.backup_files import Attempt, BackupDirectory
 from tests.gateway.engine.backups.test_restoring import found, keeping, recorded, run
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
 from tests.support.stored_tables import StoredRows, stored_entries, stored_rows

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gateway.engine.engine import Engine, EngineOptions, run_with_retries
-from gateway.model.commands.commands import (
+from tablegate.gateway.engine.engine import Engine, EngineOptions, run_with_retries
+from tablegate.gateway.model.commands.commands import (
     AlterTable,
     CreateBackup,
     CreateTable,
@@ -27,7 +27,7 @@ from gateway.model.commands.commands import (
     Token,
     WriteGroup,
 )
-from gateway.model.errors import (
+from tablegate.gateway.model.errors import (
     BackupBusy,
     BackupMissing,
     Contended,
@@ -38,14 +38,14 @@ from gateway.model.errors import (
     TableExists,
     TableMissing,
 )
-from gateway.model.expressions.predicates import RowExists
-from gateway.model.expressions.updates import Literal, SetTo
-from gateway.model.tables.backups import Backup, BackupKind
-from gateway.model.tables.tables import ExpiryRule, Rules, State, Table
-from gateway.model.values.rows import TICKS_PER_MS
-from gateway.model.values.values import Kind, Value, decimal, text
-from gateway.store.sql.databases import Database
-from gateway.store.store import Store
+from tablegate.gateway.model.expressions.predicates import RowExists
+from tablegate.gateway.model.expressions.updates import Literal, SetTo
+from tablegate.gateway.model.tables.backups import Backup, BackupKind
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, State, Table
+from tablegate.gateway.model.values.rows import TICKS_PER_MS
+from tablegate.gateway.model.values.values import Kind, Value, decimal, text
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
 from tests.support.soak import minutes_long
 from tests.support.stored_tables import StoredRows, stored_entries, stored_rows

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 
-from gateway.engine.backups import windows
-from gateway.engine.engine import Engine
-from gateway.model.commands.commands import FindTable, KeepHistory, StartJob
-from gateway.model.tables.namespaces import of_job
-from gateway.model.tables.tables import Table
-from gateway.model.values.rows import TICKS_PER_MS
-from gateway.model.values.values import decimal
+from tablegate.gateway.engine.backups import windows
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.commands.commands import FindTable, KeepHistory, StartJob
+from tablegate.gateway.model.tables.namespaces import of_job
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.rows import TICKS_PER_MS
+from tablegate.gateway.model.values.values import decimal
 from tests.gateway.engine.backups.test_restoring import run
 from tests.gateway.engine.conftest import Client, Clock, do_background_work, make_table
 

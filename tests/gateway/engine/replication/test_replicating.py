@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.engine.replication import replicating
-from gateway.model.commands.commands import (
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.engine.replication import replicating
+from tablegate.gateway.model.commands.commands import (
     AddReplicas,
     AlterTable,
     CreateTable,
@@ -28,14 +28,14 @@ from gateway.model.commands.commands import (
     ResetTables,
     WriteGroup,
 )
-from gateway.model.commands.writes import Edit, Write
-from gateway.model.errors import ConditionFailed, StaleTable, TableBusy
-from gateway.model.expressions.predicates import Not, RowExists
-from gateway.model.expressions.updates import Increment
-from gateway.model.tables.changes import Change, Oldest
-from gateway.model.tables.tables import ExpiryRule, Rules, State, StreamRule, Table
-from gateway.model.values.values import decimal, text
-from gateway.store.store import Store
+from tablegate.gateway.model.commands.writes import Edit, Write
+from tablegate.gateway.model.errors import ConditionFailed, StaleTable, TableBusy
+from tablegate.gateway.model.expressions.predicates import Not, RowExists
+from tablegate.gateway.model.expressions.updates import Increment
+from tablegate.gateway.model.tables.changes import Change, Oldest
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, State, StreamRule, Table
+from tablegate.gateway.model.values.values import decimal, text
+from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import PAIR, Client, by_color, do_background_work
 
 ROUNDS = int(os.environ.get("TABLEGATE_REPLICATION_ROUNDS", "4"))

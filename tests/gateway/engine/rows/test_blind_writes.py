@@ -9,21 +9,21 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from gateway.engine.engine import Engine
-from gateway.engine.rows import blind_writes
-from gateway.engine.rows.writing import Batch
-from gateway.model import fast_paths
-from gateway.model.commands.commands import DropTable, ReadAll, WriteGroup
-from gateway.model.commands.writes import Write
-from gateway.model.errors import ConditionFailed, GroupRefused, StaleTable
-from gateway.model.expressions.predicates import ALWAYS, And, Exists, Not, Predicate, RowExists
-from gateway.model.tables.tables import ExpiryRule, Rules, State, StreamRule, Table
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value, decimal, text
-from gateway.store.opening.opening import open_database
-from gateway.store.sql.databases import Database
-from gateway.store.store import Store
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.rows import blind_writes
+from tablegate.gateway.engine.rows.writing import Batch
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.commands.commands import DropTable, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.writes import Write
+from tablegate.gateway.model.errors import ConditionFailed, GroupRefused, StaleTable
+from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Exists, Not, Predicate, RowExists
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, State, StreamRule, Table
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value, decimal, text
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import PAIR, Client, Clock, make_table
 from tests.support.concurrency import all_at_once
 from tests.support.databases import at_another_node

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from gateway.engine.engine import Engine
-from gateway.engine.rows import loading
-from gateway.model.commands.commands import (
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.rows import loading
+from tablegate.gateway.model.commands.commands import (
     AlterTable,
     FindTable,
     ListShards,
     Load,
     ReadChanges,
 )
-from gateway.model.errors import StaleTable
-from gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
-from gateway.model.values.rows import Cell, Contents
-from gateway.model.values.values import Kind, Value, decimal, text
-from gateway.store.sql.databases import Database
+from tablegate.gateway.model.errors import StaleTable
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
+from tablegate.gateway.model.values.rows import Cell, Contents
+from tablegate.gateway.model.values.values import Kind, Value, decimal, text
+from tablegate.gateway.store.sql.databases import Database
 from tests.gateway.engine.conftest import PAIR, Client, Clock, by_color, make_table
 
 STREAM = StreamRule("label", True, "NEW_AND_OLD_IMAGES", 86_400_000, 0)
@@ -109,7 +109,7 @@ def test_a_stream_is_told_of_what_is_loaded(engine: Engine) -> None:
     things = Client(engine, make_table(engine, rules=Rules(stream=STREAM)))
     rows = tuple((things.key("a", s).position, things.contents("a", s)) for s in range(3))
     assert engine.run([Load(things.table, rows)]) == [None]
-    from gateway.model.commands.commands import ListStreams
+    from tablegate.gateway.model.commands.commands import ListStreams
 
     [[stream]] = engine.run([ListStreams("")])
     [[shard]] = engine.run([ListShards(stream)])

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.engine.engine import Engine
-from gateway.engine.rows import local_transactions
-from gateway.model.commands.commands import (
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.rows import local_transactions
+from tablegate.gateway.model.commands.commands import (
     AbortTransaction,
     BeginTransaction,
     CommitTransaction,
@@ -20,8 +20,8 @@ from gateway.model.commands.commands import (
     Stage,
     WriteGroup,
 )
-from gateway.model.commands.writes import Replace, Write
-from gateway.model.errors import (
+from tablegate.gateway.model.commands.writes import Replace, Write
+from tablegate.gateway.model.errors import (
     ConditionFailed,
     Contended,
     GatewayError,
@@ -30,18 +30,18 @@ from gateway.model.errors import (
     PartitionLocked,
     TransactionMissing,
 )
-from gateway.model.expressions.predicates import Not, RowExists
-from gateway.model.expressions.ranges import within
-from gateway.model.expressions.updates import Add
-from gateway.model.tables.pages import PageLimits
-from gateway.model.tables.tables import ExpiryRule, Rules, Table
-from gateway.model.values.keys import AUTO_INCREMENT, Key, encode_column, slot_of
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import decimal, text
-from gateway.store.opening.opening import open_database
-from gateway.store.sql.databases import Database
-from gateway.store.store import Store
-from gateway.store.transactions import local_transactions as local_transactions_of_store
+from tablegate.gateway.model.expressions.predicates import Not, RowExists
+from tablegate.gateway.model.expressions.ranges import within
+from tablegate.gateway.model.expressions.updates import Add
+from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, Table
+from tablegate.gateway.model.values.keys import AUTO_INCREMENT, Key, encode_column, slot_of
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import decimal, text
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.transactions import local_transactions as local_transactions_of_store
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
 from tests.gateway.engine.streams.test_streaming import ask, everything, make, stream_of
 from tests.support.databases import at_another_node

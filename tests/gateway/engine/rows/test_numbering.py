@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.engine.engine import Engine, run_with_retries
-from gateway.model.commands.commands import CreateTable, DropTable, Get, WriteGroup
-from gateway.model.commands.writes import Edit, Replace, Write
-from gateway.model.expressions.updates import PutCell
-from gateway.model.tables.tables import Rules, Table
-from gateway.model.values.keys import AUTO_INCREMENT, Key, KeyColumn, KeySchema
-from gateway.model.values.rows import Cell, Contents
-from gateway.model.values.values import Kind, Value, text
-from gateway.store.opening.opening import open_database
-from gateway.store.sql.databases import Database
-from gateway.store.store import Store
+from tablegate.gateway.engine.engine import Engine, run_with_retries
+from tablegate.gateway.model.commands.commands import CreateTable, DropTable, Get, WriteGroup
+from tablegate.gateway.model.commands.writes import Edit, Replace, Write
+from tablegate.gateway.model.expressions.updates import PutCell
+from tablegate.gateway.model.tables.tables import Rules, Table
+from tablegate.gateway.model.values.keys import AUTO_INCREMENT, Key, KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Cell, Contents
+from tablegate.gateway.model.values.values import Kind, Value, text
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Clock, do_background_work
 from tests.support.databases import at_another_node
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from gateway.engine.engine import Engine
-from gateway.engine.rows import page_budget, page_builder
-from gateway.engine.rows.page_builder import PageBuilder
-from gateway.model.expressions.ranges import EVERYTHING
-from gateway.model.tables.pages import PageLimits
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import text
-from gateway.store.rows.scans import Chunk
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.rows import page_budget, page_builder
+from tablegate.gateway.engine.rows.page_builder import PageBuilder
+from tablegate.gateway.model.expressions.ranges import EVERYTHING
+from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import text
+from tablegate.gateway.store.rows.scans import Chunk
 from tests.gateway.engine.conftest import Client, make_table
 
 pytestmark = pytest.mark.fast_paths

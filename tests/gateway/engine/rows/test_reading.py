@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from gateway.engine.engine import Engine
-from gateway.engine.rows import reading
-from gateway.model.commands.commands import DropTable, Get, NewIndex, Read, ReadAll
-from gateway.model.errors import IndexMissing, LimitExceeded
-from gateway.model.expressions.predicates import Attribute, Compare, Comparison, Literal
-from gateway.model.expressions.ranges import EVERYTHING, within
-from gateway.model.tables.pages import PageLimits, Segment
-from gateway.model.tables.tables import ExpiryRule, Projection, Rules, Table
-from gateway.model.values.keys import KeySchema, Position, encode_column
-from gateway.model.values.rows import Row
-from gateway.model.values.values import decimal, text
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.rows import reading
+from tablegate.gateway.model.commands.commands import DropTable, Get, NewIndex, Read, ReadAll
+from tablegate.gateway.model.errors import IndexMissing, LimitExceeded
+from tablegate.gateway.model.expressions.predicates import Attribute, Compare, Comparison, Literal
+from tablegate.gateway.model.expressions.ranges import EVERYTHING, within
+from tablegate.gateway.model.tables.pages import PageLimits, Segment
+from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules, Table
+from tablegate.gateway.model.values.keys import KeySchema, Position, encode_column
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import decimal, text
 from tests.gateway.engine.conftest import Client, by_color, column, make_table
 
 
@@ -117,7 +117,7 @@ def test_a_segment_visits_only_its_share(things: Client) -> None:
     things.write(*(things.put(f"p{n}") for n in range(2_000)))
     statements: list[int] = []
     with things.engine._store.read() as session:
-        from gateway.store.rows.scans import Walk, rows_source
+        from tablegate.gateway.store.rows.scans import Walk, rows_source
 
         walk = Walk(session, rows_source(things.table.id))
         fetch = walk._fetch
@@ -221,7 +221,7 @@ def test_rows_read_together_have_a_size_beyond_which_none_is_read(things: Client
 
 
 def test_writes_of_a_list_come_before_its_reads(things: Client) -> None:
-    from gateway.model.commands.commands import WriteGroup
+    from tablegate.gateway.model.commands.commands import WriteGroup
 
     row, _ = things.engine.run([Get(things.table, things.key("a").position), WriteGroup((things.put("a"),))])
     assert row is not None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.engine.engine import Engine
-from gateway.model.commands.commands import AlterTable, DropTable, Get, Replayed, Token, WriteGroup
-from gateway.model.commands.writes import Keep, Write
-from gateway.model.errors import ConditionFailed, GroupRefused, StaleTable, TokenReused
-from gateway.model.expressions.predicates import (
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.commands.commands import AlterTable, DropTable, Get, Replayed, Token, WriteGroup
+from tablegate.gateway.model.commands.writes import Keep, Write
+from tablegate.gateway.model.errors import ConditionFailed, GroupRefused, StaleTable, TokenReused
+from tablegate.gateway.model.expressions.predicates import (
     Attribute,
     Compare,
     Comparison,
@@ -17,10 +17,10 @@ from gateway.model.expressions.predicates import (
     RevisionIs,
     RowExists,
 )
-from gateway.model.expressions.updates import Current, Plus, SetTo
-from gateway.model.expressions.updates import Literal as Constant
-from gateway.model.tables.tables import Rules
-from gateway.model.values.values import decimal, text
+from tablegate.gateway.model.expressions.updates import Current, Plus, SetTo
+from tablegate.gateway.model.expressions.updates import Literal as Constant
+from tablegate.gateway.model.tables.tables import Rules
+from tablegate.gateway.model.values.values import decimal, text
 from tests.gateway.engine.conftest import Client, make_table
 
 

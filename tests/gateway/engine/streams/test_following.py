@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 
-from gateway.engine.engine import Engine
-from gateway.engine.streams.following import NotDelivered
-from gateway.model.commands.commands import (
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.engine.streams.following import NotDelivered
+from tablegate.gateway.model.commands.commands import (
     AlterTable,
     DropTable,
     FindTable,
@@ -19,9 +19,9 @@ from gateway.model.commands.commands import (
     Reshard,
     Unfollow,
 )
-from gateway.model.tables.changes import Change
-from gateway.model.tables.tables import StreamRule, Table
-from gateway.model.values.values import decimal
+from tablegate.gateway.model.tables.changes import Change
+from tablegate.gateway.model.tables.tables import StreamRule, Table
+from tablegate.gateway.model.values.values import decimal
 from tests.gateway.engine.conftest import Client, Clock, do_background_work, make_table
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.engine.streams import streaming
-from gateway.model.commands.commands import (
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.engine.streams import streaming
+from tablegate.gateway.model.commands.commands import (
     AlterTable,
     CreateTable,
     DropTable,
@@ -26,18 +26,18 @@ from gateway.model.commands.commands import (
     Reshard,
     WriteGroup,
 )
-from gateway.model.commands.writes import ChangeKind, Recorded, Replace, Write
-from gateway.model.errors import GatewayError, PositionExpired, StaleTable, StreamMissing
-from gateway.model.expressions.predicates import Not, RowExists
-from gateway.model.expressions.updates import Add, DeleteCells, Increment, PutCell
-from gateway.model.tables.changes import AtTime, Change, ChangePage, Latest, Oldest, Shard, Stream
-from gateway.model.tables.tables import ExpiryRule, Rules, StreamRule, Table
-from gateway.model.values.keys import KeySchema, slot_of
-from gateway.model.values.rows import Contents
-from gateway.model.values.values import Kind, Value, decimal, text
-from gateway.store.opening.opening import open_database
-from gateway.store.sql.databases import Database
-from gateway.store.store import Store
+from tablegate.gateway.model.commands.writes import ChangeKind, Recorded, Replace, Write
+from tablegate.gateway.model.errors import GatewayError, PositionExpired, StaleTable, StreamMissing
+from tablegate.gateway.model.expressions.predicates import Not, RowExists
+from tablegate.gateway.model.expressions.updates import Add, DeleteCells, Increment, PutCell
+from tablegate.gateway.model.tables.changes import AtTime, Change, ChangePage, Latest, Oldest, Shard, Stream
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule, Table
+from tablegate.gateway.model.values.keys import KeySchema, slot_of
+from tablegate.gateway.model.values.rows import Contents
+from tablegate.gateway.model.values.values import Kind, Value, decimal, text
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, Clock, column, do_background_work
 from tests.support.databases import at_another_node
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.model.commands.commands import (
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.model.commands.commands import (
     AlterTable,
     CountRows,
     CreateTable,
@@ -15,10 +15,10 @@ from gateway.model.commands.commands import (
     ListTables,
     WriteGroup,
 )
-from gateway.model.errors import StaleTable, TableBusy, TableExists, TableMissing
-from gateway.model.tables.tables import Rules, State, Table
-from gateway.store.sql.databases import Database
-from gateway.store.store import Store
+from tablegate.gateway.model.errors import StaleTable, TableBusy, TableExists, TableMissing
+from tablegate.gateway.model.tables.tables import Rules, State, Table
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import PAIR, Client, Clock, by_color, do_background_work, make_table
 
 

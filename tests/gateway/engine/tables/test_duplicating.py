@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from gateway.engine.engine import Engine
-from gateway.model.commands.commands import (
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.commands.commands import (
     CopyTables,
     CreateBackup,
     FindTable,
@@ -17,11 +17,11 @@ from gateway.model.commands.commands import (
     StartJob,
     WriteGroup,
 )
-from gateway.model.errors import GatewayError, StaleTable, TableMissing
-from gateway.model.tables.tables import ExpiryRule, Rules, StreamRule, Table
-from gateway.model.values.rows import Row
-from gateway.model.values.values import decimal, text
-from gateway.store.postgresql.pipeline import Pipeline
+from tablegate.gateway.model.errors import GatewayError, StaleTable, TableMissing
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule, Table
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import decimal, text
+from tablegate.gateway.store.postgresql.pipeline import Pipeline
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
 
 STREAM = StreamRule("label", True, "NEW_AND_OLD_IMAGES", 86_400_000, 0)

@@ -7,13 +7,20 @@ import threading
 
 import pytest
 
-from gateway.engine.engine import Engine
-from gateway.model.commands.commands import AlterTable, CountRows, FindTable, Get, NewIndex, WriteGroup
-from gateway.model.errors import StaleTable, TableBusy
-from gateway.model.expressions.ranges import EVERYTHING
-from gateway.model.tables.tables import Projection
-from gateway.model.values.keys import KeySchema
-from gateway.model.values.values import Kind, decimal, text
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.commands.commands import (
+    AlterTable,
+    CountRows,
+    FindTable,
+    Get,
+    NewIndex,
+    WriteGroup,
+)
+from tablegate.gateway.model.errors import StaleTable, TableBusy
+from tablegate.gateway.model.expressions.ranges import EVERYTHING
+from tablegate.gateway.model.tables.tables import Projection
+from tablegate.gateway.model.values.keys import KeySchema
+from tablegate.gateway.model.values.values import Kind, decimal, text
 from tests.gateway.engine.conftest import Client, by_color, column, do_background_work, make_table
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.model.commands.commands import (
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.model.commands.commands import (
     AlterTable,
     CopyTables,
     CountRows,
@@ -31,13 +31,13 @@ from gateway.model.commands.commands import (
     SearchVectors,
     WriteGroup,
 )
-from gateway.model.errors import IndexMissing, TableBusy
-from gateway.model.tables.restored_tables import like
-from gateway.model.tables.tables import ExpiryRule, Projection, Rules, Table
-from gateway.model.values.rows import Row
-from gateway.model.values.values import Kind, Value, decimal, text
-from gateway.model.values.vectors import Metric, packed
-from gateway.store.store import Store
+from tablegate.gateway.model.errors import IndexMissing, TableBusy
+from tablegate.gateway.model.tables.restored_tables import like
+from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules, Table
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import Kind, Value, decimal, text
+from tablegate.gateway.model.values.vectors import Metric, packed
+from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import PAIR, Client, Clock, column, do_background_work, make_table
 
 FLOAT32 = np.finfo(np.float32)
@@ -250,7 +250,7 @@ def test_it_follows_random_writes(engine: Engine, memory: int) -> None:
 @given(data=st.data())
 def test_it_equals_brute_force(data: st.DataObject) -> None:
     """Blocks alone, of any numbers of 32 bits and any size."""
-    from gateway.engine.vectors import nearest
+    from tablegate.gateway.engine.vectors import nearest
 
     dimensions = data.draw(st.integers(1, 5))
     number = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -463,7 +463,7 @@ def test_images_together_have_so_many_bytes_at_most(engine: Engine) -> None:
 
 def test_pieces_of_an_index_with_gaps(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Most versions have been replaced, and partitions have few of those that are left."""
-    from gateway.engine.vectors import searching
+    from tablegate.gateway.engine.vectors import searching
 
     monkeypatch.setattr(searching, "_FEWEST_ROWS", 1)
     monkeypatch.setattr(searching, "_MOST_ROWS", 4)
@@ -486,19 +486,19 @@ def test_pieces_of_an_index_with_gaps(engine: Engine, monkeypatch: pytest.Monkey
 def test_without_numpy_a_search_says_what_is_missing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    from gateway.model.errors import NotInstalled
+    from tablegate.gateway.model.errors import NotInstalled
 
     client = make(engine, by_meaning())
     client.write(client.put("a", v=list_of((1, 0, 0))))
     monkeypatch.setitem(sys.modules, "numpy", None)
     for module in [*sys.modules]:
         if module in (
-            "gateway.engine.vectors.searching",
-            "gateway.engine.vectors.nearest",
-            "gateway.engine.vectors.vector_images",
+            "tablegate.gateway.engine.vectors.searching",
+            "tablegate.gateway.engine.vectors.nearest",
+            "tablegate.gateway.engine.vectors.vector_images",
         ):
             monkeypatch.delitem(sys.modules, module)
-    monkeypatch.delattr("gateway.engine.vectors.searching", raising=False)
+    monkeypatch.delattr("tablegate.gateway.engine.vectors.searching", raising=False)
     with pytest.raises(NotInstalled):
         search(client, (1, 0, 0))
 

@@ -6,13 +6,13 @@ import typing
 
 import pytest
 
-from adapters.azuretable.operation_table import OPERATIONS as AZURE
-from adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
-from adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE
-from gateway.model.authorization.accesses import ACCESSES, accesses_of
-from gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose
-from gateway.model.commands import commands
-from gateway.security.policies import iam_actions, ram_documents
+from tablegate.adapters.azuretable.operation_table import OPERATIONS as AZURE
+from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
+from tablegate.adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE
+from tablegate.gateway.model.authorization.accesses import ACCESSES, accesses_of
+from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose
+from tablegate.gateway.model.commands import commands
+from tablegate.gateway.security.policies import iam_actions, ram_documents
 
 
 def test_every_type_of_command_says_what_it_accesses() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.model.expressions.patterns import TEXT_MAX_BYTES, BadPattern, Pattern, reach_bytes
+from tablegate.gateway.model.expressions.patterns import TEXT_MAX_BYTES, BadPattern, Pattern, reach_bytes
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from gateway.model.expressions.predicates import (
+from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     AnyVersion,
@@ -28,9 +28,9 @@ from gateway.model.expressions.predicates import (
     matches,
     paths_of,
 )
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Cell, Contents, Row
-from gateway.model.values.values import NULL, TRUE, Kind, Value, decimal, text
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Cell, Contents, Row
+from tablegate.gateway.model.values.values import NULL, TRUE, Kind, Value, decimal, text
 
 
 def row_of(**attributes: Value) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.expressions.predicates import (
+from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     Attribute,
@@ -19,7 +19,7 @@ from gateway.model.expressions.predicates import (
     StartsWith,
     matches,
 )
-from gateway.model.expressions.ranges import (
+from tablegate.gateway.model.expressions.ranges import (
     EVERYTHING,
     bounds_of,
     bounds_of_prefix,
@@ -28,9 +28,9 @@ from gateway.model.expressions.ranges import (
     range_of,
     within,
 )
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value, decimal, text
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value, decimal, text
 
 TABLE = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("s", Kind.TEXT),))
 WIDE = KeySchema((KeyColumn("p", Kind.TEXT), KeyColumn("q", Kind.TEXT)), (KeyColumn("s", Kind.TEXT),))

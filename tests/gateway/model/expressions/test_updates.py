@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from gateway.model.errors import BadOperand, BadPath, NumberOutOfRange
-from gateway.model.expressions.updates import (
+from tablegate.gateway.model.errors import BadOperand, BadPath, NumberOutOfRange
+from tablegate.gateway.model.expressions.updates import (
     Action,
     Add,
     Concatenate,
@@ -28,9 +28,9 @@ from gateway.model.expressions.updates import (
     edit,
     names_of,
 )
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Cell, Contents, Row
-from gateway.model.values.values import NULL, Kind, Value, decimal, text
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Cell, Contents, Row
+from tablegate.gateway.model.values.values import NULL, Kind, Value, decimal, text
 
 KEY = {"k": text("key")}
 

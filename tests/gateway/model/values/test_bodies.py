@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.values import bodies
-from gateway.model.values.rows import Cell, Contents
-from gateway.model.values.values import (
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.rows import Cell, Contents
+from tablegate.gateway.model.values.values import (
     NULL,
     TRUE,
     Kind,

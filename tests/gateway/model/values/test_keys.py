@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.errors import BadKey
-from gateway.model.expressions.ranges import KeyRange, prefix, within
-from gateway.model.values.keys import (
+from tablegate.gateway.model.errors import BadKey
+from tablegate.gateway.model.expressions.ranges import KeyRange, prefix, within
+from tablegate.gateway.model.values.keys import (
     KeyColumn,
     KeySchema,
     Position,
@@ -19,7 +19,7 @@ from gateway.model.values.keys import (
     encode_prefix,
     slot_of,
 )
-from gateway.model.values.values import Kind, Value, decimal, decimal_fits, text
+from tablegate.gateway.model.values.values import Kind, Value, decimal, decimal_fits, text
 
 decimals = st.decimals(allow_nan=False, allow_infinity=False, places=None).filter(decimal_fits)
 near_decimals = st.builds(

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import make_url
 
-from gateway.model.errors import DatabaseFailed
-from gateway.store.opening.opening import open_database
-from gateway.store.postgresql.database import PostgreSQL
-from gateway.store.postgresql.pipeline import Pipeline
-from gateway.store.sql.databases import Database
+from tablegate.gateway.model.errors import DatabaseFailed
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.postgresql.database import PostgreSQL
+from tablegate.gateway.store.postgresql.pipeline import Pipeline
+from tablegate.gateway.store.sql.databases import Database
 from tests.support.databases import PostgresServer
 
 

@@ -11,10 +11,10 @@ from uuid import UUID
 
 import pytest
 
-from adapters.azuretable.values.values import view as azure_view
-from adapters.dynamodb.values.values import view as dynamodb_view
-from adapters.tablestore.values.views import view as tablestore_view
-from gateway.model.expressions.predicates import (
+from tablegate.adapters.azuretable.values.values import view as azure_view
+from tablegate.adapters.dynamodb.values.values import view as dynamodb_view
+from tablegate.adapters.tablestore.values.views import view as tablestore_view
+from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     And,
     AnyVersion,
@@ -34,13 +34,13 @@ from gateway.model.expressions.predicates import (
     View,
     matches,
 )
-from gateway.model.values.keys import Position
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
-from gateway.store.opening.opening import open_database
-from gateway.store.sql.databases import Database, Session
-from gateway.store.sql.prefilters import Has, condition_of, prefilter_of
-from gateway.store.sqlite.statements import SQLiteStatements
+from tablegate.gateway.model.values.keys import Position
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.sql.databases import Database, Session
+from tablegate.gateway.store.sql.prefilters import Has, condition_of, prefilter_of
+from tablegate.gateway.store.sqlite.statements import SQLiteStatements
 
 ROWS, PREDICATES = 250, 800
 

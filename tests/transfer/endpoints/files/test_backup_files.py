@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from gateway.engine.engine import Engine
-from gateway.model.commands.commands import CreateBackup, KeepHistory, WriteGroup
-from gateway.model.commands.writes import Replace, Write
-from gateway.model.tables.tables import Table
-from gateway.model.values.row_lines import row_line
-from gateway.model.values.rows import Contents
-from gateway.model.values.values import text
-from gateway.security.credentials import SHARED_NAMESPACE
-from gateway.store.opening.opening import open_database
-from gateway.store.store import Store
-from gateway.store.tables.backup_files import BackupDirectory
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.commands.commands import CreateBackup, KeepHistory, WriteGroup
+from tablegate.gateway.model.commands.writes import Replace, Write
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.row_lines import row_line
+from tablegate.gateway.model.values.rows import Contents
+from tablegate.gateway.model.values.values import text
+from tablegate.gateway.security.credentials import SHARED_NAMESPACE
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables.backup_files import BackupDirectory
+from tablegate.transfer.endpoints.database import DatabaseEndpoint
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.endpoints.files.json_lines import JsonLines
+from tablegate.transfer.errors import BadFile
 from tests.transfer.support.memory_endpoint import PAIR
-from transfer.endpoints.database import DatabaseEndpoint
-from transfer.endpoints.endpoint import Definition, Service
-from transfer.endpoints.files.json_lines import JsonLines
-from transfer.errors import BadFile
 
 
 @pytest.fixture

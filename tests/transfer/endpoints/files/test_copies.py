@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.transfer.copying.copying import CopyOptions, run
+from tablegate.transfer.copying.job import Counts, Job
+from tablegate.transfer.copying.progress import Silent
+from tablegate.transfer.endpoints.addresses import is_pattern, open_endpoint, tables_of, with_table
+from tablegate.transfer.errors import BadAddress, TransferError
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
-from transfer.copying.copying import CopyOptions, run
-from transfer.copying.job import Counts, Job
-from transfer.copying.progress import Silent
-from transfer.endpoints.addresses import is_pattern, open_endpoint, tables_of, with_table
-from transfer.errors import BadAddress, TransferError
 
 KEYS = "?keys=pk:S,sk:N"
 

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.dynamodb.export_files import data_files
-from gateway.model.values.keys import KeyColumn, KeySchema
-from gateway.model.values.values import Kind
+from tablegate.adapters.dynamodb.export_files import data_files
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind
+from tablegate.transfer.endpoints.endpoint import Service
+from tablegate.transfer.endpoints.files.opening import open_file
+from tablegate.transfer.errors import BadAddress, BadFile, TableAbsent, TransferError
 from tests.transfer.support.generated_rows import DYNAMODB_VALUES, FEW_EXAMPLES, table_of
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
-from transfer.endpoints.endpoint import Service
-from transfer.endpoints.files.opening import open_file
-from transfer.errors import BadAddress, BadFile, TableAbsent, TransferError
 
 EXPORT = "format=dynamodb-export"
 OURS = {"format": "dynamodb-export"}

@@ -15,15 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.values import bodies
-from gateway.model.values.rows import Row
-from gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.values import bodies
+from tablegate.gateway.model.values.rows import Row
+from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.transfer.endpoints.endpoint import Service
+from tablegate.transfer.endpoints.files import scan_output
+from tablegate.transfer.endpoints.files.opening import FORMATS, format_of, open_file
+from tablegate.transfer.errors import BadAddress, BadFile, TransferError
 from tests.transfer.support.generated_rows import DYNAMODB_VALUES, FEW_EXAMPLES, table_of
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
-from transfer.endpoints.endpoint import Service
-from transfer.endpoints.files import scan_output
-from transfer.endpoints.files.opening import FORMATS, format_of, open_file
-from transfer.errors import BadAddress, BadFile, TransferError
 
 KEYS = {"keys": "pk:S,sk:N"}
 ITEM = {

@@ -16,15 +16,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.dynamodb.export_files.compression import Compression
-from gateway.model.values.row_lines import row_line
+from tablegate.adapters.dynamodb.export_files.compression import Compression
+from tablegate.gateway.model.values.row_lines import row_line
+from tablegate.transfer.endpoints.files import staging
+from tablegate.transfer.endpoints.files.json_lines import JsonLines, PipedLines
+from tablegate.transfer.endpoints.files.opening import open_file
+from tablegate.transfer.endpoints.files.row_lines import read_row
+from tablegate.transfer.errors import BadFile, SchemaChanged, TableAbsent, TransferError
 from tests.transfer.support.generated_rows import FEW_EXAMPLES, rows, table_of
 from tests.transfer.support.small_table import DEFINITION, FOUR, PAIR, exactly, scanned, simple_row, written
-from transfer.endpoints.files import staging
-from transfer.endpoints.files.json_lines import JsonLines, PipedLines
-from transfer.endpoints.files.opening import open_file
-from transfer.endpoints.files.row_lines import read_row
-from transfer.errors import BadFile, SchemaChanged, TableAbsent, TransferError
 
 ENDINGS = [".jsonl", ".jsonl.gz", ".jsonl.zst"]
 

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from tablegate.transfer.endpoints.files.opening import open_file
+from tablegate.transfer.endpoints.files.staging import partial_path
 from tests.support.running import ROOT
 from tests.transfer.support.small_table import DEFINITION, PAIR, of_values, scanned, simple_row
-from transfer.endpoints.files.opening import open_file
-from transfer.endpoints.files.staging import partial_path
 
 ROWS = 300
 # As a job does: what was written is noted, here by the parent, before more is written, and before the file is finished.
 WRITER = """
 import sys
 from tests.transfer.support.small_table import DEFINITION, simple_row
-from transfer.endpoints.files.opening import open_file
+from tablegate.transfer.endpoints.files.opening import open_file
 path, since, rows, options = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), dict(each.split("=") for each in sys.argv[4:])
 target = open_file(path, options)
 if since < 0:

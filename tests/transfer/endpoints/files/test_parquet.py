@@ -17,13 +17,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import NULL, TRUE, Kind, Value
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import NULL, TRUE, Kind, Value
+from tablegate.transfer.endpoints.files import parquet, parquet_columns
+from tablegate.transfer.endpoints.files.opening import open_file
+from tablegate.transfer.errors import BadAddress, BadFile, MissingSoftware
 from tests.transfer.support.generated_rows import FEW_EXAMPLES, table_of
 from tests.transfer.support.small_table import DEFINITION, PAIR, exactly, scanned, simple_row, written
-from transfer.endpoints.files import parquet, parquet_columns
-from transfer.endpoints.files.opening import open_file
-from transfer.errors import BadAddress, BadFile, MissingSoftware
 
 NAMES = st.sampled_from(["a", "b", "a:INT64", "_kinds", "_modified_at", "x.y", "é"]) | st.text(
     st.characters(exclude_categories=["Cs"]), max_size=3
@@ -208,6 +208,6 @@ def test_keys_of_other_peoples_files(tmp_path):
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.delitem(sys.modules, "transfer.endpoints.files.parquet", raising=False)
+    monkeypatch.delitem(sys.modules, "tablegate.transfer.endpoints.files.parquet", raising=False)
     with pytest.raises(MissingSoftware, match=r"tablegate\[parquet\]"):
         open_file("t.parquet", {})

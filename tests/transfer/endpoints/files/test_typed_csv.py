@@ -11,15 +11,15 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 
-from adapters.azuretable.values.keys import OWN_SCHEMA
-from gateway.model.values.rows import Contents, Row
-from gateway.model.values.values import FALSE, TRUE, Kind, Value
+from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import FALSE, TRUE, Kind, Value
+from tablegate.transfer.endpoints.endpoint import Service
+from tablegate.transfer.endpoints.files import typed_csv
+from tablegate.transfer.endpoints.files.opening import open_file
+from tablegate.transfer.errors import BadAddress, BadFile, TransferError
 from tests.transfer.support.generated_rows import AZURE_VALUES, FEW_EXAMPLES, TEXTS, table_of
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, written
-from transfer.endpoints.endpoint import Service
-from transfer.endpoints.files import typed_csv
-from transfer.endpoints.files.opening import open_file
-from transfer.errors import BadAddress, BadFile, TransferError
 
 AZURE = dataclasses.replace(
     DEFINITION, name="t", service=Service.AZURE_TABLE, key_schema=OWN_SCHEMA, indexes=(), properties={}
