@@ -169,7 +169,7 @@ def call_plainly(app: flask.Flask, request: Request) -> Reply:
     environ = environ_of(request)
     del environ[WSGI_REQUEST]
     body, status, headers = run_wsgi_app(app, environ, buffered=True)
-    # The length is a server's to add (tablegate.gateway.http.Reply).
+    # The length is a server's to add (gateway.http.Reply).
     kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
     return Reply(int(status[:3]), kept, b"".join(body))
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from tests.repository.test_architecture import TREES
 
 ALLOWED = {
-    "tablegate.gateway.security.gate": "the gate",
-    "tablegate.gateway.engine.engine": "the definition of run_with_retries",
-    "tablegate.gateway.server.tick": "calls admit and complete around the commands of many requests",
-    "tablegate.gateway.security.quotas": "counts the bytes of namespaces for quotas: it has no caller",
+    "gateway.security.gate": "the gate",
+    "gateway.engine.engine": "the definition of run_with_retries",
+    "gateway.server.tick": "calls admit and complete around the commands of many requests",
+    "gateway.security.quotas": "counts the bytes of namespaces for quotas: it has no caller",
 }
 """Modules that call the engine, and why they may."""
 
@@ -41,7 +41,7 @@ def test_a_call_beside_the_gate_is_found() -> None:
     for source in (
         "[found] = self._engine.run([FindTable(namespace, name)])",
         "outcomes = opened.engine.run(commands)",
-        "run = partial(tablegate.gateway.engine.run_in_slices, commands)",
+        "run = partial(gateway.engine.run_in_slices, commands)",
         "from tablegate.gateway.engine.engine import run_with_retries",
         "outcomes = engine_module.run_with_retries(engine, commands)",
     ):
