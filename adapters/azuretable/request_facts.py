@@ -65,7 +65,6 @@ def read(head: RequestFacts, request: Request, reply: Reply | None, host: str) -
     targets = _targets(request, address, host)
     tables = _tables(targets)
     facts = facts._replace(
-        is_authenticated=True,
         tables=tables,
         keys=[(table, key) for target in targets for table, key in _named(*target) if key is not None],
     )

@@ -61,7 +61,6 @@ def read(
     only_selects = statements and all(text.lstrip()[:6].upper() == "SELECT" for text in statements)
     namespace = "" if caller is None else caller.namespace
     return facts._replace(
-        is_authenticated=True,
         kind=Kind.READ if only_selects else facts.kind,
         tables=_tables(body),
         keys=list(_keys(body, gateway, namespace)),

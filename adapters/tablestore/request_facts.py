@@ -55,7 +55,6 @@ def read(head: RequestFacts, request: Request, reply: Reply | None) -> RequestFa
     message: Any = parse(row.request, replies.inflated(request), "the ProtoBuf message")
     parts = [message, *(message.tables if _has(message, "tables") else ())]
     return facts._replace(
-        is_authenticated=True,
         is_refusal=code in REFUSALS,
         tables=table_names(map(_table, parts)),
         keys=[(_table(part), _key(data)) for part in parts for data in _rows(part)],

@@ -56,7 +56,7 @@ class RequestLog:
                     "number": self._number,
                     "dialect": dialect.name,
                     "operation": facts.operation,
-                    "caller": facts.caller if facts.is_authenticated else "",
+                    "caller": facts.caller,
                     "tables": facts.tables[:_MOST_KEYS],
                     "keys": keys,
                     "status": status,

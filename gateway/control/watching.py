@@ -80,7 +80,7 @@ class Met:
         self._watch.faults.charge(self._effects, sum(units.values()))
         if self._watch.requests.is_on:
             # Only now: by now the table whose key a row has is known.
-            facts = _facts(self._request, self._dialect, reply)
+            facts = _facts(self._request, self._dialect)
             times_ns = (self._came_ns, self._watch.now_ns())
             self._watch.requests.add(self._dialect, facts, reply.status, units, times_ns)
         return CUT if any(effect.cut == "after" for effect in self._effects) else reply
@@ -115,9 +115,10 @@ def _driven(current: Handling, exchange: Exchange[Reply]) -> Exchange[Reply]:
             outcomes = error
 
 
-def _facts(request: Request, dialect: Dialect, reply: Reply | None = None) -> RequestFacts:
-    """Return the facts of a request. Of one that cannot be read only the operation is known."""
+def _facts(request: Request, dialect: Dialect) -> RequestFacts:
+    """Return the facts of a request whose sender is authenticated, else only its operation. A planted error may have answered it
+    before that."""
     try:
-        return dialect.facts(request, reply)
+        return dialect.facts(request)
     except Exception:
         return RequestFacts(dialect.operation(request))

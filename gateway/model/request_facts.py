@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
-MAX_NAME_LENGTH = 512
-"""Longer names of tables are cut."""
+MAX_TEXT_LENGTH = 512
+"""Longer names and ids are cut."""
 
 
 class Kind(Enum):
@@ -34,16 +34,15 @@ class RefusedParts(NamedTuple):
 class RequestFacts(NamedTuple):
     """The facts of a request and, once it has been answered, of its result.
 
-    `caller`: the access id that the request names. `is_authenticated`: True if that caller has proven to be the sender, or need
-    not; if not, the tables and keys are not read from the body. `keys`: (table, key as a JSON value) of each item that the
-    request names. `error_code`: of the answer, or "". `is_refusal`: True if the error means that the caller is not permitted or
-    not authenticated. `refused_parts`: the parts that were refused while the rest was answered.
+    `caller`: the access id that the request names. `tables`, `keys`: the tables, and (table, key as a JSON value) of each item,
+    that it names; they are not read from the body of a request that was refused before its caller was authenticated.
+    `error_code`: of the answer, or "". `is_refusal`: True if the error means that the caller is not permitted or not
+    authenticated. `refused_parts`: the parts that were refused while the rest was answered.
     """
 
     operation: str = ""
     kind: Kind = Kind.READ
     caller: str = ""
-    is_authenticated: bool = False
     tables: Sequence[str] = ()
     keys: Sequence[tuple[str, Any]] = ()
     error_code: str = ""
@@ -52,8 +51,8 @@ class RequestFacts(NamedTuple):
 
 
 def table_names(found: Iterable[Any]) -> list[str]:
-    """Return the non-empty texts among them, each once, cut to MAX_NAME_LENGTH."""
-    return list(dict.fromkeys(name[:MAX_NAME_LENGTH] for name in found if isinstance(name, str) and name))
+    """Return the non-empty texts among them, each once, cut to MAX_TEXT_LENGTH."""
+    return list(dict.fromkeys(name[:MAX_TEXT_LENGTH] for name in found if isinstance(name, str) and name))
 
 
 def kind_of(operation: str, writes: Iterable[str], read_prefixes: tuple[str, ...]) -> Kind:

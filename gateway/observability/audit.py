@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tablegate.gateway.http import Reply, Request, new_request_id
-from tablegate.gateway.model.request_facts import MAX_NAME_LENGTH, Kind, RequestFacts
+from tablegate.gateway.model.request_facts import MAX_TEXT_LENGTH, Kind, RequestFacts
 from tablegate.gateway.observability import logs, metrics
 
 MOST_EVENTS = 8192
@@ -175,8 +175,8 @@ class Trail:
                 known = RequestFacts()
         name = GATEWAY if dialect is None else dialect.name
         if dialect is None:
-            operation = f"{request.method} {request.path}"[:MAX_NAME_LENGTH]
-        asked = {"dialect": name, "operation": operation or request.path[:MAX_NAME_LENGTH]}
+            operation = f"{request.method} {request.path}"[:MAX_TEXT_LENGTH]
+        asked = {"dialect": name, "operation": operation or request.path[:MAX_TEXT_LENGTH]}
         told = {"request_id": request.id}
         facts = {**asked, "tables": list(known.tables), "result": known.error_code or reply.status, **told}
         throttling = None if known.is_refusal else _throttling(request)
@@ -233,7 +233,7 @@ def line(at: float, event: str, who: str, client: str, facts: dict[str, Any]) ->
     """An event as it is written. `at`: seconds since 1970."""
     whole, part = divmod(round(at * 1_000_000), 1_000_000)
     told = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{part:06}Z"
-    return {"time": told, "event": event, "who": who[:MAX_NAME_LENGTH], "from": client, **facts}
+    return {"time": told, "event": event, "who": who[:MAX_TEXT_LENGTH], "from": client, **facts}
 
 
 _trail: Trail | None = None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 from typing import Any
 
 import pytest
 import requests
+import tablestore as ots
+from azure.core.exceptions import HttpResponseError
+from botocore.exceptions import ClientError
 
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore import client as tablestore
@@ -145,6 +149,28 @@ def test_what_cannot_be_read_is_noted_too(
     assert 400 <= answer.status_code < 500
     [line] = recorded(control)
     assert (line["status"], line["keys"]) == (answer.status_code, [])
+
+
+@pytest.mark.parametrize("sent", ["dynamodb", "azuretable", "tablestore"])
+def test_a_planted_error_proves_no_caller(serve: Serve, sqlite_url: str, sent: str) -> None:
+    """A request that a planted error answers is never authenticated, so whom it names and what it asks for is not recorded."""
+    server = serve(sqlite_url, auth="strict", admin_token="the token")
+    control = Control(server.url, Authorization="Bearer the token")
+    control("PUT", "/requests", most=10)
+    control("POST", "/faults", error="internal")
+    with contextlib.suppress(ClientError, HttpResponseError, ots.OTSError):
+        match sent:
+            case "dynamodb":
+                Live(server.url).client.get_item(TableName="table-a", Key={"id": {"S": "1"}})
+            case "azuretable":
+                LiveAzure(server.url).service.get_table_client("people").get_entity("p", "1")
+            case _:
+                ots.OTSClient(server.url, "AKID", "secret", "here", retry_policy=ots.NoRetryPolicy()).get_row(
+                    "table", [("pk", "a")]
+                )
+    [line] = recorded(control)
+    assert (line["dialect"], line["status"], line["caller"]) == (sent, 500, "")
+    assert (line["tables"], line["keys"]) == ([], [])
 
 
 def _play(server: Running, seed: int) -> bytes:

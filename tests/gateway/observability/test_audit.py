@@ -277,11 +277,11 @@ def test_of_a_refused_request_nothing_is_told_but_its_address() -> None:
     refused = Reply(403, (("x-ms-error-code", "AuthenticationFailed"),))
     operation = "POST EntitySet"
     assert _facts_of(request, refused, operation) == RequestFacts(
-        operation, Kind.WRITE, "account", False, ["people"], (), "AuthenticationFailed", True
+        operation, Kind.WRITE, "account", ["people"], (), "AuthenticationFailed", True
     )
     key = {"PartitionKey": "jazz", "RowKey": "nina"}
     assert _facts_of(request, Reply(201, ()), operation) == RequestFacts(
-        operation, Kind.WRITE, "account", True, ["people"], [("people", key)]
+        operation, Kind.WRITE, "account", ["people"], [("people", key)]
     )
 
 
@@ -291,7 +291,7 @@ def test_a_batch_that_cannot_be_read_is_told_as_what_it_would_be() -> None:
     )
     answer = Reply(400, (("x-ms-error-code", "InvalidInput"),))
     assert _facts_of(request, answer, "POST Batch") == RequestFacts(
-        "POST Batch", Kind.WRITE, "account", True, [], [], "InvalidInput"
+        "POST Batch", Kind.WRITE, "account", [], [], "InvalidInput"
     )
 
 
