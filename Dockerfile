@@ -21,7 +21,7 @@ RUN /opt/tablegate/bin/pip install --no-cache-dir --no-deps /tmp/tablegate \
 
 FROM python:3.13-slim
 COPY --from=build /opt/tablegate /opt/tablegate
-# Whoever replaces the entry point names one of these programs (Testcontainers for .NET and Node: azurite).
+# A replaced entry point names one of these programs (Testcontainers for .NET and Node: azurite).
 RUN for name in tablegate azurite azurite-table java; do ln -s /opt/tablegate/bin/tablegate "/usr/local/bin/$name"; done \
     # Folders and user are those of the images that this one stands for: mounted volumes belong to user 1000.
     && useradd --uid 1000 --create-home --home-dir /home/dynamodblocal tablegate \

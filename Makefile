@@ -2,7 +2,7 @@
 #   make serve ARGS="--port 9000 --database postgresql://..."
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-general test-wsgi test-distributed soak fuzz bench bench-against lint format lock migration protocol reference
+.PHONY: help setup serve test test-general test-wsgi test-distributed soak fuzz bench bench-against lint format lock protocol reference
 
 PYTHON := $(shell for each in python3 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)

@@ -24,7 +24,7 @@ class AccessRefused(TransferError):
 class RequestRefused(TransferError):
     """The service does not take this request, whenever it is sent. `code`, `reason`: its own words; `status`: of HTTP."""
 
-    def __init__(self, shown: str, code: str, reason: str, status: int = 0) -> None:
+    def __init__(self, shown: str, code: str, reason: str, status: int) -> None:
         self.code = code
         self.reason = reason
         self.status = status

@@ -1,6 +1,6 @@
 """The facts of an Azure Table request (gateway/model/request_facts.py), read apart from its handling.
 
-Nobody has checked the request yet, so only what is of the right form is taken. No properties are read but the two keys.
+The request is not checked yet, so only what is of the right form is taken. Of an entity only the two keys are read.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-import orjson
-
+from tablegate.adapters.azuretable.entities.entity_parser import document_of
 from tablegate.adapters.azuretable.wire import addresses, limits, multipart
 from tablegate.adapters.azuretable.wire.addresses import (
     Address,
@@ -24,6 +23,7 @@ from tablegate.adapters.azuretable.wire.addresses import (
 )
 from tablegate.adapters.azuretable.wire.errors import REFUSALS, ServiceError
 from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.errors import Busy
 from tablegate.gateway.model.request_facts import Kind, RefusedParts, RequestFacts, table_names
 
 KINDS: Mapping[str, Kind] = {
@@ -36,7 +36,7 @@ KINDS: Mapping[str, Kind] = {
     **{f"{verb} Entity": Kind.WRITE for verb in ("PUT", "MERGE", "PATCH", "DELETE", "POST")},
 }
 _AUTHENTICATED_REFUSALS = frozenset({"AuthorizationPermissionMismatch"})
-"""Refusals of callers whose signature or token is right."""
+"""Refusals of authenticated callers."""
 PART_MARKS: Mapping[str, bytes] = {"POST Batch": b"\r\nHTTP/1.1 403 "}
 """No value of JSON has a line break."""
 _INNER_CODE = re.compile(rb'"code":"(\w+)"')
@@ -135,8 +135,8 @@ def _named(resource: Resource, method: str, body: bytes) -> Iterator[tuple[str, 
 
 
 def _document(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is; {} for a body that the service refuses unread."""
     try:
-        found = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        return document_of(body)
+    except (ServiceError, Busy):
         return {}
-    return found if isinstance(found, dict) else {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -37,7 +37,7 @@ from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.dialect import Begun, Dialect, Gateway, Seed
 from tablegate.gateway.exchanges import SingleStep, Steps, exchange_of
 from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.model.authorization.authorizations import Authorization, Named
+from tablegate.gateway.model.authorization.authorizations import Authorization
 from tablegate.gateway.model.errors import Busy, GatewayError, LimitExceeded, NotPermitted
 from tablegate.gateway.model.request_facts import RequestFacts
 from tablegate.gateway.model.tables.tables import Table
@@ -208,7 +208,7 @@ class DynamoDB(Dialect):
         steps = self._handlers[call.operation](call)
         if call.authorization is not None and type(steps) is not SingleStep:
             purpose = call.authorization.purpose
-            _require(call.authorization, named_resources(call.input, purpose, call.caller.namespace))
+            call.authorization.require_named(named_resources(call.input, purpose, call.caller.namespace))
         return steps if self._throttle is None else self._throttle.limited(call, exchange_of(steps))
 
     def render(self, request: Request, caller: Caller | None, answer: Answer) -> Reply:
@@ -272,7 +272,7 @@ class DynamoDB(Dialect):
         namespace = self.gateway.credentials.aws_namespace(identity.access_id, identity.account, region)
         try:
             body = http.document_of(request)
-            _require(authorization, named_resources(body, authorization.purpose, namespace))
+            authorization.require_named(named_resources(body, authorization.purpose, namespace))
         except NotPermitted as refusal:
             return self.render_error(request, None, refusal)
         except (http.TooLarge, ServiceError, Busy):
@@ -281,10 +281,7 @@ class DynamoDB(Dialect):
 
     def _told(self, request: Request, error: Exception) -> ServiceError:
         if isinstance(error, NotPermitted) and request.authorization is not None:
-            authorization = request.authorization
-            return not_permitted(
-                error, self.operation(request), authorization.identity, authorization.source.region
-            )
+            return not_permitted(error, self.operation(request), request.authorization)
         return service_error_of(error, self.operation(request), self._style)
 
     def render_error(self, request: Request, caller: Caller | None, error: Exception) -> Reply:
@@ -305,13 +302,6 @@ class DynamoDB(Dialect):
             return http.too_large(request)
         told = self._told(request, error) if isinstance(error, GatewayError) else internal()
         return http.reply(request, told.status, render(told))
-
-
-def _require(authorization: Authorization, named: Iterable[Named]) -> None:
-    """Raise NotPermitted if the caller cannot be allowed what a request names."""
-    refusal = authorization.refusal_of_named(named)
-    if refusal is not None:
-        raise refusal
 
 
 def _json(answer: Answer) -> bytes:

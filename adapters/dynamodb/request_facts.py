@@ -1,7 +1,7 @@
 """The facts of a DynamoDB request (gateway/model/request_facts.py), read apart from its handling.
 
-Nobody has checked the request yet, so only what is of the right form is taken. No attributes are read but keys, and of
-statements their tables alone.
+The request is not checked yet, so only what is of the right form is taken. Of items only the keys are read, of statements
+only the tables.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import orjson
 
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
-from tablegate.adapters.dynamodb.wire import http
+from tablegate.adapters.dynamodb.wire import http, limits
 from tablegate.adapters.dynamodb.wire.calls import Caller
 from tablegate.adapters.dynamodb.wire.errors import REFUSALS
 from tablegate.gateway.dialect import Gateway
@@ -31,7 +31,7 @@ KINDS: Mapping[str, Kind] = {
     for name in (target.partition(".")[2] for target in OPERATIONS)
 }
 _AUTHENTICATED_REFUSALS = frozenset({"AccessDeniedException"})
-"""Refusals of callers whose signature is right."""
+"""Refusals of authenticated callers."""
 _PART_CODE = "AccessDenied"
 """The error code of a refused member of a BatchExecuteStatement (BatchStatementError, API reference)."""
 PART_MARKS: Mapping[str, bytes] = {"BatchExecuteStatement": b'"Code":"%s"' % _PART_CODE.encode()}
@@ -46,8 +46,8 @@ _TABLE_IN_STATEMENT = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+(?:"((?:[^"]|"")+)"|
 def read(
     head: RequestFacts, request: Request, reply: Reply | None, caller: Caller | None, gateway: Gateway
 ) -> RequestFacts:
-    """Return the facts of a request. `head`: its operation and kind. `reply`: None if it is not answered yet. Then `caller` is
-    authenticated, else it is who the request says it is from.
+    """Return the facts of a request. `head`: its operation and kind. `reply`: None if it is not answered yet. `caller`:
+    authenticated if there is no reply, otherwise only claimed by the request.
 
     Raises what http.document_of raises."""
     code = "" if reply is None else _error_code(reply)
@@ -120,7 +120,8 @@ def _listed(body: dict[str, Any], member: str) -> list[Any]:
 
 
 def _table_of(statement: str) -> str | None:
-    found = _TABLE_IN_STATEMENT.search(statement)
+    # Longer statements are refused. The pattern takes some 130 bytes of memory for each character.
+    found = _TABLE_IN_STATEMENT.search(statement[: limits.STATEMENT_CHARACTERS])
     return None if found is None else (found[1] or "").replace('""', '"') or found[2]
 
 
@@ -164,7 +165,7 @@ def _member(
 def _key_of_item(
     gateway: Gateway, namespace: str, name: str, item: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """The key of an item that is put; None if nobody knows what that table's key is."""
+    """The key of an item that is put; None if the table is not cached."""
     table = gateway.engine.cached_table(namespace, name)
     if table is None:
         return None

@@ -1,6 +1,6 @@
 """The facts of a Table Store request (gateway/model/request_facts.py), read apart from its handling.
 
-Nobody has checked the request yet. No columns are read but those of primary keys.
+The request is not checked yet. Only primary key columns are read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WRITES = frozenset({
 _READ_PREFIXES = ("Get", "Describe", "List", "BatchGet", "BulkExport", "Compute", "Search", "SQLQuery")
 KINDS: Mapping[str, Kind] = {name: kind_of(name, _WRITES, _READ_PREFIXES) for name in OPERATIONS}
 _AUTHENTICATED_REFUSALS = frozenset({"OTSNoPermissionAccess"})
-"""Refusals of callers whose signature is right."""
+"""Refusals of authenticated callers."""
 _NAMING = ("table_name", "main_table_name")
 _NAMING_STREAMS = ("stream_id", "shard_iterator")
 """Members that begin with a stream's id, which is its table's name and its label (streams/streams.py)."""

@@ -75,7 +75,6 @@ _READ_CLAUSES = _PLACEHOLDERS | {
     "ScanFilter",
 }
 _LEGACY_READ_CLAUSES = frozenset({"AttributesToGet", "KeyConditions", "QueryFilter", "ScanFilter"})
-# Of these, what decides which items are shown, and what of them.
 _RETURNS = frozenset({"ReturnValues", "ReturnValuesOnConditionCheckFailure"})
 _WRITE_CLAUSES = _PLACEHOLDERS | {
     "AttributeUpdates",

@@ -29,7 +29,5 @@ def find_source(call: Call, statement: Statement) -> Exchange[Table]:
     if call.authorization is not None:
         path = "/index/".join([bare_name(table), *index])
         named = Named(_NEEDED[type(statement)], call.caller.namespace, path)
-        refusal = call.authorization.refusal_of_named([named])
-        if refusal is not None:
-            raise refusal
+        call.authorization.require_named([named])
     return (yield from find_table(call, table))

@@ -214,8 +214,7 @@ def _permitted(call: Call, command: Get | WriteGroup) -> Get | WriteGroup:
 
 def _told_of_member(call: Call, error: ServiceError | GatewayError) -> ServiceError:
     if isinstance(error, NotPermitted) and call.authorization is not None:
-        identity, region = call.authorization.identity, call.authorization.source.region
-        return not_permitted(error, call.operation, identity, region)
+        return not_permitted(error, call.operation, call.authorization)
     return service_error_of(error, call.operation)
 
 

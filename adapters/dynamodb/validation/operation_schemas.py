@@ -75,10 +75,10 @@ def refusal_of_dense(operation: str, text: bytes, style: str) -> ServiceError | 
 def told_of_body(operation: str, text: bytes, style: str, refusal: ServiceError) -> ServiceError:
     """The error of a request that `check` refused, after a look at the text of its body.
 
-    Three operations leave a body that is nested very deep to their older validation, whose texts are those of the classic
-    style (paritysuite deepRequests.test.ts, two regions, 2026-10-09). The depth of large bodies is not measured."""
+    Three operations check very deeply nested bodies with the older validation, which uses the texts of the classic style
+    (paritysuite deepRequests.test.ts, two regions, 2026-10-09). The depth of large bodies is not measured."""
     if operation == "SearchVectors":
-        return vector_rules.refusal_of_body(text, refusal)
+        return vector_rules.refusal_of_body(parse(operation, text, style), text, refusal)
     if operation in _LEFT_TO_OLDER and style != CLASSIC and len(text) <= limits.LARGE_REQUEST_BYTES:
         if text.count(b"{") + text.count(b"[") <= limits.JSON_LEVELS:
             return refusal

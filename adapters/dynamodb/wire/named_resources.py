@@ -30,15 +30,13 @@ def named_resources(body: Any, purpose: Purpose, namespace: str) -> Iterable[Nam
     """The resources in the body of a request. Lists of an account name none, whatever table they are limited to."""
     if not isinstance(body, dict) or purpose.permissions[0] in OF_ACCOUNTS:
         return ()
-    found = [
-        *((permission, path) for permission, path in _members(body)),
-        *((None, path) for path in _paths(body, purpose)),
+    return [
+        *(
+            Named(purpose.permissions if permission is None else (permission,), namespace, path)
+            for permission, path in _members(body)
+        ),
+        *(Named(purpose.permissions, namespace, path) for path in _paths(body, purpose)),
     ]
-    return [Named(_needed(permission, purpose), namespace, path) for permission, path in found]
-
-
-def _needed(permission: Permission | None, purpose: Purpose) -> tuple[Permission, ...]:
-    return purpose.permissions if permission is None else (permission,)
 
 
 def _paths(body: Mapping[str, Any], purpose: Purpose) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""AccessDeniedException in the service's words: who may not do what to which resource, and by whose word.
+"""AccessDeniedException in the service's words: the caller, the action, the resource, and the kind of policy that
+decided.
 
 Texts: "Troubleshoot access denied error messages" (IAM guide), and answers of the service quoted in public issues
 (rebuy-de/aws-nuke 265, terraform-aws-modules/terraform-aws-appsync 7).
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.resources import partition_of
 from tablegate.gateway.model.authorization.accesses import ANYWHERE
-from tablegate.gateway.model.authorization.authorizations import Identity
+from tablegate.gateway.model.authorization.authorizations import Authorization
 from tablegate.gateway.model.authorization.grants import Verdict
 from tablegate.gateway.model.authorization.permissions import Permission
 from tablegate.gateway.model.errors import NotPermitted
@@ -46,8 +47,9 @@ _ACTIONS: Mapping[str, Mapping[Permission, str]] = {
 _ALL_TABLES = frozenset({"ListTables"})
 
 
-def not_permitted(error: NotPermitted, operation: str, identity: Identity, region: str) -> ServiceError:
+def not_permitted(error: NotPermitted, operation: str, authorization: Authorization) -> ServiceError:
     """The refusal of a request."""
+    identity, region = authorization.identity, authorization.source.region
     action = "dynamodb:" + _ACTIONS.get(operation, {}).get(error.permission, operation)
     place = f"arn:{partition_of(region)}:dynamodb:{region}:{identity.account}:"
     resource = place + f"table/{error.path.replace(ANYWHERE, '*')}" if error.path else "*"

@@ -160,9 +160,7 @@ def judge_names(call: Call) -> Exchange[None]:
     made = getattr(call.message, "table_meta", None)
     if made is not None:
         named = Named(call.authorization.purpose.permissions, call.caller.namespace, made.table_name)
-        refusal = call.authorization.refusal_of_named([named])
-        if refusal is not None:
-            raise refusal
+        call.authorization.require_named([named])
 
 
 def check_names(call: Call) -> Exchange[None]:

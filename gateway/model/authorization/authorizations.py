@@ -221,6 +221,12 @@ class Authorization:
             self._named[namespace, path.partition("/")[0]] = path
         return None
 
+    def require_named(self, named: Iterable[Named]) -> None:
+        """Raise NotPermitted if a request cannot be allowed what it names (refusal_of_named)."""
+        refusal = self.refusal_of_named(named)
+        if refusal is not None:
+            raise refusal
+
     def reaches(self, table: Table, path: str = "") -> bool:
         """True if the purpose could be allowed on a table, or on a part of it by its path. Any other table must be looked up as
         an absent one is, even if its descriptor is at hand."""

@@ -75,11 +75,12 @@ def with_version(text: str) -> str:
 
 
 def _minified(document: Mapping[str, Any]) -> str:
-    """JSON without white space. Raises ServiceError for a lone surrogate, which JSON can escape and UTF-8 cannot hold."""
-    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    """JSON without white space. Raises ServiceError for a lone surrogate, which JSON can escape and UTF-8 cannot hold, and for a
+    document that is nested too deep."""
     try:
+        text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
         text.encode()
-    except UnicodeEncodeError:
+    except (UnicodeEncodeError, RecursionError):
         raise _refused(_NO_JSON) from None
     return text
 

@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import orjson
-
 from tablegate.adapters.dynamodb.validation.rules.expression_rules import check_parameters, check_placeholders
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.wire import limits, messages
@@ -121,10 +119,11 @@ def search_vectors(data: Input, context: RuleContext) -> None:
 _WANTED = {"TableName": "a string", "IndexName": "a string", "SearchVector": "a sequence", "TopK": "i32"}
 
 
-def refusal_of_body(text: bytes, refusal: ServiceError) -> ServiceError:
-    """The error of a SearchVectors that is refused. The service reads its body more strictly than those of other operations: a
-    null, or no TableName, is told before all else, by its place in the text (paritysuite, October 2026)."""
-    body = orjson.loads(text)
+def refusal_of_body(body: Any, text: bytes, refusal: ServiceError) -> ServiceError:
+    """The error of a SearchVectors that is refused. `body`: the parsed `text`.
+
+    The service reads its body more strictly than those of other operations: a null, or no TableName, is told before all else, by
+    its place in the text (paritysuite, October 2026)."""
     if not isinstance(body, dict):
         return refusal
     for name, given in body.items():

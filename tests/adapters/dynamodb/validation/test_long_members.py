@@ -156,3 +156,14 @@ def test_legal_values_are_parsed(part: dict[str, Any]) -> None:
     ):
         assert len(text) > long_members.MIN_BYTES
         assert long_members.parse(text, {"RequestItems": 25}) == body
+
+
+def test_members_that_are_dropped_are_not_read_for_the_text_of_a_refusal(service: Service) -> None:
+    """SearchVectors looks once more at the body of a request that it refuses: at what has been parsed of it."""
+    names = b",".join(b'"#n%d":"x"' % number for number in range(100_000))
+    text = b'{"TopK":1,"Values":0,"ExpressionAttributeNames":{%s,"#n":abc}}' % names
+    assert len(text) > long_members.MIN_BYTES
+    headers = {"content_type": JSON_1_0, "x_amz_target": "DynamoDB_20120810.SearchVectors", **signed()}
+    reply = service.send(body=text, **headers)
+    answer = orjson.loads(reply.body)
+    assert (reply.status, answer["message"].partition(" at line")[0]) == (400, "missing field `TableName`")
