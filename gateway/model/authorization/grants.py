@@ -26,6 +26,8 @@ from tablegate.gateway.model.values.keys import KeySchema
 
 _DECISIONS_KEPT = 4096
 _LONGEST_KEPT_BYTES = 128
+# Clients may name anything. No resource that exists has a longer path.
+_LONGEST_KEPT_PATH = 1024
 _ACCOUNT = re.compile(r"\d{12}", re.ASCII)
 
 
@@ -176,9 +178,11 @@ class Policy:
         key = access[:4]
         found = self.decisions.get(key)
         if found is None:
-            if len(self.decisions) >= _DECISIONS_KEPT:
-                self.decisions.clear()
-            found = self.decisions[key] = decide(self.statements, access)
+            found = decide(self.statements, access)
+            if len(access.path) <= _LONGEST_KEPT_PATH:
+                if len(self.decisions) >= _DECISIONS_KEPT:
+                    self.decisions.clear()
+                self.decisions[key] = found
         return found
 
     def remember_readable(self, access: Access) -> None:

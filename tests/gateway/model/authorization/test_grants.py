@@ -1,0 +1,27 @@
+"""Grants: what a policy says of accesses, and what it keeps of its decisions."""
+
+from __future__ import annotations
+
+from tablegate.gateway.model.authorization.accesses import Access
+from tablegate.gateway.model.authorization.globs import Glob
+from tablegate.gateway.model.authorization.grants import (
+    _LONGEST_KEPT_PATH,
+    EVERY_DOOR,
+    Effect,
+    Policy,
+    Resources,
+    Statement,
+    Verdict,
+)
+from tablegate.gateway.model.authorization.permissions import Permission, Way
+
+
+def test_a_long_path_is_judged_and_not_kept() -> None:
+    policy = Policy((Statement(Effect.ALLOW, EVERY_DOOR, (Resources(Glob.of("a*")),)),))
+    for first, verdict in (("a", Verdict.ALLOWED), ("b", Verdict.NOT_ALLOWED)):
+        longest = Access(Permission.READ, Way.SINGLE, "", first * _LONGEST_KEPT_PATH, None)
+        longer = longest._replace(path=longest.path + first)
+        assert policy.decide(longest).verdict is verdict
+        assert policy.decide(longer).verdict is verdict
+        assert longest[:4] in policy.decisions
+        assert longer[:4] not in policy.decisions
