@@ -20,10 +20,14 @@ class Glob:
     stops_at: str = ""
     _parts: tuple[str, ...] | None = field(init=False, repr=False, compare=False)
     """The texts between runs of any characters, where these are the only wildcards and stop at nothing."""
+    _pieces: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
+    """The patterns between the characters at which wildcards stop. Empty if they stop at nothing."""
 
     def __post_init__(self) -> None:
         parts = None if self.stops_at else _parts_of(self.steps)
+        pieces = _pieces_of(self.steps, self.stops_at) if self.stops_at else ()
         object.__setattr__(self, "_parts", parts)
+        object.__setattr__(self, "_pieces", pieces)
 
     @classmethod
     def of(cls, text: str, stops_at: str = "") -> Glob:
@@ -40,6 +44,10 @@ class Glob:
 
     def matches(self, text: str) -> bool:
         """Whether the pattern stands for all of a text."""
+        if self.stops_at:
+            # No wildcard crosses that character, so the text has it exactly where the pattern has it.
+            found = text.split(self.stops_at, len(self._pieces))
+            return len(found) == len(self._pieces) and all(map(Glob.matches, self._pieces, found))
         parts = self._parts
         if parts is None:
             return len(self.steps) in self._after(text)
@@ -66,8 +74,6 @@ class Glob:
                 if at == len(self.steps):
                     continue
                 step, is_wildcard = self.steps[at]
-                if is_wildcard and character == self.stops_at:
-                    continue
                 if is_wildcard and step == MANY:
                     following.add(at)
                 elif is_wildcard or step == character:
@@ -96,6 +102,16 @@ def _parts_of(steps: tuple[tuple[str, bool], ...]) -> tuple[str, ...] | None:
         else:
             parts[-1] += step
     return tuple(parts)
+
+
+def _pieces_of(steps: tuple[tuple[str, bool], ...], stops_at: str) -> tuple[Glob, ...]:
+    pieces: list[list[tuple[str, bool]]] = [[]]
+    for step in steps:
+        if step == (stops_at, False):
+            pieces.append([])
+        else:
+            pieces[-1].append(step)
+    return tuple(Glob(tuple(piece)) for piece in pieces)
 
 
 def _steps(text: str) -> Iterator[tuple[str, bool]]:
