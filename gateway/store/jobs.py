@@ -149,6 +149,8 @@ def end(session: Session, job: Job) -> bool:
 def forget_of(session: Session, namespace: str | None, tables: Collection[str] | None) -> list[int]:
     """Forget the jobs of a namespace (None: of all namespaces of callers), or of these the jobs of some tables. Return the ids of
     those that had not ended."""
+    if tables is not None and not tables:
+        return []
     where, parameters = (
         ("namespace NOT LIKE ?", [f"{RETAINED}%"]) if namespace is None else ("namespace = ?", [namespace])
     )

@@ -202,6 +202,16 @@ def test_many_tables_cost_no_more_round_trips_than_few(
     assert counts[1] == counts[2] <= counts[0]
 
 
+@pytest.mark.parametrize("namespace", ["", None])
+@pytest.mark.parametrize("keeps_definitions", [True, False])
+def test_a_reset_of_no_tables_changes_nothing(
+    engine: Engine, namespace: str | None, keeps_definitions: bool
+) -> None:
+    client = filled(engine)
+    assert engine.run([ResetTables(namespace, frozenset(), keeps_definitions)]) == [0]
+    assert len(client.rows()) == 20
+
+
 def test_a_table_that_is_not_there_is_told_and_nothing_is_reset(engine: Engine) -> None:
     client = filled(engine)
     [outcome] = engine.run([ResetTables("", frozenset({"things", "nothing"}))])
