@@ -1,0 +1,28 @@
+"""The facts of requests that no handler has checked. What the audit makes of them: tests/gateway/observability/test_audit.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablegate.adapters.azuretable import request_facts
+from tablegate.adapters.azuretable.wire import limits
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.model.request_facts import Kind, RequestFacts
+
+KEY = {"PartitionKey": "p", "RowKey": "r"}
+
+
+@pytest.mark.parametrize(
+    ("body", "keys"),
+    [
+        (b'{"PartitionKey":"p","RowKey":"r"}', [("people", KEY)]),
+        (b'\xef\xbb\xbf{"PartitionKey":"p","RowKey":"r"}', [("people", KEY)]),
+        (b'{"PartitionKey":"p","RowKey":"r","a":[%s1]}' % (b"1," * limits.JSON_NODES_MAX), []),
+        (b'{"PartitionKey":"p"', []),
+        (b"[]", []),
+    ],
+)
+def test_bodies_are_read_within_the_bounds_of_the_service(body: bytes, keys: list[object]) -> None:
+    head = RequestFacts("POST EntitySet", Kind.WRITE)
+    found = request_facts.read(head, Request("POST", "/account/people", (), body), Reply(400, ()), "")
+    assert (found.tables, found.keys) == (["people"], keys)

@@ -1,0 +1,27 @@
+"""Documents of resource policies: what is kept of them, and that any document is kept or refused."""
+
+from __future__ import annotations
+
+import sys
+
+from tablegate.adapters.dynamodb.validation.rules import policy_documents
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+
+STATEMENT = (
+    '{"Effect":"Allow","Principal":{"AWS":"111122223333"},"Action":"dynamodb:GetItem",'
+    '"Resource":"arn:aws:dynamodb:us-east-1:111122223333:table/orders"%s}'
+)
+
+
+def test_a_document_of_any_depth_is_kept_or_refused() -> None:
+    """One object becomes a list of one, which is written a level deeper than it was read."""
+    kept, refused = [], []
+    for depth in range(sys.getrecursionlimit() + 50):
+        inner = STATEMENT % f',"Foo":{"[" * depth}1{"]" * depth}'
+        try:
+            policy_documents.canonical(f'{{"Statement":{inner}}}', "orders", "aws")
+            kept.append(depth)
+        except ServiceError:
+            refused.append(depth)
+    assert kept[0] == 0
+    assert max(kept) < min(refused)
