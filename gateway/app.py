@@ -8,11 +8,13 @@ server loads this module when the first request comes that needs it.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import flask
+from werkzeug.wsgi import get_content_length
 
 from tablegate.gateway import handling
 from tablegate.gateway.application import Application, plain_refusal
@@ -44,12 +46,11 @@ def create_app(settings: Settings, opened: OpenDatabase | None = None) -> flask.
 
 def _audit(settings: Settings, opened: OpenDatabase) -> None:
     """Put on record what this process answers, until it ends."""
-    from tablegate.gateway.observability.audit_sinks import trail_of
+    from tablegate.gateway.observability.audit_sinks import recording
 
-    trail = trail_of(settings, opened.store)
-    if trail is not None:
-        audit.start(trail)
-        atexit.register(audit.stop)
+    recorded = contextlib.ExitStack()
+    recorded.enter_context(recording(settings, opened.store))
+    atexit.register(recorded.close)
 
 
 def application_of(app: flask.Flask) -> Application:
@@ -102,10 +103,11 @@ class _Dispatch:
     ) -> Iterable[bytes]:
         """The application's answer to a request whose body has not been received, if it may be."""
         limit_bytes = self._application.gateway.settings.max_body_bytes
-        declared = environ.get("CONTENT_LENGTH") or (
-            limit_bytes if environ.get("wsgi.input_terminated") else 0
-        )
-        size_bytes = min(int(declared), limit_bytes)
+        declared = get_content_length(environ)
+        if declared is None:
+            may_have_body = "HTTP_TRANSFER_ENCODING" in environ or not _is_http_1(environ)
+            declared = limit_bytes if may_have_body and environ.get("wsgi.input_terminated") else 0
+        size_bytes = min(declared, limit_bytes)
         refusal = self._application.refusal_of_head(request) if size_bytes > HEAD_FIRST_BYTES else None
         if refusal is not None:
             return flask_response(refusal)(environ, start_response)
@@ -118,6 +120,11 @@ class _Dispatch:
             return application(environ, start_response)
         finally:
             memory.discard(size_bytes)
+
+
+def _is_http_1(environ: dict[str, Any]) -> bool:
+    """True if a request without Content-Length and Transfer-Encoding has no body (RFC 9112, section 6.3)."""
+    return str(environ.get("SERVER_PROTOCOL", "HTTP/1.1")).startswith("HTTP/1")
 
 
 def _flask_of(dialect: Dialect, dialects: Application) -> flask.Flask:

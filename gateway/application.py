@@ -17,6 +17,7 @@ from tablegate.gateway.http import Reply, Request, text_reply
 from tablegate.gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
 from tablegate.gateway.observability import logs
 from tablegate.gateway.security.browsers import Browsers
+from tablegate.gateway.security.quotas import QuotaKeeper
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class Application:
     dialects: tuple[Dialect, ...]
     clock: Clock = field(default_factory=Clock)
     """The one that tables live by."""
+    quota_keeper: QuotaKeeper | None = None
+    """What keeps `gateway.quotas` as they are stored, once the server runs."""
     watch: Watch = field(init=False)
     _browsers: Browsers = field(init=False)
 

@@ -147,7 +147,7 @@ def wire(settings: Settings, opened: OpenDatabase) -> Application:
         grants=opened.credential_store.grants,
     )
     dialects = tuple(_create(name, gateway) for name in settings.dialects)
-    return Application(gateway, dialects, opened.clock)
+    return Application(gateway, dialects, opened.clock, keeper)
 
 
 def _credentials(settings: Settings, store: CredentialStore) -> Credentials:

@@ -16,7 +16,7 @@ from tablegate.gateway.configuration.settings import Settings
 
 @contextlib.contextmanager
 def opened_database(settings: Settings) -> Iterator[Any]:
-    """Within it the database of these settings is open (app.OpenDatabase) and of this release's schema. Raises ClickException."""
+    """Open the database of these settings (wiring.OpenDatabase), with this release's schema. Raises ClickException."""
     from tablegate.gateway.store.opening.migrating import migrate as run
     from tablegate.gateway.wiring import connect, open_store
 

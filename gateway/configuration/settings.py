@@ -315,7 +315,7 @@ class Settings:
     )
     drain_seconds: float = setting(
         0.5,
-        "Time for which idle connections stay open when the server is told to stop (default 0.5). A request that arrives "
+        "Time for which idle connections stay open when the server is told to stop. A request that arrives "
         "meanwhile is answered with Connection: close. Raise it where clients pause longer between requests.",
     )
     stop_seconds: float = setting(8.0, "Time for requests in hand when the server is told to stop.")

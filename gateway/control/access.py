@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-from urllib.parse import urlsplit
 
 from tablegate.gateway.configuration.settings import ANY, Settings
 from tablegate.gateway.http import Request
@@ -22,6 +21,7 @@ PREFIX = "/_tablegate/"
 ADMINISTRATOR = "administrator"
 """The name to sign in by with the administrator's token."""
 CONSOLE = f"{PREFIX}console"
+"""The prefix of the console's pages, which are no part of the control API."""
 # A row has at most 400 KB, and a form encodes a byte as up to three.
 _SIGN_IN_BYTES, _FORM_BYTES = 8 << 10, 2 << 20
 
@@ -29,9 +29,6 @@ _SIGN_IN_BYTES, _FORM_BYTES = 8 << 10, 2 << 20
 def form_limit(path: str) -> int:
     """Return the number of bytes that a form of the console may have."""
     return _SIGN_IN_BYTES if path == f"{CONSOLE}/sign-in" else _FORM_BYTES
-
-
-"""Where the console's pages are, which are no part of the control API."""
 
 
 def check(request: Request, settings: Settings, attempts: Attempts) -> str:
@@ -72,9 +69,8 @@ def _is_own(origin: str, request: Request) -> bool:
     only the browser knows the address."""
     if request.header("sec-fetch-site") == "same-origin":
         return True
-    parts = urlsplit(origin)
     scheme = "https" if request.secure else "http"
-    return parts.scheme == scheme and parts.netloc.lower() == request.header("host").lower()
+    return origin.lower() == f"{scheme}://{request.header('host')}".lower()
 
 
 def is_loopback(address: str) -> bool:

@@ -167,18 +167,20 @@ class Trail:
         at, request, reply, dialect, operation = answered
         if dialect is None:
             known = _own_facts(request, reply)
+            operation = f"{request.method} {request.path}"[:MAX_TEXT_LENGTH]
         else:
             try:
                 known = dialect.facts(request, reply)
             except Exception as error:  # a request that its dialect refused may be anything
                 logs.info("a request is not told in full", reason=repr(error), request_id=request.id)
                 known = RequestFacts()
-        name = GATEWAY if dialect is None else dialect.name
-        if dialect is None:
-            operation = f"{request.method} {request.path}"[:MAX_TEXT_LENGTH]
-        asked = {"dialect": name, "operation": operation or request.path[:MAX_TEXT_LENGTH]}
-        told = {"request_id": request.id}
-        facts = {**asked, "tables": list(known.tables), "result": known.error_code or reply.status, **told}
+        facts = {
+            "dialect": GATEWAY if dialect is None else dialect.name,
+            "operation": operation or request.path[:MAX_TEXT_LENGTH],
+            "tables": list(known.tables),
+            "result": known.error_code or reply.status,
+            "request_id": request.id,
+        }
         throttling = None if known.is_refusal else _throttling(request)
         event = self._event_of(known, reply.status) if throttling is None or reply.status < 400 else ""
         if event:
@@ -187,13 +189,9 @@ class Trail:
         if throttling is not None:
             who, quota = throttling
             yield line(at, "throttled", who, request.client, {**facts, **quota})
-        if known.refused_parts is not None:
-            part = {
-                **asked,
-                "tables": list(known.refused_parts.tables),
-                "result": known.refused_parts.code,
-                **told,
-            }
+        parts = known.refused_parts
+        if parts is not None:
+            part = {**facts, "tables": list(parts.tables), "result": parts.code}
             yield line(at, "refusal", known.caller, request.client, part)
 
     def _event_of(self, facts: RequestFacts, status: int) -> str:

@@ -174,11 +174,10 @@ class _Place:
         self._body_bytes = body_bytes
         self._memory = memory
         self.written_up_to = 0
-        memory.received_bytes += body_bytes
 
     def answer(self, reply: Reply) -> None:
         """Send the reply back to the reader."""
-        self._memory.received_bytes -= self._body_bytes
+        self._memory.discard(self._body_bytes)
         self._relayed.send(self._number, reply)
 
 
@@ -191,13 +190,14 @@ class Relayed(_Frames):
 
     def take(self, number: int, *parts: Any) -> None:
         pending = PendingRequest(*parts)
-        memory = self._server.memory
-        is_too_much = memory.received_bytes + len(pending.body) > memory.receivable_bytes
-        pending.connection = _Place(self, number, len(pending.body), memory)
-        if is_too_much:
-            pending.connection.answer(self._server.refuse(pending, Busy("too many request bodies in memory")))
-        else:
-            self._server.handle(pending)
+        memory, size_bytes = self._server.memory, len(pending.body)
+        try:
+            memory.receive(size_bytes)
+        except Busy as error:
+            self.send(number, self._server.refuse(pending, error))
+            return
+        pending.connection = _Place(self, number, size_bytes, memory)
+        self._server.handle(pending)
 
     def send(self, number: int, reply: Reply) -> None:
         """Send a reply, if the reader is still there."""

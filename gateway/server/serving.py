@@ -179,7 +179,7 @@ def _work(
         opened.credential_store,
         gateway.credentials,
         share,
-        opened.quota_keeper(gateway.quotas),
+        dialects.quota_keeper,
         settings.credentials_period,
         settings.background_share,
     )
@@ -196,8 +196,11 @@ def _work(
 
     def reload() -> None:
         background.look_at_credentials_now()
-        if tls is None or _read_again(tls):
-            logs.info("credentials and certificates are read again")
+        if tls is not None:
+            if not _read_again(tls):
+                return
+            tls.check_expiry(time.time())
+        logs.info("credentials and certificates are read again")
 
     listen_address = server.ListenAddress(
         sockets,
@@ -454,7 +457,6 @@ def _read_again(tls: certificates.Certificate) -> bool:
     except OSError as error:
         logs.error("the certificate cannot be used, the last one stays", None, reason=str(error))
         return False
-    tls.check_expiry(time.time())
     return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 from tablegate.gateway.command_line.doctor.findings import Examined, Level, Told
@@ -112,19 +113,21 @@ def rows_and_entries(examined: Examined) -> Iterator[Told]:
     store.catalog.views.update(index_views(examined.settings))
     with store.read() as session:
         tables = store.catalog.all(session)
-    faults: list[Fault] = []
+    named: list[Fault] = []
+    number = 0
     read = {"rows": 0, "without_checksum": 0, "entries": 0}
     for table in tables:
         indexes = [index for index in table.indexes if index.filled]
-        for fault in _faults_of_rows(store, table, indexes, read):
-            faults.append(fault)
-        for index in indexes:
-            faults += _faults_of_entries(store, table, index, read)
-    facts: dict[str, Any] = {**read, "faults": [fault._asdict() for fault in faults[:_MOST_NAMED]]}
+        entries = (_faults_of_entries(store, table, index, read) for index in indexes)
+        for fault in chain(_faults_of_rows(store, table, indexes, read), *entries):
+            number += 1
+            if len(named) < _MOST_NAMED:
+                named.append(fault)
+    facts: dict[str, Any] = {**read, "faults": [fault._asdict() for fault in named]}
     text = "{rows} rows ({without_checksum} without a checksum), {entries} index entries".format(**read)
-    if faults:
-        named = "; ".join(f"row {it.row} of table {it.table}: {it.text}" for it in faults[:_MOST_NAMED])
-        yield Told(Level.FAILED, f"{text}, {len(faults)} faults: {named}", facts)
+    if named:
+        shown = "; ".join(f"row {it.row} of table {it.table}: {it.text}" for it in named)
+        yield Told(Level.FAILED, f"{text}, {number} faults: {shown}", facts)
     else:
         yield Told(Level.OK, f"{text}: all are intact", facts)
 

@@ -26,6 +26,17 @@ def test_in_dev_this_machine_may_and_pages_of_others_may_not(control: Control, s
     assert Control(server.url, Origin=server.url)("GET", "/clock")["frozen"] is False
 
 
+def test_an_origin_that_is_no_url_is_a_foreign_one(serve: Serve, database_url: str) -> None:
+    server = serve(database_url, cors_origin="*")
+    for origin in ("http://[", "http://[::1", "//", ":"):
+        Control(server.url, Origin=origin)("GET", "/clock")
+    server = serve(database_url, auth="strict", admin_token="s3cret")
+    for origin in ("http://[", "http://[::1"):
+        for path in ("/clock", "/console/sign-in"):
+            answer = requests.get(f"{server.url}/_tablegate{path}", headers={"Origin": origin}, timeout=5)
+            assert answer.status_code == 403
+
+
 def test_in_strict_only_the_token_may(serve: Serve, database_url: str) -> None:
     server = serve(database_url, auth="strict", admin_token="s3cret")
     for headers in (
