@@ -301,7 +301,7 @@ class Runner:
                 del known[job_id]
         self._take_up(owners)
         cancelled = {job_id for job_id, _, is_cancelled in found if is_cancelled}
-        in_hand = [(owners[job_id], job_id) for job_id in self._in_hand]
+        in_hand = [(owners[job_id], job_id) for job_id in self._in_hand if job_id not in cancelled]
         first = [(owners[job_id], job_id) for job_id in sorted(cancelled)]
         for owner, job_id in chain(first, self._turns.order(in_hand)):
             self._turns.take(owner, job_id)

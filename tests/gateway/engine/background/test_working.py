@@ -393,6 +393,17 @@ def test_a_batch_that_hangs_holds_up_neither_other_jobs_nor_its_cancellation(
     assert shown(hung) == ended
 
 
+def test_a_cancelled_job_has_one_turn(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Counting(engine)
+    job = start(engine, definition={"waits": True})
+    assert engine.job_batch() is None
+    run(engine, CancelJob(job))
+    turns = []
+    monkeypatch.setattr(worker, "carry_on", lambda job, limit: turns.append(job.cancelled))
+    assert engine.job_batch() is None
+    assert turns == [True]
+
+
 @pytest.mark.usefixtures("impatient")
 def test_a_batch_that_hangs_goes_on_once_it_is_answered(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
