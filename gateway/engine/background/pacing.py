@@ -67,7 +67,7 @@ class Turns:
         """Yield pieces, given as (owner, id): first one of each owner, from the owner after the last one that was taken, and from
         the piece after that owner's last one."""
         owned: dict[str, list[int]] = {}
-        for owner, piece in sorted(pieces):
+        for owner, piece in pieces:
             owned.setdefault(owner, []).append(piece)
         self._last = {owner: self._last.get(owner, 0) for owner in owned}
         owners = sorted(owned, key=lambda owner: (owner <= self._owner, owner))

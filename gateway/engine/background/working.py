@@ -396,7 +396,7 @@ class Runner:
         if not is_own:
             self._forget(job_id)
         with self._store.write() as session:
-            if not jobs.claim(session, job, now_ms + _CLAIM_MS):
+            if not jobs.claim(session, job, _claimed_until_ms()):
                 return None
         self._claims[job_id] = job.claim + 1
         return dataclasses.replace(job, claim=job.claim + 1)
