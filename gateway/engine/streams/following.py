@@ -93,14 +93,13 @@ def add(
 ) -> None:
     """Keep a new follower of a locked table, which begins with the next change; or where another has come to (`like`). `copies`:
     it is told the rows that are there, too."""
-    rule = table.rules.recorder
-    assert rule is not None
-    stream_id = rule.id
-    positions: Mapping[int, int] = {
-        shard.number: changes.last_sequence(session, (rule.id, shard.number)) + 1
-        for shard in changes.shards_of(session, rule.id)
-    }
-    if like is not None:
+    stream_id: int
+    positions: Mapping[int, int]
+    if like is None:
+        rule = table.rules.recorder
+        assert rule is not None
+        stream_id, positions = rule.id, changes.next_sequences(session, rule.id)
+    else:
         stream_id, positions = like.stream_id, like.positions
     follower_id = store.catalog.next_id(session)
     followers.add(session, Follower(follower_id, table.id, kind, target, stream_id, positions, copies))

@@ -90,10 +90,7 @@ def end(store: Store, session: Session, table: Table, follower: Follower, now_ms
     if follower.ending is not None:
         return
     assert rule is not None
-    shards = changes.shards_of(session, rule.id)
-    positions = {
-        shard.number: changes.last_sequence(session, (rule.id, shard.number)) + 1 for shard in shards
-    }
+    positions = changes.next_sequences(session, rule.id)
     ending = Ending(rule.id, positions, now_ms, descriptors.definition(table))
     if oldest_pending_ms(session, follower._replace(ending=ending)) is None:
         followers.remove(session, follower.id)

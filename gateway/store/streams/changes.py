@@ -218,6 +218,14 @@ def last_sequence(session: Session, shard: Numbered) -> int:
     return value_of(session, shard_counter(*shard))
 
 
+def next_sequences(session: Session, stream_id: int) -> dict[int, int]:
+    """The sequence of the next change of each shard of a stream, by the number of the shard."""
+    return {
+        shard.number: last_sequence(session, (stream_id, shard.number)) + 1
+        for shard in shards_of(session, stream_id)
+    }
+
+
 def _at_slot(shard: Numbered) -> tuple[int, int, int]:
     """(stream id, shard number, slot): where the changes of a shard stand."""
     return (*shard, slot_of_counter(shard_counter(*shard)))
