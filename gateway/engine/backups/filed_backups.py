@@ -27,13 +27,13 @@ _FILES = f"{RETAINED}file"
 _MOST_WAITING = 100
 
 
-def file_of(store: Store, session: Session, backup: Backup) -> BackupFile | None:
+def file_of(session: Session, backup: Backup) -> BackupFile | None:
     """The file that has the rows of a backup; None: a table has them."""
     known = namespace_documents.find(session, _FILES, str(backup.id))
     return None if known is None else BackupFile(**known)
 
 
-def keep_file(store: Store, session: Session, backup: Backup, file: BackupFile) -> None:
+def keep_file(session: Session, backup: Backup, file: BackupFile) -> None:
     """Note which file has the rows of a backup."""
     namespace_documents.keep(session, _FILES, str(backup.id), file._asdict())
 
@@ -41,7 +41,7 @@ def keep_file(store: Store, session: Session, backup: Backup, file: BackupFile) 
 def readable_file_of(store: Store, backup: Backup) -> BackupFile | None:
     """What file_of tells, once the file has been looked at. To be called outside of a transaction. Raises BackupUnreadable."""
     with store.read() as session:
-        file = file_of(store, session, backup)
+        file = file_of(session, backup)
     if file is not None:
         if store.backup_files is None:
             raise BackupUnreadable("its rows are in a file, and this server has no directory of backups")

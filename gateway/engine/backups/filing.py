@@ -148,7 +148,7 @@ class Filer:
                     return 0  # the next turn finds out
                 if copies.are_made_of(session, backup.copy_id):
                     return None
-                filed_backups.keep_file(store, session, backup, file)
+                filed_backups.keep_file(session, backup, file)
                 source = store.catalog.lock(session, backup.copy_id)
                 if source is not None:
                     store.catalog.remove(session, source)

@@ -150,7 +150,7 @@ def _restore_backup(
     file = filed_backups.readable_file_of(store, backup)
     with store.write() as session:
         backup = retaining.free(store, session, backup.id)
-        if filed_backups.file_of(store, session, backup) != file:
+        if filed_backups.file_of(session, backup) != file:
             raise Retry("the rows of a backup went into a file meanwhile")
         made = definer.make(session, wanted, _FOREVER_MS, now_ms)
         if file is None:

@@ -66,7 +66,7 @@ def unfollow(store: Store, command: Unfollow, now_ms: int) -> Table:
         table = dataclasses.replace(table, properties={**table.properties, **command.properties})
         for follower in followers.of_table(session, table.id, command.kind):
             if follower.target == command.target:
-                end(store, session, table, follower, now_ms)
+                end(session, table, follower, now_ms)
         return altered(store, session, released(session, table, now_ms))
 
 

@@ -83,7 +83,7 @@ def leave(store: Store, session: Session, table: Table, gone: Collection[int], n
         altered(store, session, released(session, member, now_ms))
 
 
-def end(store: Store, session: Session, table: Table, follower: Follower, now_ms: int) -> None:
+def end(session: Session, table: Table, follower: Follower, now_ms: int) -> None:
     """Have a follower of a locked table told what has been written until now, and no more. One that has been told all that is
     gone at once."""
     rule = table.rules.recorder
@@ -115,7 +115,7 @@ def part_with(store: Store, session: Session, table: Table, now_ms: int, deliver
     if rules.followed:
         for follower in followers.of_table(session, table.id):
             if delivers:
-                end(store, session, table, follower, now_ms)
+                end(session, table, follower, now_ms)
             else:
                 followers.remove(session, follower.id)
     for rule in (rules.stream, rules.log):
