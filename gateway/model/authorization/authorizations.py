@@ -183,25 +183,25 @@ class Authorization:
                         continue
             if kind in _LOOK_UPS:
                 self.needs_review = True
-            for access in accesses_of(command, purpose):
-                self.is_checked = True
-                verdict = self.judge(access)
-                if verdict is not _ALLOWED:
-                    return NotPermitted(access.permission, access.path, verdict.value)
-                if is_own_read:
-                    policy.remember_readable(access)
+            refusal = self.refusal_of_command(command, is_own_read)
+            if refusal is not None:
+                return refusal
         if self.usage is None:
             return None
         self.needs_review = True
         return self.usage.refusal(commands)
 
-    def refusal_of_command(self, command: AnyCommand) -> NotPermitted | None:
-        """The reason why one of several commands is not permitted, or None: for parts of a request that are judged alone."""
+    def refusal_of_command(self, command: AnyCommand, remembers: bool = False) -> NotPermitted | None:
+        """The reason why one of several commands is not permitted, or None: for parts of a request that are judged alone.
+
+        `remembers`: the command is a Get, and the policy may keep that it is allowed."""
         for access in accesses_of(command, self.purpose):
             self.is_checked = True
             verdict = self.judge(access)
             if verdict is not _ALLOWED:
                 return NotPermitted(access.permission, access.path, verdict.value)
+            if remembers:
+                self.policy.remember_readable(access)
         return None
 
     def refusal_of_named(self, named: Iterable[Named], found: Table | None = None) -> NotPermitted | None:
@@ -314,7 +314,7 @@ class Authorization:
         path = self._named.get((namespace, name))
         if path is None:
             refusal = self.refusal_of_named([Named(permissions, namespace, name)], found)
-            if refusal is not None or permissions[0] not in _BY_LOOK_UP:
+            if refusal is not None:
                 return refusal
         if permissions[0] not in _BY_LOOK_UP:
             return None
