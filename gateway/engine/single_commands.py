@@ -102,31 +102,21 @@ class SingleCommands:
         self._transactions.carry_out(step.run)
         return step.outcome
 
-    def _transact(
-        self,
-        command: c.BeginTransaction | c.Stage | c.FindTransaction | c.CommitTransaction | c.AbortTransaction,
-    ) -> Any:
+    def _transact(self, command: c.TransactionCommand) -> Any:
         """The outcome of a command of local transactions."""
+        with_retries, store = self._transactions.with_retries, self._store
         now_ms = self._now() // 1_000_000
         match command:
             case c.BeginTransaction():
-                return self._transactions.with_retries(
-                    lambda: local_transactions.begin(self._store, command, now_ms)
-                )
+                return with_retries(local_transactions.begin, store, command, now_ms)
             case c.Stage():
-                return self._transactions.with_retries(
-                    lambda: local_transactions.stage(self._store, command, self._now() // 100)
-                )
+                return with_retries(lambda: local_transactions.stage(store, command, self._now() // 100))
             case c.FindTransaction(transaction):
-                return self._transactions.with_retries(
-                    lambda: local_transactions.held_by(self._store, transaction, now_ms)
-                )
+                return with_retries(local_transactions.held_by, store, transaction, now_ms)
             case c.AbortTransaction():
-                return self._transactions.with_retries(
-                    lambda: local_transactions.end(self._store, command, now_ms)
-                )
+                return with_retries(local_transactions.end, store, command, now_ms)
             case c.CommitTransaction(transaction):
-                answer = self._transactions.with_retries(lambda: self._commit(transaction, now_ms))
+                answer = with_retries(self._commit, transaction, now_ms)
         return answer if isinstance(answer, GatewayError) else None
 
     def _commit(self, transaction: str, now_ms: int) -> Any:
