@@ -83,7 +83,7 @@ class _Dispatch:
         request = request_of(environ, b"")
         refusal = self._application.reject_cross_origin(request)
         if refusal is not None:
-            return flask_response(refusal)(environ, start_response)
+            return self._refuse(refusal, request, environ, start_response)
         dialect = self._application.dialect_of(request)
         application = self._own if dialect is None else self._apps[dialect.name].wsgi_app
         if WSGI_REQUEST in environ:  # our own server has received and counted the body
@@ -110,16 +110,25 @@ class _Dispatch:
         size_bytes = min(declared, limit_bytes)
         refusal = self._application.refusal_of_head(request) if size_bytes > HEAD_FIRST_BYTES else None
         if refusal is not None:
-            return flask_response(refusal)(environ, start_response)
+            return self._refuse(refusal, request, environ, start_response)
         memory = self._application.gateway.memory
         try:
             memory.receive(size_bytes)
         except Busy as error:
-            return flask_response(self._application.refuse(request, error))(environ, start_response)
+            return self._refuse(self._application.refuse(request, error), request, environ, start_response)
         try:
             return application(environ, start_response)
         finally:
             memory.discard(size_bytes)
+
+    def _refuse(
+        self, reply: Reply, request: Request, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Answer a request that no Flask application gets to see."""
+        if WSGI_REQUEST not in environ:
+            dialect = self._application.dialect_of(request)
+            audit.answered(request, reply, dialect, "" if dialect is None else dialect.operation(request))
+        return flask_response(reply)(environ, start_response)
 
 
 def _is_http_1(environ: dict[str, Any]) -> bool:

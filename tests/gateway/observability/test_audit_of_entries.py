@@ -265,12 +265,16 @@ def test_requests_of_a_wsgi_server_are_on_record(trail: Gathering) -> None:
     assert ask("/", item, x_amz_target="DynamoDB_20120810.PutItem", **SIGNED) == 200
     assert ask("/_tablegate/reset", {}, authorization="Bearer the token") == 200
     assert ask("/_tablegate/reset", {}, authorization="Bearer no") == 403
+    # Refused in front of Flask: a page of another origin.
+    foreign = {**SIGNED, "origin": "http://evil.example"}
+    assert ask("/", item, x_amz_target="DynamoDB_20120810.PutItem", **foreign) == 400
     audit.stop()
     assert brief(trail.lines) == [
         ("definition", "anybody", "dynamodb", "CreateTable", ("music",), 200),
         ("write", "anybody", "dynamodb", "PutItem", ("music",), 200),
         ("definition", "administrator", "gateway", "POST /_tablegate/reset", (), 200),
         ("refusal", "", "gateway", "POST /_tablegate/reset", (), 403),
+        ("refusal", "anybody", "dynamodb", "PutItem", (), "AccessDeniedException"),
     ]
 
 
