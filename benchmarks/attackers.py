@@ -10,8 +10,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gzip
-import http.client
-import json
 import multiprocessing
 import os
 import socket
@@ -24,18 +22,12 @@ from collections.abc import Iterator
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
-from benchmarks.processes import Process, Tree, free_port
-from benchmarks.signing import AWS_KEY_ID, AWS_SECRET, HOST, dynamodb, raw
+from benchmarks.contestants import Workspace, start_ours
+from benchmarks.dynamodb import call, item, key, make_table
+from benchmarks.processes import Tree
+from benchmarks.signing import AWS_KEY_ID, AWS_SECRET, HOST, Client, raw
 
 _ROOT = Path(__file__).parent.parent
-_TABLE = {
-    "TableName": "things",
-    "BillingMode": "PAY_PER_REQUEST",
-    "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
-}
-_KEY = {"TableName": "things", "Key": {"p": {"S": "1"}}}
-_ITEM = {"TableName": "things", "Item": {"p": {"S": "1"}, "v": {"S": "x" * 500}}}
 
 
 def attacks() -> dict[str, bytes]:
@@ -71,58 +63,42 @@ def attack(port: int, request: bytes, threads: int, answered: Synchronized[int])
         threading.Thread(target=repeat).start()
 
 
-def call(connection: http.client.HTTPConnection, port: int, operation: str, body: object) -> None:
-    """Send a signed request; its reply must be 200."""
-    if connection.sock is None:
-        connection.connect()
-    connection.sock.sendall(dynamodb(port, operation, json.dumps(body).encode()))
-    reply = http.client.HTTPResponse(connection.sock)
-    reply.begin()
-    text = reply.read()
-    if reply.status != 200:
-        raise SystemExit(f"{operation}: {reply.status} {text[:300]!r}")
-
-
-def reads(port: int, server: Tree, count: int) -> tuple[list[float], list[float]]:
+def reads(client: Client, server: Tree, count: int) -> tuple[list[float], list[float]]:
     """(wall, CPU of the server) in ms of so many GetItems on one connection, sorted."""
     wall, cpu = [], []
-    connection = http.client.HTTPConnection(HOST, port)
-    call(connection, port, "GetItem", _KEY)
+    wanted = {"TableName": "things", "Key": key("part0000", 1)}
+    call(client, "GetItem", wanted)
     for _ in range(count):
         spent, began = server.cpu_seconds(), time.perf_counter()
-        call(connection, port, "GetItem", _KEY)
+        call(client, "GetItem", wanted)
         wall.append((time.perf_counter() - began) * 1000)
         cpu.append((server.cpu_seconds() - spent) * 1000)
-    connection.close()
     return sorted(wall), sorted(cpu)
 
 
 @contextlib.contextmanager
-def serving() -> Iterator[tuple[int, Tree]]:
+def serving() -> Iterator[tuple[Client, Tree]]:
     """A server with one credential and a table, on a core of its own where there are two."""
     cores = sorted(os.sched_getaffinity(0))
+    database = "sqlite:///bench.sqlite"
     with tempfile.TemporaryDirectory() as folder:
-        environment = {"PYTHONPATH": str(_ROOT)}
-        command = [sys.executable, "-m", "tablegate"]
+        own = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
         subprocess.run(
-            [*command, "credentials", "add", AWS_KEY_ID, "--secret", AWS_SECRET, "--all"],
-            cwd=folder, env={**os.environ, **environment}, check=True, capture_output=True,
+            [sys.executable, "-m", "tablegate", "credentials", "add", AWS_KEY_ID, "--secret", AWS_SECRET, "--all",
+             "--database", database],
+            cwd=folder, env={**own, "PYTHONPATH": str(_ROOT)}, check=True, capture_output=True,
         )  # fmt: skip
-        port = free_port()
-        flags = ["serve", "--auth", "strict", "--port", str(port), "--max-heads-per-client", "1000"]
-        process = Process([*command, *flags], frozenset(cores[:1]), Path(folder), environment)
+        workspace = Workspace(frozenset(cores[:1]), Path(folder))
+        flags = ("--auth", "strict", "--max-heads-per-client", "1000")
+        port, process = start_ours(workspace, *flags, database=database)
+        client = Client(port)
         try:
-            process.wait_for_port(port)
             os.sched_setaffinity(0, cores[1:] or cores)
-            connection = http.client.HTTPConnection(HOST, port)
-            call(connection, port, "CreateTable", _TABLE)
-            while True:
-                with contextlib.suppress(SystemExit):
-                    call(connection, port, "PutItem", _ITEM)
-                    break
-            connection.close()
-            yield port, Tree([process.pid])
+            make_table(client, "things")
+            call(client, "PutItem", {"TableName": "things", "Item": item("part0000", 1)})
+            yield client, Tree([process.pid])
         finally:
+            client.close()
             process.stop()
 
 
@@ -133,16 +109,18 @@ def main() -> None:
     parser.add_argument("--reads", type=int, default=1000)
     given = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f}; ms: wall p50, p99; CPU of the server p50, p99; attacks a second")
-    with serving() as (port, server):
+    with serving() as (client, server):
         for name, request in {"nothing": b"", **attacks()}.items():
             answered = multiprocessing.Value("i", 0)
-            attacker = multiprocessing.Process(target=attack, args=(port, request, given.attackers, answered))
+            attacker = multiprocessing.Process(
+                target=attack, args=(client.port, request, given.attackers, answered)
+            )
             if request:
                 attacker.start()
                 while answered.value < given.attackers:
                     time.sleep(0.01)
             first, began = answered.value, time.perf_counter()
-            wall, cpu = reads(port, server, given.reads)
+            wall, cpu = reads(client, server, given.reads)
             rate = (answered.value - first) / (time.perf_counter() - began)
             if request:
                 attacker.kill()
