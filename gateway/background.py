@@ -1,6 +1,5 @@
-"""Background work on a thread of its own: the engine's batches (backfill, expiry, purging), and news of credentials and
-quotas; and on others, jobs (exports, imports), which wait for somebody else's disks, what approximate searches go by, which each
-process has for itself, and looks at replicas.
+"""Background work. One thread runs the engine's batches (backfill, expiry, purging) and reloads credentials and quotas. Other
+threads run jobs, vector graphs and the checks of replicas, because these wait for disks and networks.
 
 Knows when to call, and rests after each batch (gateway/engine/background/pacing.py); what is done is the engine's.
 """
@@ -26,7 +25,7 @@ from tablegate.gateway.store.sql.databases import CommitLost, Retry
 _AFTER_FAILURE_S = 1.0
 _LOOK_FOR_CHANGES_S = 0.1
 _LONGEST_REST_S = 5.0
-# What waits for somebody else for longer than this is left where it is.
+# A thread that waits longer than this for a disk or a network is abandoned at the stop.
 _LONGEST_STOP_S = 0.5
 _DELIVERED_TOGETHER = 500
 # A lost connection, a lock, a full disk: nothing that a traceback would tell more of.

@@ -74,8 +74,8 @@ class Gateway:
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """Files with which tables begin: name, with folders -> what opens it. `place`: whose tables they become, (account, region);
-    None: those of whoever names neither."""
+    """Files with which tables begin: name, with folders -> what opens it. `place`: the (account, region) that owns the
+    tables. None: the owner of the tables of requests that name neither."""
 
     files: Mapping[str, Callable[[], BinaryIO]]
     place: tuple[str, str] | None = None
@@ -111,8 +111,7 @@ class Dialect(ABC):
     hint: ClassVar[str] = ""
     """How to point an SDK at `{url}`, printed at the start."""
     service_hosts: ClassVar[re.Pattern[str]] = re.compile("(?!)")
-    """The names (in lower case) of the service itself, to which nobody but its operator can give an address
-    (security/browsers.py)."""
+    """The names (in lower case) of the service itself. Only its operator can give them an address (security/browsers.py)."""
     has_origin_rules: ClassVar[bool] = False
     """True if accounts set rules about origins. Then the dialect itself refuses pages whose origins neither the server's settings
     (security/browsers.py) nor the account's rules allow."""
@@ -126,7 +125,8 @@ class Dialect(ABC):
     )
     """The HTTP methods that Flask lets through to `handle`."""
     refusal_statuses: ClassVar[frozenset[int]] = frozenset({401, 403})
-    """The HTTP statuses among which are those of requests whose caller may not do this, or has not shown who it is."""
+    """The HTTP statuses that refusals have: the caller is not authenticated, or lacks the permission. Other errors may have them,
+    too."""
     operation_kinds: ClassVar[Mapping[str, Kind]] = MappingProxyType({})
     """The kinds of operations, for the audit. Those that are not here only read."""
     refused_part_marks: ClassVar[Mapping[str, bytes]] = MappingProxyType({})
@@ -225,8 +225,8 @@ class Dialect(ABC):
         return None
 
     def only_reads(self, request: Request) -> bool:
-        """Whether a request, as far as its head shows, wants nothing but to read rows: then any process of a server may answer
-        it. Whoever is not sure says no."""
+        """Return True if the head shows that a request only reads rows. Any process of a server may then answer it. In doubt,
+        return False."""
         return False
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:

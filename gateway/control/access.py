@@ -1,8 +1,7 @@
-"""Who may use the control API: one decision for all of it, made before a request is looked at any further.
+"""Access to the control API, decided before anything else in a request is read.
 
-With auth `dev` whoever is on this machine may, since he may do everything with the data anyway. Everybody else has the token of
-an administrator, or is refused. Pages in a browser are kept out unless they came from this server itself or from an origin that
-the settings name, also pages of this machine, which may otherwise call (security/browsers.py).
+With auth `dev`, any client on this machine has access, because it can change all data anyway. All other clients need the
+administrator's token. Pages of other origins are refused unless the settings name their origin (security/browsers.py).
 """
 
 from __future__ import annotations

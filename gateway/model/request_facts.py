@@ -1,4 +1,4 @@
-"""The facts of a request: what it is, whose it is, and the tables and keys that it names.
+"""The facts of a request: its operation, its caller, and the tables and keys that it names.
 
 The audit, the record of requests and planted faults read them. Grants and quotas are judged by commands (security/gate.py), not
 by these facts: what is executed is what is judged.

@@ -441,7 +441,7 @@ class QuotaKeeper:
         return _SHARING_S if self._quotas.is_on else math.inf
 
     def look(self) -> None:
-        """Take up what was stored. A document that cannot be read is left out, and told by whoever wrote it."""
+        """Load the stored quotas if they have changed."""
         with self._store.read() as session:
             found = rows.all_of(session)
         if found != self._seen:

@@ -3,12 +3,12 @@
 A request is an exchange (model/commands/commands.py): a generator that yields commands, is sent their outcomes and returns its
 reply. If one command is enough, it is that command and a function that makes the reply of its outcome (dialect.ReplyStep). All
 that are ready are begun, their commands go to `engine.run` together, each is told its own outcomes; those that yield again join
-the next tick. So one transaction and one fsync serve everybody who came while the last one was under way - which
-is the whole concurrency model of a server process.
+the next tick. One transaction and one fsync serve all requests that arrived while the last list was running. A server
+process has no other concurrency.
 
 Where the engine is called is a lane: in the event loop (`inline`), or on the one database thread (`thread`). With `split`,
 requests that only read take the first and the others the second. With replicas, reads that may be old form lists of their own
-in a lane of their own, so that nobody else waits for a replica. A list is all reads or all writes: when `run` raises,
+in a lane of their own, so that no other request waits for a replica. A list is all reads or all writes: when `run` raises,
 rather than answers, nothing of such a list was committed, so each request is run again alone and the one at fault fails
 alone. What is neither (the control plane) goes alone from the start.
 
