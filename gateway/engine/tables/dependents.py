@@ -100,11 +100,11 @@ def end(session: Session, table: Table, follower: Follower, now_ms: int) -> None
 
 def forget_ended(store: Store, session: Session, namespace: str | None) -> None:
     """Remove the followers of dropped tables of a namespace (None: all), whatever they have still to be told."""
-    for follower in followers.listed(session):
-        if follower.ending is not None and store.catalog.by_id(session, follower.table_id) is None:
-            table = store.catalog.defined(follower.ending.definition)
-            if namespace is None or table.namespace == namespace:
-                followers.remove(session, follower.id)
+    for follower in followers.of_dropped_tables(session):
+        assert follower.ending is not None
+        table = store.catalog.defined(follower.ending.definition)
+        if namespace is None or table.namespace == namespace:
+            followers.remove(session, follower.id)
 
 
 def part_with(store: Store, session: Session, table: Table, now_ms: int, delivers: bool) -> Table:

@@ -74,9 +74,9 @@ def of_target(session: Session, kind: str, target: str) -> list[Follower]:
     return _found(session, "kind = ? AND target = ? ORDER BY id", (kind, target))
 
 
-def listed(session: Session) -> list[Follower]:
-    """Everybody."""
-    return _found(session, "1 = 1 ORDER BY id", ())
+def of_dropped_tables(session: Session) -> list[Follower]:
+    """Those who end and whose table is gone."""
+    return _found(session, "ending IS NOT NULL AND table_id NOT IN (SELECT id FROM tables) ORDER BY id", ())
 
 
 def advance(session: Session, old: Follower, new: Follower) -> bool:
