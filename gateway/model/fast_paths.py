@@ -5,8 +5,8 @@ the process starts: the environment variable TABLEGATE_FAST_PATHS=off. `make tes
 general way is never code that only its own tests have run. Whether a fast path is taken is decided when a module is loaded or
 an object made (`choose`, ARE_ON), so that no request pays for there being a switch.
 
-This is in the model because all rooms have fast paths and all may import the model. It knows names of the other rooms as texts
-and imports none of them.
+This is in the model because all packages have fast paths and all may import the model. It knows names of the other packages as
+texts and imports none of them.
 """
 
 from __future__ import annotations

@@ -234,8 +234,9 @@ class Quotas:
     def enter(
         self, request: Request, scheme: str, access_id: str, namespace: str, scope: str | None = None
     ) -> None:
-        """Count a request whose caller is proven, and have the gate hold its commands to the quotas of the caller and of the
-        namespace. `scope`: of the caller's own tables; None: the account of the namespace. Raises QuotaExceeded."""
+        """Count a request whose caller is authenticated. The gate then checks its commands against the quotas of the caller and
+        of the namespace. `scope`: the namespaces of the caller's own tables. None: the account of the namespace. Raises
+        QuotaExceeded."""
         usage = self._usage(scheme, access_id, namespace, scope)
         if usage is None:
             return
@@ -290,7 +291,8 @@ class Quotas:
     # Shares of processes, and sizes
 
     def demand(self, period_s: float) -> dict[str, dict[str, float]]:
-        """What was asked for a second since this was last called, by owner and rate; of owners that somebody asked for."""
+        """Return the demand per second since the last call: owner -> name of the rate -> demand. Owners without any demand are
+        left out. The call begins a new period."""
         found: dict[str, dict[str, float]] = {}
         for owner, allowance in self.allowances.items():
             asked = {}

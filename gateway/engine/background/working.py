@@ -139,8 +139,8 @@ def _known(session: Session, command: StartJob, now_ms: int) -> Job | None:
 
 
 class Step:
-    """One attempt to carry a job on: what it writes, and how far it has come then. `outcome`: the job afterwards; None: somebody
-    else carries it on."""
+    """One attempt to carry a job on: what it writes, and how far it has come then. `outcome`: the job afterwards. None: another
+    server carries it on."""
 
     def __init__(self, store: Store, definer: Definer, command: AdvanceJob, now: int) -> None:
         self._store = store
@@ -193,7 +193,7 @@ class Step:
 
 
 class Lost(Exception):
-    """Somebody else carries a job on, or it has ended."""
+    """Another server has the claim on a job, or the job has ended."""
 
 
 def save(session: Session, job: Job) -> None:

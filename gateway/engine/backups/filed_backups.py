@@ -20,8 +20,8 @@ from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import backups, namespace_documents
 
 FILE, RESTORE, REMOVE = "backup-file", "backup-restore", "backup-file-removal"
-"""Jobs: rows go into a file, come back from it, files of backups that are gone are removed. Nobody asks after them: they are
-forgotten when they are done."""
+"""Jobs: rows go into a file, come back from it, files of backups that are gone are removed. Clients cannot list these jobs. They
+are deleted when they are done."""
 _FILES = f"{RETAINED}file"
 """The namespace with a document for each file, by the number of its backup."""
 _MOST_WAITING = 100

@@ -1,4 +1,4 @@
-"""Followers: whoever is told each change of a table, in the order of its changes, and how far each has come.
+"""Followers: each is told every change of a table, in order. A follower's position says how far it has come.
 
 One mechanism for all that goes out of a table by itself: changes for its replicas (replicating.py), records for a Kinesis
 stream (an adapter delivers them). A follower reads the streams of the table, one after the other: that of its clients, or the
@@ -23,8 +23,8 @@ from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import changes, followers
 from tablegate.gateway.store.streams.followers import Follower
 
-# How long nobody else delivers to a follower after a delivery has begun; it is as long until another server goes on after one
-# that was killed. What takes longer may be delivered twice.
+# A server that begins a delivery owns the follower for this long. After that, another server may deliver. A delivery that takes
+# longer may be repeated.
 _OWNED_MS = 5_000
 # How long a target that takes nothing is tried after its follower was told to end: as long as clients may read a stream that
 # has ended.
@@ -48,7 +48,7 @@ changes if it raises, or is killed."""
 
 
 def follow(store: Store, definer: Definer, command: Follow, now_ms: int) -> Table:
-    """Have somebody told what changes in a table from now on. Raises StaleTable."""
+    """Add a follower of a table, which is told all changes from now on. Raises StaleTable."""
     with store.write() as session:
         table = current(store, session, command.table)
         table = dataclasses.replace(table, properties={**table.properties, **command.properties})

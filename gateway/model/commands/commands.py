@@ -642,7 +642,7 @@ class Follow(Asks[Table]):
 
 @dataclass(frozen=True, slots=True)
 class Unfollow(Asks[Table]):
-    """Have somebody told what has been written until now, and no more. Outcome: Table; StaleTable."""
+    """End a follower: it is told what has been written until now, and no more. Outcome: Table; StaleTable."""
 
     table: Table
     kind: str

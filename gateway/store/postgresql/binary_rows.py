@@ -14,7 +14,8 @@ _TRAILER = struct.pack(">h", -1)
 _NULL = struct.pack(">i", -1)
 
 _length = struct.Struct(">i").pack
-# A row of twelve columns up to its partition; slot and the time of its last write; a bigint; an integer.
+# Each field is its length and its value. A row begins with the number of its columns. `_head` packs that number, the table id
+# and the length of the partition. `_slot_and_time` packs the fields of the slot and of the time of the last write.
 _head = struct.Struct(">hiqi").pack
 _slot_and_time = struct.Struct(">ihiq").pack
 _bigint = struct.Struct(">iq").pack

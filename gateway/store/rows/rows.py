@@ -104,9 +104,10 @@ def save_many(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
 
 
 def put_many(session: Session, rows: Iterable[tuple[int, Row]]) -> Pending[int]:
-    """Store rows, (table id, row), sorted by key, without a look at what is there, and return how many were stored. The others
-    are where a row has kinds of its own, which the new one may have to take over. A row whose `modified_at` is not later than
-    that of what was there gets the next one."""
+    """Store rows, (table id, row), sorted by key, over existing rows without reading these. Return how many were stored.
+
+    An existing row that has kinds is not replaced, because the new row may have to keep these. A `modified_at` that is not later
+    than that of the existing row becomes the next one after it."""
     return session.statements.put_rows(session, _columns(rows))
 
 
@@ -145,7 +146,9 @@ def positions_after(
 
 
 def expired(session: Session, now_ms: int, limit: int) -> tuple[list[tuple[int, Row]], list[DataCorrupted]]:
-    """Some rows whose time is over, (table id, row), oldest first; and what is damaged among them, which holds up no others."""
+    """Return some expired rows, (table id, row), and the errors of damaged ones. The rows that expired first come first.
+
+    A damaged row does not keep the others from being returned."""
     found: list[tuple[int, Row]] = []
     damaged: list[DataCorrupted] = []
     rows = session.query(

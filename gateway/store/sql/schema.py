@@ -1,8 +1,8 @@
-"""The SQL schema, which Alembic compares with. The tables of administration are in administration_schema.py.
+"""The SQL schema. Tests compare it with the migrations. The tables of administration are in administration_schema.py.
 
-Static: users' tables are rows of `tables`, never DDL. Every data table has `slot` in its primary key, a fixed hash of the
-partition, by which a distributed PostgreSQL shards. Positions are bytes whose order is key order (gateway/model/values/keys.py),
-so no collation matters for them; names are compared by code point.
+The schema is static: users' tables are rows of `tables`, and no request runs DDL. Every data table has `slot` in its primary key.
+The slot is a hash of the partition, and a distributed PostgreSQL shards by it. Positions are bytes in the order of keys
+(gateway/model/values/keys.py), so collations do not affect them. Names are compared by code point.
 """
 
 from __future__ import annotations
@@ -289,8 +289,8 @@ backups = Table(
 )
 Index("backups_by_table", backups.c.namespace, backups.c.table_name, backups.c.created_at_ms)
 
-# Who follows the changes of which table, and how far each has come: through which of the table's streams, and in it to which
-# sequence of each shard. Before that, `copying`, through the table's rows.
+# The followers of tables. `stream_id` and `positions` say how far one has come: a stream of the table, and the next sequence of
+# each shard of it. While it is `copying`, it is told the rows of the table first, from `mark` on.
 followers = Table(
     "followers",
     metadata,
@@ -302,10 +302,10 @@ followers = Table(
     Column("positions", Text, nullable=False),
     Column("copying", SmallInteger, nullable=False),
     Column("mark", LargeBinary),
-    # Who delivers to it outside of the database, and until when nobody else does.
+    # The server that delivers to it, and the time until which no other server does.
     Column("owner", Text, nullable=False),
     Column("owned_until_ms", BigInteger, nullable=False),
-    # Where it ends, and the table as it was then; NULL: it goes on.
+    # The end of a follower that was told to end, with the definition of the table at that time. NULL: it goes on.
     Column("ending", Text),
 )
 

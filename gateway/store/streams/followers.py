@@ -14,7 +14,7 @@ _COLUMNS = "id, table_id, kind, target, stream_id, positions, copying, mark, end
 
 class Ending(NamedTuple):
     """Where a follower ends: in a stream of the table, before a sequence of each shard. It was told to end at `at_ms`, when the
-    table was as `definition` has it (Catalog.definition)."""
+    table was as `definition` has it (descriptors.definition)."""
 
     stream_id: int
     positions: Mapping[int, int]
