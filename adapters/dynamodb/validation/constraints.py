@@ -181,7 +181,7 @@ def _broken_text(shape: Text, data: str, search: _Search) -> list[Broken]:
         return [("sentence", shape.sentence)]
     if shape.enum and data not in shape.enum:
         broken.append(("enum", f"Member must satisfy enum value set: [{', '.join(shape.enum)}]"))
-    accepted = shape.pattern if search.as_first_decade else shape.accepts or shape.pattern
+    accepted = shape.applied_once if search.as_first_decade else shape.applied
     if accepted and not re.fullmatch(accepted, data):
         broken.append(("pattern", f"Member must satisfy regular expression pattern: {shape.pattern}"))
     is_told_otherwise = not (data or search.as_first_decade or shape.empty_minimum is None)

@@ -34,6 +34,7 @@ from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 
 _TEXTS_KEPT = 1024
+_KEPT_CHARACTERS = 2048  # of a text that is kept: an ARN is no longer
 
 Check = Callable[[Any], bool]
 """Whether data has no fault. On other data it is false or raises anything."""
@@ -102,12 +103,15 @@ def _check_text(shape: Text) -> Check:
         return frozenset(shape.enum).__contains__
     low, high = _bounds(shape.minimum, shape.maximum)
     if shape.pattern:
-        matches = re.compile(shape.accepts or shape.pattern).fullmatch
+        matches = re.compile(shape.applied).fullmatch
         instead = re.compile(shape.instead or "(?!)").fullmatch
+
+        def is_good(data: Any) -> bool:
+            return (matches(data) is not None and low <= len(data) <= high) or instead(data) is not None
+
         # Names of tables and indexes, mostly: few, and looked at once.
-        return lru_cache(maxsize=_TEXTS_KEPT, typed=True)(
-            lambda data: (matches(data) is not None and low <= len(data) <= high) or instead(data) is not None
-        )
+        kept = lru_cache(maxsize=_TEXTS_KEPT, typed=True)(is_good)
+        return lambda data: kept(data) if len(data) <= _KEPT_CHARACTERS else is_good(data)
     if shape.minimum is None and shape.maximum is None:
         return lambda data: type(data) is str
     return lambda data: type(data) is str and low <= len(data) <= high

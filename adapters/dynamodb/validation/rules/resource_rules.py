@@ -16,7 +16,7 @@ Input = dict[str, Any]
 
 # Tags. What may be a tag is tags.py's business, for CreateTable has them too.
 
-_ANY_ARN = re.compile(r".+:.+:.+:.+:.+:.+/.+")
+_ANY_ARN = re.compile(r"(?:.[^:\n]*:){5}.[^/\n]*/.+")  # as .+:.+:.+:.+:.+:.+/.+, in linear time
 
 
 def tag_resource(data: Input, context: RuleContext) -> None:

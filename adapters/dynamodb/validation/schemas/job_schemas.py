@@ -23,7 +23,11 @@ from tablegate.adapters.dynamodb.wire import limits
 _ARN = Text(minimum=37, maximum=1024)
 _TABLE_ARN = Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS)
 _TOKEN = Text(pattern=r"^[^\$]+$")
-_BUCKET = Text(pattern=r"^[a-z0-9A-Z]+[\.\-\w]*[a-z0-9A-Z]+$", maximum=255)
+_BUCKET = Text(
+    pattern=r"^[a-z0-9A-Z]+[\.\-\w]*[a-z0-9A-Z]+$",
+    linear=r"[a-z0-9A-Z][\.\-\w]*[a-z0-9A-Z]",
+    maximum=255,
+)
 _OWNER = Text(pattern="[0-9]{12}")
 _PREFIX = Text(maximum=1024)
 _ENCRYPTION: Members = {

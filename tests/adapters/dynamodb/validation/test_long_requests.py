@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import gc
 import itertools
+import re
 from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tablegate.adapters.dynamodb.validation.operation_schemas import check, shorten
+from tablegate.adapters.dynamodb.validation.rules.resource_rules import _ANY_ARN
+from tablegate.adapters.dynamodb.validation.schemas.job_schemas import _BUCKET
 from tablegate.adapters.dynamodb.values.scalars import ValueRefused, canonical_number
 from tablegate.adapters.dynamodb.values.values import Item, item_of
 from tablegate.adapters.dynamodb.wire import limits
@@ -167,3 +172,36 @@ def test_the_collector_rests_only_while_a_large_body_is_read(service: Service) -
     finally:
         gc.enable()
     assert orjson.loads(service.last.body) == {}
+
+
+# Regular expressions take linear time. With those that are told, these tests would not end.
+
+LONG = 100_000
+
+
+@given(st.text(st.sampled_from("aZ0.-_!é\n"), max_size=8))
+def test_the_applied_pattern_of_buckets_matches_what_the_told_one_does(name: str) -> None:
+    told, applied = (re.fullmatch(pattern, name) for pattern in (_BUCKET.pattern, _BUCKET.applied))
+    assert (told is None) == (applied is None)
+
+
+@pytest.mark.parametrize("more", [{}, {"TableArn": "arn:aws:dynamodb:us-east-1:000000000000:table/orders"}])
+@pytest.mark.parametrize("style", ["service", "classic"])
+def test_a_long_name_of_a_bucket_is_refused(
+    request: pytest.FixtureRequest, style: str, more: dict[str, str]
+) -> None:
+    service: Service = request.getfixturevalue(style)
+    given = {"S3Bucket": "a" * LONG + "!", **more}
+    code, text = service.error("ExportTableToPointInTime", given)
+    assert code == "ValidationException" and f"regular expression pattern: {_BUCKET.pattern}" in text
+
+
+@given(st.text(st.sampled_from("a::/\n"), max_size=18))
+def test_what_may_be_an_arn_has_six_parts(text: str) -> None:
+    parts = re.fullmatch(".+:.+:.+:.+:.+:.+/.+", text)
+    assert (parts is None) == (_ANY_ARN.fullmatch(text) is None)
+
+
+def test_a_long_arn_is_refused(classic: Service) -> None:
+    code, _ = classic.error("TagResource", {"ResourceArn": ":" * LONG})
+    assert code == "AccessDeniedException"
