@@ -165,8 +165,9 @@ def check_keys(call: Call, known: TableProperties, entries: Sequence[Wire]) -> N
         if not is_customers or key_arn(in_region(call, region), given) == service_key(call, region):
             text = "All replica keys must either be Customer Managed CMK or AWS Managed CMK."
             raise validation(_INVALID + text)
-        if given.startswith("arn:") and given.split(":")[3] != region:
-            error = f"com.amazonaws.services.kms.model.NotFoundException: Invalid arn {given.split(':')[3]}"
+        place = [*given.split(":"), "", "", ""][3]
+        if given.startswith("arn:") and place != region:
+            error = f"com.amazonaws.services.kms.model.NotFoundException: Invalid arn {place}"
             raise validation(f"KMS validation error for region {region}: {error}")
 
 

@@ -334,6 +334,15 @@ def test_keys_of_customers_are_named_for_each_replica(regions):
     assert regions.described(WEST)["SSEDescription"]["KMSMasterKeyArn"] == west
 
 
+def test_the_arn_of_a_replicas_key_may_have_no_region(regions):
+    key = f"arn:aws:kms:{EAST}:000000000000:key/1111"
+    sse = {"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": key}
+    regions.call(EAST, "UpdateTable", {"TableName": "orders", "SSESpecification": sse})
+    entry = {"Create": {"RegionName": WEST, "KMSMasterKeyId": "arn:x"}}
+    text = regions.refused(EAST, ReplicaUpdates=[entry])
+    assert text.startswith(f"KMS validation error for region {WEST}: ") and text.endswith("Invalid arn ")
+
+
 def test_the_mode_of_settings_can_be_set(regions):
     regions.update(EAST, ("Create", WEST))
     regions.call(
