@@ -24,6 +24,7 @@ from tablegate.gateway.security.credentials import Scheme
 
 INVALID_REQUEST = "Invalid Request: "
 INVALID_VALUES = "One or more parameter values were invalid: "
+_TOKEN_CHARACTERS = 255  # of a client's token that is kept as it is: it is part of a primary key
 
 
 class Kind(NamedTuple):
@@ -174,6 +175,8 @@ def token_of(call: Call, kind: Kind, digested: Any) -> Token | None:
     name = call.input.get("ClientToken")
     if name is None:
         return None
+    if len(name) > _TOKEN_CHARACTERS:
+        name = hashlib.sha256(name.encode()).hexdigest()
     digest = hashlib.sha256(orjson.dumps(digested, option=orjson.OPT_SORT_KEYS)).digest()
     return Token(f"{kind.name}/{call.caller.namespace}", name, digest, limits.JOB_TOKEN_MS)
 

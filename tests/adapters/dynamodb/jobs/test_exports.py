@@ -8,6 +8,7 @@ import base64
 import gzip
 import hashlib
 import json
+import random
 import re
 from typing import Any
 
@@ -348,6 +349,14 @@ def test_tokens(orders: Exporter) -> None:
     assert orders.export(ClientToken="one")["ExportArn"] == first
     orders.service.clock.ms += 2
     assert orders.export(ClientToken="one")["ExportArn"] != first
+
+
+def test_a_token_may_be_long(orders: Exporter) -> None:
+    token = random.Random(1).randbytes(1500).hex()
+    first = orders.export(ClientToken=token)
+    assert first["ClientToken"] == token
+    assert orders.export(ClientToken=token)["ExportArn"] == first["ExportArn"]
+    assert orders.export(ClientToken=token[:-1])["ExportArn"] != first["ExportArn"]
 
 
 def test_describe_export_of_what_is_none(orders: Exporter) -> None:
