@@ -162,11 +162,9 @@ class TableProperties:
 
     def document(self) -> dict[str, Any]:
         """The properties as commands take them: documents by dialect."""
-        documents: dict[str, Any] = {DIALECT: asdict(self)}
-        if self.insights:
-            on = {name: known["mode"] for name, known in self.insights.items() if known["on"]}
-            documents[INSIGHTS] = on
-        return documents
+        on = {name: known["mode"] for name, known in self.insights.items() if known["on"]}
+        # AlterTable keeps documents that are not given, so an empty one is given too.
+        return {DIALECT: asdict(self), INSIGHTS: on}
 
 
 def is_being_restored(table: Table, now_ms: int) -> bool:

@@ -23,7 +23,7 @@ from tablegate.adapters.dynamodb.tables import (
     time_to_live,
 )
 from tablegate.adapters.dynamodb.tables.descriptions import describe
-from tablegate.adapters.dynamodb.tables.properties import INSIGHTS, ON_DEMAND, TableProperties
+from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
 from tablegate.adapters.dynamodb.tables.replica_rules import STRONG, in_region
 from tablegate.adapters.dynamodb.tables.tables import find_table, in_state, in_style, stream_rule
 from tablegate.adapters.dynamodb.wire.calls import Answer, Call, own_name
@@ -315,7 +315,7 @@ def _made(call: Call, table: Table, entry: Wire, settings: Wire) -> NewReplica:
         made,
         dialect=DIALECT,
         rules=replace(made.rules, stream=stream_rule(stream.view, call.gateway.now_ms())),
-        properties={**made.properties, INSIGHTS: {}, **properties.document()},
+        properties={**made.properties, **properties.document()},
     )
     return NewReplica(region, made)
 

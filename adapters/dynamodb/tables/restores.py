@@ -14,7 +14,7 @@ from typing import Any
 from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.tables import billing, encryption, vector_indexes
 from tablegate.adapters.dynamodb.tables.descriptions import describe, index_definition
-from tablegate.adapters.dynamodb.tables.properties import INSIGHTS, ON_DEMAND, PROVISIONED, TableProperties
+from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, PROVISIONED, TableProperties
 from tablegate.adapters.dynamodb.tables.tables import in_style
 from tablegate.adapters.dynamodb.wire.calls import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
@@ -93,7 +93,7 @@ def _target(call: Call, source: Table, summary: Wire) -> CreateTable:
         rules=replace(made.rules, expiry=kept),
         indexes=_indexes(source, made.indexes, given, properties.billing),
         vector_indexes=vector_indexes.restored(source, made.vector_indexes, given),
-        properties={**made.properties, INSIGHTS: {}, **properties.document()},
+        properties={**made.properties, **properties.document()},
     )
 
 

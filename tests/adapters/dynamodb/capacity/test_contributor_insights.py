@@ -162,6 +162,18 @@ def test_what_is_dropped_has_none_any_more(service):
     assert service.call("ListContributorInsights") == {"ContributorInsightsSummaries": []}
 
 
+def test_an_index_that_is_made_again_has_none(service):
+    service.table("again", **with_index())
+    service.call("UpdateContributorInsights", {**ON, "TableName": "again", "IndexName": "by-g"})
+    service.update("again", GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "by-g"}}])
+    create = with_index()["GlobalSecondaryIndexes"][0]
+    definitions = with_index()["AttributeDefinitions"]
+    updates = [{"Create": create}]
+    service.update("again", AttributeDefinitions=definitions, GlobalSecondaryIndexUpdates=updates)
+    service.call("PutItem", {"TableName": "again", "Item": {"pk": {"S": "a"}, "g": {"S": "green"}}})
+    assert counted("again") == {}
+
+
 @pytest.mark.parametrize("counters", [1, 5, COUNTERS])
 @given(keys=st.lists(st.integers(0, 300), max_size=400))
 def test_a_sketch_never_counts_too_few_and_little_too_many(counters, keys):
