@@ -44,7 +44,7 @@ def update_contributor_insights(call: Call) -> Exchange[Answer]:
     if (found is not None and not found.is_active(now_ms)) or (is_going and wanted):
         raise _not_active("IndexStatus")
     mode = given.get("ContributorInsightsMode", ACCESSED)
-    known = _known(call, table, index)
+    known = _known(call, table).get(index)
     if known is None and not wanted:
         return {**_place(table, index), "ContributorInsightsStatus": "DISABLED"}
     if known is not None and known["on"] == wanted and (not wanted or known["mode"] == mode):
@@ -78,7 +78,7 @@ def describe_contributor_insights(call: Call) -> Exchange[Answer]:
     """DescribeContributorInsights: whether a table or a global index has them. Raises ServiceError, TableMissing."""
     table = yield from find_table(call)
     index = _index_name(call, table)
-    known = _known(call, table, index)
+    known = _known(call, table).get(index)
     if known is None:
         return {**_place(table, index), "ContributorInsightsStatus": "DISABLED"}
     shown = {**_place(table, index), **_state(call, known)}
@@ -119,8 +119,9 @@ def _candidates(
 ) -> list[tuple[tuple[str, str], dict[str, Any]]]:
     """((table, index), summary) of a table and its indexes, behind a place. The summary is empty if insights are DISABLED."""
     found = []
+    known_of = _known(call, table)
     for name in sorted(_places(call, table)):
-        known = _known(call, table, name)
+        known = known_of.get(name)
         summary: dict[str, Any] = {}
         if known is not None:
             summary = {
@@ -154,13 +155,11 @@ def _places(call: Call, table: Table) -> dict[str, bool]:
     return places
 
 
-def _known(call: Call, table: Table, index: str) -> Mapping[str, Any] | None:
-    """What is kept of the insights of a table or index."""
+def _known(call: Call, table: Table) -> Mapping[str, Mapping[str, Any] | None]:
+    """What is kept of the insights of a table and its indexes, by the name of the index ("": of the table)."""
+    insights = TableProperties.of(table).insights
     gone = running_changes.deleting(table, call.gateway.now_ms())
-    if gone and gone["index"] == index:
-        insights: Mapping[str, Any] | None = gone["insights"]
-        return insights
-    return TableProperties.of(table).insights.get(index)
+    return {**insights, gone["index"]: gone["insights"]} if gone else insights
 
 
 def _index_name(call: Call, table: Table) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.capacity import capacity, contributors
 from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE
-from tablegate.adapters.dynamodb.tables.properties import PROVISIONED, IndexProperties, TableProperties
+from tablegate.adapters.dynamodb.tables.properties import PROVISIONED, TableProperties
 from tablegate.adapters.dynamodb.tables.replica_settings import of_index, of_table
 from tablegate.adapters.dynamodb.wire.calls import Call, Caller
 from tablegate.adapters.dynamodb.wire.limits import BURST_SECONDS, TRANSACTION_FACTOR
@@ -77,14 +77,11 @@ class Cost:
     @property
     def units_per_second(self) -> int | None:
         """What is provisioned, or for a table on demand the maximum that was set; None: no limit."""
-        owner = self._owner
-        if self._is_provisioned:
+        properties = of_table(self.table)
+        owner = properties if self.index is None else of_index(self.table, self.index)
+        if properties.billing == PROVISIONED:
             return owner.throughput.read if self.kind == READ else owner.throughput.write
         return owner.on_demand.get(_MAXIMA[self.kind])
-
-    @property
-    def _owner(self) -> TableProperties | IndexProperties:
-        return of_table(self.table) if self.index is None else of_index(self.table, self.index)
 
     @property
     def _is_provisioned(self) -> bool:

@@ -31,6 +31,8 @@ def of_table(table: Table, region: str | None = None) -> TableProperties:
 
 def of_index(table: Table, index: Index, region: str | None = None) -> IndexProperties:
     """The properties of an index as a region has them, its own if none is named."""
+    if table.rules.replication is None:
+        return IndexProperties.of(index)
     properties = TableProperties.of(table)
     known = _settings(table, properties, region).get("indexes", {}).get(index.name, {})
     return _in_region(IndexProperties.of(index), properties, known)
