@@ -66,25 +66,12 @@ def _target(call: Call, source: Table, summary: Wire) -> CreateTable:
     expiry = source.rules.expiry
     kept = expiry if expiry is not None and expiry.attribute is None else None
     made = like(source, call.caller.namespace, given["TargetTableName"])
+    # A restored table has billing, throughput and key of its own; the rest is as in a new table.
     properties = replace(
         _billed(source, given, call.gateway.now_ms()),
-        table_class=None,
-        table_class_at_ms=None,
-        deletion_protection=False,
-        former_class={},
-        class_changes=(),
         encryption_key=encryption.key_of(call, given["SSESpecificationOverride"])
         if "SSESpecificationOverride" in given
         else TableProperties.of(source).encryption_key,
-        encryption_change=None,
-        time_to_live_at_ms=None,
-        tags={},
-        stream_tags={},
-        insights={},
-        kinesis=(),
-        replicas={},
-        sourced={},
-        auto_scaling={},
         restore=summary,
     )
     return replace(
