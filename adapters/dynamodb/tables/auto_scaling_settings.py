@@ -42,21 +42,22 @@ def check_new_indexes(table: Table, given: Wire) -> None:
     disabled. Raises ValidationException."""
     properties = TableProperties.of(table)
     off = [index for index in table.indexes if properties.auto_scaling.get(f"write/{index.name}") == {}]
-    if _added(given) and off and properties.billing != ON_DEMAND:
+    if added(given) and off and properties.billing != ON_DEMAND:
         raise validation("GSI write capacity should either be Pay-Per-Request or AutoScaled.")
 
 
 def with_new_indexes(call: Call, given: Wire, properties: TableProperties) -> TableProperties:
-    """The properties of a global table after an UpdateTable that may have added indexes."""
+    """The properties of a global table after an UpdateTable that added indexes."""
     if properties.billing == ON_DEMAND:
         return properties
     table = bare_name(given["TableName"])
-    places = [f"write/{name}" for name in _added(given)]
-    added = {place: settings_of(call, table, place, WRITE, _NEW_INDEX) for place in places}
-    return replace(properties, auto_scaling={**properties.auto_scaling, **added})
+    places = [f"write/{name}" for name in added(given)]
+    settings = {place: settings_of(call, table, place, WRITE, _NEW_INDEX) for place in places}
+    return replace(properties, auto_scaling={**properties.auto_scaling, **settings})
 
 
-def _added(given: Wire) -> list[str]:
+def added(given: Wire) -> list[str]:
+    """The names of the indexes that an UpdateTable adds."""
     updates = given.get("GlobalSecondaryIndexUpdates", ())
     return [update["Create"]["IndexName"] for update in updates if "Create" in update]
 
@@ -65,7 +66,7 @@ def settings_of(call: Call, table: str, place: str, kind: str, update: Wire) -> 
     """The settings that an update of one place asks for, with the defaults of the service."""
     policy = update["ScalingPolicyUpdate"]
     tracking = policy["TargetTrackingScalingPolicyConfiguration"]
-    index = place.rpartition(f"{kind.lower()}/")[2] if f"{kind.lower()}/" in place else ""
+    index = place.partition(f"{kind.lower()}/")[2]
     resource = f"table/{table}" + (f"/index/{index}" if index else "")
     return {
         "MinimumUnits": update["MinimumUnits"],

@@ -94,7 +94,8 @@ def update_table(call: Call) -> Exchange[Answer]:
         yield from _tell_settings(call)
     if "ProvisionedThroughput" in given:
         yield from spread(call, partial(_with_settings, {call.caller.region: {"read_units": None}}))
-    yield from spread(call, partial(auto_scaling_settings.with_new_indexes, call, given))
+    if auto_scaling_settings.added(given):
+        yield from spread(call, partial(auto_scaling_settings.with_new_indexes, call, given))
     return answer
 
 
