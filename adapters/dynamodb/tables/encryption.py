@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+from tablegate.adapters.dynamodb.tables import running_changes
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.calls import Call, Caller
@@ -71,8 +72,7 @@ def changed(call: Call, known: TableProperties) -> TableProperties:
     if is_changing(known, now_ms):
         if key_of(call, given) == known.encryption_key:
             return known
-        text = "Attempt to change a resource which is still in use: Server-Side Encryption is still being updated"
-        raise ServiceError("ResourceInUseException", text)
+        raise running_changes.in_use("Server-Side Encryption is still being updated")
     counted = _counted(known, now_ms)
     key = key_of(call, given)
     delay_ms = round(call.gateway.settings.control_plane_delay * 1000)

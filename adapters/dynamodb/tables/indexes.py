@@ -14,7 +14,7 @@ from tablegate.adapters.dynamodb.values.composites import composite_name
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.commands.commands import NewIndex
-from tablegate.gateway.model.tables.tables import Projection, State, Table
+from tablegate.gateway.model.tables.tables import Projection, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 
@@ -84,12 +84,7 @@ def changes(
         raise ServiceError("LimitExceededException", text)
     for name in deletes:
         index = billing.global_index(table, name, "delete")
-        if not index.is_active(now_ms) and table.state_at(now_ms) is State.UPDATING:
-            text = (
-                "Attempt to change a resource which is still in use: Index creation is in resource allocation phase. Retry "
-                "deletion during backfilling phase or when the index is active."
-            )
-            raise ServiceError("ResourceInUseException", f"{text} Table: {table.name} Index: {name}")
+        running_changes.refuse_allocating(table, index, now_ms)
     types = defined_types(given)
     for create in creates:
         _check_new(table, create, types)

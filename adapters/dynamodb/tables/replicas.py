@@ -19,6 +19,7 @@ from tablegate.adapters.dynamodb.tables import (
     encryption,
     replica_rules,
     replica_settings,
+    running_changes,
     tables,
     time_to_live,
 )
@@ -148,8 +149,7 @@ def delete_table(call: Call) -> Exchange[Answer]:
         if rule.strong:
             raise validation(f"Deletion of only one table replica is not supported for {STRONG}.")
         if table.state_at(call.gateway.now_ms()) is State.CREATING:
-            text = f"Attempt to change a resource which is still in use: Table: {table.name} is being used."
-            raise ServiceError("ResourceInUseException", text)
+            raise running_changes.in_use(f"Table: {table.name} is being used.")
         _refuse_protected(table, call.caller.region)
         replica_rules.refuse_source(call, table)
     before = yield from _described(call, table)

@@ -1,4 +1,5 @@
-"""Texts for a request that meets a change of its table under way.
+"""Changes of a table that are still running: what is kept of them, how indexes being deleted are shown, and the errors of
+requests that conflict with them.
 
 Knows which kinds of changes there are, and which text each gives to another one (ack-api-quirks 063, 149, 175, 370, 375, 444,
 458). Whether a table is still being changed is the engine's business.
@@ -11,9 +12,8 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.gateway.model.tables.tables import Rules, State, Table
+from tablegate.gateway.model.tables.tables import Index, Rules, State, Table, VectorIndex
 
-_IN_USE = "Attempt to change a resource which is still in use: "
 _STREAM = "Table: {table} Stream: {label} Operation: {operation}"
 _CLASS = "Table: {table} TableClassUpdateInProgress: {table_class}"
 _INDEXES = "Table: {table} Indexes: [{index}]"
@@ -123,7 +123,7 @@ def refuse_busy_index(table: Table, given: Mapping[str, Any], now_ms: int) -> No
 
 
 def _index_in_use(text: str, table: Table, index: str) -> ServiceError:
-    return ServiceError("ResourceInUseException", _IN_USE + text.format(table=table.name, index=index))
+    return in_use(text.format(table=table.name, index=index))
 
 
 def refusal(
@@ -134,4 +134,20 @@ def refusal(
     asked = "index" if asked in ("new index", "no index") else asked
     facts = running or {"kind": ""}
     text = _TEXTS.get((facts["kind"], asked), _OTHERWISE).format(table=table, **facts)
-    return ServiceError("ResourceInUseException", _IN_USE + text)
+    return in_use(text)
+
+
+def in_use(text: str) -> ServiceError:
+    """The refusal of a change for what is under way."""
+    return ServiceError(
+        "ResourceInUseException", f"Attempt to change a resource which is still in use: {text}"
+    )
+
+
+def refuse_allocating(table: Table, index: Index | VectorIndex, now_ms: int) -> None:
+    """Raise ServiceError for the deletion of an index that is still being created."""
+    if not index.is_active(now_ms) and table.state_at(now_ms) is State.UPDATING:
+        raise in_use(
+            "Index creation is in resource allocation phase. Retry deletion during backfilling phase or when the index is "
+            f"active. Table: {table.name} Index: {index.name}"
+        )

@@ -31,7 +31,7 @@ from tablegate.adapters.dynamodb.tables.properties import (
 )
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.calls import Answer, Call, own_name
-from tablegate.adapters.dynamodb.wire.errors import CLASSIC, ServiceError, validation
+from tablegate.adapters.dynamodb.wire.errors import CLASSIC, validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import (
     AlterTable,
@@ -80,8 +80,7 @@ def create_table(call: Call) -> Exchange[Answer]:
     except TableExists as taken:
         [existing] = yield [FindTable(command.namespace, taken.name)]
         if isinstance(existing, Table) and is_being_restored(existing, now_ms):
-            text = f"Attempt to change a resource which is still in use: Table is being used: {taken.name}"
-            raise ServiceError("ResourceInUseException", text) from taken
+            raise running_changes.in_use(f"Table is being used: {taken.name}") from taken
         if isinstance(existing, Table) and existing.state_at(now_ms) is State.CREATING:
             raise TableBusy(taken.name, State.CREATING.value) from taken
         raise
@@ -330,7 +329,7 @@ def delete_table(call: Call) -> Exchange[Answer]:
         )
     is_there = table.state_at(now_ms) in (State.ACTIVE, State.UPDATING)
     if is_there and not all(index.is_active(now_ms) for index in table.all_indexes):
-        raise vector_indexes.in_use(
+        raise running_changes.in_use(
             "Cannot delete table while indexes are being created, updated, or deleted."
         )
     if encryption.is_changing(TableProperties.of(table), now_ms):

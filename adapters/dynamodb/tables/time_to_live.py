@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tablegate.adapters.dynamodb import DIALECT
+from tablegate.adapters.dynamodb.tables import running_changes
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.calls import Answer, Call
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import AlterTable, Exchange
 from tablegate.gateway.model.errors import TableMissing
@@ -60,8 +61,7 @@ def describe_time_to_live(call: Call) -> Exchange[Answer]:
 def _refuse_inactive(call: Call, table: Table) -> None:
     state = table.state_at(call.gateway.now_ms())
     if state is State.CREATING:
-        text = f"Attempt to change a resource which is still in use: Table {table.name} is being created"
-        raise ServiceError("ResourceInUseException", text)
+        raise running_changes.in_use(f"Table {table.name} is being created")
     if state is State.DELETING:
         raise TableMissing(table.name)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tablegate.adapters.dynamodb.tables import running_changes
 from tablegate.adapters.dynamodb.tables.descriptions import (
     DISTANCE_FUNCTIONS,
     KEY_TYPES,
@@ -24,7 +25,7 @@ from tablegate.adapters.dynamodb.values.composites import composite_name
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.commands.commands import NewVectorIndex
-from tablegate.gateway.model.tables.tables import State, Table
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeyColumn
 
 Wire = Mapping[str, Any]
@@ -73,18 +74,7 @@ def _check_deleted(table: Table, name: str, now_ms: int) -> None:
     if index is None:
         text = f"Requested resource not found: Index {name} for table {table.name}"
         raise ServiceError("ResourceNotFoundException", text)
-    if not index.is_active(now_ms) and table.state_at(now_ms) is State.UPDATING:
-        raise in_use(
-            "Index creation is in resource allocation phase. Retry deletion during backfilling phase or when the index is "
-            f"active. Table: {table.name} Index: {name}"
-        )
-
-
-def in_use(text: str) -> ServiceError:
-    """The refusal of a change for what is under way."""
-    return ServiceError(
-        "ResourceInUseException", f"Attempt to change a resource which is still in use: {text}"
-    )
+    running_changes.refuse_allocating(table, index, now_ms)
 
 
 def _check_new(table: Table, create: Wire, types: Mapping[str, str], now_ms: int) -> None:
@@ -94,7 +84,7 @@ def _check_new(table: Table, create: Wire, types: Mapping[str, str], now_ms: int
     if known is not None:
         if known.is_active(now_ms):
             raise validation("Attempting to create an index which already exists")
-        raise in_use(f"Index is being created.  Table: {table.name} Index: {name}")
+        raise running_changes.in_use(f"Index is being created.  Table: {table.name} Index: {name}")
     if len(table.vector_indexes) >= limits.VECTOR_INDEXES:
         text = f"Number of vector secondary indexes exceeds per-table limit of {limits.VECTOR_INDEXES}"
         raise ServiceError("LimitExceededException", f"Subscriber limit exceeded: {text}")
