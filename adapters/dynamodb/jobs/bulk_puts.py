@@ -18,7 +18,6 @@ from tablegate.adapters.dynamodb.jobs.job_documents import (
 )
 from tablegate.adapters.dynamodb.jobs.job_names import (
     BULK,
-    INVALID_REQUEST,
     find,
     page,
     path_of,
@@ -27,7 +26,7 @@ from tablegate.adapters.dynamodb.jobs.job_names import (
 )
 from tablegate.adapters.dynamodb.tables.descriptions import table_id
 from tablegate.adapters.dynamodb.tables.tables import find_table
-from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.calls import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
@@ -46,9 +45,9 @@ def start_bulk_put_items(call: Call) -> Exchange[Answer]:
     given = call.input
     report = given["OutputS3Configuration"]
     if "S3Bucket" not in report:
-        raise validation(f"{INVALID_REQUEST}S3Bucket must be provided in OutputS3Configuration")
+        raise validation(f"{messages.INVALID_REQUEST}S3Bucket must be provided in OutputS3Configuration")
     if "S3SseKmsKeyId" in report and report.get("S3SseAlgorithm") != "KMS":
-        raise validation(f"{INVALID_REQUEST}KMS Key Id is not supported for this encryption type")
+        raise validation(f"{messages.INVALID_REQUEST}KMS Key Id is not supported for this encryption type")
     table = yield from find_table(call)
     state = table.state_at(call.gateway.now_ms())
     if state not in (State.ACTIVE, State.UPDATING):
@@ -57,7 +56,7 @@ def start_bulk_put_items(call: Call) -> Exchange[Answer]:
         raise TableBusy(table.name, State.UPDATING.value)
     if table.rules.replication is not None:
         # Developer guide, "Bulk put items considerations"; the words are our own.
-        raise validation(f"{INVALID_REQUEST}Bulk put items is not supported for global tables")
+        raise validation(f"{messages.INVALID_REQUEST}Bulk put items is not supported for global tables")
     definition = definition_of(call, table.name, table_id=table_id(table), number=table.id)
     start = StartJob(
         BULK.name,

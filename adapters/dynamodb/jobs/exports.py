@@ -22,8 +22,6 @@ from tablegate.adapters.dynamodb.jobs.job_documents import (
 )
 from tablegate.adapters.dynamodb.jobs.job_names import (
     EXPORT,
-    INVALID_REQUEST,
-    INVALID_VALUES,
     Place,
     denied,
     find,
@@ -35,7 +33,7 @@ from tablegate.adapters.dynamodb.jobs.job_names import (
 from tablegate.adapters.dynamodb.tables.descriptions import table_id
 from tablegate.adapters.dynamodb.tables.properties import seconds
 from tablegate.adapters.dynamodb.values.composites import shown_schema
-from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.calls import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
@@ -153,7 +151,7 @@ def _check_members(call: Call) -> None:
     elif given.get("FilterSpecification") == {}:
         text = "Invalid FilterSpecification: The specification can not be empty"
     if text:
-        raise validation(INVALID_REQUEST + text)
+        raise validation(messages.INVALID_REQUEST + text)
 
 
 def _place(call: Call, arn: str) -> Place:
@@ -162,8 +160,8 @@ def _place(call: Call, arn: str) -> Place:
         if not arn:
             raise validation("Invalid TableArn: Invalid Table ARN")
         if place_of(call, arn, "/.+") is not None:
-            raise validation(f"{INVALID_REQUEST}Table ARN is invalid.")
-        raise validation(f"{INVALID_VALUES}tableArn is not a valid ARN")
+            raise validation(f"{messages.INVALID_REQUEST}Table ARN is invalid.")
+        raise validation(f"{messages.INVALID}tableArn is not a valid ARN")
     if not place.is_own:
         raise _table_missing(arn) if place.account == call.caller.account else denied()
     return place

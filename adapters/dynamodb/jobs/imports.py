@@ -19,7 +19,6 @@ from tablegate.adapters.dynamodb.jobs.job_documents import (
 )
 from tablegate.adapters.dynamodb.jobs.job_names import (
     IMPORT,
-    INVALID_VALUES,
     denied,
     find,
     page,
@@ -29,7 +28,7 @@ from tablegate.adapters.dynamodb.jobs.job_names import (
 )
 from tablegate.adapters.dynamodb.tables.descriptions import table_id_of
 from tablegate.adapters.dynamodb.tables.tables import new_table
-from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.calls import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
@@ -93,7 +92,7 @@ def list_imports(call: Call) -> Exchange[Answer]:
     if "TableArn" in given:
         place = place_of(call, given["TableArn"])
         if place is None:
-            raise validation(f"{INVALID_VALUES}tableArn is not a valid ARN")
+            raise validation(f"{messages.INVALID}tableArn is not a valid ARN")
         if not place.is_own:
             if place.account != call.caller.account:
                 raise denied()

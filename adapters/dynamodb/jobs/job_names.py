@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.calls import Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
@@ -22,8 +22,6 @@ from tablegate.gateway.model.commands.commands import Exchange, ListJobs, Token
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.security.credentials import Scheme
 
-INVALID_REQUEST = "Invalid Request: "
-INVALID_VALUES = "One or more parameter values were invalid: "
 _TOKEN_CHARACTERS = 255  # of a client's token that is kept as it is: it is part of a primary key
 
 
@@ -149,7 +147,9 @@ def place_of_token(kind: Kind, token: str | None) -> tuple[int, int] | None:
         part, at_ms, job_id = _POSITION.unpack(packed)
         if part.rstrip(b"\0") == kind.part.encode()[:8]:
             return at_ms, job_id
-    raise validation(f"{INVALID_REQUEST}Provided nextToken is invalid: {token[: limits.ECHO_CHARACTERS]}")
+    raise validation(
+        f"{messages.INVALID_REQUEST}Provided nextToken is invalid: {token[: limits.ECHO_CHARACTERS]}"
+    )
 
 
 def page(
@@ -190,4 +190,4 @@ def require_place(call: Call) -> None:
     """Refuse what needs a place of objects where the settings name none. Raises ServiceError."""
     if not call.gateway.settings.has_object_store:
         text = f"{call.operation} is not switched on in this server: start it with --s3-endpoint-url or --s3-folder"
-        raise validation(INVALID_REQUEST + text)
+        raise validation(messages.INVALID_REQUEST + text)

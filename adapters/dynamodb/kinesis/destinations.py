@@ -17,6 +17,7 @@ from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.tables.descriptions import table_id
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.tables.tables import find_table
+from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.calls import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.exchanges import one
@@ -147,7 +148,7 @@ def update_destination(call: Call) -> Exchange[Answer]:
     wanted = asked[_PRECISION]
     if wanted == (known["precision"] or MILLISECOND):
         text = f"Precision is already set to the desired value of {wanted} for tableId: {table_id(table)}, kdsArn: {arn}"
-        raise validation(f"Invalid Request: {text}")
+        raise validation(f"{messages.INVALID_REQUEST}{text}")
     changed = {**known, "precision": wanted, "updating": True, "changed_at_ms": call.gateway.now_ms()}
     yield from one(AlterTable(DIALECT, table, properties=_with(table, changed), instant=True))
     return {

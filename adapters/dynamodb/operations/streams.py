@@ -23,7 +23,7 @@ from tablegate.adapters.dynamodb.operations.change_records import (
     images,
 )
 from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
-from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.calls import Answer, Call, check_place, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import stream_arn
@@ -43,7 +43,6 @@ from tablegate.gateway.model.tables.changes import AtTime, Change, Latest, Oldes
 _FIRST_SEQUENCE = 10**20
 _ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/(?P<table>[^/]+)/stream/(?P<label>[^/]+)")
 _SHARD = re.compile(r"shardId-\d{20}-(?P<number>[0-9a-f]{8})")
-_INVALID = "One or more parameter values were invalid: "
 _EXPIRY_PRINCIPAL = {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"}
 # A change of a kind that is not shown still has to be passed over; in one answer at most so many.
 _LOOKED_AT = 10_000
@@ -82,7 +81,7 @@ def describe_stream(call: Call) -> Exchange[Answer]:
     if wanted is not None:
         for member in ("Type", "ShardId"):
             if member not in wanted:
-                raise validation(f"{_INVALID}{member} must be provided when ShardFilter is specified")
+                raise validation(f"{messages.INVALID}{member} must be provided when ShardFilter is specified")
         parent = _shard_number(stream, wanted["ShardId"], given["StreamArn"])
         shards = [shard for shard in shards if parent in shard.parents]
     after = given.get("ExclusiveStartShardId")
@@ -120,7 +119,7 @@ def get_shard_iterator(call: Call) -> Exchange[Answer]:
     if by_sequence != ("SequenceNumber" in given):
         must = "must be" if by_sequence else "must not be"
         text = f"SequenceNumber {must} provided for ShardIteratorType {kind}"
-        raise validation(_INVALID + text)
+        raise validation(messages.INVALID + text)
     if by_sequence:
         sequence = _sequence_of(given["SequenceNumber"]) + (kind == "AFTER_SEQUENCE_NUMBER")
     else:

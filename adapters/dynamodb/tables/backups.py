@@ -17,6 +17,7 @@ from tablegate.adapters.dynamodb.tables.descriptions import (
 from tablegate.adapters.dynamodb.tables.properties import TableProperties, seconds
 from tablegate.adapters.dynamodb.tables.replica_rules import REGIONS
 from tablegate.adapters.dynamodb.tables.tables import find_table
+from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.calls import Answer, Call, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.messages import INVALID
@@ -41,7 +42,6 @@ _ARN = re.compile(
     r"/backup/(?P<at>[0-9]{14})-(?P<digits>[0-9a-f]{8})"
 )
 _SYSTEM_DIGITS = "00000000"
-_INVALID_REQUEST = "Invalid Request: "
 _KINDS = {"USER": BackupKind.USER, "SYSTEM": BackupKind.SYSTEM}
 
 
@@ -65,7 +65,7 @@ def delete_backup(call: Call) -> Exchange[Answer]:
     if backup.kind is BackupKind.SYSTEM:
         expires = seconds(backup.expires_at_ms or 0)
         text = f"User is not allowed to delete the system backup with arn {arn}. It will automatically expire on {expires}"
-        raise validation(_INVALID_REQUEST + text)
+        raise validation(messages.INVALID_REQUEST + text)
     try:
         yield from one(DeleteBackup(backup))
     except BackupMissing:
@@ -151,7 +151,7 @@ def _parsed(call: Call, arn: str) -> re.Match[str]:
     if match is None and (not arn.startswith("arn:") or re.match(r"arn:aws[a-z-]*:dynamodb:", arn)):
         raise validation("Invalid Backup ARN")
     if match is None or match["service"] != "dynamodb" or not _is_region(call, match):
-        raise validation(f"{_INVALID_REQUEST}BackupArn is not valid")
+        raise validation(f"{messages.INVALID_REQUEST}BackupArn is not valid")
     return match
 
 
@@ -188,7 +188,9 @@ def _after(call: Call) -> tuple[str, int, int]:
         return "", 0, 0
     match = _parsed(call, arn)
     if match["region"] != call.caller.region:
-        raise validation(f"{_INVALID_REQUEST}The supplied ExclusiveStartBackupArn does not match the region")
+        raise validation(
+            f"{messages.INVALID_REQUEST}The supplied ExclusiveStartBackupArn does not match the region"
+        )
     # A system backup has no id in its name: it counts as the last of its moment.
     number = int(match["digits"], 16) if match["digits"] != _SYSTEM_DIGITS else 1 << 62
     return match["table"], int(match["at"]), number

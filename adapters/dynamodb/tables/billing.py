@@ -22,12 +22,11 @@ from tablegate.adapters.dynamodb.tables.properties import (
     provisioned,
     with_limits,
 )
-from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.errors import IndexMissing
 from tablegate.gateway.model.tables.tables import Index, State, Table
 
-_INVALID = "One or more parameter values were invalid: "
 _INITIAL = (
     "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html"
     "#on-demand-capacity-mode-initial"
@@ -62,12 +61,12 @@ def of_new_index(given: Units, mode: str, updating: bool = False) -> IndexProper
                 "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified for index: "
                 f"{name} when BillingMode is {ON_DEMAND}"
             )
-        raise validation(_INVALID + text)
+        raise validation(messages.INVALID + text)
     if mode == PROVISIONED and not units:
         text = f"ProvisionedThroughput is not specified for index: {name}"
         if updating:
             text = f"Both ReadCapacityUnits and WriteCapacityUnits must be specified for index: {name}"
-        raise validation(_INVALID + text)
+        raise validation(messages.INVALID + text)
     return IndexProperties(*_of_new(given, mode, f"index {name}"))
 
 
@@ -98,7 +97,7 @@ def of_table(table: Table, given: Units, now_ms: int) -> TableProperties:
     units = given.get("ProvisionedThroughput")
     if units and mode == ON_DEMAND:
         text = f"Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is {ON_DEMAND}"
-        raise validation(_INVALID + text)
+        raise validation(messages.INVALID + text)
     changed = known
     if mode != known.billing:
         changed = replace(changed, billing=mode, on_demand={})
@@ -155,7 +154,7 @@ def of_indexes(table: Table, mode: str, updates: Iterable[Units], now_ms: int) -
         others = [index for index in table.indexes if not index.local and index.name not in named]
         if mode == PROVISIONED and others:
             names = ",".join(index.name for index in others)
-            raise validation(f"{_INVALID}ProvisionedThroughput must be specified for index: {names}")
+            raise validation(f"{messages.INVALID}ProvisionedThroughput must be specified for index: {names}")
         for index in others:
             known = provisioned(IndexProperties.of(index), 0, 0, now_ms)
             warm = known.warm.at_least(ON_DEMAND_WARM.read, ON_DEMAND_WARM.write)
@@ -181,7 +180,7 @@ def _of_index(index: Index, update: Units, mode: str, switching: bool, now_ms: i
     changed = replace(known, on_demand={}) if switching else known
     if mode == ON_DEMAND and (units or not (on_demand or "WarmThroughput" in update)):
         text = f"The only Updates for index: {index.name} when TableThroughputMode is {ON_DEMAND}"
-        raise validation(f"{_INVALID}{text} can be to OnDemandThroughput, WarmThroughput")
+        raise validation(f"{messages.INVALID}{text} can be to OnDemandThroughput, WarmThroughput")
     if units:
         read, write = units["ReadCapacityUnits"], units["WriteCapacityUnits"]
         if not switching:
@@ -189,7 +188,7 @@ def _of_index(index: Index, update: Units, mode: str, switching: bool, now_ms: i
             _refuse_decrease(known.throughput, read, write, now_ms)
         changed = provisioned(changed, read, write, now_ms)
     elif switching and mode == PROVISIONED:
-        raise validation(f"{_INVALID}ProvisionedThroughput must be specified for index: {index.name}")
+        raise validation(f"{messages.INVALID}ProvisionedThroughput must be specified for index: {index.name}")
     owner = f"index {index.name}"
     if on_demand is not None:
         if mode == PROVISIONED:
@@ -239,7 +238,7 @@ def _refuse_on_demand(given: Units, rest: str, owner: str) -> None:
     for name in ("MaxReadRequestUnits", "MaxWriteRequestUnits"):
         if name in given:
             of_index = "" if owner == "table" else f" for {owner}"
-            raise validation(f"{_INVALID}{name} for OnDemandThroughput{of_index} {rest}")
+            raise validation(f"{messages.INVALID}{name} for OnDemandThroughput{of_index} {rest}")
 
 
 def _check_on_demand(given: Units, owner: str, lowest: int) -> None:
@@ -249,7 +248,7 @@ def _check_on_demand(given: Units, owner: str, lowest: int) -> None:
         if value == 0 or value < lowest:
             shown = owner if owner == "table" else owner.replace("index ", "index : ")
             raise validation(
-                f"{_INVALID}Requested {name} for OnDemandThroughput for {shown} is outside of valid range"
+                f"{messages.INVALID}Requested {name} for OnDemandThroughput for {shown} is outside of valid range"
             )
 
 
@@ -260,7 +259,7 @@ def _warmed(given: Units, floor: WarmThroughput, owner: str, below: str) -> Warm
     for name, (asked, least, units) in zip(_WARM_NAMES, pairs, strict=True):
         if asked < least:
             text = f"Requested {name} for WarmThroughput for {owner} is lower than {below.format(units)}"
-            raise validation(_INVALID + text)
+            raise validation(messages.INVALID + text)
     return WarmThroughput(read, write)
 
 
@@ -270,5 +269,5 @@ def _raised(given: Units, known: WarmThroughput, owner: str) -> WarmThroughput:
     for name, asked, least in ((_WARM_NAMES[0], read, known.read), (_WARM_NAMES[1], write, known.write)):
         if asked < least:
             text = f"Requested {name} for WarmThroughput for {owner} is lower than current WarmThroughput"
-            raise validation(f"{_INVALID}{text}, decreasing WarmThroughput is not supported")
+            raise validation(f"{messages.INVALID}{text}, decreasing WarmThroughput is not supported")
     return WarmThroughput(read, write)

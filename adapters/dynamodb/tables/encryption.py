@@ -14,13 +14,12 @@ from uuid import uuid4
 
 from tablegate.adapters.dynamodb.tables import running_changes
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
-from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.calls import Call, Caller
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import key_arn
 from tablegate.gateway.security.credentials import Scheme
 
-_INVALID = "One or more parameter values were invalid: "
 _SERVICE_KEY = "alias/aws/dynamodb"
 _KMS = "com.amazonaws.services.kms.model."
 
@@ -65,10 +64,12 @@ def changed(call: Call, known: TableProperties) -> TableProperties:
     """The properties of a table after an UpdateTable with SSESpecification. Raises ServiceError."""
     given, now_ms = call.input["SSESpecification"], call.gateway.now_ms()
     if not given.get("Enabled", "SSEType" in given or "KMSMasterKeyId" in given) and not known.encryption_key:
-        raise validation(f"{_INVALID}Table is already encrypted by default")
+        raise validation(f"{messages.INVALID}Table is already encrypted by default")
     if known.encryption_key and given.get("KMSMasterKeyId") == key_arn(call.caller, known.encryption_key):
         text = "Table is already encrypted with given KMSMasterKeyId"
-        raise validation(f"{_INVALID}{text}. Use KMSMasterKeyId parameter if you want to change Master Key")
+        raise validation(
+            f"{messages.INVALID}{text}. Use KMSMasterKeyId parameter if you want to change Master Key"
+        )
     if is_changing(known, now_ms):
         if key_of(call, given) == known.encryption_key:
             return known

@@ -11,7 +11,7 @@ from typing import Any
 from tablegate.adapters.dynamodb.tables import billing, running_changes
 from tablegate.adapters.dynamodb.tables.descriptions import PROJECTIONS, shown_index_keys, shown_table_keys
 from tablegate.adapters.dynamodb.values.composites import composite_name
-from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.commands.commands import NewIndex
 from tablegate.gateway.model.tables.tables import Projection, Table
@@ -19,7 +19,6 @@ from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 
 KINDS = {"S": Kind.TEXT, "N": Kind.DECIMAL, "B": Kind.BYTES}
-_INVALID = "One or more parameter values were invalid: "
 
 Wire = Mapping[str, Any]
 
@@ -44,7 +43,7 @@ def _projection(given: Wire) -> tuple[Projection, tuple[str, ...]]:
     """(what an index shows, further attributes that it names)."""
     projection = given["Projection"]
     if "ProjectionType" not in projection:
-        raise validation(f"{_INVALID}Unknown ProjectionType: null")
+        raise validation(f"{messages.INVALID}Unknown ProjectionType: null")
     return PROJECTIONS[projection["ProjectionType"]], tuple(projection.get("NonKeyAttributes", ()))
 
 
@@ -104,13 +103,15 @@ def _check_new(table: Table, create: Wire, types: Mapping[str, str]) -> None:
     names = [element["AttributeName"] for element in create["KeySchema"]]
     if any(name not in types for name in names):
         raise validation(
-            f"{_INVALID}Some index key attributes are not defined in AttributeDefinitions. "
+            f"{messages.INVALID}Some index key attributes are not defined in AttributeDefinitions. "
             f"Keys: [{', '.join(names)}], AttributeDefinitions: [{', '.join(types)}]"
         )
     _refuse_redefinition(table, create, types)
     if composite_name(table.key_schema) in names:
         # Entries are made from what is stored, and only its columns are.
-        raise validation(f"{_INVALID}A key of several columns cannot be an index key; its columns can")
+        raise validation(
+            f"{messages.INVALID}A key of several columns cannot be an index key; its columns can"
+        )
     if sum(not index.local for index in table.indexes) >= limits.GLOBAL_INDEXES:
         text = f"Number of global secondary indexes exceeds per-table limit of {limits.GLOBAL_INDEXES}"
         raise ServiceError("LimitExceededException", f"Subscriber limit exceeded: {text}")
@@ -131,7 +132,7 @@ def _refuse_redefinition(table: Table, create: Wire, types: Mapping[str, str]) -
         key = known.get(name)
         if key is not None and key.type != types[name]:
             raise validation(
-                f"{_INVALID}Attributes cannot be redefined. Please check that your attribute has the same type as "
+                f"{messages.INVALID}Attributes cannot be redefined. Please check that your attribute has the same type as "
                 f"previously defined. Existing schema: Schema:[SchemaElement: key{{{name}:{key.type}:{key.role}}}] "
                 f"New schema: Schema:[SchemaElement: key{{{name}:{types[name]}:{role}}}]"
             )

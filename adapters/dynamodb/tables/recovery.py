@@ -15,7 +15,7 @@ from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.tables import restores
 from tablegate.adapters.dynamodb.tables.properties import TableProperties, seconds
 from tablegate.adapters.dynamodb.tables.tables import find_table
-from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.calls import Answer, Call, check_place
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import table_arn, table_name_of_arn
@@ -26,8 +26,6 @@ from tablegate.gateway.model.tables.backups import RECOVERY_DAYS
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.rows import TICKS_PER_MS
 from tablegate.gateway.security.credentials import Scheme
-
-_INVALID = "Invalid Request: "
 
 
 def describe_continuous_backups(call: Call) -> Exchange[Answer]:
@@ -42,7 +40,7 @@ def update_continuous_backups(call: Call) -> Exchange[Answer]:
     is_on, days = given["PointInTimeRecoveryEnabled"], given.get("RecoveryPeriodInDays")
     if not is_on and days is not None:
         text = "Cannot specify RecoveryPeriodInDays when disabling point-in-time recovery."
-        raise validation(_INVALID + text)
+        raise validation(messages.INVALID_REQUEST + text)
     table = yield from find_table(call)
     _refuse_new(call, table)
     rule = table.rules.history
@@ -123,12 +121,12 @@ def _check_times(asked: float | None, is_latest: bool) -> None:
             "Both RestoreDateTime and UseLatestRestorableTime cannot be set for point-in-time restore request. "
             "Please set only one of them"
         )
-        raise validation(_INVALID + text)
+        raise validation(messages.INVALID_REQUEST + text)
     if asked is None and not is_latest:
         text = "Either one of RestoreDateTime or UseLatestRestorableTime must be specified, but not both"
-        raise validation(_INVALID + text)
+        raise validation(messages.INVALID_REQUEST + text)
     if asked is not None and not abs(asked) < limits.LATEST_SECONDS:
-        raise validation(f"{_INVALID}RestoreDateTime is out of range")
+        raise validation(f"{messages.INVALID_REQUEST}RestoreDateTime is out of range")
 
 
 def _source_name(call: Call) -> str:
@@ -141,7 +139,7 @@ def _source_name(call: Call) -> str:
         raise validation("The parameter 'TableName' is required but was not present in the request")
     found = table_name_of_arn(arn)
     if found is None:
-        raise validation("One or more parameter values were invalid: sourceTableArn is not a valid ARN")
+        raise validation(f"{messages.INVALID}sourceTableArn is not a valid ARN")
     *_, region, account, _ = arn.split(":", 5)
     if call.gateway.credentials.namespace(Scheme.AWS, account, call.caller.region) != call.caller.namespace:
         raise validation(

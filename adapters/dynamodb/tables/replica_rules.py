@@ -12,6 +12,7 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.tables.descriptions import replica_status
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
+from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.calls import Call, Caller
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import key_arn
@@ -30,7 +31,6 @@ _STRONG_REGIONS = frozenset({
     "us-east-1", "us-east-2", "us-west-2", "eu-west-1", "eu-west-2", "eu-west-3", "eu-central-1", "ap-northeast-1",
     "ap-northeast-2", "ap-northeast-3",
 })  # fmt: skip
-_INVALID = "One or more parameter values were invalid: "
 _DAY_MS = 86_400_000
 
 STRONG = "global tables with MultiRegionConsistency set to STRONG"
@@ -161,10 +161,10 @@ def check_keys(call: Call, known: TableProperties, entries: Sequence[Wire]) -> N
         if given is None and not is_customers:
             continue
         if given is None:
-            raise validation(f"{_INVALID}KMSMasterKeyId must be specified for each replica.")
+            raise validation(f"{messages.INVALID}KMSMasterKeyId must be specified for each replica.")
         if not is_customers or key_arn(in_region(call, region), given) == service_key(call, region):
             text = "All replica keys must either be Customer Managed CMK or AWS Managed CMK."
-            raise validation(_INVALID + text)
+            raise validation(messages.INVALID + text)
         place = [*given.split(":"), "", "", ""][3]
         if given.startswith("arn:") and place != region:
             error = f"com.amazonaws.services.kms.model.NotFoundException: Invalid arn {place}"

@@ -27,6 +27,7 @@ from tablegate.adapters.dynamodb.tables.descriptions import describe
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
 from tablegate.adapters.dynamodb.tables.replica_rules import STRONG, in_region
 from tablegate.adapters.dynamodb.tables.tables import find_table, in_state, in_style, stream_rule
+from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.calls import Answer, Call, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import key_arn
@@ -45,7 +46,6 @@ from tablegate.gateway.model.errors import TableBusy, TableExists
 from tablegate.gateway.model.tables.restored_tables import like
 from tablegate.gateway.model.tables.tables import State, Table
 
-_INVALID = "One or more parameter values were invalid: "
 # What an UpdateTable sets in all regions.
 _OF_GROUP = (
     "AttributeDefinitions",
@@ -326,7 +326,7 @@ def _override(call: Call, table: Table, entry: Wire) -> Exchange[Table]:
     known = TableProperties.of(table)
     region = entry["RegionName"]
     if "KMSMasterKeyId" in entry:
-        raise validation(f"{_INVALID}KMSMasterKeyId must be specified for each replica.")
+        raise validation(f"{messages.INVALID}KMSMasterKeyId must be specified for each replica.")
     replica_settings.check(known, entry)
     of_class = _class_given(call, table, entry)
     if of_class:
@@ -413,5 +413,5 @@ def _disassociate(call: Call, table: Table, entry: Wire) -> Exchange[Table]:
         )
     if TableProperties.of(table).disassociation_protection:
         text = "Replica cannot be disassociated while DisassociationProtectionEnabled is true"
-        raise validation(_INVALID + text)
+        raise validation(messages.INVALID + text)
     return (yield from one(RemoveReplicas(table, (rule.name,), keeps=True)))

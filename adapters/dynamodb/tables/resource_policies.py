@@ -15,7 +15,7 @@ from typing import Any
 from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.tables.properties import is_being_filled
 from tablegate.adapters.dynamodb.validation.rules import policy_documents
-from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.calls import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import partition_of
@@ -34,7 +34,6 @@ _ARN = re.compile(
     r"arn:(?P<partition>[^:/]+):dynamodb:(?P<region>[^:/]*):(?P<account>[^:/]*):table/(?P<table>[A-Za-z0-9_.-]{3,255})"
     r"(?:/(?P<kind>index|stream)/(?P<part>[A-Za-z0-9_.:-]+))?"
 )
-_INVALID = "One or more parameter values were invalid: "
 _NO_POLICY = "NO_POLICY"
 _OF_CALLERS = frozenset(
     {
@@ -159,19 +158,19 @@ def _resource(call: Call) -> tuple[str, str]:
     arn, caller = call.input["ResourceArn"], call.caller
     told = arn[: limits.ECHO_CHARACTERS]
     if not arn.startswith("arn:"):
-        raise validation(f"{_INVALID}ARNs must start with 'arn:': {told}")
+        raise validation(f"{messages.INVALID}ARNs must start with 'arn:': {told}")
     match = _ARN.fullmatch(arn)
     if match is None:
-        raise validation(f"{_INVALID}Provided Arn is not a DynamoDB resource arn: {told}")
+        raise validation(f"{messages.INVALID}Provided Arn is not a DynamoDB resource arn: {told}")
     if match["kind"] == "index":
         accepted = "Invalid resource arn provided, only table or stream is accepted."
-        raise validation(f"{_INVALID}{accepted} Provided resource arn: {told}")
+        raise validation(f"{messages.INVALID}{accepted} Provided resource arn: {told}")
     if match["account"] != caller.account:
         raise validation(
             "This action is only supported by accounts that match the resource owner\u2019s account."
         )
     if (match["partition"], match["region"]) != (partition_of(caller.region), caller.region):
-        raise validation(f"{_INVALID}Invalid resource Arn: {told}")
+        raise validation(f"{messages.INVALID}Invalid resource Arn: {told}")
     return match["table"], match["part"] or ""
 
 
@@ -207,7 +206,7 @@ def _read(call: Call, given: str, path: str) -> tuple[str, OfResource]:
     try:
         return text, read_resource_policy(text, _identity(call))
     except ValueError as error:
-        raise validation(f"{_INVALID}Invalid policy document: {error}") from None
+        raise validation(f"{messages.INVALID}Invalid policy document: {error}") from None
 
 
 def _check_access_is_kept(call: Call, theirs: OfResource, path: str) -> None:

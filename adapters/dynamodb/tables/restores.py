@@ -16,6 +16,7 @@ from tablegate.adapters.dynamodb.tables import billing, encryption, vector_index
 from tablegate.adapters.dynamodb.tables.descriptions import describe, index_definition
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, PROVISIONED, TableProperties
 from tablegate.adapters.dynamodb.tables.tables import in_style
+from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.calls import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
@@ -25,7 +26,6 @@ from tablegate.gateway.model.tables.backups import Backup
 from tablegate.gateway.model.tables.restored_tables import like
 from tablegate.gateway.model.tables.tables import State, Table
 
-_INVALID = "Invalid Request: "
 _CHANGED_TO_ON_DEMAND = f"Cannot override ProvisionedThroughput if BillingMode is overridden to {ON_DEMAND}"
 
 Wire = Mapping[str, Any]
@@ -34,7 +34,9 @@ Wire = Mapping[str, Any]
 def require_key(call: Call, region: str) -> None:
     """Refuse a restore from another region that names no key (ack-api-quirks 274). Raises ServiceError."""
     if region and region != call.caller.region and "SSESpecificationOverride" not in call.input:
-        raise validation(f"{_INVALID}sseSpecificationOverride must be provided for cross-region restores")
+        raise validation(
+            f"{messages.INVALID_REQUEST}sseSpecificationOverride must be provided for cross-region restores"
+        )
 
 
 def begin(call: Call, source: Table | Backup, at: int | None, summary: Wire) -> Exchange[Answer]:
@@ -91,17 +93,21 @@ def _billed(source: Table, given: Wire, now_ms: int) -> TableProperties:
     on_demand = given.get("OnDemandThroughputOverride")
     if units is not None and mode == ON_DEMAND:
         if "BillingModeOverride" in given:
-            raise validation(_INVALID + _CHANGED_TO_ON_DEMAND)
-        raise validation(f"{_INVALID}Cannot override ProvisionedThroughput unless BillingMode is PROVISIONED")
+            raise validation(messages.INVALID_REQUEST + _CHANGED_TO_ON_DEMAND)
+        raise validation(
+            f"{messages.INVALID_REQUEST}Cannot override ProvisionedThroughput unless BillingMode is PROVISIONED"
+        )
     if units is None and mode == PROVISIONED and "BillingModeOverride" in given:
         text = "Must override ProvisionedThroughput if BillingMode is overridden to PROVISIONED"
-        raise validation(_INVALID + text)
+        raise validation(messages.INVALID_REQUEST + text)
     for name, value in (on_demand or {}).items():
         if mode == PROVISIONED:
             text = f"Cannot override {name} for OnDemandThroughput unless BillingModeOverride is {ON_DEMAND}"
-            raise validation(_INVALID + text)
+            raise validation(messages.INVALID_REQUEST + text)
         if value < 1:
-            raise validation(f"{_INVALID}Requested {name} for OnDemandThroughput is outside of valid range")
+            raise validation(
+                f"{messages.INVALID_REQUEST}Requested {name} for OnDemandThroughput is outside of valid range"
+            )
     of_new: dict[str, Any] = {"BillingMode": mode}
     if mode == PROVISIONED:
         shown = {
@@ -137,8 +143,8 @@ def _indexes(source: Table, all_of_it: Sequence[NewIndex], given: Wire, mode: st
             ]
             if not same:
                 raise validation(
-                    f"{_INVALID}Index {name} does not match a secondary index that existed in the source table and "
-                    "cannot be created during the restore operation"
+                    f"{messages.INVALID_REQUEST}Index {name} does not match a secondary index that existed in the source "
+                    "table and cannot be created during the restore operation"
                 )
             _check_units(wanted, local, given, mode)
             made.append(_billed_index(replace(new[same[0].name], name=name), wanted, mode))
@@ -148,9 +154,9 @@ def _indexes(source: Table, all_of_it: Sequence[NewIndex], given: Wire, mode: st
 def _check_units(wanted: Wire, local: bool, given: Wire, mode: str) -> None:
     name, has_units = wanted["IndexName"], "ProvisionedThroughput" in wanted
     if not local and mode == PROVISIONED and not has_units:
-        raise validation(f"{_INVALID}Must specify provisioned throughput for index {name}")
+        raise validation(f"{messages.INVALID_REQUEST}Must specify provisioned throughput for index {name}")
     if has_units and given.get("BillingModeOverride") == ON_DEMAND:
-        raise validation(f"{_INVALID}{_CHANGED_TO_ON_DEMAND} for index {name}")
+        raise validation(f"{messages.INVALID_REQUEST}{_CHANGED_TO_ON_DEMAND} for index {name}")
 
 
 def _same(wanted: Wire, definition: Wire) -> bool:

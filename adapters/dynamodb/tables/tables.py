@@ -29,7 +29,7 @@ from tablegate.adapters.dynamodb.tables.properties import (
     is_being_filled,
     is_being_restored,
 )
-from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.calls import Answer, Call, own_name
 from tablegate.adapters.dynamodb.wire.errors import CLASSIC, validation
 from tablegate.gateway.exchanges import one
@@ -47,7 +47,6 @@ from tablegate.gateway.model.commands.commands import (
 from tablegate.gateway.model.errors import NotInstalled, TableBusy, TableExists, TableMissing
 from tablegate.gateway.model.tables.tables import Rules, State, StreamRule, Table
 
-_INVALID = "One or more parameter values were invalid: "
 # What this server does not have is refused, not ignored: a table that looks replicated and is not would be worse.
 _NOT_OFFERED = ("GlobalTableSourceArn",)
 
@@ -359,7 +358,7 @@ _NOT_OF_DELETED = (
 def _refuse_not_offered(given: Mapping[str, Any]) -> None:
     for name in _NOT_OFFERED:
         if name in given:
-            raise validation(f"{_INVALID}{name} is not supported by this server")
+            raise validation(f"{messages.INVALID}{name} is not supported by this server")
 
 
 def _require_vectors(call: Call) -> None:
@@ -372,7 +371,7 @@ def _first_stream(given: Mapping[str, Any] | None, now_ms: int) -> StreamRule | 
         return None
     if "StreamViewType" not in given:
         text = "Table is being created with a stream enabled, UpdateViewType is required"
-        raise validation(_INVALID + text)
+        raise validation(messages.INVALID + text)
     return stream_rule(given["StreamViewType"], now_ms)
 
 
@@ -384,15 +383,15 @@ def _altered_rules(table: Table, given: Mapping[str, Any] | None, now_ms: int) -
     running = known is not None and known.enabled
     if given["StreamEnabled"]:
         if "StreamViewType" not in given:
-            raise validation(f"{_INVALID}If stream is being enabled then UpdateViewType is required")
+            raise validation(f"{messages.INVALID}If stream is being enabled then UpdateViewType is required")
         if running:
             raise validation(f"Table already has an enabled stream: TableName: {table.name}")
         return replace(table.rules, stream=stream_rule(given["StreamViewType"], now_ms))
     if table.rules.replication is not None and running:
-        raise validation(f"{_INVALID}Disabling Stream is not allowed for a Global Table replica.")
+        raise validation(f"{messages.INVALID}Disabling Stream is not allowed for a Global Table replica.")
     if "StreamViewType" in given:
         text = "If stream is being disabled, then UpdateViewType must not be specified"
-        raise validation(_INVALID + text)
+        raise validation(messages.INVALID + text)
     if known is None or not known.enabled:
         raise validation(f"Table has no stream to disable: TableName: {table.name}")
     return replace(table.rules, stream=replace(known, enabled=False))

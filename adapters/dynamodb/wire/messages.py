@@ -20,6 +20,7 @@ from tablegate.adapters.dynamodb.wire.errors import (
 )
 
 INVALID = "One or more parameter values were invalid: "
+INVALID_REQUEST = "Invalid Request: "
 
 _TEXTS: dict[str, str] = {
     # Values (rules 21 to 25). In these two of the sets the service writes two spaces.

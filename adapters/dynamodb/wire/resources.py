@@ -9,14 +9,13 @@ import hashlib
 import re
 from uuid import UUID
 
-from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.calls import Caller
 from tablegate.adapters.dynamodb.wire.errors import CLASSIC, validation
 
 _TABLE_ARN = re.compile(r"arn:aws[a-z-]*:dynamodb:[^:/]+:[0-9]+:table/([A-Za-z0-9_.-]+)")
 STREAM_ARN = re.compile(r"(arn:[^/]+/[A-Za-z0-9_.-]+)/stream/([0-9T:.-]+)")
 """The ARN of a table, and the label of its stream."""
-_INVALID = "One or more parameter values were invalid: "
 
 
 def table_arn(caller: Caller, table: str) -> str:
@@ -88,14 +87,14 @@ def table_of_arn(arn: str, style: str) -> str:
     if style == CLASSIC:
         raise validation(f"Invalid TableArn: Invalid ResourceArn provided as input {arn}")
     if not arn.startswith("arn:"):
-        raise validation(f"{_INVALID}ARNs must start with 'arn:': {arn}")
+        raise validation(f"{messages.INVALID}ARNs must start with 'arn:': {arn}")
     if "/index/" in arn:
         text = (
             f"Invalid resource arn provided, only table or stream is accepted. Provided resource arn: {arn}"
         )
-        raise validation(_INVALID + text)
+        raise validation(messages.INVALID + text)
     if "/backup/" in arn:
-        raise validation(f"{_INVALID}Provided Arn is not a DynamoDB resource arn: {arn}")
+        raise validation(f"{messages.INVALID}Provided Arn is not a DynamoDB resource arn: {arn}")
     raise validation(f"Invalid TableArn: Invalid ResourceArn provided as input {arn}")
 
 

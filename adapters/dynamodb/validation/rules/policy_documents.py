@@ -12,12 +12,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 
 DEFAULT_VERSION = "2008-10-17"
 
-_INVALID = "One or more parameter values were invalid: "
 _PUBLIC = (
     "Resource-based policy grants unbounded access in one or more elements. "
     "Please revise the policy to ensure least-privilege form of access"
@@ -49,7 +48,9 @@ def canonical(text: str, path: str, partition: str) -> str:
     path: TABLE or TABLE/stream/LABEL; partition: the partition of the ARNs that account ids become. Raises ServiceError.
     """
     if len(text.encode()) > limits.RESOURCE_POLICY_BYTES:
-        raise validation(f"{_INVALID}Maximum policy size of {limits.RESOURCE_POLICY_BYTES} bytes exceeded")
+        raise validation(
+            f"{messages.INVALID}Maximum policy size of {limits.RESOURCE_POLICY_BYTES} bytes exceeded"
+        )
     document = _parse(text)
     given = document.get("Statement")
     statements = [given] if isinstance(given, dict) else given
@@ -86,7 +87,7 @@ def _minified(document: Mapping[str, Any]) -> str:
 
 
 def _refused(text: str) -> ServiceError:
-    return validation(f"{_INVALID}Invalid policy document: {text}")
+    return validation(f"{messages.INVALID}Invalid policy document: {text}")
 
 
 def _parse(text: str) -> dict[str, Any]:
@@ -164,7 +165,7 @@ def _check_principal(given: Any) -> None:
         return
     for name in _texts(given.get("AWS")):
         if name != "*" and not _ACCOUNT.fullmatch(name) and not _PRINCIPAL_ARN.fullmatch(name):
-            raise validation(f"{_INVALID}Invalid principal in policy document.")
+            raise validation(f"{messages.INVALID}Invalid principal in policy document.")
 
 
 def _canonical_statement(given: Mapping[str, Any], partition: str) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def import_table(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for an ImportTable whose members do not go together."""
     if "InputFormatOptions" in data and data["InputFormat"] != "CSV":
         text = f"Unsupported InputFormatOptions for the given input format: {data['InputFormat']}."
-        raise validation(f"Invalid Request: {text}")
+        raise validation(f"{messages.INVALID_REQUEST}{text}")
     create_table(data["TableCreationParameters"], context)
 
 
