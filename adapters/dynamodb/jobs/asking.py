@@ -8,8 +8,14 @@ from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from tablegate.adapters.dynamodb import DIALECT
-from tablegate.adapters.dynamodb.jobs.source_tables import check_readable
-from tablegate.adapters.dynamodb.object_stores.object_store import Bucket, ObjectStore, Refused
+from tablegate.adapters.dynamodb.jobs.source_tables import check_readable, table_of
+from tablegate.adapters.dynamodb.object_stores.object_store import (
+    Bucket,
+    Encryption,
+    NewObject,
+    ObjectStore,
+    Refused,
+)
 from tablegate.adapters.dynamodb.wire.calls import Call, Caller
 from tablegate.adapters.dynamodb.wire.errors import service_error_of
 from tablegate.gateway.dialect import Gateway
@@ -128,13 +134,19 @@ def _limits_of(gateway: Gateway, command: Command[Any]) -> Authorization | None:
 
 
 def call_of(gateway: Gateway, job: Job, operation: str = "", given: Mapping[str, Any] | None = None) -> Call:
-    """A call as whoever began the job would make it."""
+    """A call with the identity of the caller that began the job."""
     return Call(operation, dict(given or {}), Caller(**job.definition["caller"]), gateway)
 
 
 def bucket_of(job: Job, place: Mapping[str, Any]) -> Bucket:
     """The bucket that a part of a request names."""
     return Bucket(place["S3Bucket"], place.get("S3BucketOwner", ""), job.definition["caller"]["account"])
+
+
+def new_object_of(job: Job, place: Mapping[str, Any]) -> NewObject:
+    """What the object store is told of an object that a job writes, encrypted as a part of a request says."""
+    encryption = Encryption(place.get("S3SseAlgorithm", ""), place.get("S3SseKmsKeyId", ""))
+    return NewObject(encryption, table_of(job))
 
 
 def failure(code: str, text: str) -> dict[str, str]:

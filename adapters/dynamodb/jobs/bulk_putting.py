@@ -1,8 +1,8 @@
 """A bulk put while it is carried on: records become puts into a table that is there, then a report is written.
 
 What is put, what of it is counted and how far the records have been read are one transaction, so that a server that is killed
-puts nothing twice: a condition is judged once, and a stream tells each put once. Lines of the report wait in a table that nobody
-reaches. The layout of the report is our own, near that of exports: the service's is not public.
+puts nothing twice: a condition is judged once, and a stream tells each put once. Lines of the report are kept in an internal
+table of the job until they are written. The layout of the report is our own, near that of exports: the service's is not public.
 """
 
 from __future__ import annotations
@@ -23,14 +23,20 @@ from tablegate.adapters.dynamodb.export_files.compression import Compression
 from tablegate.adapters.dynamodb.export_files.data_files import DataFile
 from tablegate.adapters.dynamodb.export_files.records import Layout
 from tablegate.adapters.dynamodb.expressions.request_clauses import WriteClauses
-from tablegate.adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of, failure
+from tablegate.adapters.dynamodb.jobs.asking import (
+    ObjectWorker,
+    ask,
+    bucket_of,
+    call_of,
+    failure,
+    new_object_of,
+)
 from tablegate.adapters.dynamodb.jobs.bulk_puts import WITH_ERRORS
 from tablegate.adapters.dynamodb.jobs.importing import checked_item
 from tablegate.adapters.dynamodb.jobs.job_documents import CANCELLED, COMPLETED, FAILED
 from tablegate.adapters.dynamodb.jobs.job_names import BULK
 from tablegate.adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects, Taken
-from tablegate.adapters.dynamodb.jobs.source_tables import table_of
-from tablegate.adapters.dynamodb.object_stores.object_store import Encryption, NewObject, Refused
+from tablegate.adapters.dynamodb.object_stores.object_store import Refused
 from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.values.composites import render
 from tablegate.adapters.dynamodb.wire import limits
@@ -241,9 +247,7 @@ class BulkPutWorker(ObjectWorker[_Open]):
             bucket_of(job, place),
             key,
             io.BytesIO(data),
-            NewObject(
-                Encryption(place.get("S3SseAlgorithm", ""), place.get("S3SseKmsKeyId", "")), table_of(job)
-            ),
+            new_object_of(job, place),
         )
 
     def _finish(self, job: Job) -> None:

@@ -21,12 +21,18 @@ import orjson
 from tablegate.adapters.dynamodb.export_files import manifests
 from tablegate.adapters.dynamodb.export_files.data_files import DataFile
 from tablegate.adapters.dynamodb.export_files.lines import change_line, item_line
-from tablegate.adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of, failure
+from tablegate.adapters.dynamodb.jobs.asking import (
+    ObjectWorker,
+    ask,
+    bucket_of,
+    call_of,
+    failure,
+    new_object_of,
+)
 from tablegate.adapters.dynamodb.jobs.exports import NEW_AND_OLD, Selection, selection_of, view_of
 from tablegate.adapters.dynamodb.jobs.job_documents import COMPLETED, FAILED
 from tablegate.adapters.dynamodb.jobs.job_names import EXPORT
-from tablegate.adapters.dynamodb.jobs.source_tables import table_of
-from tablegate.adapters.dynamodb.object_stores.object_store import Bucket, Encryption, NewObject, Refused
+from tablegate.adapters.dynamodb.object_stores.object_store import Bucket, NewObject, Refused
 from tablegate.adapters.dynamodb.values.composites import render, shown_key
 from tablegate.adapters.dynamodb.values.values import render_values, view
 from tablegate.adapters.dynamodb.wire import limits
@@ -247,9 +253,7 @@ def _prefix(job: Job) -> str:
 
 
 def _new_object(job: Job) -> NewObject:
-    request = job.definition["request"]
-    encryption = Encryption(request.get("S3SseAlgorithm", ""), request.get("S3SseKmsKeyId", ""))
-    return NewObject(encryption, table_of(job))
+    return new_object_of(job, job.definition["request"])
 
 
 def _items(table: Table, rows: list[Row], selection: Selection, as_ion: bool) -> Iterator[_Made]:

@@ -1,4 +1,4 @@
-"""Who carries the jobs of this dialect on, where the settings name a place for their objects."""
+"""Registers the workers for exports, imports and bulk puts if the settings name an object store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which buckets clients may name: the server reads and writes objects with credentials of its own, whoever asks."""
+"""The buckets that clients may name. The server reads and writes objects with its own credentials for every client."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from typing import BinaryIO, NamedTuple, Protocol
 
 
 class Refused(Exception):
-    """The place refuses for good. `code` and the text are FailureCode and FailureMessage of whoever wanted something. Whatever
-    else a place raises may pass."""
+    """The object store refuses for good. `code` and `text` become FailureCode and FailureMessage of the job. Any other
+    exception may be temporary."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(f"{code}: {text}")
