@@ -41,7 +41,7 @@ def item_read(call: Call, row: Row | None) -> Blocks:
     if "ReturnConsumedCapacity" not in given:
         size_bytes = 0 if row is None else row.size_bytes
         units = capacity.read_units(size_bytes, bool(given.get("ConsistentRead")))
-        metrics.consumed((DIALECT, given["TableName"].rpartition("/")[2], "", READ, units))
+        meter(given["TableName"], "", READ, units)
         return {}
     charge = Charge(given["TableName"], READ)
     charge.add_item(row, bool(given.get("ConsistentRead")))
@@ -55,7 +55,7 @@ def page_read(call: Call, read: Read, page: Page) -> Blocks:
     consistent = bool(given.get("ConsistentRead"))
     if read.index is None and "ReturnConsumedCapacity" not in given:
         units = capacity.read_units(page.scanned_bytes, consistent)
-        metrics.consumed((DIALECT, read.table.name, "", READ, units))
+        meter(read.table.name, "", READ, units)
         return {}
     charge = Charge(given["TableName"], READ)
     charge.add_page(page, read.index, consistent)
@@ -84,7 +84,7 @@ def item_write(call: Call, write: Write, outcome: Outcome) -> Blocks:
         old_bytes = None if old is None else old.contents.size_bytes
         new_bytes = None if new is None else new.contents.size_bytes
         units = capacity.write_units(old_bytes, new_bytes)
-        metrics.consumed((DIALECT, write.table.name, "", WRITE, units))
+        meter(write.table.name, "", WRITE, units)
         return {}
     charge = Charge(given["TableName"], WRITE)
     charge.add_write(write.table, outcome)

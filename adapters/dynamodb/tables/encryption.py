@@ -28,7 +28,7 @@ def key_of(call: Call, given: Mapping[str, Any]) -> str | None:
     """The ARN of the key that an SSESpecification asks for. None stands for the service's own key, which is not shown.
 
     Raises ServiceError for a key of another account, region or service."""
-    if not given.get("Enabled", "SSEType" in given or "KMSMasterKeyId" in given):
+    if not _wants_key(given):
         return None
     name: str = given.get("KMSMasterKeyId", _SERVICE_KEY)
     key = key_arn(call.caller, name)
@@ -50,6 +50,11 @@ def key_of(call: Call, given: Mapping[str, Any]) -> str | None:
     return key
 
 
+def _wants_key(given: Mapping[str, Any]) -> bool:
+    """True if an SSESpecification asks for another key than the service's own."""
+    return bool(given.get("Enabled", "SSEType" in given or "KMSMasterKeyId" in given))
+
+
 def _denied(text: str) -> ServiceError:
     told = _of_kms("AWSKMSException", text, "AccessDeniedException")
     return ServiceError("AccessDeniedException", f"KMS key access denied error: {told}")
@@ -63,7 +68,7 @@ def _of_kms(kind: str, text: str, code: str) -> str:
 def changed(call: Call, known: TableProperties) -> TableProperties:
     """The properties of a table after an UpdateTable with SSESpecification. Raises ServiceError."""
     given, now_ms = call.input["SSESpecification"], call.gateway.now_ms()
-    if not given.get("Enabled", "SSEType" in given or "KMSMasterKeyId" in given) and not known.encryption_key:
+    if not _wants_key(given) and not known.encryption_key:
         raise validation(f"{messages.INVALID}Table is already encrypted by default")
     if known.encryption_key and given.get("KMSMasterKeyId") == key_arn(call.caller, known.encryption_key):
         text = "Table is already encrypted with given KMSMasterKeyId"

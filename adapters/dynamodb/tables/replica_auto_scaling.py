@@ -88,7 +88,7 @@ def _updates(call: Call, table: Table, failed: str) -> Iterator[tuple[str, str, 
                 f"{failed} because the regions: \u2018[{region}]\u2019 were specified more than once."
             )
         seen.add(region)
-        if region not in {rule.name, *(peer.name for peer in rule.peers)}:
+        if region not in rule.regions:
             text = f"{failed} because the regions: \u2018[{region}]\u2019 do not exist."
             raise ServiceError("ResourceNotFoundException", text)
         found = list(_updates_of(call, table, update, failed))
@@ -155,7 +155,7 @@ def _check(
 def _on_demand(table: Table, kind: str) -> ServiceError:
     rule = table.rules.replication
     assert rule is not None
-    regions = sorted([rule.name, *(peer.name for peer in rule.peers)])
+    regions = sorted(rule.regions)
     names = ", ".join(f"'{region.upper()}'" for region in regions)
     scope = "GlobalTable" if kind == WRITE else "Replica"
     return validation(

@@ -48,7 +48,7 @@ def in_region(call: Call, region: str) -> Caller:
 def check_regions(call: Call, table: Table, updates: Sequence[tuple[str, Wire]]) -> None:
     """Refuse regions that are not there, the own one, and those that are no replicas."""
     rule = table.rules.replication
-    members = set() if rule is None else {peer.name for peer in rule.peers}
+    members: set[str] = set() if rule is None else set(rule.others)
     for action, entry in updates:
         region = entry["RegionName"]
         if not region and action == "Create":
@@ -96,7 +96,7 @@ def _denied(call: Call, table: Table) -> ServiceError:
 def refuse_source(call: Call, table: Table) -> None:
     """A region from which a replica was added within a day cannot go before that."""
     rule = table.rules.replication
-    names = set() if rule is None else {peer.name for peer in rule.peers}
+    names: set[str] = set() if rule is None else set(rule.others)
     since_ms = call.gateway.now_ms() - _DAY_MS
     sourced = TableProperties.of(table).sourced
     if any(region in names and at_ms > since_ms for region, at_ms in sourced.items()):
@@ -115,7 +115,7 @@ def refuse_busy(table: Table, updates: Sequence[tuple[str, Wire]], now_ms: int) 
         refuse_incomplete(table, now_ms)
     coming = coming_to(table, now_ms)
     if any(action == "Create" and entry["RegionName"] in coming for action, entry in updates):
-        regions = ", ".join(sorted([rule.name, *(peer.name for peer in rule.peers)]))
+        regions = ", ".join(sorted(rule.regions))
         text = f"Global table with name: {table.name} already exists with replicas in regions: {regions}."
         raise ServiceError("ResourceInUseException", text)
     is_updating = table.state_at(now_ms) is State.UPDATING
@@ -233,5 +233,5 @@ def _check_dissolution(rule: ReplicationRule, regions: Sequence[str], witnesses:
         )
     if rule.witness and not witnesses:
         raise validation("Update table delete operation does not include all witnesses.")
-    if {peer.name for peer in rule.peers} != set(regions):
+    if set(rule.others) != set(regions):
         raise validation(f"Deletion of only one table replica is not supported for {STRONG}.")

@@ -113,13 +113,13 @@ def _refuse_changing(calls: Sequence[Call], shared: Wire) -> Exchange[None]:
             raise replica_rules.in_use()
 
 
-def _tell_settings(call: Call) -> Exchange[Table]:
+def _tell_settings(call: Call) -> Exchange[None]:
     """Tell all regions which key and class each of them has."""
     known = {}
     for each in [call, *(yield from _elsewhere(call))]:
         table = yield from one(FindTable(each.caller.namespace, own_name(call, each.input["TableName"])))
         known[each.caller.region] = replica_settings.of_itself(TableProperties.of(table))
-    return (yield from spread(call, partial(_with_settings, known)))
+    yield from spread(call, partial(_with_settings, known))
 
 
 def _with_settings(known: Mapping[str, Wire], properties: TableProperties) -> TableProperties:
@@ -163,8 +163,8 @@ def _elsewhere(call: Call) -> Exchange[list[Call]]:
     table = yield from find_table(call)
     rule = table.rules.replication
     input_ = {**call.input, "TableName": table.name}
-    peers = [] if rule is None else rule.peers
-    return [call._replace(caller=in_region(call, peer.name), input=input_) for peer in peers]
+    others = () if rule is None else rule.others
+    return [call._replace(caller=in_region(call, region), input=input_) for region in others]
 
 
 # ReplicaUpdates
@@ -369,7 +369,7 @@ def _keep(call: Call, change: Callable[[TableProperties], TableProperties]) -> E
 # Removing
 
 
-def _delete(call: Call, table: Table, entries: Sequence[Wire]) -> Exchange[Table]:
+def _delete(call: Call, table: Table, entries: Sequence[Wire]) -> Exchange[None]:
     """Drop replicas. Raises ServiceError."""
     names = [entry["RegionName"] for entry in entries]
     for region in names:
@@ -387,7 +387,7 @@ def _delete(call: Call, table: Table, entries: Sequence[Wire]) -> Exchange[Table
     else:
         known = TableProperties.of(left).replicas
         settings = {region: each for region, each in known.items() if region not in names}
-    return (yield from spread(call, lambda properties: _without(properties, settings, names)))
+    yield from spread(call, lambda properties: _without(properties, settings, names))
 
 
 def _refuse_protected(table: Table, region: str) -> None:

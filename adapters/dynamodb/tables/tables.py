@@ -1,7 +1,7 @@
 """The control plane of tables: CreateTable, DescribeTable, ListTables, UpdateTable, DeleteTable.
 
-Each handler says its operation as commands and describes the outcome. Descriptors are asked for afresh, never from the
-cache: who describes a table wants to see what the last change made of it.
+Each handler says its operation as commands and describes the outcome. Descriptors are read from the store and
+not from the cache, so that a description shows the latest change.
 """
 
 from __future__ import annotations
@@ -404,7 +404,8 @@ def stream_rule(view: str, now_ms: int) -> StreamRule:
 
 
 def _replication_mode(given: Mapping[str, Any], known: str) -> str:
-    """Whether settings of a global table go to all its regions. The third value is what is told where nobody has said."""
+    """Whether settings of a global table go to all its regions. ENABLED_WITH_OVERRIDES is the default that is shown. A request
+    may not set it."""
     mode: str = given.get("GlobalTableSettingsReplicationMode", known)
     if given.get("GlobalTableSettingsReplicationMode") == "ENABLED_WITH_OVERRIDES":
         text = "Only ENABLED and DISABLED settings replication are allowed"

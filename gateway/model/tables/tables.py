@@ -286,6 +286,16 @@ class ReplicationRule:
     strong: bool = False
     witness: str = ""
 
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The names of the others."""
+        return tuple(peer.name for peer in self.peers)
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """The names of all, its own first."""
+        return self.name, *self.others
+
 
 # DynamoDB: a time to live more than five years in the past does not count (docs/protocols/dynamodb.md rule 39).
 _EXPIRY_WINDOW_S = 5 * 365 * 86_400
