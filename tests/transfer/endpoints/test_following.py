@@ -179,7 +179,7 @@ def test_an_iterator_that_has_expired_is_asked_for_again(ours: Running) -> None:
     def call(operation: str, body: Any) -> Any:
         asked.append(operation)
         if operation == "GetRecords" and asked.count("GetRecords") == 1:
-            raise RequestRefused("stream", "ExpiredIteratorException", "Iterator expired")
+            raise RequestRefused("stream", "ExpiredIteratorException", "Iterator expired", 400)
         return real(operation, body)
 
     follower._streams.call = call  # type: ignore[method-assign]
