@@ -27,7 +27,7 @@ PYTEST := $(BIN)/pytest -n 3 --dist worksteal
 test: .venv/.complete ## all tests, on SQLite and on a PostgreSQL that they start themselves
 	$(PYTEST) $(ARGS)
 
-test-general: .venv/.complete ## all tests with the fast paths switched off (docs/fast-paths.md)
+test-general: .venv/.complete ## all tests with the fast paths switched off (docs/contribute/fast-paths.md)
 	TABLEGATE_FAST_PATHS=off $(PYTEST) $(ARGS)
 
 test-wsgi: .venv/.complete ## the dialects' tests through a WSGI server that is not ours

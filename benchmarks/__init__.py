@@ -1,4 +1,4 @@
-"""The project's referee: this server and other emulators, side by side in one run (`make bench`, docs/performance.md).
+"""The project's referee: this server and other emulators, side by side in one run (`make bench`, docs/explain/performance.md).
 
 machine.py       what it runs on: cores, fsync        processes.py   servers as trees of processes: CPU, memory
 installing.py    peers from their registries          contestants.py how each server is started and found ready

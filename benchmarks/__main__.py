@@ -1,6 +1,6 @@
 """The command line: `make bench ARGS="..."`.
 
-make bench                                              everything; results into docs/performance.json and the page
+make bench                                              everything; results into docs/explain/performance.json and the page
 make bench ARGS="--contestants tablegate-full,dynalite --workloads put,get --connections 16 --rounds 21"
 make bench ARGS="--quick"                               under two minutes, printed only
 make bench-against REF=main~50                          this commit beside another one of ours, printed only

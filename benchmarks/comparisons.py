@@ -5,7 +5,7 @@ The middle of these ratios is told with its interval, from the sign test, which 
 smallest and the k-th largest, for the largest k with which the true median is between them in 95 of 100 such measurements.
 Where 1 is inside, the two are not told apart.
 
-Knows neither servers nor requests. The results file is docs/performance.json, of which report.py and plot.py make the page.
+It has no servers and requests. report.py and plot.py make the page from its results file, docs/explain/performance.json.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from math import comb
 from pathlib import Path
 
-RESULTS = Path(__file__).parent.parent / "docs" / "performance.json"
+RESULTS = Path(__file__).parent.parent / "docs" / "explain" / "performance.json"
 _CONFIDENCE = 0.95
 
 

@@ -4,7 +4,8 @@ bytes written, at several sizes of the table. COMMIT is most of a put, and it co
     python -m benchmarks.layouts --rows 10000,1000000 --rounds 3 --write
 
 A transaction has sixteen rows, as a tick of sixteen writers; a batch 400. New rows go to the ends of 997 partitions in turn. CPU
-is this process's, and the least of the rounds; synchronous FULL. With --write the table goes into docs/performance-all.md.
+is this process's, and the least of the rounds; synchronous FULL. With --write the table
+goes into docs/explain/performance-all.md.
 """
 
 from __future__ import annotations

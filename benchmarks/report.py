@@ -1,6 +1,6 @@
-"""What was measured, as Markdown: the page of docs/performance.md and, of all comparisons there are, docs/performance-all.md.
+"""The results as Markdown: docs/explain/performance.md, and docs/explain/performance-all.md with every comparison.
 
-    python -m benchmarks.report        writes both, and the picture, from docs/performance.json
+    python -m benchmarks.report        writes both, and the picture, from docs/explain/performance.json
 
 Commands write between two marks of a document; the prose around them is written by people.
 """
@@ -15,7 +15,7 @@ from benchmarks import comparisons, plot
 from benchmarks.comparisons import Comparison
 from benchmarks.rounds import Player
 
-DOCUMENT = Path(__file__).parent.parent / "docs" / "performance.md"
+DOCUMENT = Path(__file__).parent.parent / "docs" / "explain" / "performance.md"
 ALL = DOCUMENT.with_name("performance-all.md")
 PICTURE = DOCUMENT.with_name("performance.svg")
 

@@ -5,7 +5,7 @@ start them; besides, the bytes that a copy into PostgreSQL stores are given to a
 medians of the rounds; CPU is that of the copying process, its start (under a second) included.
 
     python -m benchmarks.transfer --rows 1000000 --ends postgresql --rounds 3
-    python -m benchmarks.transfer --rows 20000 --rounds 3 --write      # all ends; into docs/performance.md
+    python -m benchmarks.transfer --rows 20000 --rounds 3 --write      # all ends; into docs/explain/performance.md
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def main() -> None:
     parser.add_argument(
         "--ends", default=",".join(_ENDS[1:]), help="with commas between: " + ", ".join(_ENDS)
     )
-    parser.add_argument("--write", action="store_true", help="into docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="into docs/explain/performance.md")
     options = parser.parse_args()
     lines = measured(
         options.rows, options.rounds, options.ends.split(","), lambda line: print(line, flush=True)

@@ -1,4 +1,4 @@
-"""A dialect as small as can be: JSON objects under /kv/TABLE/KEY. docs/adding-a-dialect.md goes through it.
+"""A dialect as small as can be: JSON objects under /kv/TABLE/KEY. docs/contribute/adding-a-dialect.md goes through it.
 
 PUT /kv/TABLE makes a table; PUT, GET and DELETE of /kv/TABLE/KEY write, read and remove an object, PUT and DELETE with
 `If-Match: "ETAG"` only that one, with `If-None-Match: *` only where there is none. HTTP Basic: an Azure account and its key.

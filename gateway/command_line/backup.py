@@ -23,8 +23,8 @@ def backup(settings: Settings, file: Path, quiet: bool) -> None:
     """Copy a SQLite database into a new FILE while its server goes on. What was acknowledged before the moment that is
     printed is in it.
 
-    FILE is itself a database: a server that is given it goes on from there (docs/operating.md). Stored credentials open with
-    the secret key only, which is not in it. PostgreSQL has its own means.
+    FILE is a database that a server can open (docs/operate/operating.md). Stored credentials need the secret key, which is
+    not in the file. For PostgreSQL use its own tools.
     """
     from tablegate.gateway.store.opening.opening import open_database
 

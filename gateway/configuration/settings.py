@@ -102,7 +102,8 @@ class Settings:
         None, "Snapshot file with which an empty database begins, as the control API exports it.", flag="from"
     )
     seed: Path | None = setting(
-        None, "Folder of tables and items to make at the start (docs/testing.md); tables that are there stay."
+        None,
+        "Folder of tables and items to make at the start (docs/test/testing.md); tables that are there stay.",
     )
     synchronous: str = setting(
         "full",

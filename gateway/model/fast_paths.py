@@ -1,6 +1,6 @@
 """Fast paths: second implementations that exist for speed only. Each equals a general way, which a property test says.
 
-Which there are is the table FAST_PATHS, and docs/fast-paths.md shows it to readers. One switch turns all of them off, when
+The table FAST_PATHS lists them, and so does docs/contribute/fast-paths.md. One switch turns all of them off, when
 the process starts: the environment variable TABLEGATE_FAST_PATHS=off. `make test-general` runs the tests like that. So the
 general way is never code that only its own tests have run. Whether a fast path is taken is decided when a module is loaded or
 an object made (`choose`, ARE_ON), so that no request pays for there being a switch.

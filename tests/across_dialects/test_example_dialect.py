@@ -1,4 +1,4 @@
-"""The example of docs/adding-a-dialect.md is a dialect: over a socket, through both entries, on each database, beside another.
+"""The example of docs/contribute/adding-a-dialect.md: over a socket, through both entries, on each database, beside another.
 
 It is mounted in front of Azure Table, whose accounts it uses, so what one writes the other reads.
 """

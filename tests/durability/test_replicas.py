@@ -139,7 +139,7 @@ def test_what_may_be_old_is_read_from_the_replica_and_nothing_else(
 def test_vector_searches_are_the_primarys(
     cluster: Cluster, standby: Node, read_by: list[int], replica_reads: str
 ) -> None:
-    """Every write that was answered is found (docs/differences.md), and images are of one server's versions."""
+    """Every write that was answered is found (docs/explain/differences.md), and images are of one server's versions."""
     index = {
         "IndexName": "near",
         "VectorAttribute": {"AttributeName": "v"},

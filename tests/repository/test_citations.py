@@ -65,7 +65,7 @@ def test_links_lead_somewhere(path: Path):
     assert [link for link in links if not (path.parent / link).exists()] == []
 
 
-# docs/conformance.md and docs/protocols name files of other projects.
+# docs/explain/conformance.md and docs/protocols name files of other projects.
 _NAMING = [path for path in _DOCUMENTS if path.name != "conformance.md" and path.parent.name != "protocols"]
 
 
@@ -93,7 +93,7 @@ def test_where_it_is_decided():
 )
 def test_what_is_to_be_written_is_described(document: str, described: type):
     """Each method and attribute of what a new database or dialect derives from has its line."""
-    text = (ROOT / "docs" / f"{document}.md").read_text()
+    text = (ROOT / "docs/contribute" / f"{document}.md").read_text()
     public = {name for name in {*vars(described), *described.__annotations__} if not name.startswith("_")}
     # What a dialect need not touch.
     assert [

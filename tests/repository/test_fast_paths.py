@@ -1,4 +1,4 @@
-"""The list of fast paths is complete, names what is there, and is what docs/fast-paths.md says."""
+"""The list of fast paths is complete, names what is there, and is what docs/contribute/fast-paths.md says."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_list_is_complete() -> None:
 
 
 def test_the_documentation_has_the_list() -> None:
-    text = (ROOT / "docs/fast-paths.md").read_text()
+    text = (ROOT / "docs/contribute/fast-paths.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("| `")]
     assert len(rows) == len(FAST_PATHS)
     for line, path in zip(rows, FAST_PATHS, strict=True):

@@ -1,4 +1,4 @@
-"""The blocks of docs/testing.md, run as they stand there, where their toolchain is on the machine."""
+"""The blocks of docs/test/testing.md, run as they stand there, where their toolchain is on the machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tablegate.testing import Server
 from tests.support.running import free_port
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
+DOCUMENT = (Path(__file__).parents[2] / "docs/test/testing.md").read_text()
 
 
 def blocks(section: str) -> list[tuple[str, str]]:

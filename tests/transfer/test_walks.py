@@ -1,4 +1,4 @@
-"""The walks of docs/migrating.md, run from their own text: each block of shell in order, in one shell for each chapter.
+"""The walks of docs/migrate/migrating.md, run from their own text: each block of shell in order, in one shell for each chapter.
 
 The services are two live servers of our own, which the SDKs find by their usual environment; what the text names as an example (a
 database, a port) is given its real value. What only a user does (pip install) is left out.
@@ -32,7 +32,7 @@ from tests.conftest import Serve
 from tests.support.databases import PostgresServer
 from tests.support.running import ROOT, Running
 
-TEXT = (ROOT / "docs" / "migrating.md").read_text()
+TEXT = (ROOT / "docs/migrate/migrating.md").read_text()
 REGION = "eu-central-1"
 AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 SECRET_KEY = "c2VjcmV0IGtleSBvZiBhIHRlc3QsIDMyIGJ5dGVzIGxvbmc="

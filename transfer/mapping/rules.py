@@ -1,6 +1,6 @@
 """The rules of the mapping between services, by name: what happens to a row, and how much of it survives.
 
-docs/migrating.md has them as a table that is generated from here (`python -m tablegate.transfer.mapping.rules`). A test
+docs/migrate/migrating.md has them as a table that is generated from here (`python -m tablegate.transfer.mapping.rules`). A test
 compares both.
 Sources are named with each rule; numbers of limits are in each adapter's `limits.py`.
 """
@@ -54,13 +54,13 @@ NUMBER_KIND = Rule(
     "number-kind",
     _LOSSLESS,
     "A number is of the target's narrowest kind that holds it exactly: N in DynamoDB; Int32, Int64 or Double in Azure Table;"
-    " INTEGER or DOUBLE in Table Store. (docs/differences.md)",
+    " INTEGER or DOUBLE in Table Store. (docs/explain/differences.md)",
 )
 NUMBER_AS_TEXT = Rule(
     "number-as-text",
     _RENDERED,
     "A number that no kind of the target holds exactly is text in decimal digits: 38 digits of DynamoDB's N, or a Double beyond"
-    " 1E126. (docs/differences.md)",
+    " 1E126. (docs/explain/differences.md)",
 )
 NAN_AS_TEXT = Rule(
     "nan-as-text",
@@ -75,24 +75,26 @@ NEGATIVE_ZERO = Rule(
 DATETIME_AS_TEXT = Rule(
     "datetime-as-text",
     _RENDERED,
-    "A DateTime is text of ISO 8601 with seven digits of a second. (docs/differences.md)",
+    "A DateTime is text of ISO 8601 with seven digits of a second. (docs/explain/differences.md)",
 )
-GUID_AS_TEXT = Rule("guid-as-text", _RENDERED, "A Guid is its text in lower case. (docs/differences.md)")
+GUID_AS_TEXT = Rule(
+    "guid-as-text", _RENDERED, "A Guid is its text in lower case. (docs/explain/differences.md)"
+)
 DOCUMENT_AS_TEXT = Rule(
     "document-as-text",
     _RENDERED,
-    "A list or a map is text of DynamoDB's typed JSON: the others have none. (docs/differences.md)",
+    "A list or a map is text of DynamoDB's typed JSON: the others have none. (docs/explain/differences.md)",
 )
 SET_AS_TEXT = Rule(
     "set-as-text",
     _RENDERED,
-    "A set is text of DynamoDB's typed JSON, members in order. (docs/differences.md)",
+    "A set is text of DynamoDB's typed JSON, members in order. (docs/explain/differences.md)",
 )
 NULL_ABSENT = Rule(
     "null-absent",
     _LOSSY,
     "A NULL is left out: Azure Table and Table Store have none, and an attribute that is not there says the same."
-    " (docs/differences.md)",
+    " (docs/explain/differences.md)",
 )
 OLDER_VERSIONS = Rule(
     "older-versions",
@@ -150,12 +152,12 @@ NAME_ESCAPED = Rule(
     "name-escaped",
     _RENDERED,
     "Characters that an attribute's name cannot have in the target are written _xHHHH_ with their code, and read back:"
-    " Azure's names are identifiers of C# other than Timestamp, Table Store's do not begin with #. (docs/differences.md)",
+    " Azure's names are identifiers of C# other than Timestamp, Table Store's do not begin with #. (docs/explain/differences.md)",
 )
 NAME_UNESCAPED = Rule(
     "name-unescaped",
     _RENDERED,
-    "Characters of an attribute's name that the source has as _xHHHH_ are themselves again. (docs/differences.md)",
+    "Characters of an attribute's name that the source has as _xHHHH_ are themselves again. (docs/explain/differences.md)",
 )
 NAME_NOT_ALLOWED = Rule(
     "name-not-allowed",
@@ -195,23 +197,23 @@ ROW_EXPIRED = Rule(
 KEY_KIND = Rule(
     "key-kind",
     _LOSSLESS,
-    "A whole number of a key is N in DynamoDB, INTEGER in Table Store, by value. (docs/differences.md)",
+    "A whole number of a key is N in DynamoDB, INTEGER in Table Store, by value. (docs/explain/differences.md)",
 )
 KEY_AS_TEXT = Rule(
     "key-as-text",
     _RENDERED,
     "A number in a key is text in plain digits, bytes are lower-case hexadecimal; such keys sort as texts do."
-    " (docs/differences.md)",
+    " (docs/explain/differences.md)",
 )
 KEY_JOINED = Rule(
     "key-joined",
     _RENDERED,
-    "Second and later key columns are one text, joined by |, with %25 and %7C for % and | inside. (docs/differences.md)",
+    "Second and later key columns are one text, joined by |, with %25 and %7C for % and | inside. (docs/explain/differences.md)",
 )
 KEY_SPLIT = Rule(
     "key-split",
     _RENDERED,
-    "A key's text is the values of the target's key columns again. (docs/differences.md)",
+    "A key's text is the values of the target's key columns again. (docs/explain/differences.md)",
 )
 KEY_ESCAPED = Rule(
     "key-escaped",
@@ -244,7 +246,7 @@ KEY_TOO_LONG = Rule(
 KEY_UNREADABLE = Rule(
     "key-unreadable",
     _IMPOSSIBLE,
-    "A key's text is not how a key of the target's columns is written, such as 07 for a number. (docs/differences.md)",
+    "A key's text is not how a key of the target's columns is written, such as 07 for a number. (docs/explain/differences.md)",
 )
 ROW_UNREADABLE = Rule(
     "row-unreadable",
@@ -259,7 +261,7 @@ TABLE_RENAMED = Rule(
     "table-renamed",
     _RENDERED,
     "The table's name is none that the target takes, or differs only in case from another one in Azure Table, which cannot tell"
-    " them apart: letters and digits of it with a digest of it behind. (docs/differences.md)",
+    " them apart: letters and digits of it with a digest of it behind. (docs/explain/differences.md)",
 )
 KEY_RENAMED = Rule(
     "key-renamed",
@@ -316,7 +318,7 @@ BY_NAME = {rule.name: rule for rule in RULES}
 
 
 def markdown() -> str:
-    """The table of docs/migrating.md."""
+    """The table of docs/migrate/migrating.md."""
     lines = ["| rule | class | meaning |", "|---|---|---|"]
     lines += [
         f"| `{rule.name}` | {rule.fidelity.value} | {rule.meaning.replace('|', chr(92) + '|')} |"

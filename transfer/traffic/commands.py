@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
-_CREDENTIALS = "TOML file of credentials (docs/replaying.md)."
+_CREDENTIALS = "TOML file of credentials (docs/migrate/replaying.md)."
 _LIMIT = click.option(
     "--limit", type=click.IntRange(0), default=20, show_default=True, help="Divergences shown as text."
 )

@@ -22,7 +22,7 @@ from tablegate.transfer.traffic.traces import Recorded
 
 REFUSED = (
     "the service refuses a signature that was passed on as it came. AWS signatures cover the Host that the client knows: "
-    "give --credentials, so that requests are signed anew for the service, or let it accept that Host (docs/replaying.md)"
+    "give --credentials, so that requests are signed anew for the service, or let it accept that Host (docs/migrate/replaying.md)"
 )
 
 

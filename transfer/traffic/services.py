@@ -45,7 +45,9 @@ class Address:
         if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
             raise BadAddress(f"{what}: not a URL of a service, as http://HOST:PORT is")
         if parts.username or parts.password:
-            raise BadAddress(f"{what}: credentials do not belong into a URL (docs/replaying.md says where)")
+            raise BadAddress(
+                f"{what}: credentials do not belong into a URL (docs/migrate/replaying.md says where)"
+            )
         if parts.path not in ("", "/") or parts.query or parts.fragment:
             raise BadAddress(f"{what}: the URL of a service has no path, since signatures cover paths")
         self.origin = f"{parts.scheme}://{parts.netloc}"

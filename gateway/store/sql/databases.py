@@ -4,7 +4,7 @@ What databases do not share, on the path of requests, is in a folder for each (s
 connections, how a transaction begins and ends, which errors mean what, and the SQL that locks, claims, moves sets of rows or
 reads inside bodies (`Statements`). Besides, only schema.py (types of columns, partial indexes) and migrating.py (its lock)
 tell databases apart. opening.py gives the database that a URL names, so that a gateway on SQLite loads no other's driver.
-docs/adding-a-database.md says what a third one takes.
+docs/contribute/adding-a-database.md says what a third one takes.
 
 All other statements are written once, with `?` for parameters. SQLAlchemy has the schema and the migrations (and PostgreSQL's
 pool); it is imported where one of them is needed, since that takes longer than all else of a start on SQLite. The data path
@@ -365,7 +365,7 @@ class Database:
     def back_up(self, target: Path, progress: Callable[[int, int], None]) -> float:
         """Copy the whole database into a new file while others write; the moment (seconds since 1970) that the copy is of.
         `progress` is told how many pages are copied, and of how many. Raises Unusable."""
-        raise Unusable(f"{self.name} is backed up by its own means: docs/operating.md")
+        raise Unusable(f"{self.name} is backed up by its own means: docs/operate/operating.md")
 
     def close(self) -> None:
         """Give back every connection."""

@@ -75,7 +75,7 @@ Index(
 )
 
 # On SQLite in the order of their arrival, with the key's index beside them: rows are large, so that in the order of their keys
-# each would have a page of its own to be written (docs/performance.md). Databases that had rows before 0012 have them so.
+# each would have a page of its own to be written (docs/explain/performance.md). Databases that had rows before 0012 have them so.
 rows = Table(
     "rows",
     metadata,

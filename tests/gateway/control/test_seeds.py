@@ -147,7 +147,7 @@ def test_items(live: Live, control: Control) -> None:
 
 
 def export(folder: Path) -> None:
-    """A full export, laid out as the service does (docs/file-formats.md)."""
+    """A full export, laid out as the service does (docs/migrate/file-formats.md)."""
     data = folder / "AWSDynamoDB" / "01-abc" / "data"
     data.mkdir(parents=True)
     (data / "x.json.gz").write_bytes(gzip.compress(LINES.replace("\n\n", "\n").encode()))

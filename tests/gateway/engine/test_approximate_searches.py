@@ -69,7 +69,7 @@ def approximate(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
     """An engine whose searches go by graphs however few vectors there are, so that what they find is all there is."""
     if not engine._store.database.has_snapshots:
         pytest.skip(
-            "where reads are not of one moment no image is kept, and searches are exact (docs/scaling.md)"
+            "where reads are not of one moment no image is kept, and searches are exact (docs/operate/scaling.md)"
         )
     monkeypatch.setattr(searching, "_GRAPH_COST", 0)
     engine._store.vector_approximate_from = 1

@@ -398,7 +398,7 @@ def test_requests_that_mean_nothing(prepared, operation, request_, recorded):
 
 
 def test_an_empty_structure_alone_table_448(prepared):
-    """The service fails (HTTP 500, no text). Here such a request changes nothing and is told so (docs/differences.md)."""
+    """The service fails (HTTP 500, no text). Here such a request changes nothing and is told so (docs/explain/differences.md)."""
     before = prepared.described()
     for member in ("WarmThroughput", "OnDemandThroughput"):
         code, _ = answer(prepared, "UpdateTable", {**ORDERS, member: {}})

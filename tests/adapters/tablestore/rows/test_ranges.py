@@ -148,7 +148,7 @@ def test_a_range_must_say_which_versions(table: Service) -> None:
 
 
 def test_a_limit_counts_the_rows_that_pass_the_filter(table: Service) -> None:
-    """The API page on GetRange: `limit` is the most rows that are returned (docs/differences.md: no recording is known)."""
+    """The API page on GetRange: `limit` is the most rows that are returned (docs/explain/differences.md: no known recording)."""
     answer = table.range(*ALL, filter=single("n", messages.CT_GREATER_EQUAL, 2), limit=2)
     assert found(answer) == [2, 3]
     assert plain(decode_row(answer.next_start_primary_key)) == {"p": "c", "i": 2}

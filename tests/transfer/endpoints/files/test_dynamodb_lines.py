@@ -230,7 +230,7 @@ def test_other_addresses_are_refused(path, options, words, tmp_path, monkeypatch
 
 
 def test_every_format_is_described():
-    document = (Path(__file__).parents[4] / "docs" / "file-formats.md").read_text()
+    document = (Path(__file__).parents[4] / "docs/migrate/file-formats.md").read_text()
     assert [name for name in FORMATS if f"`{name}`" not in document] == []
 
 
