@@ -46,7 +46,7 @@ class Application:
         ):
             return None
         for dialect in self.dialects:
-            if dialect.claims(request):
+            if dialect.matches(request):
                 return dialect
         return None
 

@@ -3,7 +3,7 @@
 All adapters are built alike. `adapters/NAME/blueprint.py` has a class that derives from Dialect, `create(gateway)`, which
 returns one, and `listed(table)`, with which `tablegate tables` shows a table as the dialect's clients address it.
 
-The steps of a request: `claims`, `authenticate`, `parse`, `begin`, `render` or `render_error`. `Dialect.handle` runs them up to
+The steps of a request: `matches`, `authenticate`, `parse`, `begin`, `render` or `render_error`. `Dialect.handle` runs them up to
 the first command. The server's tick, or `Dialect.serve` under WSGI, runs the commands.
 """
 
@@ -82,7 +82,7 @@ class Seed:
 
 
 class BadSeed(ValueError):
-    """A seed that cannot be planted. The text names the file; what was read before it is planted."""
+    """A seed that cannot be loaded. The text names the file. The files before it are loaded."""
 
 
 THROTTLING, INTERNAL, CONFLICT, LIMIT = "throttling", "internal", "conflict", "limit"
@@ -116,7 +116,7 @@ class Dialect(ABC):
     """True if accounts set rules about origins. Then the dialect itself refuses pages whose origins neither the server's settings
     (security/browsers.py) nor the account's rules allow."""
     faults: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """The errors that can be planted (control/faults.py): names of the dialect's own list, and the general ones with the
+    """The errors that faults can return (control/faults.py): names of the dialect's own list, and the general ones with the
     own names that they mean."""
     batches: ClassVar[frozenset[str]] = frozenset()
     """Operations of several members, each of which may be left unprocessed (handling.is_left_out)."""
@@ -137,8 +137,8 @@ class Dialect(ABC):
         self.gateway = gateway
 
     @abstractmethod
-    def claims(self, request: Request) -> bool:
-        """Whether a request is this dialect's. Asked in the order of settings.dialects, before the body has come."""
+    def matches(self, request: Request) -> bool:
+        """True if a request belongs to this dialect. Called in the order of settings.dialects, before the body has come."""
 
     # The steps of a request
 
@@ -235,8 +235,8 @@ class Dialect(ABC):
         dialect's internal error. None leaves the words to the server."""
         return None
 
-    def plant(self, seed: Seed) -> dict[str, int]:
-        """Make tables and rows of those files of a seed that are this dialect's; table -> how many rows. Raises BadSeed."""
+    def load_seed(self, seed: Seed) -> dict[str, int]:
+        """Load the files of a seed that belong to this dialect. Return table -> number of rows. Raises BadSeed."""
         return {}
 
     def fault(self, request: Request, name: str) -> Reply:
@@ -252,14 +252,18 @@ class Dialect(ABC):
         if metrics.is_due():
             metrics.count_noted()
         authorization = request.authorization
-        return reply if authorization is None or authorization.is_checked else self.judged(request, reply)
+        return (
+            reply
+            if authorization is None or authorization.is_checked
+            else self.finalize_authorization(request, reply)
+        )
 
     def _run(self, request: Request, commands: list[AnyCommand]) -> list[Any]:
         # The authorization is known once the handler has begun.
         return gate.run(self.gateway.engine, commands, request.authorization)
 
-    def judged(self, request: Request, reply: Reply) -> Reply:
-        """The reply to a request that may not do everything and of which nothing was judged."""
+    def finalize_authorization(self, request: Request, reply: Reply) -> Reply:
+        """Return the reply to a restricted request of which no command was authorized: a refusal if no grant matches it."""
         authorization = request.authorization
         assert authorization is not None
         return gate.finalize(authorization, reply, partial(self.refuse, request))

@@ -121,7 +121,7 @@ class AzureTable(Dialect):
 
     # Which requests are this dialect's
 
-    def claims(self, request: Request) -> bool:
+    def matches(self, request: Request) -> bool:
         """Whether a request is Azure's: by the account in its host name or its path."""
         return addresses.has_account(request.path, request.header_map.get("host", ""))
 

@@ -105,9 +105,9 @@ class DynamoDB(Dialect):
 
     # Which requests are this dialect's
 
-    def claims(self, request: Request) -> bool:
-        """Whether a request is DynamoDB's: by its target or signature, else at the root and without the marks of an Azure
-        one (whose account may be in the host name)."""
+    def matches(self, request: Request) -> bool:
+        """True if a request is DynamoDB's (Dialect.matches): by its target or signature, or at the root without marks of Azure,
+        whose account may be in the host name."""
         known = request.header_map
         if known.get("x-amz-target") or known.get("authorization", "").startswith("AWS4"):
             return True
@@ -151,11 +151,11 @@ class DynamoDB(Dialect):
             return head
         return request_facts.read(head, request, None, caller, self.gateway)
 
-    def plant(self, seed: Seed) -> dict[str, int]:
-        """Make the tables and items of a seed (Dialect.plant)."""
+    def load_seed(self, seed: Seed) -> dict[str, int]:
+        """Load the tables and items of a seed (Dialect.load_seed)."""
         from tablegate.adapters.dynamodb import seeds
 
-        return seeds.plant(self.gateway, seed)
+        return seeds.load_seed(self.gateway, seed)
 
     def fault(self, request: Request, name: str) -> Reply:
         """An error reply that was planted (Dialect.fault)."""
@@ -262,12 +262,14 @@ class DynamoDB(Dialect):
             raise operation_schemas.told_of_body(name, text, self._style, refusal) from None
         return Call(name, checked, caller, gateway, request.header_map, request.authorization)
 
-    def judged(self, request: Request, reply: Reply) -> Reply:
-        """The reply to a request of a restricted caller that failed before anything was judged (Dialect.judged)."""
+    def finalize_authorization(self, request: Request, reply: Reply) -> Reply:
+        """Return the reply to a restricted request that failed early (Dialect.finalize_authorization)."""
         authorization = request.authorization
         assert authorization is not None
         if "content-encoding" in request.header_map or len(request.body) > limits.LARGE_REQUEST_BYTES:
-            return super().judged(request, reply)  # to read it again costs more than a refusal may
+            return super().finalize_authorization(
+                request, reply
+            )  # to read it again costs more than a refusal may
         identity, region = authorization.identity, authorization.source.region
         namespace = self.gateway.credentials.aws_namespace(identity.access_id, identity.account, region)
         try:
@@ -277,7 +279,7 @@ class DynamoDB(Dialect):
             return self.render_error(request, None, refusal)
         except (http.TooLarge, ServiceError, Busy):
             pass
-        return super().judged(request, reply)
+        return super().finalize_authorization(request, reply)
 
     def _told(self, request: Request, error: Exception) -> ServiceError:
         if isinstance(error, NotPermitted) and request.authorization is not None:

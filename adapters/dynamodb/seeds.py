@@ -45,7 +45,7 @@ _ITEMS_AT_ONCE = 500
 _PLAIN_CELLS = frozenset({"S", "N", "B"})
 
 
-def plant(gateway: Gateway, seed: Seed) -> dict[str, int]:
+def load_seed(gateway: Gateway, seed: Seed) -> dict[str, int]:
     """Make the tables of a seed and put its items; table -> how many items. Raises BadSeed, with the file."""
     account, region = seed.place or (DEFAULT_ACCOUNT, DEFAULT_REGION)
     namespace = gateway.credentials.namespace(Scheme.AWS, account, region)

@@ -82,7 +82,7 @@ class TableStore(Dialect):
 
     # Which requests are this dialect's
 
-    def claims(self, request: Request) -> bool:
+    def matches(self, request: Request) -> bool:
         """Whether a request is Table Store's: no other has such headers."""
         return f"\n{_HEADER_PREFIX}" in "\n" + "\n".join(request.header_map)  # no name has a line break
 

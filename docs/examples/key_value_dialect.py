@@ -148,7 +148,7 @@ class KeyValue(Dialect):
     name = "key_value"
     hint = "curl -u ACCOUNT:KEY {url}/kv/TABLE/KEY"
 
-    def claims(self, request: Request) -> bool:
+    def matches(self, request: Request) -> bool:
         return request.path.startswith("/kv/")
 
     def operation(self, request: Request) -> str:

@@ -1,6 +1,6 @@
 """Seeds: tables and rows with which a server or a test begins, from the files of a folder or of a request.
 
-What files mean is the dialects' (Dialect.plant).
+What files mean is the dialects' (Dialect.load_seed).
 """
 
 from __future__ import annotations
@@ -62,5 +62,5 @@ def _content(known: dict[str, str]) -> bytes:
 def _planted(dialects: Sequence[Dialect], seed: Seed) -> dict[str, int]:
     made: dict[str, int] = {}
     for dialect in dialects:
-        made |= dialect.plant(seed)
+        made |= dialect.load_seed(seed)
     return made

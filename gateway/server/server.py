@@ -1,7 +1,7 @@
 """The server process: sockets, the event loop, and the way of a request through it.
 
 A request of a dialect goes into the tick (tick.py). If it may wait for something else than the database, its dialect serves it on
-a small pool of threads. If no dialect claims it, the WSGI application answers it there. Everything that touches connections
+a small pool of threads. If no dialect matches it, the WSGI application answers it there. Everything that touches connections
 happens in the event loop's thread.
 
 Knows no HTTP grammar (connection.py), no dialect and no SQL.
@@ -50,7 +50,7 @@ _CANDIDATES = 16
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a server serves: dialects, and the WSGI application (wsgi.py) that answers what none of them claims; and whom it
+    """What a server serves: dialects, and the WSGI application (wsgi.py) that answers what none of them matches; and whom it
     tells of what it has answered (gateway/observability/audit.py, gateway/observability/telemetry.py)."""
 
     dialects: Application
@@ -239,7 +239,7 @@ class Server:
         authorization, is_late = pending.authorization, pending.is_unauthenticated
         if authorization is not None:
             if not authorization.is_checked and pending.dialect is not None:
-                reply = pending.dialect.judged(pending, reply)
+                reply = pending.dialect.finalize_authorization(pending, reply)
             is_late = authorization.usage is not None and authorization.exceeded_quota is not None
         if is_late and not pending.is_held_back:
             pending.is_held_back = True

@@ -43,7 +43,11 @@ from tablegate.gateway.server.wsgi import environ_of
 from tablegate.gateway.wiring import connect, open_store
 
 ROOT = Path(__file__).parents[2]
-EVERY_DIALECT = (dynamodb.create, tablestore.create, azuretable.create)  # Azure takes what nobody else claims
+EVERY_DIALECT = (
+    dynamodb.create,
+    tablestore.create,
+    azuretable.create,
+)  # Azure takes what no other dialect matches
 ENTRIES = ("server", "wsgi")
 ENTRY = os.environ.get("TABLEGATE_TEST_ENTRY", "server")
 beyond_wsgi = pytest.mark.skipif(

@@ -184,7 +184,11 @@ def _ticked(dialect: Dialect, request: Request) -> Reply:
         lambda: reply_exchange(dialect.handle(request)), lambda commands: dialect._run(request, commands)
     )
     authorization = request.authorization
-    return reply if authorization is None or authorization.is_checked else dialect.judged(request, reply)
+    return (
+        reply
+        if authorization is None or authorization.is_checked
+        else dialect.finalize_authorization(request, reply)
+    )
 
 
 def _azure_text(reply: Reply) -> str:

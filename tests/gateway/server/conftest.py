@@ -169,7 +169,7 @@ class Toy(Dialect):
 
     name = "toy"
 
-    def claims(self, request: Request) -> bool:
+    def matches(self, request: Request) -> bool:
         return True
 
     def operation(self, request: Request) -> str:

@@ -424,7 +424,7 @@ def test_other_paths_are_not_found(through_flask, path):
     ],
 )
 def test_requests_of_other_dialects_are_left_alone(service, method, target, headers, ours):
-    assert service.dialect.claims(Request(method, target, tuple(headers.items()), b"")) is ours
+    assert service.dialect.matches(Request(method, target, tuple(headers.items()), b"")) is ours
 
 
 def test_operations_have_names_from_a_closed_set(service):

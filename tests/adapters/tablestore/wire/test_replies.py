@@ -165,8 +165,8 @@ def test_what_the_server_itself_refuses(service: Service) -> None:
 
 
 def test_claims(service: Service) -> None:
-    assert service.dialect.claims(Request("POST", "/GetRow", (("x-ots-date", ""),), b""))
-    assert not service.dialect.claims(Request("POST", "/GetRow", (("x-amz-date", ""),), b""))
+    assert service.dialect.matches(Request("POST", "/GetRow", (("x-ots-date", ""),), b""))
+    assert not service.dialect.matches(Request("POST", "/GetRow", (("x-amz-date", ""),), b""))
 
 
 # Any bytes
