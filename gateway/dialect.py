@@ -1,6 +1,6 @@
 """The protocol of dialects: the steps in which each of them answers a request, and the one loop that runs them.
 
-All adapters are built alike. `adapters/NAME/blueprint.py` has a class that derives from Dialect, `create(gateway)`, which
+All adapters are built alike. `adapters/NAME/entry.py` has a class that derives from Dialect, `create(gateway)`, which
 returns one, and `listed(table)`, with which `tablegate tables` shows a table as the dialect's clients address it.
 
 The steps of a request: `matches`, `authenticate`, `parse`, `begin`, `render` or `render_error`. `Dialect.handle` runs them up to

@@ -160,7 +160,7 @@ def _credentials(settings: Settings, store: CredentialStore) -> Credentials:
 def _module(name: str, part: str) -> ModuleType:
     """A module of an adapter, by the name that the settings give. Raises BadSetting if there is none.
 
-    This is the one place where a module is found by its name: a dialect is a folder of adapters/ with a blueprint.py that
+    This is the one place where a module is found by its name: a dialect is a folder of adapters/ with an entry.py that
     has `create(gateway)` and `listed(table)`; nothing under gateway/ knows more of it.
     """
     module = f"tablegate.adapters.{name}.{part}"
@@ -173,7 +173,7 @@ def _module(name: str, part: str) -> ModuleType:
 
 
 def _create(name: str, gateway: Gateway) -> Dialect:
-    dialect: Dialect = _module(name, "blueprint").create(gateway)
+    dialect: Dialect = _module(name, "entry").create(gateway)
     return dialect
 
 
@@ -184,12 +184,12 @@ def index_views(settings: Settings) -> dict[str, IndexView]:
 
 
 Listing = Callable[[Table], tuple[str, str, str]]
-"""How a dialect calls a table: its name, its key, its address (`listed` in adapters/*/blueprint.py)."""
+"""How a dialect calls a table: its name, its key, its address (`listed` in adapters/*/entry.py)."""
 
 
 def listings(settings: Settings) -> dict[str, Listing]:
     """Dialect -> how it calls tables."""
-    return {name: _module(name, "blueprint").listed for name in sorted(settings.dialects)}
+    return {name: _module(name, "entry").listed for name in sorted(settings.dialects)}
 
 
 class Display(NamedTuple):

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tablegate.adapters.azuretable.calls import Answer, Call, find_table, judge_table, options_of, service_id
+from tablegate.adapters.azuretable.call_context import (
+    Answer,
+    Call,
+    find_table,
+    judge_table,
+    options_of,
+    service_id,
+)
 from tablegate.adapters.azuretable.entities import entities
 from tablegate.adapters.azuretable.entities.entities import Prepared
 from tablegate.adapters.azuretable.entities.entity_renderer import Level, content_type

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tablegate.adapters.dynamodb.capacity import contributor_insights
-from tablegate.adapters.dynamodb.jobs import bulk_puts, exports, imports
+from tablegate.adapters.dynamodb.jobs import bulk_put_api, export_api, import_api
 from tablegate.adapters.dynamodb.kinesis import destinations
 from tablegate.adapters.dynamodb.operations import batches, items, queries, streams, transactions, vectors
 from tablegate.adapters.dynamodb.partiql import statements
@@ -25,7 +25,7 @@ from tablegate.adapters.dynamodb.tables import (
     tags,
     time_to_live,
 )
-from tablegate.adapters.dynamodb.wire.calls import Handler
+from tablegate.adapters.dynamodb.wire.call_context import Handler
 from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
 
 
@@ -86,16 +86,16 @@ _CONTROL: _Handlers = {
     "ListBackups": backups.list_backups,
     "DeleteBackup": backups.delete_backup,
     "RestoreTableFromBackup": backups.restore_from_backup,
-    "ExportTableToPointInTime": exports.export_table,
-    "DescribeExport": exports.describe_export,
-    "ListExports": exports.list_exports,
-    "ImportTable": imports.import_table,
-    "DescribeImport": imports.describe_import,
-    "ListImports": imports.list_imports,
-    "StartBulkPutItems": bulk_puts.start_bulk_put_items,
-    "DescribeBulkOperation": bulk_puts.describe_bulk_operation,
-    "ListBulkOperations": bulk_puts.list_bulk_operations,
-    "CancelBulkOperation": bulk_puts.cancel_bulk_operation,
+    "ExportTableToPointInTime": export_api.export_table,
+    "DescribeExport": export_api.describe_export,
+    "ListExports": export_api.list_exports,
+    "ImportTable": import_api.import_table,
+    "DescribeImport": import_api.describe_import,
+    "ListImports": import_api.list_imports,
+    "StartBulkPutItems": bulk_put_api.start_bulk_put_items,
+    "DescribeBulkOperation": bulk_put_api.describe_bulk_operation,
+    "ListBulkOperations": bulk_put_api.list_bulk_operations,
+    "CancelBulkOperation": bulk_put_api.cancel_bulk_operation,
     "ListContributorInsights": contributor_insights.list_contributor_insights,
     "DescribeContributorInsights": contributor_insights.describe_contributor_insights,
     "UpdateContributorInsights": contributor_insights.update_contributor_insights,

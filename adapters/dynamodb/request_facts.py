@@ -15,7 +15,7 @@ import orjson
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
 from tablegate.adapters.dynamodb.wire import http, limits
-from tablegate.adapters.dynamodb.wire.calls import Caller
+from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.errors import REFUSALS
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Reply, Request

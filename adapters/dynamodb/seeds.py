@@ -28,7 +28,7 @@ from tablegate.adapters.dynamodb.seed_definitions import NoDefinition, SeedTable
 from tablegate.adapters.dynamodb.validation import operation_schemas
 from tablegate.adapters.dynamodb.values.values import Item, item_of
 from tablegate.adapters.dynamodb.wire.auth import DEFAULT_ACCOUNT, DEFAULT_REGION
-from tablegate.adapters.dynamodb.wire.calls import Call, Caller, find_table
+from tablegate.adapters.dynamodb.wire.call_context import Call, Caller, find_table
 from tablegate.adapters.dynamodb.wire.errors import LATEST, ServiceError, service_error_of
 from tablegate.gateway.dialect import BadSeed, Gateway, Seed
 from tablegate.gateway.exchanges import drive, each, exchange_of

@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 from tablegate.adapters.tablestore.rows.selections import Selection
-from tablegate.adapters.tablestore.wire.calls import Target
+from tablegate.adapters.tablestore.wire.call_context import Target
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
 from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.tables.tables import Table

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from tablegate.adapters.tablestore.rows import batches, ranges, rows, transactions
 from tablegate.adapters.tablestore.streams import streams
 from tablegate.adapters.tablestore.tables import indexes, splits, tables
-from tablegate.adapters.tablestore.wire.calls import Call
+from tablegate.adapters.tablestore.wire.call_context import Call
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.exchanges import Steps
 from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way

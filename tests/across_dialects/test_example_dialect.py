@@ -16,7 +16,7 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 
 from docs.examples import key_value_dialect as key_value
-from tablegate.adapters.azuretable import blueprint as azuretable
+from tablegate.adapters.azuretable import entry as azuretable
 from tablegate.gateway.app import mount
 from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.settings import load

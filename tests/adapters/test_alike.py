@@ -19,7 +19,7 @@ from tablegate.gateway.model.values.values import Kind
 from tablegate.gateway.security.credentials import Credentials
 
 FOLDER = Path(__file__).parents[2] / "adapters"
-NAMES = sorted(path.parent.name for path in FOLDER.glob("*/blueprint.py"))
+NAMES = sorted(path.parent.name for path in FOLDER.glob("*/entry.py"))
 
 
 def part(name: str, module: str) -> ModuleType:
@@ -34,7 +34,7 @@ def name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def dialect(name: str) -> Dialect:
     settings = Settings()
-    made: Dialect = part(name, "blueprint").create(
+    made: Dialect = part(name, "entry").create(
         Gateway(Mock(), Credentials(settings), settings, *[lambda: 1_700_000_000_000] * 2)
     )
     return made
@@ -47,7 +47,7 @@ def test_there_are_three() -> None:
 def test_an_adapter_is_a_class_with_the_methods_of_all(name: str, dialect: Dialect) -> None:
     kind = type(dialect)
     assert kind.__bases__ == (Dialect,)
-    assert kind.__module__ == f"tablegate.adapters.{name}.blueprint"
+    assert kind.__module__ == f"tablegate.adapters.{name}.entry"
     public = {member for member in vars(kind) if not member.startswith("_")}
     steps = {"matches", "authenticate", "parse", "begin", "render", "render_error"}
     assert {"name", "hint", "service_hosts", "operation", "refuse"} | steps <= public
@@ -57,11 +57,11 @@ def test_an_adapter_is_a_class_with_the_methods_of_all(name: str, dialect: Diale
 
 
 def test_an_adapter_has_no_other_public_way_in(name: str) -> None:
-    blueprint = part(name, "blueprint")
+    entry = part(name, "entry")
     own = {
         member
-        for member, value in vars(blueprint).items()
-        if getattr(value, "__module__", "") == blueprint.__name__ and not member.startswith("_")
+        for member, value in vars(entry).items()
+        if getattr(value, "__module__", "") == entry.__name__ and not member.startswith("_")
     }
     assert len(own) == 3
     assert {"create", "listed"} < own
@@ -104,7 +104,7 @@ def test_a_table_is_listed_in_every_dialect(name: str) -> None:
     schema = KeySchema((KeyColumn("a", Kind.TEXT),), (KeyColumn("b", Kind.TEXT),))
     table = Mock(azure_name="things", key_schema=schema)
     table.name = "things"
-    shown, keys, address = part(name, "blueprint").listed(table)
+    shown, keys, address = part(name, "entry").listed(table)
     assert shown == "things"
     assert "a" in keys
     assert address.endswith("/things")

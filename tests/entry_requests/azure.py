@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tablegate.adapters.azuretable.blueprint import create
+from tablegate.adapters.azuretable.entry import create
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.security.credentials import Credentials

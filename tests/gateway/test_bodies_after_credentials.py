@@ -21,13 +21,13 @@ from xml.etree import ElementTree
 import orjson
 import pytest
 
-from tablegate.adapters.azuretable.blueprint import AzureTable
+from tablegate.adapters.azuretable.entry import AzureTable
 from tablegate.adapters.azuretable.wire import multipart
-from tablegate.adapters.dynamodb.blueprint import DynamoDB
+from tablegate.adapters.dynamodb.entry import DynamoDB
 from tablegate.adapters.dynamodb.wire import canonical_requests
 from tablegate.adapters.dynamodb.wire.auth import authorization
-from tablegate.adapters.tablestore import blueprint as tablestore
-from tablegate.adapters.tablestore.blueprint import TableStore
+from tablegate.adapters.tablestore import entry as tablestore
+from tablegate.adapters.tablestore.entry import TableStore
 from tablegate.gateway.configuration.settings import load
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.engine.engine import Engine, EngineOptions

@@ -29,15 +29,15 @@ GROUPS = {
     "adapters.dynamodb": (
         "wire", "values", "export_files", "object_stores", "expressions", "validation", "tables", "capacity", "operations",
         "jobs", "kinesis", "partiql", "operation_table", "request_facts", "seed_definitions", "seeds", "display",
-        "blueprint",
+        "entry",
     ),
     "adapters.azuretable": (
-        "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",
-        "operation_table", "request_facts", "display", "blueprint",
+        "wire", "values", "auth", "call_context", "entities", "queries", "tables", "batches",
+        "operation_table", "request_facts", "display", "entry",
     ),
     "adapters.tablestore": (
         "values.views", "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "request_facts",
-        "display", "blueprint",
+        "display", "entry",
     ),
     "transfer": (
         "errors", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",

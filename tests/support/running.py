@@ -26,9 +26,9 @@ import pytest
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.test import run_wsgi_app
 
-from tablegate.adapters.azuretable import blueprint as azuretable
-from tablegate.adapters.dynamodb import blueprint as dynamodb
-from tablegate.adapters.tablestore import blueprint as tablestore
+from tablegate.adapters.azuretable import entry as azuretable
+from tablegate.adapters.dynamodb import entry as dynamodb
+from tablegate.adapters.tablestore import entry as tablestore
 from tablegate.gateway.app import application_of, create_app, mount
 from tablegate.gateway.application import Application
 from tablegate.gateway.background import BackgroundWork

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
 
-from tablegate.adapters.azuretable import blueprint as azuretable
-from tablegate.adapters.dynamodb import blueprint as dynamodb
+from tablegate.adapters.azuretable import entry as azuretable
+from tablegate.adapters.dynamodb import entry as dynamodb
 from tablegate.adapters.dynamodb.wire.auth import authorization as dynamodb_signature
-from tablegate.adapters.tablestore import blueprint as tablestore
+from tablegate.adapters.tablestore import entry as tablestore
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.configuration.settings import load
 from tablegate.gateway.dialect import Dialect, Gateway, reply_exchange

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tablegate.adapters.azuretable.auth.shared_access import Action
-from tablegate.adapters.azuretable.calls import Answer, Call, on_table
+from tablegate.adapters.azuretable.call_context import Answer, Call, on_table
 from tablegate.adapters.azuretable.entities import entity_renderer
 from tablegate.adapters.azuretable.entities.entity_parser import ParsedEntity, parse_entity
 from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat

@@ -10,7 +10,7 @@ import binascii
 from functools import lru_cache
 
 from tablegate.adapters.azuretable.auth.shared_access import Action, SharedAccess
-from tablegate.adapters.azuretable.calls import Answer, Call, find_table
+from tablegate.adapters.azuretable.call_context import Answer, Call, find_table
 from tablegate.adapters.azuretable.entities import entity_renderer, fast_pages
 from tablegate.adapters.azuretable.entities.entities import format_reader, shown_of
 from tablegate.adapters.azuretable.queries import filters

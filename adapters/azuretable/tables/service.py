@@ -5,7 +5,7 @@ from __future__ import annotations
 from email.utils import formatdate
 
 from tablegate.adapters.azuretable.auth.shared_access import Action
-from tablegate.adapters.azuretable.calls import Answer, Call
+from tablegate.adapters.azuretable.call_context import Answer, Call
 from tablegate.adapters.azuretable.tables import documents
 from tablegate.adapters.azuretable.tables.documents import DEFAULT_PROPERTIES, Properties
 from tablegate.adapters.azuretable.wire import cors

@@ -7,7 +7,7 @@ from typing import Any
 
 from tablegate.adapters.azuretable import DIALECT
 from tablegate.adapters.azuretable.auth.shared_access import Action, Policy
-from tablegate.adapters.azuretable.calls import Answer, Call, find_table, find_table_now
+from tablegate.adapters.azuretable.call_context import Answer, Call, find_table, find_table_now
 from tablegate.adapters.azuretable.entities import entity_parser, entity_renderer
 from tablegate.adapters.azuretable.entities.entities import preference_of
 from tablegate.adapters.azuretable.entities.entity_renderer import Level

@@ -12,7 +12,7 @@ from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.capacity import capacity
 from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.calls import Call
+from tablegate.adapters.dynamodb.wire.call_context import Call
 from tablegate.adapters.dynamodb.wire.limits import TRANSACTION_FACTOR
 from tablegate.gateway.model.commands.commands import Nearest, Outcome, Read, Replayed
 from tablegate.gateway.model.commands.writes import Keep, Write

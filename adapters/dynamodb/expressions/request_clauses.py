@@ -46,7 +46,7 @@ from tablegate.adapters.dynamodb.expressions.updates import (
 from tablegate.adapters.dynamodb.values import composites
 from tablegate.adapters.dynamodb.values.keys import check_given_index_keys
 from tablegate.adapters.dynamodb.values.values import render_values
-from tablegate.adapters.dynamodb.wire.calls import Call
+from tablegate.adapters.dynamodb.wire.call_context import Call
 from tablegate.adapters.dynamodb.wire.wording import Wording
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.writes import SHOWN_NOT, Returns, RowShown

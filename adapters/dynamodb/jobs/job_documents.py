@@ -6,7 +6,7 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.jobs.job_names import Kind, new_token
 from tablegate.adapters.dynamodb.tables.properties import seconds
-from tablegate.adapters.dynamodb.wire.calls import Call
+from tablegate.adapters.dynamodb.wire.call_context import Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.resources import table_arn
 from tablegate.gateway.exchanges import one

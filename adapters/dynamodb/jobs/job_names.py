@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.calls import Call
+from tablegate.adapters.dynamodb.wire.call_context import Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange, ListJobs, Token

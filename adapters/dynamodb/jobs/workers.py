@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tablegate.adapters.dynamodb.jobs.bulk_putting import BulkPutWorker
-from tablegate.adapters.dynamodb.jobs.exporting import ExportWorker
-from tablegate.adapters.dynamodb.jobs.importing import ImportWorker
+from tablegate.adapters.dynamodb.jobs.bulk_put_worker import BulkPutWorker
+from tablegate.adapters.dynamodb.jobs.export_worker import ExportWorker
+from tablegate.adapters.dynamodb.jobs.import_worker import ImportWorker
 from tablegate.adapters.dynamodb.jobs.job_names import BULK, EXPORT, IMPORT
 from tablegate.adapters.dynamodb.object_stores.opening import open_store
 from tablegate.gateway.dialect import Gateway

@@ -14,7 +14,7 @@ from tablegate.adapters.dynamodb.operations.items import answer_wants_old, delet
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call, find_table
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, find_table
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.resources import bare_name, table_arn
 from tablegate.gateway import handling

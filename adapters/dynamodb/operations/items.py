@@ -1,6 +1,6 @@
 """Single items: GetItem, PutItem, UpdateItem, DeleteItem.
 
-Each is a single step (calls.on_table). Input errors that need no table come first, as with the service:
+Each is a single step (call_context.on_table). Input errors that need no table come first, as with the service:
 expressions are parsed before the table is looked up, keys are checked against its schema after.
 """
 
@@ -21,7 +21,7 @@ from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values import composites, keys, vectors
 from tablegate.adapters.dynamodb.values.values import Item, is_too_large, keep_kinds, render_values, view
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call, on_table
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, on_table
 from tablegate.adapters.dynamodb.wire.errors import condition_failed, validation
 from tablegate.gateway.exchanges import SingleStep, exchange_of
 from tablegate.gateway.model.commands.commands import Exchange, Get, Outcome, WriteGroup

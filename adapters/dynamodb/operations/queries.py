@@ -19,7 +19,7 @@ from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values.composites import shown_key, shown_schema
 from tablegate.adapters.dynamodb.values.values import render_values, view
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call, on_table
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, on_table
 from tablegate.adapters.dynamodb.wire.errors import index_filling, validation
 from tablegate.gateway.exchanges import SingleStep
 from tablegate.gateway.model.commands.commands import Read, ShownNames

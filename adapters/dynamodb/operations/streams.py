@@ -24,7 +24,7 @@ from tablegate.adapters.dynamodb.operations.change_records import (
 )
 from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call, check_place, own_name
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, check_place, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import stream_arn
 from tablegate.gateway.exchanges import one

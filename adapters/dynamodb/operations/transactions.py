@@ -18,7 +18,7 @@ from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.values.composites import render
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call, find_table
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, find_table
 from tablegate.adapters.dynamodb.wire.errors import (
     ServiceError,
     cancelled,

@@ -17,7 +17,7 @@ from tablegate.adapters.dynamodb.values import vectors
 from tablegate.adapters.dynamodb.values.composites import seen, shown_schema
 from tablegate.adapters.dynamodb.values.values import render_values
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call, on_table
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, on_table
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.exchanges import SingleStep
 from tablegate.gateway.model.commands.commands import Nearest, SearchVectors

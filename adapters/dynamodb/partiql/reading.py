@@ -27,7 +27,7 @@ from tablegate.adapters.dynamodb.partiql.sources import find_source
 from tablegate.adapters.dynamodb.values import composites
 from tablegate.adapters.dynamodb.values.values import render_values, view
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.calls import Call
+from tablegate.adapters.dynamodb.wire.call_context import Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, index_filling, validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange, Read, ShownNames

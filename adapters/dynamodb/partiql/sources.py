@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tablegate.adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Select, Statement, Update
-from tablegate.adapters.dynamodb.wire.calls import Call, find_table
+from tablegate.adapters.dynamodb.wire.call_context import Call, find_table
 from tablegate.adapters.dynamodb.wire.resources import bare_name
 from tablegate.gateway.model.authorization.authorizations import Named
 from tablegate.gateway.model.authorization.permissions import Permission

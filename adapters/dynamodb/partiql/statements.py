@@ -32,7 +32,7 @@ from tablegate.adapters.dynamodb.partiql.sources import find_source
 from tablegate.adapters.dynamodb.partiql.writing import payload_bytes, refusal_of, write_of
 from tablegate.adapters.dynamodb.values import composites, keys
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import (
     ServiceError,
     cancelled,

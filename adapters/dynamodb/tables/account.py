@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
 from tablegate.gateway.model.commands.commands import Exchange
 
 _ENDPOINT_MINUTES = 1440

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
-from tablegate.adapters.dynamodb.wire.calls import Call
+from tablegate.adapters.dynamodb.wire.call_context import Call
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.resources import bare_name
 from tablegate.gateway.model.tables.tables import Table

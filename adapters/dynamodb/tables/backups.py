@@ -18,7 +18,7 @@ from tablegate.adapters.dynamodb.tables.properties import TableProperties, secon
 from tablegate.adapters.dynamodb.tables.replica_rules import REGIONS
 from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import messages
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call, own_name
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.messages import INVALID
 from tablegate.adapters.dynamodb.wire.resources import backup_arn, partition_of, table_arn

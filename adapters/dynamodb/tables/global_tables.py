@@ -6,7 +6,7 @@ October 2026). Global tables of version 2019.11.21 are made by UpdateTable (repl
 
 from __future__ import annotations
 
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.commands.commands import Exchange
 

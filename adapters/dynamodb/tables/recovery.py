@@ -16,7 +16,7 @@ from tablegate.adapters.dynamodb.tables import restores
 from tablegate.adapters.dynamodb.tables.properties import TableProperties, seconds
 from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call, check_place
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, check_place
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import table_arn, table_name_of_arn
 from tablegate.gateway.exchanges import one

@@ -16,7 +16,7 @@ from tablegate.adapters.dynamodb.tables.auto_scaling_settings import READ, WRITE
 from tablegate.adapters.dynamodb.tables.descriptions import replica_status
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
 from tablegate.adapters.dynamodb.tables.replicas import spread
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call, own_name
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import bare_name
 from tablegate.gateway.model.commands.commands import Exchange, FindTable

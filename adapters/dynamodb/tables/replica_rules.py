@@ -13,7 +13,7 @@ from typing import Any
 from tablegate.adapters.dynamodb.tables.descriptions import replica_status
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.wire import messages
-from tablegate.adapters.dynamodb.wire.calls import Call, Caller
+from tablegate.adapters.dynamodb.wire.call_context import Call, Caller
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import key_arn
 from tablegate.gateway.model.tables.tables import ReplicationRule, State, Table

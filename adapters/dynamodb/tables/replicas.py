@@ -28,7 +28,7 @@ from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProper
 from tablegate.adapters.dynamodb.tables.replica_rules import STRONG, in_region
 from tablegate.adapters.dynamodb.tables.tables import find_table, in_state, in_style, stream_rule
 from tablegate.adapters.dynamodb.wire import messages
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call, own_name
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import key_arn
 from tablegate.gateway.exchanges import one

@@ -16,7 +16,7 @@ from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.tables.properties import is_being_filled
 from tablegate.adapters.dynamodb.validation.rules import policy_documents
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import partition_of
 from tablegate.gateway.exchanges import one

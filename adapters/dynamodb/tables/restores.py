@@ -17,7 +17,7 @@ from tablegate.adapters.dynamodb.tables.descriptions import describe, index_defi
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, PROVISIONED, TableProperties
 from tablegate.adapters.dynamodb.tables.tables import in_style
 from tablegate.adapters.dynamodb.wire import messages
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import CreateTable, Exchange, FindTable, NewIndex, RestoreTable

@@ -30,7 +30,7 @@ from tablegate.adapters.dynamodb.tables.properties import (
     is_being_restored,
 )
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call, own_name
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, own_name
 from tablegate.adapters.dynamodb.wire.errors import CLASSIC, validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import (

@@ -14,7 +14,7 @@ from typing import Any
 from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call, check_place
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, check_place
 from tablegate.adapters.dynamodb.wire.errors import CLASSIC, ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import tagged_table
 from tablegate.gateway.exchanges import one

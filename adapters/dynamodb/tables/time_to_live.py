@@ -13,7 +13,7 @@ from tablegate.adapters.dynamodb.tables import running_changes
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import AlterTable, Exchange

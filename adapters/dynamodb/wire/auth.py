@@ -28,7 +28,7 @@ from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.calls import Caller
+from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.canonical_requests import canonical_request
 from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
 from tablegate.gateway.http import Request

@@ -10,7 +10,7 @@ import re
 from uuid import UUID
 
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.calls import Caller
+from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.errors import CLASSIC, validation
 
 _TABLE_ARN = re.compile(r"arn:aws[a-z-]*:dynamodb:[^:/]+:[0-9]+:table/([A-Za-z0-9_.-]+)")
@@ -64,7 +64,7 @@ def partition_of(region: str) -> str:
 
 def bare_name(name: str) -> str:
     """The table's name in a TableName member, which may be an ARN of any place: to be told or compared, not looked up
-    (calls.own_name)."""
+    (call_context.own_name)."""
     return name.rpartition("/")[2] if name.startswith("arn:") else name
 
 

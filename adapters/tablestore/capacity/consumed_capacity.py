@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.capacity import capacity
-from tablegate.adapters.tablestore.wire.calls import Target
+from tablegate.adapters.tablestore.wire.call_context import Target
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.commands.writes import Remove, Write
 from tablegate.gateway.model.errors import ConditionFailed

@@ -32,7 +32,7 @@ from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.values.lengths import check_request
 from tablegate.adapters.tablestore.values.values import key_value_shown
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.calls import Call, Target, find_target, find_written
+from tablegate.adapters.tablestore.wire.call_context import Call, Target, find_target, find_written
 from tablegate.adapters.tablestore.wire.errors import (
     RowError,
     ServiceError,

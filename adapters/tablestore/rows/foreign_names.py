@@ -11,7 +11,7 @@ from typing import TypeVar
 from tablegate.adapters.tablestore.rows.transactions import get
 from tablegate.adapters.tablestore.tables.options import was_made_here
 from tablegate.adapters.tablestore.values import keys
-from tablegate.adapters.tablestore.wire.calls import Call, find_written
+from tablegate.adapters.tablestore.wire.call_context import Call, find_written
 from tablegate.adapters.tablestore.wire.errors import ServiceError
 from tablegate.adapters.tablestore.wire.names import ColumnNameInvalid
 from tablegate.adapters.tablestore.wire.plainbuffer import WireRow

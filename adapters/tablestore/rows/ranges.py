@@ -19,7 +19,7 @@ from tablegate.adapters.tablestore.rows.transactions import engine_id
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.values.keys import bound_of
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.calls import Call, Target, find_target
+from tablegate.adapters.tablestore.wire.call_context import Call, Target, find_target
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.plainbuffer import HEADER, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages

@@ -26,7 +26,7 @@ from tablegate.adapters.tablestore.values.lengths import check_request, check_va
 from tablegate.adapters.tablestore.values.values import DEFINED_KINDS, TYPE_NAMES, key_value_shown, restored
 from tablegate.adapters.tablestore.values.views import view
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.calls import Call, Target, find_target, find_written
+from tablegate.adapters.tablestore.wire.call_context import Call, Target, find_target, find_written
 from tablegate.adapters.tablestore.wire.errors import RowError, invalid
 from tablegate.adapters.tablestore.wire.names import ColumnNameInvalid, check_column_name
 from tablegate.adapters.tablestore.wire.plainbuffer import HEADER, Operation, WireCell, WireRow, encode_row

@@ -15,7 +15,7 @@ from tablegate.adapters.tablestore.rows.filters import Pagination, parse_filter
 from tablegate.adapters.tablestore.values.values import key_value_shown
 from tablegate.adapters.tablestore.values.views import WIRE_KINDS, view
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.calls import Target
+from tablegate.adapters.tablestore.wire.call_context import Target
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.names import check_column_name
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow, row_bytes

@@ -17,7 +17,7 @@ from tablegate.adapters.tablestore.capacity import capacity
 from tablegate.adapters.tablestore.tables.options import allows_transactions
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.calls import Call, find_written
+from tablegate.adapters.tablestore.wire.call_context import Call, find_written
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.exchanges import each, one

@@ -14,7 +14,7 @@ from tablegate.adapters.tablestore.capacity import capacity
 from tablegate.adapters.tablestore.values.values import key_value_shown
 from tablegate.adapters.tablestore.values.views import view
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.calls import Call
+from tablegate.adapters.tablestore.wire.call_context import Call
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.plainbuffer import Extension, Operation, WireCell, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages

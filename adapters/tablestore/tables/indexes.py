@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.tables.options import Options
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.calls import Call, find_table
+from tablegate.adapters.tablestore.wire.call_context import Call, find_table
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.names import check_table_name
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages

@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from tablegate.adapters.tablestore.capacity import capacity
 from tablegate.adapters.tablestore.values.values import key_type, key_value_shown
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.calls import Call, Target, find_table
+from tablegate.adapters.tablestore.wire.call_context import Call, Target, find_table
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, WireCell, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages

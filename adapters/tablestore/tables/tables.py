@@ -15,7 +15,7 @@ from tablegate.adapters.tablestore.tables.options import Options
 from tablegate.adapters.tablestore.values.values import KEY_KINDS, key_type
 from tablegate.adapters.tablestore.values.views import INT64_MAX, INT64_MIN
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.calls import Call, find_table
+from tablegate.adapters.tablestore.wire.call_context import Call, find_table
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.names import check_schema_name, check_table_name
 from tablegate.adapters.tablestore.wire.plainbuffer import (

@@ -16,7 +16,7 @@ from tablegate.adapters.tablestore.values.values import (
     key_value_stored,
 )
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.calls import Target
+from tablegate.adapters.tablestore.wire.call_context import Target
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.plainbuffer import (
     Bound,

@@ -17,7 +17,7 @@ from typing import Any
 
 import flask
 
-from tablegate.adapters.azuretable import blueprint
+from tablegate.adapters.azuretable import entry
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Credential, Scheme
@@ -109,11 +109,11 @@ class Service:
         """The reply to a request as it is."""
         if ENTRY == "wsgi":
             return call_plainly(self._app, request)
-        return blueprint.create(self.gateway).serve(request)
+        return entry.create(self.gateway).serve(request)
 
     @cached_property
     def _app(self) -> flask.Flask:
-        return plain_app(self.gateway, blueprint.create)
+        return plain_app(self.gateway, entry.create)
 
     @property
     def now(self) -> str:

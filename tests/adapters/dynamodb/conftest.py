@@ -13,7 +13,7 @@ from botocore.auth import SigV4Auth, SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotoCredentials
 
-from tablegate.adapters.dynamodb.blueprint import create
+from tablegate.adapters.dynamodb.entry import create
 from tablegate.gateway.app import application_of
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.dialect import Dialect, Gateway

@@ -13,7 +13,7 @@ from typing import Any
 
 import flask
 
-from tablegate.adapters.tablestore.blueprint import create
+from tablegate.adapters.tablestore.entry import create
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.values.views import index_view
 from tablegate.adapters.tablestore.wire.auth import string_to_sign

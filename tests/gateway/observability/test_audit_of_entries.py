@@ -29,7 +29,7 @@ from tests.adapters.azuretable.batch_requests import batch_of, insert_part
 from tests.adapters.azuretable.client import Clock as AzureClock
 from tests.adapters.azuretable.client import Service
 from tests.adapters.dynamodb.conftest import JSON_1_0, Clock, serving, signed
-from tests.adapters.dynamodb.jobs import test_imports
+from tests.adapters.dynamodb.jobs import test_import_api
 from tests.adapters.dynamodb.jobs.conftest import Exporter
 from tests.gateway.observability.test_audit import PRECIOUS, lines, served
 from tests.support.object_places import FolderPlace
@@ -239,8 +239,8 @@ def test_the_end_of_a_job_is_on_record_under_the_name_of_its_caller(tmp_path: Pa
     place = FolderPlace(tmp_path / "exports")
     running = serving(load({"memory": True, **place.settings}, {}), Clock())
     exporter = Exporter(next(running), place, lambda: exporter.service)
-    place.put("in/1.json", test_imports.line("a"))
-    assert test_imports.imported(exporter)["ImportStatus"] == "COMPLETED"
+    place.put("in/1.json", test_import_api.line("a"))
+    assert test_import_api.imported(exporter)["ImportStatus"] == "COMPLETED"
     audit.stop()
     [ended] = [line for line in trail.lines if line["from"] == "background"]
     assert brief([ended]) == [

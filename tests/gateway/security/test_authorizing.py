@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablegate.adapters.dynamodb import blueprint
+from tablegate.adapters.dynamodb import entry
 from tablegate.adapters.dynamodb.wire.auth import authorization as signature
 from tablegate.gateway.configuration.settings import load
 from tablegate.gateway.engine.engine import Engine
@@ -165,7 +165,7 @@ def watched() -> Iterator[Watched]:
     gateway = wire(made, opened).gateway
     object.__setattr__(gateway, "real_now_ms", lambda: 1_700_000_000_000)
     gateway.credentials.replace([FULL])
-    found = Watched(blueprint.create(gateway))
+    found = Watched(entry.create(gateway))
     index = {
         "IndexName": "byA",
         "KeySchema": [{"AttributeName": "a", "KeyType": "HASH"}],

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tablegate.adapters.dynamodb import blueprint
+from tablegate.adapters.dynamodb import entry
 from tablegate.adapters.dynamodb.wire.auth import authorization as signature
 from tablegate.gateway.configuration.settings import load
 from tablegate.gateway.http import Request
@@ -60,7 +60,7 @@ class Server:
     def __init__(self, opened: Any, gateway: Any) -> None:
         self.opened = opened
         self.gateway = gateway
-        self.dialect = blueprint.create(gateway)
+        self.dialect = entry.create(gateway)
         self.text = ""
 
     def ask(self, who: str, operation: str, body: Any, prefix: str = "DynamoDB_20120810") -> dict[str, Any]:

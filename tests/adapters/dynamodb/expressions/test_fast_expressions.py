@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tablegate.adapters.dynamodb.expressions import fast_expressions, request_clauses
 from tablegate.adapters.dynamodb.expressions.fast_expressions import fast_read, fast_write
 from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
-from tablegate.adapters.dynamodb.wire.calls import Call
+from tablegate.adapters.dynamodb.wire.call_context import Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 
 NAMES = {"#a": "a", "#b": "beta.x"}

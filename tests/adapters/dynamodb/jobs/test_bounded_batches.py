@@ -16,7 +16,7 @@ import zstandard
 from tablegate.adapters.dynamodb.export_files import records
 from tablegate.adapters.dynamodb.export_files.compression import BLOCK_BYTES, Compression, blocks
 from tablegate.adapters.dynamodb.export_files.records import Layout
-from tablegate.adapters.dynamodb.jobs import exporting, source_objects
+from tablegate.adapters.dynamodb.jobs import export_worker, source_objects
 from tablegate.adapters.dynamodb.jobs.source_objects import Cursor, Source, SourceObjects
 from tablegate.adapters.dynamodb.object_stores.object_store import (
     Bucket,
@@ -29,7 +29,7 @@ from tablegate.gateway.engine.background import pacing
 from tablegate.gateway.engine.background.pacing import FEWEST_ROWS, MOST_ROWS
 from tablegate.gateway.model.commands.commands import ReadAll
 from tests.adapters.dynamodb.jobs.conftest import TABLE_ARN, Exporter
-from tests.adapters.dynamodb.jobs.test_imports import begun, counts, described, line
+from tests.adapters.dynamodb.jobs.test_import_api import begun, counts, described, line
 
 MIB = 1 << 20
 
@@ -239,7 +239,7 @@ def test_an_export_of_large_items(exporter: Exporter, monkeypatch: pytest.Monkey
     exporter.put(*[f"{number:02}" for number in range(40)], x={"S": "x" * 100_000})
     exporter.service.clock.ms += 3_600_000
     read: list[int] = []
-    real = exporting.ask
+    real = export_worker.ask
 
     def ask(gateway: Any, command: Any) -> Any:
         found = real(gateway, command)
@@ -247,7 +247,7 @@ def test_an_export_of_large_items(exporter: Exporter, monkeypatch: pytest.Monkey
         read.append(sum(row.size_bytes for row in rows if row is not None))
         return found
 
-    monkeypatch.setattr(exporting, "ask", ask)
+    monkeypatch.setattr(export_worker, "ask", ask)
     exporter.export(S3Prefix="full")
     window = {"ExportFromTime": begin / 1000, "ExportToTime": exporter.service.clock.ms / 1000}
     exporter.export(S3Prefix="window", ExportType="INCREMENTAL_EXPORT", IncrementalExportSpecification=window)
@@ -256,7 +256,7 @@ def test_an_export_of_large_items(exporter: Exporter, monkeypatch: pytest.Monkey
         pass
     total = 0
     while exporter.step():
-        assert sum(read) <= FEWEST_ROWS * 1024 + exporting._CHANGES_AT_ONCE * 200_000
+        assert sum(read) <= FEWEST_ROWS * 1024 + export_worker._CHANGES_AT_ONCE * 200_000
         total += sum(read)
         read.clear()
     assert total >= 2 * 40 * 100_000

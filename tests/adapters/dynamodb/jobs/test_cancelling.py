@@ -12,7 +12,7 @@ from tablegate.gateway.model.commands.commands import CancelJob, ListUnfinishedJ
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.security.gate import run_one
 from tests.adapters.dynamodb.jobs.conftest import TABLE_ARN, Exporter
-from tests.adapters.dynamodb.jobs.test_imports import begun, described, line, parameters
+from tests.adapters.dynamodb.jobs.test_import_api import begun, described, line, parameters
 
 NEWLINES = gzip.compress(b"\n" * (32 << 20), 1)
 

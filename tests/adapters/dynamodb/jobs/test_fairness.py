@@ -13,7 +13,7 @@ from tablegate.gateway.engine.background import pacing
 from tablegate.gateway.engine.background.pacing import FEWEST_ROWS
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tests.adapters.dynamodb.conftest import Clock, Service, serving, signed
-from tests.adapters.dynamodb.jobs.test_imports import given, line, parameters
+from tests.adapters.dynamodb.jobs.test_import_api import given, line, parameters
 from tests.support.object_places import FolderPlace
 
 ACCOUNTS = [f"{number:012}" for number in range(10)]

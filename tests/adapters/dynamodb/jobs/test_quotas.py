@@ -14,7 +14,7 @@ from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.model.commands.commands import AnyCommand
 from tablegate.gateway.security.quotas import COSTS, QuotaKeeper
 from tests.adapters.dynamodb.conftest import Clock, Service, serving, signed
-from tests.adapters.dynamodb.jobs import test_bulk_puts, test_imports
+from tests.adapters.dynamodb.jobs import test_bulk_put_api, test_import_api
 from tests.adapters.dynamodb.jobs.conftest import Exporter
 from tests.adapters.dynamodb.operations import test_vectors
 from tests.support.object_places import FolderPlace
@@ -81,8 +81,8 @@ RESTORED: dict[str, Callable[[Exporter, str], dict[str, Any]]] = {
     "RestoreTableToPointInTime": lambda exporter, backup: {
         "TargetTableName": "copy", "SourceTableName": "orders", "UseLatestRestorableTime": True,
     },
-    "ImportTable": lambda exporter, backup: test_imports.given(TableCreationParameters=test_imports.parameters("copy")),
-    "CreateTable": lambda exporter, backup: test_imports.parameters("copy"),
+    "ImportTable": lambda exporter, backup: test_import_api.given(TableCreationParameters=test_import_api.parameters("copy")),
+    "CreateTable": lambda exporter, backup: test_import_api.parameters("copy"),
     "UpdateTable": lambda exporter, backup: {
         "TableName": "orders", "ReplicaUpdates": [{"Create": {"RegionName": "eu-west-1"}}],
     },
@@ -108,15 +108,15 @@ def test_a_quota_of_tables_bounds_every_operation_that_makes_one(exporter: Expor
 
 def test_an_import_whose_table_is_one_too_many_by_then_fails(exporter: Exporter) -> None:
     limit(exporter, tables=1)
-    exporter.place.put("in/1.json", test_imports.line("a"))
+    exporter.place.put("in/1.json", test_import_api.line("a"))
     arns = [
         exporter.ok(
-            "ImportTable", **test_imports.given(TableCreationParameters=test_imports.parameters(name))
+            "ImportTable", **test_import_api.given(TableCreationParameters=test_import_api.parameters(name))
         )["ImportTableDescription"]["ImportArn"]
         for name in ("one", "two")
     ]
     exporter.work()
-    ended = [test_imports.described(exporter, arn) for arn in arns]
+    ended = [test_import_api.described(exporter, arn) for arn in arns]
     assert sorted(each["ImportStatus"] for each in ended) == ["COMPLETED", "FAILED"]
     [failed] = [each for each in ended if each["ImportStatus"] == "FAILED"]
     assert (failed["FailureCode"], failed["FailureMessage"]) == of(TOO_MANY_TABLES, 1)
@@ -131,7 +131,7 @@ def test_regions_that_a_client_makes_up_have_no_allowance_of_their_own(
     limit(exporter, owner, tables=3, bytes=2_000)
     service, made = exporter.service, 0
     for number in range(6):
-        service.call("CreateTable", test_imports.parameters(), **signed(region=f"r{number}"))
+        service.call("CreateTable", test_import_api.parameters(), **signed(region=f"r{number}"))
         made += service.last.status == 200
     assert made == 3
     for number in range(3):
@@ -144,7 +144,7 @@ def test_regions_that_a_client_makes_up_have_no_allowance_of_their_own(
 def test_a_quota_of_one_region_is_of_that_region(exporter: Exporter) -> None:
     limit(exporter, "namespace/aws/000000000000/r1", tables=0)
     for region, status in (("r1", 400), ("r2", 200)):
-        exporter.service.call("CreateTable", test_imports.parameters(), **signed(region=region))
+        exporter.service.call("CreateTable", test_import_api.parameters(), **signed(region=region))
         assert exporter.service.last.status == status
 
 
@@ -188,28 +188,28 @@ def test_what_a_copy_will_have_counts_when_it_is_asked_for(exporter: Exporter, o
 def test_an_import_ends_where_the_bytes_do(exporter: Exporter) -> None:
     limit(exporter, bytes=10_000_000)
     for number in range(30):
-        exporter.place.put(f"in/{number:02}.json", test_imports.line(f"{number:02}", **big(399_000)))
-    shown = test_imports.imported(exporter)
+        exporter.place.put(f"in/{number:02}.json", test_import_api.line(f"{number:02}", **big(399_000)))
+    shown = test_import_api.imported(exporter)
     assert (shown["ImportStatus"], shown["FailureCode"]) == ("FAILED", "LimitExceededException")
     size = exporter.service.described()["TableSizeBytes"]
     assert 5_000_000 < size <= 10_000_000
-    assert exporter.error("ImportTable", **test_imports.given())[0] == "ResourceInUseException"
+    assert exporter.error("ImportTable", **test_import_api.given())[0] == "ResourceInUseException"
     exporter.ok("DeleteTable", TableName="orders")
     count(exporter)
-    test_imports.begun(exporter)
+    test_import_api.begun(exporter)
 
 
 def test_a_bulk_put_ends_where_the_bytes_do(exporter: Exporter) -> None:
     exporter.service.table()
     limit(exporter, bytes=10_000_000)
     for number in range(30):
-        exporter.place.put(f"in/{number:02}.json", test_bulk_puts.line(f"{number:02}", **big(399_000)))
-    shown = test_bulk_puts.done(exporter)
+        exporter.place.put(f"in/{number:02}.json", test_bulk_put_api.line(f"{number:02}", **big(399_000)))
+    shown = test_bulk_put_api.done(exporter)
     assert (shown["BulkOperationStatus"], shown["FailureCode"]) == ("FAILED", "LimitExceededException")
     assert 5_000_000 < exporter.service.described()["TableSizeBytes"] <= 10_000_000
     exporter.put("one more", **big(390_000))
     limit(exporter, bytes=1_000)
-    assert exporter.error("StartBulkPutItems", **test_bulk_puts.given()) == of(TOO_MANY_BYTES, 1_000)
+    assert exporter.error("StartBulkPutItems", **test_bulk_put_api.given()) == of(TOO_MANY_BYTES, 1_000)
 
 
 # Rates
@@ -253,7 +253,7 @@ def test_refused_requests_are_counted_by_owner_and_kind(
         lambda owner, kind: told.append((owner, kind)),
     )
     limit(exporter, tables=0, requests=4)
-    exporter.error("CreateTable", **test_imports.parameters())
+    exporter.error("CreateTable", **test_import_api.parameters())
     exporter.error("ListTables")
     assert told == [(OWNER, "tables"), (OWNER, "requests")]
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tablegate.adapters.dynamodb.tables.descriptions import describe
-from tablegate.adapters.dynamodb.wire.calls import Caller
+from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.resources import key_arn
 from tablegate.gateway.model.commands.commands import CreateTable, NewIndex
 from tablegate.gateway.model.tables.tables import Projection
@@ -455,7 +455,7 @@ def test_integer_keys_look_like_numbers_and_many_columns_like_one_text(service):
 
 
 def _caller(service):
-    from tablegate.adapters.dynamodb.wire.calls import Caller
+    from tablegate.adapters.dynamodb.wire.call_context import Caller
 
     return Caller("a", "000000000000", "us-east-1", "shared")
 

@@ -15,7 +15,7 @@ import flask
 import orjson
 import pytest
 
-from tablegate.adapters.dynamodb import blueprint
+from tablegate.adapters.dynamodb import entry
 from tablegate.adapters.dynamodb.wire import http, limits
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.errors import Busy, LimitExceeded
@@ -382,7 +382,7 @@ def test_a_preflight_is_allowed_what_it_asks_for(service):
 @pytest.fixture
 def through_flask(service: Service) -> Iterator[flask.testing.FlaskClient]:
     app = flask.Flask("test", static_folder=None)
-    app.register_blueprint(blueprint.create(service.gateway).blueprint())
+    app.register_blueprint(entry.create(service.gateway).blueprint())
     with app.test_client() as client:
         yield client
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablegate.adapters.tablestore.rows import fast_pages, fast_rows, selections
-from tablegate.adapters.tablestore.wire.calls import Target
+from tablegate.adapters.tablestore.wire.call_context import Target
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import NULL, Kind, Value
 from tests.adapters.tablestore.rows.test_fast_rows import (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tablegate.adapters.tablestore.capacity import capacity
 from tablegate.adapters.tablestore.rows import fast_rows, rows, selections
 from tablegate.adapters.tablestore.values.views import WIRE_KINDS
-from tablegate.adapters.tablestore.wire.calls import Call, Target
+from tablegate.adapters.tablestore.wire.call_context import Call, Target
 from tablegate.adapters.tablestore.wire.plainbuffer import Operation, WireCell, WireRow, encode_row, row_bytes
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.tables.tables import Rules, State, Table

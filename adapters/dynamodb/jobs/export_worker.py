@@ -21,7 +21,10 @@ import orjson
 from tablegate.adapters.dynamodb.export_files import manifests
 from tablegate.adapters.dynamodb.export_files.data_files import DataFile
 from tablegate.adapters.dynamodb.export_files.lines import change_line, item_line
-from tablegate.adapters.dynamodb.jobs.asking import (
+from tablegate.adapters.dynamodb.jobs.export_api import NEW_AND_OLD, Selection, selection_of, view_of
+from tablegate.adapters.dynamodb.jobs.job_documents import COMPLETED, FAILED
+from tablegate.adapters.dynamodb.jobs.job_names import EXPORT
+from tablegate.adapters.dynamodb.jobs.object_worker import (
     ObjectWorker,
     ask,
     bucket_of,
@@ -29,9 +32,6 @@ from tablegate.adapters.dynamodb.jobs.asking import (
     failure,
     new_object_of,
 )
-from tablegate.adapters.dynamodb.jobs.exports import NEW_AND_OLD, Selection, selection_of, view_of
-from tablegate.adapters.dynamodb.jobs.job_documents import COMPLETED, FAILED
-from tablegate.adapters.dynamodb.jobs.job_names import EXPORT
 from tablegate.adapters.dynamodb.object_stores.object_store import Bucket, NewObject, Refused
 from tablegate.adapters.dynamodb.values.composites import render, shown_key
 from tablegate.adapters.dynamodb.values.values import render_values, view

@@ -19,7 +19,7 @@ from tablegate.adapters.azuretable.auth import auth, bearer
 from tablegate.adapters.azuretable.auth.auth import Account
 from tablegate.adapters.azuretable.auth.bearer import Issuer
 from tablegate.adapters.azuretable.auth.shared_access import Grant
-from tablegate.adapters.azuretable.calls import (
+from tablegate.adapters.azuretable.call_context import (
     Answer,
     Call,
     find_table,

@@ -2,7 +2,7 @@
 
 A handler is a function `operation(call) -> Steps[Answer]` (gateway/exchanges.py), usually a generator function. It parses
 `call.input` to commands and returns the answer: a dict, or the bytes of a JSON object. It raises ServiceError (errors.py) or
-GatewayError. The blueprint renders both as this dialect's error replies.
+GatewayError. The entry renders both as this dialect's error replies.
 
 Operations on one table that need one command are made with `on_table`.
 """

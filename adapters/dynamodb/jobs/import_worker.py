@@ -13,9 +13,9 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.export_files.compression import Compression
 from tablegate.adapters.dynamodb.export_files.records import Layout
-from tablegate.adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of, failure
 from tablegate.adapters.dynamodb.jobs.job_documents import CANCELLED, COMPLETED, FAILED
 from tablegate.adapters.dynamodb.jobs.job_names import IMPORT
+from tablegate.adapters.dynamodb.jobs.object_worker import ObjectWorker, ask, bucket_of, call_of, failure
 from tablegate.adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects
 from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.tables.tables import new_table

@@ -1,7 +1,7 @@
 """One call of an operation: what a handler gets, and how it finds its table.
 
 A handler is a function `operation(call) -> Steps[Message]` (gateway/exchanges.py), usually a generator function. It parses
-`call.message` to commands and returns the answer's protobuf message. It raises ServiceError or GatewayError. The blueprint
+`call.message` to commands and returns the answer's protobuf message. It raises ServiceError or GatewayError. The entry
 renders both as error replies.
 
 An index is a table here, to be read and not written: a Target is a table seen under one of these names.

@@ -1,7 +1,7 @@
 """ExportTableToPointInTime, DescribeExport, ListExports.
 
 Order of checks, texts and which members are absent when: ack-api-quirks, live service, October 2026; shapes: botocore 1.44.5.
-What an export does is in exporting.py.
+What an export does is in export_worker.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tablegate.adapters.dynamodb.tables.descriptions import table_id
 from tablegate.adapters.dynamodb.tables.properties import seconds
 from tablegate.adapters.dynamodb.values.composites import shown_schema
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange, FindTable, StartJob

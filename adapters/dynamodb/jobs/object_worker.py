@@ -1,4 +1,4 @@
-"""How workers ask the engine, and what they have in common."""
+"""The workers of jobs on object stores: their common base, and how they run commands of the engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tablegate.adapters.dynamodb.object_stores.object_store import (
     ObjectStore,
     Refused,
 )
-from tablegate.adapters.dynamodb.wire.calls import Call, Caller
+from tablegate.adapters.dynamodb.wire.call_context import Call, Caller
 from tablegate.adapters.dynamodb.wire.errors import service_error_of
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model.authorization.authorizations import Authorization

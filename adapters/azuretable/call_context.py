@@ -1,7 +1,7 @@
 """One call of an operation: what a handler gets, what it answers, and how it finds its table.
 
 A handler is a function `operation(call, resource) -> Steps[Answer]` (gateway/exchanges.py), usually a generator function. It
-parses the request to commands and returns an Answer. It raises ServiceError (errors.py) or GatewayError. The blueprint renders
+parses the request to commands and returns an Answer. It raises ServiceError (errors.py) or GatewayError. The entry renders
 both as replies.
 """
 

@@ -23,7 +23,7 @@ from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
 from tablegate.adapters.dynamodb.validation import operation_schemas
 from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.wire import auth, http, limits, planted_errors
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call, Caller
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, Caller
 from tablegate.adapters.dynamodb.wire.errors import (
     ServiceError,
     internal,

@@ -18,7 +18,7 @@ from tablegate.adapters.tablestore.values.values import key_type
 from tablegate.adapters.tablestore.values.views import index_view
 from tablegate.adapters.tablestore.wire import auth, limits, replies
 from tablegate.adapters.tablestore.wire.auth import Caller
-from tablegate.adapters.tablestore.wire.calls import Call, check_names, judge_names, names_known_tables
+from tablegate.adapters.tablestore.wire.call_context import Call, check_names, judge_names, names_known_tables
 from tablegate.adapters.tablestore.wire.errors import (
     INTERNAL,
     PLANTED,

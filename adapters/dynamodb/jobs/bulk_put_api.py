@@ -1,7 +1,7 @@
 """StartBulkPutItems, DescribeBulkOperation, ListBulkOperations, CancelBulkOperation.
 
 Shapes and states: botocore 1.44.5 and its documentation; no texts of refusals are on public record. What a bulk put does is in
-bulk_putting.py.
+bulk_put_worker.py.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tablegate.adapters.dynamodb.jobs.job_names import (
 from tablegate.adapters.dynamodb.tables.descriptions import table_id
 from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import CancelJob, Exchange, StartJob

@@ -1,7 +1,7 @@
 """ImportTable, DescribeImport, ListImports.
 
 Order of checks, texts and what is filled in: ack-api-quirks, live service, October 2026; shapes: botocore 1.44.5. What an import
-does is in importing.py.
+does is in import_worker.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tablegate.adapters.dynamodb.jobs.job_names import (
 from tablegate.adapters.dynamodb.tables.descriptions import table_id_of
 from tablegate.adapters.dynamodb.tables.tables import new_table
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.calls import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange, FindTable, ListJobs, StartJob

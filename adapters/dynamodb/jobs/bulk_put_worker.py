@@ -23,7 +23,11 @@ from tablegate.adapters.dynamodb.export_files.compression import Compression
 from tablegate.adapters.dynamodb.export_files.data_files import DataFile
 from tablegate.adapters.dynamodb.export_files.records import Layout
 from tablegate.adapters.dynamodb.expressions.request_clauses import WriteClauses
-from tablegate.adapters.dynamodb.jobs.asking import (
+from tablegate.adapters.dynamodb.jobs.bulk_put_api import WITH_ERRORS
+from tablegate.adapters.dynamodb.jobs.import_worker import checked_item
+from tablegate.adapters.dynamodb.jobs.job_documents import CANCELLED, COMPLETED, FAILED
+from tablegate.adapters.dynamodb.jobs.job_names import BULK
+from tablegate.adapters.dynamodb.jobs.object_worker import (
     ObjectWorker,
     ask,
     bucket_of,
@@ -31,10 +35,6 @@ from tablegate.adapters.dynamodb.jobs.asking import (
     failure,
     new_object_of,
 )
-from tablegate.adapters.dynamodb.jobs.bulk_puts import WITH_ERRORS
-from tablegate.adapters.dynamodb.jobs.importing import checked_item
-from tablegate.adapters.dynamodb.jobs.job_documents import CANCELLED, COMPLETED, FAILED
-from tablegate.adapters.dynamodb.jobs.job_names import BULK
 from tablegate.adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects, Taken
 from tablegate.adapters.dynamodb.object_stores.object_store import Refused
 from tablegate.adapters.dynamodb.operations.items import put_write
