@@ -24,7 +24,7 @@ from benchmarks.contestants import Postgres, Workspace, start_ours
 from benchmarks.signing import HOST, Client
 from benchmarks.signing import dynamodb as sign
 from tablegate.gateway.configuration.settings import load
-from tablegate.gateway.model.commands.commands import WriteGroup
+from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Key

@@ -31,7 +31,8 @@ from benchmarks.processes import Tree
 from benchmarks.rounds import AtRound, Player
 from benchmarks.workloads import Workload
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.commands import CreateTable, Load
+from tablegate.gateway.model.commands.row_commands import Load
+from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, text

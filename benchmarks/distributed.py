@@ -21,7 +21,8 @@ from sqlalchemy import make_url
 
 from benchmarks.processes import Tree
 from tablegate.gateway.engine.engine import Engine, run_with_retries
-from tablegate.gateway.model.commands.commands import CreateTable, Get, Read, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.expressions.predicates import Not, RowExists

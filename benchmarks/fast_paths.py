@@ -45,7 +45,8 @@ from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.rows import blind_writes, loading, page_builder, reading
-from tablegate.gateway.model.commands.commands import CreateTable, Load
+from tablegate.gateway.model.commands.row_commands import Load
+from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.expressions import updates
 from tablegate.gateway.model.fast_paths import FAST_PATHS
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema

@@ -20,7 +20,7 @@ from benchmarks.distributed import Entry, processes_of
 from benchmarks.processes import Tree
 from tablegate.gateway.background import ReplicaWatch
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.model.commands.commands import Get, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
 from tablegate.gateway.model.values.values import decimal, text
 from tablegate.gateway.store.opening.opening import open_database, open_replica
 from tablegate.gateway.store.opening.replicas import Replica, Replicas

@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 from benchmarks import machine
 from benchmarks.contestants import Postgres, Workspace
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.model.commands.commands import CreateTable, Nearest, NewVectorIndex, SearchVectors
+from tablegate.gateway.model.commands.table_commands import CreateTable, NewVectorIndex
+from tablegate.gateway.model.commands.vector_commands import Nearest, SearchVectors
 from tablegate.gateway.model.tables.tables import Projection, Table, VectorEntry
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row

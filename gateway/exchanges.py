@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from tablegate.gateway.model.commands import commands as c
-from tablegate.gateway.model.commands.commands import AnyCommand, Exchange, R
+from tablegate.gateway.model.commands import command, row_commands
+from tablegate.gateway.model.commands.command import R
+from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import Busy, GatewayError, StaleTable
 
@@ -110,7 +111,7 @@ def next_commands(
 # For use with `yield from`: they give outcomes the types that commands declare.
 
 
-def one(command: c.Command[R]) -> Exchange[R]:
+def one(command: command.Command[R]) -> Exchange[R]:
     """Return the outcome of one command. Raises its GatewayError."""
     [outcome] = yield [command]  # type: ignore[list-item]  # every Command is one of AnyCommand
     if isinstance(outcome, GatewayError):
@@ -118,16 +119,16 @@ def one(command: c.Command[R]) -> Exchange[R]:
     return outcome
 
 
-def each(commands: Sequence[c.Command[R]]) -> Exchange[list[R | GatewayError]]:
+def each(commands: Sequence[command.Command[R]]) -> Exchange[list[R | GatewayError]]:
     """Return the outcome or the GatewayError of every command, in order. An empty list runs nothing."""
     if not commands:
         return []
     return (yield list(commands))  # type: ignore[arg-type]  # every Command is one of AnyCommand
 
 
-def write_rows(*writes: Write) -> Exchange[list[c.Outcome]]:
+def write_rows(*writes: Write) -> Exchange[list[row_commands.Outcome]]:
     """Return the outcomes of an atomic group of writes, in order. Raises the group's GatewayError."""
-    [outcomes] = yield [c.WriteGroup(writes)]
+    [outcomes] = yield [row_commands.WriteGroup(writes)]
     if isinstance(outcomes, GatewayError):
         raise outcomes
     return outcomes

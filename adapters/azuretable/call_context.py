@@ -20,7 +20,8 @@ from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.exchanges import SingleStep, Steps, after, one
 from tablegate.gateway.http import Request
-from tablegate.gateway.model.commands.commands import Exchange, FindTable
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.tables.tables import Table
 

@@ -32,7 +32,8 @@ from tablegate.adapters.dynamodb.wire.call_context import Call, Caller, find_tab
 from tablegate.adapters.dynamodb.wire.errors import LATEST, ServiceError, service_error_of
 from tablegate.gateway.dialect import BadSeed, Gateway, Seed
 from tablegate.gateway.exchanges import drive, each, exchange_of
-from tablegate.gateway.model.commands.commands import AnyCommand, Exchange, WriteGroup
+from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
+from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.security import gate
 from tablegate.gateway.security.credentials import Scheme

@@ -18,7 +18,9 @@ from tablegate.gateway.dialect import Dialect
 from tablegate.gateway.exchanges import one, write_rows
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model import errors
-from tablegate.gateway.model.commands.commands import CreateTable, Exchange, FindTable, Get
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.row_commands import Get
+from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable
 from tablegate.gateway.model.commands.writes import Change, Remove, Replace, Write
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
 from tablegate.gateway.model.tables.tables import Table

@@ -48,7 +48,7 @@ def jobs_cancel(settings: Settings, job_id: int) -> None:
 
     A running server ends the job before it does anything for other jobs. An import is CANCELLED then, and its table has the
     items imported so far. An export is FAILED with the code Cancelled."""
-    from tablegate.gateway.model.commands.commands import CancelJob
+    from tablegate.gateway.model.commands.job_commands import CancelJob
     from tablegate.gateway.model.errors import GatewayError, InvalidInput
     from tablegate.gateway.security import gate
 
@@ -67,7 +67,7 @@ def jobs_cancel(settings: Settings, job_id: int) -> None:
 
 
 def _unfinished(opened: Any, job_id: int | None = None) -> list[Job]:
-    from tablegate.gateway.model.commands.commands import ListUnfinishedJobs
+    from tablegate.gateway.model.commands.job_commands import ListUnfinishedJobs
     from tablegate.gateway.security import gate
 
     return gate.run_one(opened.engine, ListUnfinishedJobs(job_id), None)

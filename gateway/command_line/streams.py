@@ -43,7 +43,8 @@ def streams_list(settings: Settings) -> None:
 @with_settings(every=False)
 def streams_reshard(settings: Settings, table: str, shards: int, namespace: str) -> None:
     """Split or merge the shards of a table's stream. What is in the old ones stays readable, and is read first."""
-    from tablegate.gateway.model.commands.commands import FindTable, Reshard
+    from tablegate.gateway.model.commands.stream_commands import Reshard
+    from tablegate.gateway.model.commands.table_commands import FindTable
     from tablegate.gateway.model.errors import GatewayError, StaleTable
     from tablegate.gateway.security import gate
 

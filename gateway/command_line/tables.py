@@ -39,7 +39,7 @@ def tables(context: click.Context, settings: Settings) -> None:
 @with_settings(every=False)
 def keep_history(settings: Settings, table: str, days: int | None, off: bool, namespace: str) -> None:
     """Keep what the rows of a table were, so that it can be restored: point-in-time recovery, whatever dialect writes."""
-    from tablegate.gateway.model.commands.commands import KeepHistory
+    from tablegate.gateway.model.commands.backup_commands import KeepHistory
 
     if off is (days is not None):
         raise click.UsageError("say either --days or --off")
@@ -62,7 +62,7 @@ def restore(
 ) -> None:
     """Make a table TARGET with the rows that TABLE had at a moment or in a backup, its keys, indexes and rules; not its stream.
     A running server brings the rows, or `tablegate sweep`."""
-    from tablegate.gateway.model.commands.commands import RestoreTable
+    from tablegate.gateway.model.commands.backup_commands import RestoreTable
     from tablegate.gateway.model.tables.restored_tables import like
 
     if at is not None and backup is not None:
@@ -85,7 +85,7 @@ def restore(
 @with_settings(every=False)
 def create_backup(settings: Settings, table: str, name: str | None, namespace: str) -> None:
     """Make a backup of TABLE as it is now, whatever dialect writes. A running server brings the rows, or `tablegate sweep`."""
-    from tablegate.gateway.model.commands.commands import CreateBackup
+    from tablegate.gateway.model.commands.backup_commands import CreateBackup
 
     with opened_database(settings) as opened:
         made = _outcome(opened, CreateBackup(_found(opened, namespace, table), name or table))
@@ -115,7 +115,7 @@ def list_backups(settings: Settings, table: str | None, namespace: str) -> None:
 @with_settings(every=False)
 def delete_backup(settings: Settings, backup: str, namespace: str) -> None:
     """Delete a backup, as list-backups names it."""
-    from tablegate.gateway.model.commands.commands import DeleteBackup
+    from tablegate.gateway.model.commands.backup_commands import DeleteBackup
 
     with opened_database(settings) as opened:
         _outcome(opened, DeleteBackup(_found_backup(opened, namespace, backup)))
@@ -123,7 +123,7 @@ def delete_backup(settings: Settings, backup: str, namespace: str) -> None:
 
 
 def _backups(opened: Any, namespace: str, table: str | None) -> Iterator[Any]:
-    from tablegate.gateway.model.commands.commands import ListBackups
+    from tablegate.gateway.model.commands.backup_commands import ListBackups
 
     after = ("", 0, 0)
     while page := _outcome(opened, ListBackups(namespace, after, table_name=table)):
@@ -148,7 +148,7 @@ def _ticks(at: str) -> int:
 
 
 def _found(opened: Any, namespace: str, table: str) -> Any:
-    from tablegate.gateway.model.commands.commands import FindTable
+    from tablegate.gateway.model.commands.table_commands import FindTable
 
     return _outcome(opened, FindTable(namespace, table))
 

@@ -40,7 +40,7 @@ from tablegate.gateway.control import access
 from tablegate.gateway.control.access import CONSOLE
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
-from tablegate.gateway.model.commands.commands import WriteGroup
+from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Remove, Write
 from tablegate.gateway.model.errors import (
     GatewayError,

@@ -11,22 +11,16 @@ from tablegate.gateway.console.sign_in import Visitor
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.authorization.authorizations import Named
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
-from tablegate.gateway.model.commands.commands import (
-    CancelJob,
-    CountRows,
+from tablegate.gateway.model.commands.job_commands import CancelJob, ListJobs, ListUnfinishedJobs
+from tablegate.gateway.model.commands.row_commands import Get, Read
+from tablegate.gateway.model.commands.snapshot_commands import ListNamespaces
+from tablegate.gateway.model.commands.stream_commands import (
     FindPosition,
-    FindTable,
-    Get,
-    ListJobs,
-    ListNamespaces,
     ListShards,
     ListStreams,
-    ListTables,
-    ListUnfinishedJobs,
-    Read,
     ReadChanges,
-    TableStatistics,
 )
+from tablegate.gateway.model.commands.table_commands import CountRows, FindTable, ListTables, TableStatistics
 from tablegate.gateway.model.errors import GatewayError, TableMissing
 from tablegate.gateway.model.tables.changes import Change, Latest, Oldest, Stream
 from tablegate.gateway.model.tables.jobs import Job

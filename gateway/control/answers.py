@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.commands import Command
+from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.tables.namespaces import is_reserved
 from tablegate.gateway.security.gate import run_one
 

@@ -26,12 +26,12 @@ import orjson
 
 from tablegate.gateway.control.answers import BadRequest, run
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.commands import (
+from tablegate.gateway.model.commands.row_commands import Read
+from tablegate.gateway.model.commands.snapshot_commands import (
     CopyTables,
     DescribeTables,
     ImportDefinition,
     ImportRows,
-    Read,
 )
 from tablegate.gateway.model.errors import InvalidInput, TableExists
 from tablegate.gateway.model.expressions.ranges import EVERYTHING

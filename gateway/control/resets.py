@@ -6,7 +6,7 @@ from typing import Any
 
 from tablegate.gateway.control.answers import BadRequest, Refused, names_of, namespace_of, only, run
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.commands import ResetTables
+from tablegate.gateway.model.commands.snapshot_commands import ResetTables
 from tablegate.gateway.model.errors import TableMissing
 
 MODES = ("tables", "rows")

@@ -18,13 +18,8 @@ from tablegate.gateway.control import archives
 from tablegate.gateway.control.answers import BadRequest, Refused, namespace_of, only, run
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.http import Reply
-from tablegate.gateway.model.commands.commands import (
-    CopyTables,
-    DocumentChange,
-    GetProperties,
-    ListNamespaces,
-    PutProperties,
-)
+from tablegate.gateway.model.commands.account_commands import GetProperties, PutProperties
+from tablegate.gateway.model.commands.snapshot_commands import CopyTables, DocumentChange, ListNamespaces
 from tablegate.gateway.model.tables.namespaces import SNAPSHOTS, is_reserved
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

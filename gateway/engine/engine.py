@@ -25,7 +25,7 @@ from tablegate.gateway.engine.streams.following import Deliver
 from tablegate.gateway.engine.tables.defining import Definer
 from tablegate.gateway.engine.transactions import Transactions
 from tablegate.gateway.engine.vectors import vector_support
-from tablegate.gateway.model.commands import commands as c
+from tablegate.gateway.model.commands import row_commands, vector_commands
 from tablegate.gateway.model.commands.commands import AnyCommand, SingleCommand
 from tablegate.gateway.model.errors import (
     Contended,
@@ -40,7 +40,7 @@ from tablegate.gateway.store.transactions import tokens
 
 log = logging.getLogger(__name__)
 
-_READS = {c.Get, c.Read, c.ReadAll, c.SearchVectors}
+_READS = {row_commands.Get, row_commands.Read, row_commands.ReadAll, vector_commands.SearchVectors}
 
 
 class EngineOptions(NamedTuple):
@@ -118,14 +118,14 @@ class Engine:
         writes, reads = [], []
         for at, command in enumerate(commands):
             kind = type(command)
-            if kind is c.WriteGroup:
+            if kind is row_commands.WriteGroup:
                 writes.append(at)
             elif kind in _READS:
                 reads.append(at)
             else:
                 outcomes[at] = self._single_commands.run(cast(SingleCommand, command))
         if writes:
-            groups = cast(list[c.WriteGroup], [commands[at] for at in writes])
+            groups = cast(list[row_commands.WriteGroup], [commands[at] for at in writes])
             for at, answer in zip(writes, self._transactions.write(groups, nowait), strict=True):
                 outcomes[at] = answer
         if reads:
@@ -150,7 +150,7 @@ class Engine:
         partitions = {
             write.key.position.partition
             for group in groups
-            if isinstance(group, c.WriteGroup)
+            if isinstance(group, row_commands.WriteGroup)
             for write in group.writes
         }
         nodes = {self._store.database.node_of(partition) for partition in partitions}

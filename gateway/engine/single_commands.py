@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, assert_never
+from typing import Any
 
 from tablegate.gateway.engine.background import working
 from tablegate.gateway.engine.backups import restoring
@@ -13,10 +13,21 @@ from tablegate.gateway.engine.streams import following, streaming
 from tablegate.gateway.engine.tables import duplicating
 from tablegate.gateway.engine.tables.defining import Definer
 from tablegate.gateway.engine.transactions import Transactions
-from tablegate.gateway.model.commands import commands as c
+from tablegate.gateway.model.commands import (
+    job_commands,
+    row_commands,
+    stream_commands,
+    transaction_commands,
+)
+from tablegate.gateway.model.commands.account_commands import AccountCommand
+from tablegate.gateway.model.commands.backup_commands import BackupCommand
 from tablegate.gateway.model.commands.commands import DefinitionCommand, SingleCommand
+from tablegate.gateway.model.commands.job_commands import JobCommand
+from tablegate.gateway.model.commands.snapshot_commands import SnapshotCommand
+from tablegate.gateway.model.commands.stream_commands import StreamCommand
+from tablegate.gateway.model.commands.table_commands import TableCommand
+from tablegate.gateway.model.commands.transaction_commands import TransactionCommand
 from tablegate.gateway.model.errors import GatewayError, StaleTable
-from tablegate.gateway.model.values.rows import TICKS_PER_MS
 from tablegate.gateway.store.sql.databases import Retry
 from tablegate.gateway.store.store import Store
 
@@ -34,88 +45,62 @@ class SingleCommands:
 
     def run(self, command: SingleCommand) -> Any:
         """Return the outcome of a command that runs by itself."""
-        match command:
-            case c.Load():
-                return self._load(command)
-            case (
-                c.BeginTransaction() | c.Stage() | c.FindTransaction() | c.CommitTransaction() | c.AbortTransaction()
-            ):  # fmt: skip
-                return self._transact(command)
-            case _:
-                return self._transactions.with_retries(self._define, command)
+        if isinstance(command, row_commands.Load):
+            return self._load(command)
+        if isinstance(command, TransactionCommand):
+            return self._transact(command)
+        return self._transactions.with_retries(self._define, command)
 
     def _define(self, command: DefinitionCommand) -> Any:
         """Return the outcome of one attempt. Raises GatewayError, Retry."""
-        store, definer = self._store, self._definer
-        now = self._now() // 100
-        now_ms = now // TICKS_PER_MS
-        match command:
-            case (
-                c.FindTable() | c.ListTables() | c.CreateTable() | c.AlterTable() | c.DropTable() | c.CountRows()
-                | c.GetProperties() | c.PutProperties()
-            ):  # fmt: skip
-                return definer.run(command, now_ms)
-            case c.FindPosition() | c.FindStream() | c.ListShards() | c.ListStreams() | c.ReadChanges():
-                return streaming.read(store, command)
-            case c.Reshard():
-                return streaming.reshard(store, command, now_ms)
-            case c.Follow() | c.Unfollow() | c.ListFollowers() | c.AddReplicas() | c.RemoveReplicas():
-                return self._depend(command, now_ms)
-            case c.ResetTables():
-                return duplicating.reset(store, definer, command, now_ms)
-            case c.CopyTables():
-                return duplicating.copy(store, definer, command, now_ms)
-            case c.DescribeTables(namespace):
-                return duplicating.described(store, namespace)
-            case c.ListNamespaces(prefix):
-                return duplicating.namespaces(store, prefix)
-            case c.ImportDefinition():
-                return duplicating.import_definition(store, definer, command, now_ms)
-            case c.ImportRows():
-                return duplicating.import_rows(store, command)
-            case c.CreateBackup() | c.DeleteBackup() | c.KeepHistory() | c.ListBackups() | c.RestoreTable():
-                return restoring.run(store, definer, command, now)
-            case c.CancelJob() | c.ListJobs() | c.ListUnfinishedJobs() | c.StartJob():
-                return working.run(store, definer, command, now)
-            case c.AdvanceJob():
+        now_ns = self._now()
+        now, now_ms = now_ns // 100, now_ns // 1_000_000
+        if isinstance(command, TableCommand | AccountCommand):
+            return self._definer.run(command, now_ms)
+        if isinstance(command, StreamCommand):
+            return self._run_on_streams(command, now_ms)
+        if isinstance(command, SnapshotCommand):
+            return duplicating.run(self._store, self._definer, command, now_ms)
+        if isinstance(command, BackupCommand):
+            return restoring.run(self._store, self._definer, command, now)
+        if isinstance(command, JobCommand):
+            if isinstance(command, job_commands.AdvanceJob):
                 return self._advance(command)
-        assert_never(command)
+            return working.run(self._store, self._definer, command, now)
+        return replicating.run(self._store, self._definer, command, now_ms)
 
-    def _depend(
-        self, command: c.Follow | c.Unfollow | c.ListFollowers | c.AddReplicas | c.RemoveReplicas, now_ms: int
-    ) -> Any:
-        """The outcome of a command about followers and replicas."""
+    def _run_on_streams(self, command: StreamCommand, now_ms: int) -> Any:
         match command:
-            case c.Follow():
+            case stream_commands.Reshard():
+                return streaming.reshard(self._store, command, now_ms)
+            case stream_commands.Follow():
                 return following.follow(self._store, self._definer, command, now_ms)
-            case c.Unfollow():
+            case stream_commands.Unfollow():
                 return following.unfollow(self._store, command, now_ms)
-            case c.ListFollowers():
+            case stream_commands.ListFollowers():
                 return following.targets(self._store, command)
-            case c.AddReplicas():
-                return replicating.add(self._store, self._definer, command, now_ms)
-            case c.RemoveReplicas():
-                return replicating.remove(self._store, self._definer, command, now_ms)
+            case _:
+                return streaming.read(self._store, command)
 
-    def _advance(self, command: c.AdvanceJob) -> Any:
+    def _advance(self, command: job_commands.AdvanceJob) -> Any:
         step = working.Step(self._store, self._definer, command, self._now() // 100)
         self._transactions.carry_out(step.run)
         return step.outcome
 
-    def _transact(self, command: c.TransactionCommand) -> Any:
+    def _transact(self, command: transaction_commands.TransactionCommand) -> Any:
         """The outcome of a command of local transactions."""
         with_retries, store = self._transactions.with_retries, self._store
         now_ms = self._now() // 1_000_000
         match command:
-            case c.BeginTransaction():
+            case transaction_commands.BeginTransaction():
                 return with_retries(local_transactions.begin, store, command, now_ms)
-            case c.Stage():
+            case transaction_commands.Stage():
                 return with_retries(lambda: local_transactions.stage(store, command, self._now() // 100))
-            case c.FindTransaction(transaction):
+            case transaction_commands.FindTransaction(transaction):
                 return with_retries(local_transactions.held_by, store, transaction, now_ms)
-            case c.AbortTransaction():
+            case transaction_commands.AbortTransaction():
                 return with_retries(local_transactions.end, store, command, now_ms)
-            case c.CommitTransaction(transaction):
+            case transaction_commands.CommitTransaction(transaction):
                 answer = with_retries(self._commit, transaction, now_ms)
         return answer if isinstance(answer, GatewayError) else None
 
@@ -129,14 +114,14 @@ class SingleCommands:
             raise Retry("the table changed under a transaction that is being committed")
         return answer
 
-    def _load(self, command: c.Load) -> GatewayError | None:
+    def _load(self, command: row_commands.Load) -> GatewayError | None:
         loaded = self._transactions.with_retries(lambda: self._load_once(command))
         if loaded is not False:
             return loaded if isinstance(loaded, GatewayError) else None
         [answer] = self._transactions.write([loading.puts_of(command)])
         return answer if isinstance(answer, GatewayError) else None
 
-    def _load_once(self, command: c.Load) -> bool:
+    def _load_once(self, command: row_commands.Load) -> bool:
         is_loaded = True
 
         def load() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tablegate.gateway.engine.rows import reading
 from tablegate.gateway.engine.rows.writing import Batch
-from tablegate.gateway.model.commands.commands import WriteGroup
+from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.errors import (
     Contended,
     DatabaseFailed,

@@ -26,13 +26,10 @@ from typing import Any, TypeVar, cast
 from tablegate.gateway.engine.engine import Engine, run_with_retries
 from tablegate.gateway.http import Reply
 from tablegate.gateway.model.authorization.authorizations import Authorization
-from tablegate.gateway.model.commands.commands import (
-    AnyCommand,
-    Command,
-    CountRows,
-    CreateBackup,
-    RestoreTable,
-)
+from tablegate.gateway.model.commands.backup_commands import CreateBackup, RestoreTable
+from tablegate.gateway.model.commands.command import Command
+from tablegate.gateway.model.commands.commands import AnyCommand
+from tablegate.gateway.model.commands.table_commands import CountRows
 from tablegate.gateway.model.errors import GatewayError, NotPermitted
 from tablegate.gateway.model.tables.backups import Backup
 from tablegate.gateway.model.tables.tables import Table

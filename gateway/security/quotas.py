@@ -44,7 +44,18 @@ from tablegate.gateway.model.authorization.quotas import (
     credential_owner,
     namespace_owner,
 )
-from tablegate.gateway.model.commands import commands as c
+from tablegate.gateway.model.commands import (
+    account_commands,
+    backup_commands,
+    job_commands,
+    replica_commands,
+    row_commands,
+    snapshot_commands,
+    stream_commands,
+    table_commands,
+    transaction_commands,
+    vector_commands,
+)
 from tablegate.gateway.model.commands.commands import AnyCommand
 from tablegate.gateway.model.commands.writes import Edit, Replace
 from tablegate.gateway.model.errors import GatewayError, QuotaExceeded
@@ -78,24 +89,61 @@ class Cost(Enum):
 
 
 COSTS: Mapping[type, Cost] = {
-    **dict.fromkeys((c.Get, c.ReadAll, c.Read, c.SearchVectors, c.ReadChanges), Cost.READS),
-    **dict.fromkeys((c.WriteGroup, c.Load, c.Stage), Cost.WRITES),
-    c.CreateBackup: Cost.STORES,
-    **dict.fromkeys((c.CreateTable, c.AddReplicas), Cost.MAKES_TABLES),
-    **dict.fromkeys((c.RestoreTable, c.StartJob, c.AdvanceJob), Cost.MAKES_AND_STORES),
     **dict.fromkeys(
         (
-            c.FindTable, c.ListTables, c.AlterTable, c.DropTable, c.KeepHistory, c.ListBackups, c.DeleteBackup, c.ListJobs,
-            c.CancelJob, c.CountRows, c.GetProperties, c.PutProperties, c.ListStreams, c.FindStream, c.ListShards,
-            c.FindPosition, c.ListFollowers, c.Follow, c.Unfollow, c.RemoveReplicas, c.BeginTransaction, c.FindTransaction,
-            c.CommitTransaction, c.AbortTransaction,
+            row_commands.Get,
+            row_commands.ReadAll,
+            row_commands.Read,
+            vector_commands.SearchVectors,
+            stream_commands.ReadChanges,
+        ),
+        Cost.READS,
+    ),
+    **dict.fromkeys((row_commands.WriteGroup, row_commands.Load, transaction_commands.Stage), Cost.WRITES),
+    backup_commands.CreateBackup: Cost.STORES,
+    **dict.fromkeys((table_commands.CreateTable, replica_commands.AddReplicas), Cost.MAKES_TABLES),
+    **dict.fromkeys(
+        (backup_commands.RestoreTable, job_commands.StartJob, job_commands.AdvanceJob), Cost.MAKES_AND_STORES
+    ),
+    **dict.fromkeys(
+        (
+            table_commands.FindTable,
+            table_commands.ListTables,
+            table_commands.AlterTable,
+            table_commands.DropTable,
+            backup_commands.KeepHistory,
+            backup_commands.ListBackups,
+            backup_commands.DeleteBackup,
+            job_commands.ListJobs,
+            job_commands.CancelJob,
+            table_commands.CountRows,
+            account_commands.GetProperties,
+            account_commands.PutProperties,
+            stream_commands.ListStreams,
+            stream_commands.FindStream,
+            stream_commands.ListShards,
+            stream_commands.FindPosition,
+            stream_commands.ListFollowers,
+            stream_commands.Follow,
+            stream_commands.Unfollow,
+            replica_commands.RemoveReplicas,
+            transaction_commands.BeginTransaction,
+            transaction_commands.FindTransaction,
+            transaction_commands.CommitTransaction,
+            transaction_commands.AbortTransaction,
             # Of administrators, who have no quotas.
-            c.ResetTables, c.CopyTables, c.DescribeTables, c.ImportDefinition, c.ImportRows, c.ListNamespaces, c.Reshard,
-            c.ListUnfinishedJobs,
+            snapshot_commands.ResetTables,
+            snapshot_commands.CopyTables,
+            snapshot_commands.DescribeTables,
+            snapshot_commands.ImportDefinition,
+            snapshot_commands.ImportRows,
+            snapshot_commands.ListNamespaces,
+            stream_commands.Reshard,
+            job_commands.ListUnfinishedJobs,
         ),
         Cost.NOTHING,
     ),
-}  # fmt: skip
+}
 """The cost of each type of command. A test checks that none is missing."""
 _OF_TABLES = frozenset({Cost.MAKES_TABLES, Cost.MAKES_AND_STORES})
 _RATE_OF = {Cost.READS: READ_UNITS, Cost.WRITES: WRITE_UNITS}
@@ -192,13 +240,13 @@ class Usage:
         if not bounds:
             return command
         match command:
-            case c.CreateTable() | c.StartJob(makes_table=True):
+            case table_commands.CreateTable() | job_commands.StartJob(makes_table=True):
                 return dataclasses.replace(command, bounds=bounds)
-            case c.RestoreTable(made=made):
+            case backup_commands.RestoreTable(made=made):
                 return dataclasses.replace(command, made=dataclasses.replace(made, bounds=bounds))
-            case c.AdvanceJob(makes=c.CreateTable() as made):
+            case job_commands.AdvanceJob(makes=table_commands.CreateTable() as made):
                 return dataclasses.replace(command, makes=dataclasses.replace(made, bounds=bounds))
-            case c.AddReplicas(replicas=replicas):
+            case replica_commands.AddReplicas(replicas=replicas):
                 bounded = tuple(
                     dataclasses.replace(each, made=dataclasses.replace(each.made, bounds=bounds))
                     for each in replicas
@@ -346,27 +394,27 @@ def _unrestricted(scheme: str, access_id: str, source: Source) -> Authorization:
 def _added_at_least(command: AnyCommand) -> int:
     """The bytes that a command is known to add before it runs; 1 if it adds some; 0 if it adds none."""
     match command:
-        case c.WriteGroup():
+        case row_commands.WriteGroup():
             return int(_puts_anything((command,)))
-        case c.Stage():
+        case transaction_commands.Stage():
             return int(_puts_anything(command.groups))
-        case c.Load():
+        case row_commands.Load():
             return 1
-        case c.RestoreTable() | c.CreateBackup():
+        case backup_commands.RestoreTable() | backup_commands.CreateBackup():
             return max(1, command.size_bytes)
-        case c.StartJob():
+        case job_commands.StartJob():
             return int(command.stores_rows)
-        case c.AdvanceJob():
+        case job_commands.AdvanceJob():
             return _put_by(command)
     return 0
 
 
-def _puts_anything(groups: Iterable[c.WriteGroup]) -> bool:
+def _puts_anything(groups: Iterable[row_commands.WriteGroup]) -> bool:
     """False if groups only delete and check: that is always admitted."""
     return any(isinstance(write.change, (Replace, Edit)) for group in groups for write in group.writes)
 
 
-def _put_by(command: c.AdvanceJob) -> int:
+def _put_by(command: job_commands.AdvanceJob) -> int:
     """The bytes of the rows that a step of a job puts into tables of its caller."""
     return sum(
         write.change.contents.size_bytes
@@ -379,30 +427,30 @@ def _put_by(command: c.AdvanceJob) -> int:
 def _taken(command: AnyCommand, outcome: Any) -> tuple[float, float, int]:
     """(read units, write units, bytes added) of a command that was done."""
     match command, outcome:
-        case c.Get(), _:
+        case row_commands.Get(), _:
             return _units(0 if outcome is None else outcome.size_bytes, READ_UNIT_BYTES), 0.0, 0
-        case c.ReadAll(), list():
+        case row_commands.ReadAll(), list():
             return _read([0 if row is None else row.size_bytes for row in outcome]), 0.0, 0
-        case c.Read(), Page():
+        case row_commands.Read(), Page():
             return _units(outcome.scanned_bytes, READ_UNIT_BYTES), 0.0, 0
-        case c.SearchVectors(), list():
+        case vector_commands.SearchVectors(), list():
             return max(1.0, _read([nearest.row.size_bytes for nearest in outcome])), 0.0, 0
-        case c.ReadChanges(), ChangePage():
+        case stream_commands.ReadChanges(), ChangePage():
             images = [image for change in outcome.changes for image in (change.old, change.new)]
             # Billed sizes are not kept with changes.
             read_bytes = sum(len(image.body) for image in images if image is not None)
             return _units(read_bytes, READ_UNIT_BYTES), 0.0, 0
-        case c.WriteGroup(), list():
+        case row_commands.WriteGroup(), list():
             return _written(outcome)
-        case c.Stage(), list():
+        case transaction_commands.Stage(), list():
             parts = [_written(answer) for answer in outcome if isinstance(answer, list)]
             return 0.0, sum(part[1] for part in parts), sum(part[2] for part in parts)
-        case c.Load(), _:
+        case row_commands.Load(), _:
             sizes = [contents.size_bytes for _, contents in command.rows]
             return 0.0, sum(_units(size, WRITE_UNIT_BYTES) for size in sizes), sum(sizes)
-        case ((c.RestoreTable() | c.CreateBackup()), _):
+        case ((backup_commands.RestoreTable() | backup_commands.CreateBackup()), _):
             return 0.0, 0.0, command.size_bytes
-        case c.AdvanceJob(), Job():
+        case job_commands.AdvanceJob(), Job():
             return 0.0, 0.0, _put_by(command)
     return 0.0, 0.0, 0
 
@@ -500,6 +548,6 @@ class QuotaKeeper:
 
     def _size_of(self, table: Table, counted: dict[int, int]) -> int:
         if table.id not in counted:
-            [statistics] = self._engine.run([c.CountRows(table)])
+            [statistics] = self._engine.run([table_commands.CountRows(table)])
             counted[table.id] = 0 if isinstance(statistics, GatewayError) else statistics.size_bytes
         return counted[table.id]

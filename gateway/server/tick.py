@@ -41,16 +41,10 @@ from tablegate.gateway.engine.rows.reading import Reading
 from tablegate.gateway.engine.rows.reading_replicas import may_be_old
 from tablegate.gateway.exchanges import MOST_ATTEMPTS
 from tablegate.gateway.http import Reply
-from tablegate.gateway.model.commands.commands import (
-    Exchange,
-    FindTable,
-    Get,
-    ListTables,
-    Read,
-    ReadAll,
-    SearchVectors,
-    WriteGroup,
-)
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
+from tablegate.gateway.model.commands.vector_commands import SearchVectors
 from tablegate.gateway.model.errors import Busy, Contended, StaleTable
 from tablegate.gateway.observability import metrics
 from tablegate.gateway.security.gate import admit, complete

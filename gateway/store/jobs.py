@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from tablegate.gateway.model.commands.commands import ListJobs, ListUnfinishedJobs
+from tablegate.gateway.model.commands.job_commands import ListJobs, ListUnfinishedJobs
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.namespaces import RETAINED
 from tablegate.gateway.store.sql.databases import Session

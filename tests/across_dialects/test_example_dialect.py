@@ -21,7 +21,7 @@ from tablegate.gateway.app import mount
 from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.settings import load
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.model.commands.commands import FindTable
+from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import Busy, DatabaseFailed, PartitionLocked, TableBusy
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
 from tablegate.gateway.wiring import connect, open_store

@@ -22,14 +22,9 @@ from botocore.exceptions import ClientError
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.app import application_of
 from tablegate.gateway.engine.engine import Engine, run_with_retries
-from tablegate.gateway.model.commands.commands import (
-    DropTable,
-    FindTable,
-    KeepHistory,
-    ListBackups,
-    Read,
-    RestoreTable,
-)
+from tablegate.gateway.model.commands.backup_commands import KeepHistory, ListBackups, RestoreTable
+from tablegate.gateway.model.commands.row_commands import Read
+from tablegate.gateway.model.commands.table_commands import DropTable, FindTable
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.expressions.ranges import EVERYTHING
 from tablegate.gateway.model.tables.pages import PageLimits

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from tablegate.gateway.command_line.maintenance import sweep
 from tablegate.gateway.command_line.tables import tables
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.commands import FindTable
+from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.store.opening.opening import open_database
@@ -110,7 +110,7 @@ def test_the_directory_must_be_one(path: Path, tmp_path: Path, make: Callable[[P
 
 
 def make_table_in_shared() -> object:
-    from tablegate.gateway.model.commands.commands import CreateTable
+    from tablegate.gateway.model.commands.table_commands import CreateTable
     from tests.gateway.engine.conftest import PAIR
 
     return CreateTable("test", SHARED_NAMESPACE, "things", PAIR)

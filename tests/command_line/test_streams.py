@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.settings import load
-from tablegate.gateway.model.commands.commands import AlterTable, CreateTable, FindStream, ListShards
+from tablegate.gateway.model.commands.stream_commands import FindStream, ListShards
+from tablegate.gateway.model.commands.table_commands import AlterTable, CreateTable
 from tablegate.gateway.model.tables.tables import Rules, StreamRule
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind

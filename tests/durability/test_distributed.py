@@ -23,7 +23,8 @@ from sqlalchemy import make_url
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.engine.engine import Engine, EngineOptions, run_with_retries
-from tablegate.gateway.model.commands.commands import ListShards, ListStreams, Read, ReadChanges, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Read, WriteGroup
+from tablegate.gateway.model.commands.stream_commands import ListShards, ListStreams, ReadChanges
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.expressions.ranges import EVERYTHING
 from tablegate.gateway.model.tables.changes import Change, ChangePage

@@ -21,7 +21,8 @@ import pytest
 from tablegate.adapters.tablestore.wire.plainbuffer import decode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.configuration.settings import load
-from tablegate.gateway.model.commands.commands import FindTable, Reshard
+from tablegate.gateway.model.commands.stream_commands import Reshard
+from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.wiring import connect, open_store
 from tests.adapters.tablestore.client import Refused
 from tests.support.live_tablestore import LiveTableStore

@@ -19,7 +19,15 @@ from tablegate.gateway.command_line.audited import OWN_LINES, READING
 from tablegate.gateway.configuration.settings import load
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.authorization.quotas import Quota
-from tablegate.gateway.model.commands import commands as c
+from tablegate.gateway.model.commands import (
+    account_commands,
+    backup_commands,
+    job_commands,
+    row_commands,
+    snapshot_commands,
+    stream_commands,
+    table_commands,
+)
 from tablegate.gateway.security.gate import run_one
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import connect
@@ -92,8 +100,8 @@ def test_jobs_on_behalf_of_a_caller(matrix: Matrix, kind: str, happening: str, t
         case "over quota":
             matrix.gateway.quotas.replace({f"aws/{FULL}": Quota(bytes=1)})
         case "cancelled":
-            [job] = run_one(matrix.opened.engine, c.ListUnfinishedJobs(), None)
-            run_one(matrix.opened.engine, c.CancelJob(job), None)
+            [job] = run_one(matrix.opened.engine, job_commands.ListUnfinishedJobs(), None)
+            run_one(matrix.opened.engine, job_commands.CancelJob(job), None)
     _work(matrix)
     found = [
         (
@@ -130,9 +138,21 @@ def _put_objects(folder: Path) -> None:
 # The command line
 
 LOOKING = {
-    c.FindTable, c.ListTables, c.ListNamespaces, c.ListBackups, c.ListJobs, c.ListUnfinishedJobs, c.ListStreams, c.ListShards,
-    c.CountRows, c.DescribeTables, c.Read, c.Get, c.GetProperties, c.ListFollowers,
-}  # fmt: skip
+    table_commands.FindTable,
+    table_commands.ListTables,
+    snapshot_commands.ListNamespaces,
+    backup_commands.ListBackups,
+    job_commands.ListJobs,
+    job_commands.ListUnfinishedJobs,
+    stream_commands.ListStreams,
+    stream_commands.ListShards,
+    table_commands.CountRows,
+    snapshot_commands.DescribeTables,
+    row_commands.Read,
+    row_commands.Get,
+    account_commands.GetProperties,
+    stream_commands.ListFollowers,
+}
 """Commands of the engine that change nothing."""
 READS: dict[str, list[str]] = {
     "backup": ["copy.sqlite"], "doctor": [], "tables": [], "tables list-backups": [], "streams list": [], "jobs list": [],

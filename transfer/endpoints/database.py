@@ -26,24 +26,10 @@ from tablegate.adapters.tablestore.values.views import index_view as tablestore_
 from tablegate.gateway.configuration.database_urls import BadDatabaseURL, normalise, without_password
 from tablegate.gateway.configuration.settings import BadSetting, Settings, load
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.commands import (
-    AlterTable,
-    AnyCommand,
-    CountRows,
-    CreateTable,
-    FindPosition,
-    FindStream,
-    FindTable,
-    Get,
-    ListShards,
-    ListTables,
-    Load,
-    Read,
-    ReadAll,
-    ReadChanges,
-    TableStatistics,
-    WriteGroup,
-)
+from tablegate.gateway.model.commands import table_commands
+from tablegate.gateway.model.commands.commands import AnyCommand
+from tablegate.gateway.model.commands.row_commands import Get, Load, Read, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.stream_commands import FindPosition, FindStream, ListShards, ReadChanges
 from tablegate.gateway.model.commands.writes import Remove, Replace, Write
 from tablegate.gateway.model.errors import (
     Busy,
@@ -220,9 +206,9 @@ class DatabaseEndpoint(Endpoint):
     def describe(self) -> Definition:
         table = self._find(anew=True)
         if self._count is None:
-            [statistics] = gate.run(self._engine, [CountRows(table)], None)
+            [statistics] = gate.run(self._engine, [table_commands.CountRows(table)], None)
             # A table may be so large that the database does not count it in the time that a statement has.
-            is_counted = isinstance(statistics, TableStatistics)
+            is_counted = isinstance(statistics, table_commands.TableStatistics)
             self._count = (statistics.rows, statistics.size_bytes) if is_counted else (None, None)
         pending = table.properties.get(_PENDING, {})
         rules = table.rules
@@ -247,7 +233,7 @@ class DatabaseEndpoint(Endpoint):
             kept = dataclasses.replace(rules.stream, id=0, shards=())
             properties[_PENDING] = {"stream": dataclasses.asdict(kept)}
         rules = dataclasses.replace(rules, stream=None)
-        command = CreateTable(
+        command = table_commands.CreateTable(
             _DIALECTS[service], self.namespace, self.name, definition.key_schema, definition.indexes, rules, properties,
             vector_indexes=definition.vector_indexes,
         )  # fmt: skip
@@ -266,7 +252,7 @@ class DatabaseEndpoint(Endpoint):
         if stream := table.properties.get(_PENDING, {}).get("stream"):
             rule = dataclasses.replace(stream_rule(stream), enabled_at_ms=time.time_ns() // 1_000_000)
             self._alter(
-                lambda table: AlterTable(
+                lambda table: table_commands.AlterTable(
                     _DIALECTS[service_of(table)], table, dataclasses.replace(table.rules, stream=rule),
                     {_PENDING: {}}, instant=True,
                 )
@@ -274,7 +260,7 @@ class DatabaseEndpoint(Endpoint):
 
     def list_tables(self) -> list[str]:
         self._require_file()
-        return [table.name for table in self._run([ListTables(self.namespace)])[0]]
+        return [table.name for table in self._run([table_commands.ListTables(self.namespace)])[0]]
 
     # Rows
 
@@ -410,7 +396,7 @@ class DatabaseEndpoint(Endpoint):
             return known
         self._require_file()
         try:
-            table: Table = self._run([FindTable(self.namespace, self.name)])[0]
+            table: Table = self._run([table_commands.FindTable(self.namespace, self.name)])[0]
         except TableMissing:
             raise TableAbsent(f"{self.shown}: there is no such table") from None
         if known is not None and known.id != table.id:
@@ -440,7 +426,7 @@ class DatabaseEndpoint(Endpoint):
                 anew = True
                 time.sleep(0.05)
 
-    def _alter(self, command_on: Callable[[Table], AlterTable]) -> Table:
+    def _alter(self, command_on: Callable[[Table], table_commands.AlterTable]) -> Table:
         self._find(anew=True)
         altered: Table = self._on_table(lambda table: [command_on(table)])[0]
         with self._own:
@@ -482,13 +468,13 @@ _DIALECTS = {
 }
 
 
-def _with_stream(table: Table) -> AlterTable:
+def _with_stream(table: Table) -> table_commands.AlterTable:
     """Switch a stream on, whose label is one that DynamoDB's clients know to read."""
     now = datetime.datetime.now(datetime.UTC)
     label = now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03}"
     rule = StreamRule(label, True, "KEYS_ONLY", _STREAM_RETENTION_MS, round(now.timestamp() * 1000))
     rules: Rules = dataclasses.replace(table.rules, stream=rule)
-    return AlterTable(_DIALECTS[service_of(table)], table, rules, instant=True)
+    return table_commands.AlterTable(_DIALECTS[service_of(table)], table, rules, instant=True)
 
 
 def _keeps_times(table: Table) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA as AZURE_SCHEMA
 from tablegate.adapters.dynamodb import DIALECT as DYNAMODB
 from tablegate.adapters.tablestore.tables.options import was_made_here
-from tablegate.gateway.model.commands.commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
 from tablegate.gateway.model.tables.restored_tables import alone, indexes_like, vector_indexes_like
 from tablegate.gateway.model.tables.tables import Projection, Table
 from tablegate.gateway.model.values.keys import KeySchema

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple
 
-from tablegate.gateway.model.commands.commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
 from tablegate.gateway.model.tables.tables import Rules
 from tablegate.gateway.model.values.keys import Key, KeySchema, Position
 from tablegate.gateway.model.values.rows import Row

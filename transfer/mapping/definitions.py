@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tablegate.adapters.dynamodb.wire import limits as dynamodb_limits
 from tablegate.adapters.tablestore.wire import limits as tablestore_limits
 from tablegate.adapters.tablestore.wire.names import is_name
-from tablegate.gateway.model.commands.commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
 from tablegate.gateway.model.tables.tables import Projection, Rules
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind

@@ -10,7 +10,7 @@ from tablegate.adapters.dynamodb.values.scalars import ValueRefused
 from tablegate.adapters.dynamodb.values.values import check_name as check_dynamodb_name
 from tablegate.adapters.dynamodb.values.values import item_of, measure, view
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.gateway.model.commands.commands import NewIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.errors import BadKey, KeyTooLong
 from tablegate.gateway.model.tables.tables import Index, Rules, State, Table, azure_name_for
 from tablegate.gateway.model.values import bodies

@@ -23,7 +23,7 @@ from tablegate.adapters.azuretable.values.values import view
 from tablegate.adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.exchanges import SingleStep, Steps
-from tablegate.gateway.model.commands.commands import Get, Outcome, Shown, ShownNames, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Get, Outcome, Shown, ShownNames, WriteGroup
 from tablegate.gateway.model.commands.writes import Change, Edit, Remove, Replace, Write
 from tablegate.gateway.model.expressions import updates
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists

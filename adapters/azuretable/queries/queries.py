@@ -19,7 +19,8 @@ from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.addresses import EntitySet
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange, Read
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.row_commands import Read
 from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     And,

@@ -13,7 +13,8 @@ from tablegate.adapters.azuretable.wire.addresses import Service
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.http import Request
-from tablegate.gateway.model.commands.commands import Exchange, GetProperties, PutProperties
+from tablegate.gateway.model.commands.account_commands import GetProperties, PutProperties
+from tablegate.gateway.model.commands.commands import Exchange
 
 _XML = ("Content-Type", "application/xml")
 

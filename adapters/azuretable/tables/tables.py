@@ -19,7 +19,8 @@ from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.addresses import EntitySet, TableEntry, TableSet, check_table_name
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import AlterTable, CreateTable, DropTable, Exchange, ListTables
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.table_commands import AlterTable, CreateTable, DropTable, ListTables
 from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.expressions.predicates import matches
 from tablegate.gateway.model.tables.tables import State, Table

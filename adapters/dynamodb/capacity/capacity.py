@@ -18,7 +18,7 @@ from tablegate.adapters.dynamodb.wire.limits import (
     VECTOR_REQUEST_BYTES,
     WRITE_UNIT_BYTES,
 )
-from tablegate.gateway.model.commands.commands import Outcome
+from tablegate.gateway.model.commands.row_commands import Outcome
 from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.tables.tables import Entry, Index, Table, VectorEntry, VectorIndex
 from tablegate.gateway.model.values.rows import Row

@@ -14,7 +14,8 @@ from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Cha
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Call
 from tablegate.adapters.dynamodb.wire.limits import TRANSACTION_FACTOR
-from tablegate.gateway.model.commands.commands import Nearest, Outcome, Read, Replayed
+from tablegate.gateway.model.commands.row_commands import Outcome, Read, Replayed
+from tablegate.gateway.model.commands.vector_commands import Nearest
 from tablegate.gateway.model.commands.writes import Keep, Write
 from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.tables.tables import Table, VectorIndex

@@ -21,7 +21,8 @@ from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import AlterTable, Exchange, FindTable, ListTables
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable, ListTables
 from tablegate.gateway.model.tables.tables import State, Table
 
 # The kinds of rules: of partition keys and of whole keys, by accesses (C) and by throttled requests (T).

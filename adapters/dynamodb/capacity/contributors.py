@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values.values import render_values, view
-from tablegate.gateway.model.commands.commands import AnyCommand, Get, Outcome, Read, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.commands import AnyCommand
+from tablegate.gateway.model.commands.row_commands import Get, Outcome, Read, ReadAll, WriteGroup
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.tables.tables import Index, Table
 from tablegate.gateway.model.values.keys import KeySchema, decode_column

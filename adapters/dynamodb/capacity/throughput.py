@@ -25,16 +25,9 @@ from tablegate.adapters.dynamodb.wire.call_context import Call, Caller
 from tablegate.adapters.dynamodb.wire.limits import BURST_SECONDS, TRANSACTION_FACTOR
 from tablegate.adapters.dynamodb.wire.resources import bare_name, index_arn, table_arn
 from tablegate.gateway.exchanges import Returned, next_commands
-from tablegate.gateway.model.commands.commands import (
-    AnyCommand,
-    Exchange,
-    Get,
-    Outcome,
-    R,
-    Read,
-    ReadAll,
-    WriteGroup,
-)
+from tablegate.gateway.model.commands.command import R
+from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
+from tablegate.gateway.model.commands.row_commands import Get, Outcome, Read, ReadAll, WriteGroup
 from tablegate.gateway.model.commands.writes import Edit, Keep, Replace, Write
 from tablegate.gateway.model.errors import ConditionFailed, GatewayError, GroupRefused, Throttled
 from tablegate.gateway.model.expressions.updates import names_of

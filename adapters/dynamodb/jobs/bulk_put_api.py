@@ -30,7 +30,8 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import CancelJob, Exchange, StartJob
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.job_commands import CancelJob, StartJob
 from tablegate.gateway.model.errors import TableBusy
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.tables import State

@@ -37,7 +37,9 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange, FindTable, StartJob
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.job_commands import StartJob
+from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import MomentNotKept, TableMissing
 from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Predicate
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange

@@ -36,7 +36,9 @@ from tablegate.adapters.dynamodb.object_stores.object_store import Bucket, NewOb
 from tablegate.adapters.dynamodb.values.composites import render, shown_key
 from tablegate.adapters.dynamodb.values.values import render_values, view
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.gateway.model.commands.commands import AdvanceJob, FindTable, Get, Read, ReadAll
+from tablegate.gateway.model.commands.job_commands import AdvanceJob
+from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll
+from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.expressions.predicates import ALWAYS, matches
 from tablegate.gateway.model.expressions.ranges import KeyRange

@@ -32,7 +32,9 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange, FindTable, ListJobs, StartJob
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.job_commands import ListJobs, StartJob
+from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.tables import Table
 

@@ -23,7 +23,9 @@ from tablegate.adapters.dynamodb.values.values import Item, is_too_large, item_o
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, service_error_of, validation
 from tablegate.adapters.dynamodb.wire.messages import bare
-from tablegate.gateway.model.commands.commands import AdvanceJob, FindTable, WriteGroup
+from tablegate.gateway.model.commands.job_commands import AdvanceJob
+from tablegate.gateway.model.commands.row_commands import WriteGroup
+from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import GatewayError, TableBusy, TableExists, TableMissing
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.tables import Table

@@ -10,7 +10,8 @@ from tablegate.adapters.dynamodb.wire.call_context import Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.resources import table_arn
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange, StartJob
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.job_commands import StartJob
 from tablegate.gateway.model.errors import LimitExceeded, TokenReused
 from tablegate.gateway.model.tables.jobs import Job
 

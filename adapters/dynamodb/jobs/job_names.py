@@ -18,7 +18,9 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange, ListJobs, Token
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.job_commands import ListJobs
+from tablegate.gateway.model.commands.row_commands import Token
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.security.credentials import Scheme
 

@@ -20,7 +20,8 @@ from tablegate.adapters.dynamodb.wire.call_context import Call, Caller
 from tablegate.adapters.dynamodb.wire.errors import service_error_of
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model.authorization.authorizations import Authorization
-from tablegate.gateway.model.commands.commands import AdvanceJob, Command
+from tablegate.gateway.model.commands.command import Command
+from tablegate.gateway.model.commands.job_commands import AdvanceJob
 from tablegate.gateway.model.errors import QuotaExceeded, StaleTable
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.observability import audit

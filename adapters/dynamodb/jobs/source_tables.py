@@ -15,7 +15,7 @@ from tablegate.gateway.model.authorization.authorizations import Source
 from tablegate.gateway.model.authorization.grants import Verdict
 from tablegate.gateway.model.authorization.permissions import Permission, Way
 from tablegate.gateway.model.authorization.quotas import account_of
-from tablegate.gateway.model.commands.commands import AdvanceJob
+from tablegate.gateway.model.commands.job_commands import AdvanceJob
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.security.credentials import Scheme
 

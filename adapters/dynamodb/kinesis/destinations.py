@@ -21,7 +21,9 @@ from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import AlterTable, Exchange, Follow, ListFollowers, Unfollow
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.stream_commands import Follow, ListFollowers, Unfollow
+from tablegate.gateway.model.commands.table_commands import AlterTable
 from tablegate.gateway.model.tables.tables import State, Table
 
 KIND = "kinesis"

@@ -19,7 +19,9 @@ from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.resources import bare_name, table_arn
 from tablegate.gateway import handling
 from tablegate.gateway.exchanges import each
-from tablegate.gateway.model.commands.commands import Command, Exchange, Get, Outcome, R, WriteGroup
+from tablegate.gateway.model.commands.command import Command, R
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.row_commands import Get, Outcome, WriteGroup
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import Busy, GatewayError, Throttled
 from tablegate.gateway.model.tables.tables import Table

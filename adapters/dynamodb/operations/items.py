@@ -24,7 +24,8 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, on_table
 from tablegate.adapters.dynamodb.wire.errors import condition_failed, validation
 from tablegate.gateway.exchanges import SingleStep, exchange_of
-from tablegate.gateway.model.commands.commands import Exchange, Get, Outcome, WriteGroup
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.row_commands import Get, Outcome, WriteGroup
 from tablegate.gateway.model.commands.writes import SHOWN_NOT, Edit, Keep, Remove, Replace, Write
 from tablegate.gateway.model.errors import BadOperand, ConditionFailed, GatewayError, RowRefused
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Attributes

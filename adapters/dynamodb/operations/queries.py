@@ -22,7 +22,7 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, on_table
 from tablegate.adapters.dynamodb.wire.errors import index_filling, validation
 from tablegate.gateway.exchanges import SingleStep
-from tablegate.gateway.model.commands.commands import Read, ShownNames
+from tablegate.gateway.model.commands.row_commands import Read, ShownNames
 from tablegate.gateway.model.errors import IndexMissing
 from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Predicate
 from tablegate.gateway.model.expressions.ranges import EVERYTHING

@@ -28,8 +28,8 @@ from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, check_pl
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import stream_arn
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import (
-    Exchange,
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.stream_commands import (
     FindPosition,
     FindStream,
     ListShards,

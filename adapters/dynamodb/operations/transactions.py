@@ -27,15 +27,8 @@ from tablegate.adapters.dynamodb.wire.errors import (
     validation,
 )
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import (
-    Exchange,
-    Get,
-    Outcome,
-    ReadAll,
-    Replayed,
-    Token,
-    WriteGroup,
-)
+from tablegate.gateway.model.commands import row_commands
+from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import (
     BadKey,
@@ -79,11 +72,11 @@ def transact_write_items(call: Call) -> Exchange[Answer]:
         call, "TransactItems", writes, lambda errors: _cancelled(actions, writes, errors)
     )
     names = [action["TableName"] for _, action in actions]
-    if not isinstance(outcomes, Replayed):
+    if not isinstance(outcomes, row_commands.Replayed):
         for write, outcome in zip(writes, outcomes, strict=True):
             if write.table.properties.get(INSIGHTS):
                 contributors.written(write, outcome)
-    if isinstance(outcomes, Replayed):
+    if isinstance(outcomes, row_commands.Replayed):
         return consumed_capacity.transaction_replay(call, names, outcomes)
     return consumed_capacity.transaction_write(call, list(zip(names, writes, outcomes, strict=True)))
 
@@ -93,13 +86,15 @@ def transact_get_items(call: Call) -> Exchange[Answer]:
     each action where one of them was refused."""
     members = [member["Get"] for member in call.input["TransactItems"]]
     clauses = [ReadClauses(call, member) for member in members]
-    gets: list[Get] = []
+    gets: list[row_commands.Get] = []
     reasons: list[ServiceError | None] = []
     for member, clause in zip(members, clauses, strict=True):
         table = yield from find_table(call, member["TableName"])
         clause.check_projection(table)
         try:
-            gets.append(Get(table, keys.key_of(table, member["Key"]).position, shown=clause.projection))
+            gets.append(
+                row_commands.Get(table, keys.key_of(table, member["Key"]).position, shown=clause.projection)
+            )
             reasons.append(None)
         except BadKey as error:
             if error.rule not in REASON_RULES:
@@ -116,7 +111,7 @@ def transact_get_items(call: Call) -> Exchange[Answer]:
     return {"Responses": responses, **consumed_capacity.transaction_read(call, names, rows)}
 
 
-def _response(get: Get, row: Row | None, clause: ReadClauses) -> Answer:
+def _response(get: row_commands.Get, row: Row | None, clause: ReadClauses) -> Answer:
     """One of the responses: without Item if the item is absent or nothing of it is projected."""
     shown = _EMPTY if row is None else clause.cut(get.table, row)
     return {} if shown == _EMPTY else {"Item": orjson.Fragment(shown)}
@@ -133,11 +128,11 @@ def _write(name: str, table: Table, action: dict[str, Any], clauses: WriteClause
     return check_write(table, action["Key"], clauses)
 
 
-def read_together(gets: list[Get]) -> Exchange[list[Row | None]]:
+def read_together(gets: list[row_commands.Get]) -> Exchange[list[Row | None]]:
     """The rows of a transaction's reads. Raises ServiceError if two are of one item, LimitExceeded."""
     if len({(get.table.id, get.position) for get in gets}) < len(gets):
         raise validation(_TWICE)
-    return (yield from one(ReadAll(tuple(gets), limits.TRANSACTION_BYTES)))
+    return (yield from one(row_commands.ReadAll(tuple(gets), limits.TRANSACTION_BYTES)))
 
 
 def write_together(
@@ -145,13 +140,13 @@ def write_together(
     member: str,
     writes: list[Write],
     cancelled_by: Callable[[Sequence[GatewayError | None]], ServiceError],
-) -> Exchange[list[Outcome] | Replayed]:
+) -> Exchange[list[row_commands.Outcome] | row_commands.Replayed]:
     """The outcomes of a transaction's writes, which the call says in `member`, or Replayed. Raises ServiceError if two are of
     one item, and where the writes are refused what `cancelled_by` makes of what each of them met."""
     if len({(write.table.id, write.key.position) for write in writes}) < len(writes):
         raise validation(_TWICE)
     try:
-        return (yield from one(WriteGroup(tuple(writes), _token_of(call, member))))
+        return (yield from one(row_commands.WriteGroup(tuple(writes), _token_of(call, member))))
     except TokenReused:
         raise
     except GroupRefused as refused:
@@ -162,14 +157,16 @@ def write_together(
         raise cancelled_by([error]) from None
 
 
-def _token_of(call: Call, member: str) -> Token | None:
+def _token_of(call: Call, member: str) -> row_commands.Token | None:
     """The idempotency token of a call that says in `member` what is to be done."""
     name = call.input.get("ClientRequestToken")
     if name is None:
         return None
     body = orjson.dumps(call.input[member], option=orjson.OPT_SORT_KEYS)
     scope = f"dynamodb/{call.caller.account}/{call.caller.region}"
-    return Token(scope, name, hashlib.sha256(body).digest(), limits.TRANSACTION_TOKEN_LIFETIME_MS)
+    return row_commands.Token(
+        scope, name, hashlib.sha256(body).digest(), limits.TRANSACTION_TOKEN_LIFETIME_MS
+    )
 
 
 def _is_reason(error: GatewayError) -> bool:

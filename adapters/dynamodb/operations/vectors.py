@@ -20,7 +20,7 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, on_table
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.exchanges import SingleStep
-from tablegate.gateway.model.commands.commands import Nearest, SearchVectors
+from tablegate.gateway.model.commands.vector_commands import Nearest, SearchVectors
 from tablegate.gateway.model.errors import IndexMissing
 from tablegate.gateway.model.tables.tables import State, Table, VectorIndex
 from tablegate.gateway.model.values.values import Value

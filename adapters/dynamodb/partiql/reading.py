@@ -30,7 +30,8 @@ from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, index_filling, validation
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange, Read, ShownNames
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.row_commands import Read, ShownNames
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.expressions.predicates import value_at
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange

@@ -44,14 +44,9 @@ from tablegate.adapters.dynamodb.wire.errors import (
 from tablegate.adapters.dynamodb.wire.refusals import not_permitted
 from tablegate.adapters.dynamodb.wire.wording import Wording
 from tablegate.gateway.exchanges import each
-from tablegate.gateway.model.commands.commands import (
-    Command,
-    Exchange,
-    Get,
-    GroupOutcome,
-    Replayed,
-    WriteGroup,
-)
+from tablegate.gateway.model.commands.command import Command
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.row_commands import Get, GroupOutcome, Replayed, WriteGroup
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import (
     BadKey,

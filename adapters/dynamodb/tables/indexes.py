@@ -13,7 +13,7 @@ from tablegate.adapters.dynamodb.tables.descriptions import PROJECTIONS, shown_i
 from tablegate.adapters.dynamodb.values.composites import composite_name
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.gateway.model.commands.commands import NewIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.tables.tables import Projection, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind

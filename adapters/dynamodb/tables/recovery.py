@@ -20,7 +20,9 @@ from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, check_pl
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import table_arn, table_name_of_arn
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import AlterTable, Exchange, FindTable, KeepHistory
+from tablegate.gateway.model.commands.backup_commands import KeepHistory
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable
 from tablegate.gateway.model.errors import MomentNotKept, TableMissing
 from tablegate.gateway.model.tables.backups import RECOVERY_DAYS
 from tablegate.gateway.model.tables.tables import State, Table

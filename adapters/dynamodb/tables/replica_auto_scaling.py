@@ -19,7 +19,8 @@ from tablegate.adapters.dynamodb.tables.replicas import spread
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import bare_name
-from tablegate.gateway.model.commands.commands import Exchange, FindTable
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.tables.tables import Index, State, Table
 
 Wire = Mapping[str, Any]

@@ -32,16 +32,9 @@ from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import key_arn
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import (
-    AddReplicas,
-    AlterTable,
-    CountRows,
-    CreateTable,
-    Exchange,
-    FindTable,
-    NewReplica,
-    RemoveReplicas,
-)
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.replica_commands import AddReplicas, NewReplica, RemoveReplicas
+from tablegate.gateway.model.commands.table_commands import AlterTable, CountRows, CreateTable, FindTable
 from tablegate.gateway.model.errors import TableBusy, TableExists
 from tablegate.gateway.model.tables.restored_tables import like
 from tablegate.gateway.model.tables.tables import State, Table

@@ -25,7 +25,9 @@ from tablegate.gateway.model.authorization.authorizations import Authorization, 
 from tablegate.gateway.model.authorization.conditions import POSSIBLE, Fact
 from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy, Verdict
 from tablegate.gateway.model.authorization.permissions import Permission, Way
-from tablegate.gateway.model.commands.commands import AlterTable, Exchange, FindStream, FindTable
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.stream_commands import FindStream
+from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable
 from tablegate.gateway.model.errors import StreamMissing, TableMissing
 from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Table
 from tablegate.gateway.security.credentials import read_resource_policy

@@ -20,7 +20,9 @@ from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import CreateTable, Exchange, FindTable, NewIndex, RestoreTable
+from tablegate.gateway.model.commands.backup_commands import RestoreTable
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable, NewIndex
 from tablegate.gateway.model.errors import TableBusy, TableExists
 from tablegate.gateway.model.tables.backups import Backup
 from tablegate.gateway.model.tables.restored_tables import like

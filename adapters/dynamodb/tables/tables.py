@@ -33,17 +33,8 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, own_name
 from tablegate.adapters.dynamodb.wire.errors import CLASSIC, validation
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import (
-    AlterTable,
-    CountRows,
-    CreateTable,
-    DropTable,
-    Exchange,
-    FindTable,
-    ListTables,
-    NewIndex,
-    NewVectorIndex,
-)
+from tablegate.gateway.model.commands import table_commands
+from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.errors import NotInstalled, TableBusy, TableExists, TableMissing
 from tablegate.gateway.model.tables.tables import Rules, State, StreamRule, Table
 
@@ -54,7 +45,9 @@ _NOT_OFFERED = ("GlobalTableSourceArn",)
 def find_table(call: Call) -> Exchange[Table]:
     """The table that TableName names, as it is now. Raises TableMissing, also for a table that is restored or made as a
     replica and does not have its items yet."""
-    table = yield from one(FindTable(call.caller.namespace, own_name(call, call.input["TableName"])))
+    table = yield from one(
+        table_commands.FindTable(call.caller.namespace, own_name(call, call.input["TableName"]))
+    )
     is_found = call.operation in _OF_FILLED or "ReplicaUpdates" in call.input
     if is_being_filled(table, call.gateway.now_ms()) and not is_found:
         raise TableMissing(table.name)
@@ -77,7 +70,7 @@ def create_table(call: Call) -> Exchange[Answer]:
     except TableBusy as busy:
         raise TableExists(busy.name) from busy
     except TableExists as taken:
-        [existing] = yield [FindTable(command.namespace, taken.name)]
+        [existing] = yield [table_commands.FindTable(command.namespace, taken.name)]
         if isinstance(existing, Table) and is_being_restored(existing, now_ms):
             raise running_changes.in_use(f"Table is being used: {taken.name}") from taken
         if isinstance(existing, Table) and existing.state_at(now_ms) is State.CREATING:
@@ -88,14 +81,14 @@ def create_table(call: Call) -> Exchange[Answer]:
     return {"TableDescription": in_style(call, _as_created(shown, given))}
 
 
-def new_table(call: Call) -> CreateTable:
+def new_table(call: Call) -> table_commands.CreateTable:
     """The table that the members of CreateTable define. Raises ServiceError."""
     given, now_ms = call.input, call.gateway.now_ms()
     _refuse_not_offered(given)
     if given.get("VectorIndexes"):
         _require_vectors(call)
     types = indexes.defined_types(given)
-    return CreateTable(
+    return table_commands.CreateTable(
         DIALECT,
         call.caller.namespace,
         own_name(call, given["TableName"]),
@@ -151,7 +144,7 @@ def describe_table(call: Call) -> Exchange[Answer]:
     """DescribeTable: describe a table. Counts are exact for small tables, and a little old for large ones. Raises
     TableMissing."""
     table = yield from find_table(call)
-    statistics = yield from one(CountRows(table))
+    statistics = yield from one(table_commands.CountRows(table))
     now_ms = call.gateway.now_ms()
     shown = describe(table, statistics, call.caller, now_ms)
     running_changes.show_deleting(shown, running_changes.deleting(table, now_ms).get("deleting", {}))
@@ -162,7 +155,7 @@ def list_tables(call: Call) -> Exchange[Answer]:
     """ListTables: a page of names, in byte order. A further page is announced only if it has something in it."""
     limit = call.input.get("Limit", limits.LIST_TABLES_NAMES)
     after = call.input.get("ExclusiveStartTableName", "")
-    found = yield from one(ListTables(call.caller.namespace, after, limit + 1))
+    found = yield from one(table_commands.ListTables(call.caller.namespace, after, limit + 1))
     names = [table.name for table in found]
     answer: dict[str, Any] = {"TableNames": names[:limit]}
     if len(names) > limit:
@@ -178,8 +171,8 @@ class _Update(NamedTuple):
 
     properties: TableProperties
     rules: Rules | None
-    added: tuple[NewIndex, ...]
-    added_vectors: tuple[NewVectorIndex, ...]
+    added: tuple[table_commands.NewIndex, ...]
+    added_vectors: tuple[table_commands.NewVectorIndex, ...]
     dropped: tuple[str, ...]
     throughput: Mapping[str, IndexProperties]
     """Of the indexes whose throughput changes."""
@@ -199,7 +192,7 @@ def update_table(call: Call) -> Exchange[Answer]:
     _refuse_not_offered(given)
     table = yield from find_table(call)
     update = _update_of(call, table)
-    statistics = yield from one(CountRows(table))
+    statistics = yield from one(table_commands.CountRows(table))
     before = describe(table, statistics, call.caller, now_ms)
     going = running_changes.being_deleted(before, update.dropped)
     altered = yield from _unless_changing(call, table, _altering(call, table, update, going))
@@ -239,7 +232,9 @@ def _update_of(call: Call, table: Table) -> _Update:
     return _Update(properties, rules, added, new_vectors, (*dropped, *dropped_vectors), changed, is_slow)
 
 
-def _altering(call: Call, table: Table, update: _Update, going: Mapping[str, Any]) -> AlterTable:
+def _altering(
+    call: Call, table: Table, update: _Update, going: Mapping[str, Any]
+) -> table_commands.AlterTable:
     """The command of an update. `going`: the indexes that it drops, as they are told."""
     given, known, properties = call.input, TableProperties.of(table), update.properties
     is_updating = table.state_at(call.gateway.now_ms()) is State.UPDATING
@@ -250,7 +245,7 @@ def _altering(call: Call, table: Table, update: _Update, going: Mapping[str, Any
         properties = replace(properties, change=change)
     elif not is_updating:
         properties = replace(properties, change=None)
-    return AlterTable(
+    return table_commands.AlterTable(
         DIALECT,
         table,
         update.rules,
@@ -290,7 +285,9 @@ NOT_MEANWHILE = frozenset(
 """Members of UpdateTable that are refused while the table is being changed, even if they change nothing."""
 
 
-def _unless_changing(call: Call, table: Table, command: AlterTable | DropTable) -> Exchange[Table]:
+def _unless_changing(
+    call: Call, table: Table, command: table_commands.AlterTable | table_commands.DropTable
+) -> Exchange[Table]:
     """Carry out a command on a table. While the table is being changed: the error which says by what. Raises ServiceError,
     TableBusy."""
     try:
@@ -333,8 +330,8 @@ def delete_table(call: Call) -> Exchange[Answer]:
         )
     if encryption.is_changing(TableProperties.of(table), now_ms):
         raise running_changes.refusal(table.name, None, call.input, call.operation)
-    statistics = yield from one(CountRows(table))
-    dropped = yield from _unless_changing(call, table, DropTable(table))
+    statistics = yield from one(table_commands.CountRows(table))
+    dropped = yield from _unless_changing(call, table, table_commands.DropTable(table))
     shown = describe(in_state(State.DELETING, dropped, now_ms), statistics, call.caller, now_ms)
     for name in _NOT_OF_DELETED:
         shown.pop(name, None)

@@ -18,7 +18,9 @@ from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, check_pl
 from tablegate.adapters.dynamodb.wire.errors import CLASSIC, ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import tagged_table
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import AlterTable, Exchange, FindStream, FindTable
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.stream_commands import FindStream
+from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable
 from tablegate.gateway.model.errors import StreamMissing, TableMissing
 from tablegate.gateway.model.tables.tables import State, Table
 

@@ -16,7 +16,8 @@ from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import AlterTable, Exchange
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.table_commands import AlterTable
 from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.tables.tables import ExpiryRule, State, Table
 

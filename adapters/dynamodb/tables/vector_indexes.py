@@ -24,7 +24,7 @@ from tablegate.adapters.dynamodb.validation.rules import vector_rules
 from tablegate.adapters.dynamodb.values.composites import composite_name
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
-from tablegate.gateway.model.commands.commands import NewVectorIndex
+from tablegate.gateway.model.commands.table_commands import NewVectorIndex
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeyColumn
 

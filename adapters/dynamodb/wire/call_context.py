@@ -20,7 +20,8 @@ from tablegate.adapters.dynamodb.wire.wording import Wording, wording_of
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.exchanges import SingleStep, Steps, after, one
 from tablegate.gateway.model.authorization.authorizations import Authorization
-from tablegate.gateway.model.commands.commands import Exchange, FindTable
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credentials import Scheme
 

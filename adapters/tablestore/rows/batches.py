@@ -45,7 +45,9 @@ from tablegate.adapters.tablestore.wire.plainbuffer import WireRow
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway import handling
 from tablegate.gateway.exchanges import each
-from tablegate.gateway.model.commands.commands import Command, Exchange, GroupOutcome, Shown, WriteGroup
+from tablegate.gateway.model.commands.command import Command
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.row_commands import GroupOutcome, Shown, WriteGroup
 from tablegate.gateway.model.errors import GatewayError, GroupRefused, TableMissing
 from tablegate.gateway.model.expressions.patterns import reach_bytes
 from tablegate.gateway.model.expressions.predicates import ALWAYS, patterns_of, with_reach

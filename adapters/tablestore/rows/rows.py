@@ -33,7 +33,8 @@ from tablegate.adapters.tablestore.wire.plainbuffer import HEADER, Operation, Wi
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.exchanges import SingleStep, Steps, after, exchange_of
 from tablegate.gateway.model import fast_paths
-from tablegate.gateway.model.commands.commands import Exchange, Get, Outcome, Read, WriteGroup
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.row_commands import Get, Outcome, Read, WriteGroup
 from tablegate.gateway.model.commands.writes import Change, Edit, Remove, Replace, RowRule, Write
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Not, Predicate, RowExists

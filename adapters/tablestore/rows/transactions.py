@@ -21,17 +21,14 @@ from tablegate.adapters.tablestore.wire.call_context import Call, find_written
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.exchanges import each, one
-from tablegate.gateway.model.commands.commands import (
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.row_commands import Get, GroupOutcome, Shown, WriteGroup
+from tablegate.gateway.model.commands.transaction_commands import (
     AbortTransaction,
     BeginTransaction,
     CommitTransaction,
-    Exchange,
     FindTransaction,
-    Get,
-    GroupOutcome,
-    Shown,
     Stage,
-    WriteGroup,
 )
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position, slot_of

@@ -19,8 +19,8 @@ from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.plainbuffer import Extension, Operation, WireCell, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import (
-    Exchange,
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.stream_commands import (
     FindPosition,
     FindStream,
     ListShards,

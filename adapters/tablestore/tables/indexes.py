@@ -19,7 +19,8 @@ from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.names import check_table_name
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import AlterTable, Exchange, ListTables, NewIndex
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.table_commands import AlterTable, ListTables, NewIndex
 from tablegate.gateway.model.errors import TableExists
 from tablegate.gateway.model.tables.tables import Index, Projection, Rules, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema

@@ -15,7 +15,8 @@ from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, WireCell, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import Exchange, Read
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.row_commands import Read
 from tablegate.gateway.model.expressions.predicates import Or
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange
 from tablegate.gateway.model.tables.pages import PageLimits

@@ -29,7 +29,8 @@ from tablegate.adapters.tablestore.wire.plainbuffer import (
 )
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.exchanges import one
-from tablegate.gateway.model.commands.commands import AlterTable, CreateTable, DropTable, Exchange, ListTables
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.table_commands import AlterTable, CreateTable, DropTable, ListTables
 from tablegate.gateway.model.tables.tables import Rules, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind, Value, size_bytes

@@ -27,7 +27,7 @@ from tablegate.adapters.tablestore.wire.plainbuffer import (
     WireRow,
     decode_row,
 )
-from tablegate.gateway.model.commands.commands import Read
+from tablegate.gateway.model.commands.row_commands import Read
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.tables.tables import Table

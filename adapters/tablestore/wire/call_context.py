@@ -21,7 +21,8 @@ from tablegate.adapters.tablestore.wire.names import check_table_name, is_name
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.authorization.authorizations import Authorization, Named
-from tablegate.gateway.model.commands.commands import Exchange, FindTable, ListTables
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
 from tablegate.gateway.model.errors import NotPermitted, TableMissing
 from tablegate.gateway.model.tables.tables import Index, Table
 from tablegate.gateway.model.values.keys import KeyColumn

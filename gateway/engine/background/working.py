@@ -20,7 +20,7 @@ from tablegate.gateway.engine.backups import filed_backups, restoring
 from tablegate.gateway.engine.rows.writing import Answer, Batch
 from tablegate.gateway.engine.tables.defining import Definer
 from tablegate.gateway.model.authorization.quotas import account_of
-from tablegate.gateway.model.commands.commands import (
+from tablegate.gateway.model.commands.job_commands import (
     AdvanceJob,
     CancelJob,
     ListJobs,

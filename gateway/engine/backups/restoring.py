@@ -16,14 +16,14 @@ from tablegate.gateway.engine.background.pacing import Turns
 from tablegate.gateway.engine.backups import filed_backups, retaining, windows
 from tablegate.gateway.engine.tables.defining import Definer
 from tablegate.gateway.model.authorization.quotas import account_of
-from tablegate.gateway.model.commands.commands import (
+from tablegate.gateway.model.commands.backup_commands import (
     CreateBackup,
-    CreateTable,
     DeleteBackup,
     KeepHistory,
     ListBackups,
     RestoreTable,
 )
+from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.errors import MomentNotKept, TableMissing
 from tablegate.gateway.model.tables.backups import Backup, BackupKind
 from tablegate.gateway.model.tables.namespaces import RETAINED, is_reserved, of_backup

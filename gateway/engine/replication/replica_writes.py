@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping, Sequence
 
 from tablegate.gateway.engine.streams.streaming import Record, wants
-from tablegate.gateway.model.commands.commands import Outcome
+from tablegate.gateway.model.commands.row_commands import Outcome
 from tablegate.gateway.model.commands.write_groups import RowKey
 from tablegate.gateway.model.commands.writes import Remove, Write, deleted_at
 from tablegate.gateway.model.tables.tables import State, Table

@@ -20,7 +20,8 @@ from tablegate.gateway.engine.replication.replica_writes import REPLICATED
 from tablegate.gateway.engine.streams import follower_reads, following
 from tablegate.gateway.engine.tables.defining import Definer
 from tablegate.gateway.engine.tables.dependents import REPLICA, altered, current, leave, members
-from tablegate.gateway.model.commands.commands import AddReplicas, RemoveReplicas, WriteGroup
+from tablegate.gateway.model.commands.replica_commands import AddReplicas, RemoveReplicas, ReplicaCommand
+from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Recorded, Remove, Replace, Write, deleted_at
 from tablegate.gateway.model.tables.changes import Change
 from tablegate.gateway.model.tables.tables import Replica, ReplicationRule, State, Table
@@ -41,7 +42,14 @@ _BATCH_BYTES = 4_000_000
 # Who belongs together
 
 
-def add(store: Store, definer: Definer, command: AddReplicas, now_ms: int) -> Table:
+def run(store: Store, definer: Definer, command: ReplicaCommand, now_ms: int) -> Table:
+    """Return the outcome of a command about replicas."""
+    if isinstance(command, AddReplicas):
+        return _add(store, definer, command, now_ms)
+    return _remove(store, definer, command, now_ms)
+
+
+def _add(store: Store, definer: Definer, command: AddReplicas, now_ms: int) -> Table:
     """Make replicas of a table. Raises StaleTable, TableExists, TableBusy."""
     with store.write() as session:
         table = current(store, session, command.table)
@@ -95,7 +103,7 @@ def _link(session: Session, of_table: int, to_table: int) -> Follower | None:
     return next((each for each in found if each.table_id == of_table), None)
 
 
-def remove(store: Store, definer: Definer, command: RemoveReplicas, now_ms: int) -> Table:
+def _remove(store: Store, definer: Definer, command: RemoveReplicas, now_ms: int) -> Table:
     """Drop replicas of a table, or let them go on alone. Raises StaleTable, TableBusy."""
     with store.write() as session:
         table = current(store, session, command.table)

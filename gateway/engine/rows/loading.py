@@ -12,7 +12,7 @@ from operator import attrgetter
 from tablegate.gateway.engine.rows import blind_writes
 from tablegate.gateway.engine.tables import indexing
 from tablegate.gateway.model import fast_paths
-from tablegate.gateway.model.commands.commands import Load, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Load, WriteGroup
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.errors import StaleTable
 from tablegate.gateway.model.values.rows import Row

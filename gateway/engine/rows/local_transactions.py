@@ -12,13 +12,12 @@ from collections import ChainMap
 from collections.abc import Sequence
 from functools import partial
 
-from tablegate.gateway.model.commands.commands import (
+from tablegate.gateway.model.commands.row_commands import Outcome, WriteGroup
+from tablegate.gateway.model.commands.transaction_commands import (
     AbortTransaction,
     BeginTransaction,
     HeldPartition,
-    Outcome,
     Stage,
-    WriteGroup,
 )
 from tablegate.gateway.model.commands.write_groups import RowKey, apply_group
 from tablegate.gateway.model.commands.writes import Recorded, Remove, Replace, Write

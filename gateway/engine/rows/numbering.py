@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tablegate.gateway.model.commands.commands import WriteGroup
+from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Write, numbered
 from tablegate.gateway.model.values.keys import AUTO_INCREMENT
 from tablegate.gateway.store.sql.counters import advance, partition_counter

@@ -14,7 +14,8 @@ from tablegate.gateway.engine.rows.page_builder import READ_FIELDS, SHOWN_AS_STO
 from tablegate.gateway.engine.vectors import vector_support
 from tablegate.gateway.engine.vectors.vector_support import SearchSlices
 from tablegate.gateway.model import fast_paths
-from tablegate.gateway.model.commands.commands import Get, Nearest, Read, ReadAll, SearchVectors
+from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll
+from tablegate.gateway.model.commands.vector_commands import Nearest, SearchVectors
 from tablegate.gateway.model.commands.write_groups import RowKey
 from tablegate.gateway.model.errors import (
     GatewayError,

@@ -17,7 +17,7 @@ from tablegate.gateway.engine.rows import blind_writes, numbering
 from tablegate.gateway.engine.streams import streaming
 from tablegate.gateway.engine.streams.streaming import Record
 from tablegate.gateway.engine.tables import indexing
-from tablegate.gateway.model.commands.commands import Outcome, Replayed, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Outcome, Replayed, WriteGroup
 from tablegate.gateway.model.commands.write_groups import RowKey, apply_group, defects
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import (

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tablegate.gateway.engine.streams.follower_reads import oldest_pending_ms, pending
 from tablegate.gateway.engine.tables.defining import Definer
 from tablegate.gateway.engine.tables.dependents import altered, current, end, released
-from tablegate.gateway.model.commands.commands import Follow, ListFollowers, Unfollow
+from tablegate.gateway.model.commands.stream_commands import Follow, ListFollowers, Unfollow
 from tablegate.gateway.model.tables.changes import Change
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.store.sql.databases import Session

@@ -9,14 +9,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tablegate.gateway.model.commands.commands import (
-    FindPosition,
-    FindStream,
-    ListShards,
-    ListStreams,
-    ReadChanges,
-    Reshard,
-)
+from tablegate.gateway.model.commands import stream_commands
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import PositionExpired, StaleTable, StreamMissing
 from tablegate.gateway.model.tables.changes import (
@@ -43,7 +36,14 @@ SLOTS = 256
 _STREAMS = 32
 _CHUNK_ROWS = 100
 
-StreamCommand = ListStreams | FindStream | ListShards | FindPosition | ReadChanges | Reshard
+StreamCommand = (
+    stream_commands.ListStreams
+    | stream_commands.FindStream
+    | stream_commands.ListShards
+    | stream_commands.FindPosition
+    | stream_commands.ReadChanges
+    | stream_commands.Reshard
+)
 StreamOutcome = list[Stream] | Stream | list[Shard] | int | ChangePage | Table
 
 
@@ -122,18 +122,18 @@ def read(store: Store, command: StreamCommand) -> StreamOutcome:
     """The outcome of a command that reads. Raises StreamMissing, PositionExpired."""
     with store.read() as session:
         match command:
-            case ListStreams(namespace, table_name):
+            case stream_commands.ListStreams(namespace, table_name):
                 return changes.find_streams(session, namespace, table_name)
-            case FindStream(namespace, table_name, label):
+            case stream_commands.FindStream(namespace, table_name, label):
                 found = changes.find_streams(session, namespace, table_name, label)
                 if not found:
                     raise StreamMissing(table_name, label)
                 return found[-1]
-            case ListShards(stream):
+            case stream_commands.ListShards(stream):
                 return changes.shards_of(session, stream.id)
-            case FindPosition(stream, number, at):
+            case stream_commands.FindPosition(stream, number, at):
                 return _position(session, (stream.id, number), at)
-            case ReadChanges():
+            case stream_commands.ReadChanges():
                 return _page(session, command)
     raise TypeError(command)
 
@@ -157,7 +157,7 @@ def _position(session: Session, shard: tuple[int, int], at: Oldest | Latest | At
     return changes.last_sequence(session, shard) + 1
 
 
-def _page(session: Session, command: ReadChanges) -> ChangePage:
+def _page(session: Session, command: stream_commands.ReadChanges) -> ChangePage:
     shard = command.stream.id, command.shard
     found = _shard(session, shard)
     if command.sequence <= found.trimmed:
@@ -184,7 +184,7 @@ def _page(session: Session, command: ReadChanges) -> ChangePage:
 # Splitting and merging
 
 
-def reshard(store: Store, command: Reshard, now_ms: int) -> Table:
+def reshard(store: Store, command: stream_commands.Reshard, now_ms: int) -> Table:
     """Give a table's stream another number of shards. Shards that split or merge are closed, those that come of them name
     them as parents. Raises StaleTable, StreamMissing."""
     with store.write() as session:

@@ -15,19 +15,8 @@ from tablegate.gateway.engine.backups import retaining
 from tablegate.gateway.engine.streams import streaming
 from tablegate.gateway.engine.tables import dependents
 from tablegate.gateway.model.authorization.quotas import TABLES, TableBound
-from tablegate.gateway.model.commands.commands import (
-    AlterTable,
-    CountRows,
-    CreateTable,
-    DropTable,
-    FindTable,
-    GetProperties,
-    ListTables,
-    NewIndex,
-    NewVectorIndex,
-    PutProperties,
-    TableStatistics,
-)
+from tablegate.gateway.model.commands import table_commands
+from tablegate.gateway.model.commands.account_commands import GetProperties, PutProperties
 from tablegate.gateway.model.errors import (
     IndexMissing,
     QuotaExceeded,
@@ -58,7 +47,14 @@ from tablegate.gateway.store.tables import expiry_backfills, namespace_documents
 _LONG_COUNT_S = 0.01
 
 Definition = (
-    CreateTable | AlterTable | DropTable | FindTable | ListTables | CountRows | GetProperties | PutProperties
+    table_commands.CreateTable
+    | table_commands.AlterTable
+    | table_commands.DropTable
+    | table_commands.FindTable
+    | table_commands.ListTables
+    | table_commands.CountRows
+    | GetProperties
+    | PutProperties
 )
 
 
@@ -71,7 +67,7 @@ class Definer:
         self._catalog = store.catalog
         self._delay_ms = delay_ms
         self._stream_shards = stream_shards
-        self._counted: dict[int, tuple[float, TableStatistics]] = {}
+        self._counted: dict[int, tuple[float, table_commands.TableStatistics]] = {}
 
     def run(self, command: Definition, now_ms: int) -> Any:
         """Run one command; its outcome. `now_ms`: milliseconds since 1970.
@@ -79,19 +75,19 @@ class Definer:
         Raises TableMissing, TableExists, TableBusy, IndexMissing, StaleTable.
         """
         match command:
-            case FindTable():
+            case table_commands.FindTable():
                 return self._find(command, now_ms)
-            case ListTables(namespace, after, limit, by_azure_name):
+            case table_commands.ListTables(namespace, after, limit, by_azure_name):
                 with self._store.read() as session:
                     tables = self._catalog.page(session, namespace, after, limit, by_azure_name)
                 return [table for table in tables if not _is_gone(table, now_ms)]
-            case CreateTable():
+            case table_commands.CreateTable():
                 return self._create(command, now_ms)
-            case AlterTable():
+            case table_commands.AlterTable():
                 return self._alter(command, now_ms)
-            case DropTable(table, delay_ms):
+            case table_commands.DropTable(table, delay_ms):
                 return self._drop(table, max(delay_ms, self._delay_ms), now_ms)
-            case CountRows(table):
+            case table_commands.CountRows(table):
                 return self.count(table)
             case GetProperties(namespace, name):
                 with self._store.read() as session:
@@ -100,7 +96,7 @@ class Definer:
                 with self._store.write() as session:
                     return namespace_documents.keep(session, namespace, name, document)
 
-    def _find(self, command: FindTable, now_ms: int) -> Table:
+    def _find(self, command: table_commands.FindTable, now_ms: int) -> Table:
         with self._store.read() as session:
             table = self._catalog.find(session, command.namespace, command.name, command.by_azure_name)
         if table is None or _is_gone(table, now_ms):
@@ -108,7 +104,7 @@ class Definer:
         self._catalog.cache.keep(table)
         return table
 
-    def _create(self, command: CreateTable, now_ms: int) -> Table:
+    def _create(self, command: table_commands.CreateTable, now_ms: int) -> Table:
         with self._store.write() as session:
             table = self.make(session, command, self._busy_until_ms(now_ms), now_ms)
         self._catalog.cache.keep(table)
@@ -117,7 +113,7 @@ class Definer:
     def make(
         self,
         session: Session,
-        command: CreateTable,
+        command: table_commands.CreateTable,
         busy_until_ms: int,
         now_ms: int,
         table_id: int | None = None,
@@ -245,7 +241,7 @@ class Definer:
         """When a change is over; without a delay it never began, even if the clock is set back."""
         return now_ms + self._delay_ms if self._delay_ms else 0
 
-    def _refuse_existing(self, session: Session, command: CreateTable, now_ms: int) -> None:
+    def _refuse_existing(self, session: Session, command: table_commands.CreateTable, now_ms: int) -> None:
         existing = self._catalog.find(session, command.namespace, command.name)
         if existing is None:
             return
@@ -260,7 +256,7 @@ class Definer:
     def _index(
         self,
         session: Session,
-        new: NewIndex,
+        new: table_commands.NewIndex,
         table_keys: KeySchema,
         dialect: str,
         busy_until_ms: int,
@@ -284,7 +280,7 @@ class Definer:
     def _vector_index(
         self,
         session: Session,
-        new: NewVectorIndex,
+        new: table_commands.NewVectorIndex,
         table_keys: KeySchema,
         dialect: str,
         busy_until_ms: int,
@@ -307,7 +303,7 @@ class Definer:
             view=self._catalog.views.get(new.dialect or dialect),
         )
 
-    def _alter(self, command: AlterTable, now_ms: int) -> Table:
+    def _alter(self, command: table_commands.AlterTable, now_ms: int) -> Table:
         with self._store.write() as session:
             table = self._catalog.lock(session, command.table.id)
             if table is None or table.version != command.table.version:
@@ -351,7 +347,9 @@ class Definer:
         self._catalog.cache.keep(altered)
         return altered
 
-    def _state_after(self, command: AlterTable, table: Table, now_ms: int) -> tuple[State, int]:
+    def _state_after(
+        self, command: table_commands.AlterTable, table: Table, now_ms: int
+    ) -> tuple[State, int]:
         """(state, until when) of a table that is altered. Raises TableBusy if it may not be."""
         state = table.state_at(now_ms)
         if command.instant and state in (State.ACTIVE, State.UPDATING):
@@ -361,7 +359,9 @@ class Definer:
         return State.UPDATING, self._busy_until_ms(now_ms)
 
     def _drop(self, table: Table, delay_ms: int, now_ms: int) -> Table:
-        counted = TableStatistics(0, 0, {}) if table.rules.history is None else self.count(table)
+        counted = (
+            table_commands.TableStatistics(0, 0, {}) if table.rules.history is None else self.count(table)
+        )
         with self._store.write() as session:
             current = self._catalog.lock(session, table.id)
             if current is None or _is_gone(current, now_ms):
@@ -388,7 +388,7 @@ class Definer:
         self._catalog.update(session, table)
         return table
 
-    def count(self, table: Table) -> TableStatistics:
+    def count(self, table: Table) -> table_commands.TableStatistics:
         """The number and size of a table's rows and entries.
 
         Counting is a scan, so a long count is kept for a hundred times as long as it took: small tables are always exact."""
@@ -401,7 +401,7 @@ class Definer:
             counted = {index.name: entries.count(session, index.id) for index in table.indexes}
             for vector_index in table.vector_indexes:
                 counted[vector_index.name] = vectors.count(session, vector_index.id)
-            statistics = TableStatistics(number, size, counted)
+            statistics = table_commands.TableStatistics(number, size, counted)
         took = time.monotonic() - began
         if took > _LONG_COUNT_S:
             if len(self._counted) > 1_000:

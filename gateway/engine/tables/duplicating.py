@@ -6,13 +6,21 @@ their ETags are the same; its stream, if its rule asks for one, begins anew.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
 
 from tablegate.gateway.engine.background import working
 from tablegate.gateway.engine.backups import retaining
 from tablegate.gateway.engine.tables import dependents, indexing
 from tablegate.gateway.engine.tables.defining import Definer
-from tablegate.gateway.model.commands.commands import CopyTables, ImportDefinition, ImportRows, ResetTables
+from tablegate.gateway.model.commands.snapshot_commands import (
+    CopyTables,
+    DescribeTables,
+    ImportDefinition,
+    ImportRows,
+    ListNamespaces,
+    ResetTables,
+    SnapshotCommand,
+)
 from tablegate.gateway.model.errors import InvalidInput, TableBusy, TableMissing
 from tablegate.gateway.model.tables.namespaces import RETAINED, SNAPSHOTS
 from tablegate.gateway.model.tables.tables import State, Table
@@ -23,7 +31,25 @@ from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import descriptors, expiry_backfills, namespace_documents
 
 
-def reset(store: Store, definer: Definer, command: ResetTables, now_ms: int) -> int:
+def run(store: Store, definer: Definer, command: SnapshotCommand, now_ms: int) -> Any:
+    """Return the outcome of a command about whole namespaces."""
+    match command:
+        case ResetTables():
+            return _reset(store, definer, command, now_ms)
+        case CopyTables():
+            return _copy(store, definer, command, now_ms)
+        case DescribeTables(namespace):
+            return _described(store, namespace)
+        case ListNamespaces(prefix):
+            return _namespaces(store, prefix)
+        case ImportDefinition():
+            return _import_definition(store, definer, command, now_ms)
+        case ImportRows():
+            return _import_rows(store, command)
+    assert_never(command)
+
+
+def _reset(store: Store, definer: Definer, command: ResetTables, now_ms: int) -> int:
     """Empty or drop tables, each in constant time; how many. Their rows are purged later. The jobs of
     dropped tables go with them, and with all tables their backups. Raises TableMissing."""
     with store.write() as session:
@@ -45,7 +71,7 @@ def reset(store: Store, definer: Definer, command: ResetTables, now_ms: int) -> 
     return len(tables)
 
 
-def copy(store: Store, definer: Definer, command: CopyTables, now_ms: int) -> int:
+def _copy(store: Store, definer: Definer, command: CopyTables, now_ms: int) -> int:
     """Make the tables of some namespaces those of others, which lose what they had; how many. Raises TableBusy, and what the
     command's change of a document raises."""
     targets = dict(command.copies)
@@ -71,20 +97,20 @@ def copy(store: Store, definer: Definer, command: CopyTables, now_ms: int) -> in
     return len(tables)
 
 
-def namespaces(store: Store, prefix: str) -> list[str]:
+def _namespaces(store: Store, prefix: str) -> list[str]:
     """Names of the namespaces that have tables and whose names begin so, in order."""
     with store.read() as session:
         return [name for name in store.catalog.namespaces(session) if name.startswith(prefix)]
 
 
-def described(store: Store, namespace: str) -> list[tuple[Table, dict[str, Any]]]:
+def _described(store: Store, namespace: str) -> list[tuple[Table, dict[str, Any]]]:
     """All tables of a namespace with the documents that make them anew."""
     with store.read() as session:
         tables = store.catalog.all(session, "namespace = ? ORDER BY id", (namespace,))
     return [(table, descriptors.document_of(table)) for table in tables]
 
 
-def import_definition(store: Store, definer: Definer, command: ImportDefinition, now_ms: int) -> Table:
+def _import_definition(store: Store, definer: Definer, command: ImportDefinition, now_ms: int) -> Table:
     """Make an empty table of a document, whose stream, if its rule asks for one, has not begun. Raises InvalidInput."""
     try:
         table = descriptors.table_of(command.document, store.catalog.views)
@@ -95,7 +121,7 @@ def import_definition(store: Store, definer: Definer, command: ImportDefinition,
     return made
 
 
-def import_rows(store: Store, command: ImportRows) -> None:
+def _import_rows(store: Store, command: ImportRows) -> None:
     """Put rows just as they were, with their index entries. Raises InvalidInput."""
     table = command.table
     made = [Row(row.position, row.contents, row.modified_at) for row in command.rows]

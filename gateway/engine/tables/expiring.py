@@ -7,7 +7,7 @@ out of date for a while after a rule changed, so the sweep asks the rule again b
 from __future__ import annotations
 
 from tablegate.gateway.engine.background import walking
-from tablegate.gateway.model.commands.commands import WriteGroup
+from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Remove, Write
 from tablegate.gateway.model.expressions.predicates import RevisionIs
 from tablegate.gateway.model.tables.tables import Table

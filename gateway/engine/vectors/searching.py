@@ -13,7 +13,7 @@ from tablegate.gateway.engine.vectors import nearest, vector_graphs, vector_imag
 from tablegate.gateway.engine.vectors.nearest import Best, Block, Part, StoredEntry, Target
 from tablegate.gateway.engine.vectors.vector_graphs import Rows
 from tablegate.gateway.engine.vectors.vector_images import Image, Images
-from tablegate.gateway.model.commands.commands import Nearest, SearchVectors
+from tablegate.gateway.model.commands.vector_commands import Nearest, SearchVectors
 from tablegate.gateway.model.tables.tables import VectorIndex
 from tablegate.gateway.model.values.vectors import COMPONENT_BYTES, digest_of
 from tablegate.gateway.store.rows import rows, vectors

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Generator
 
-from tablegate.gateway.model.commands.commands import Nearest, SearchVectors
+from tablegate.gateway.model.commands.vector_commands import Nearest, SearchVectors
 from tablegate.gateway.model.errors import GatewayError, NotInstalled
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store

@@ -16,7 +16,19 @@ from typing import Any, NamedTuple
 
 from tablegate.gateway.model.authorization.conditions import EVERYTHING, Fact, Known
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose, Way
-from tablegate.gateway.model.commands import commands as c
+from tablegate.gateway.model.commands import (
+    account_commands,
+    backup_commands,
+    commands,
+    job_commands,
+    replica_commands,
+    row_commands,
+    snapshot_commands,
+    stream_commands,
+    table_commands,
+    transaction_commands,
+    vector_commands,
+)
 from tablegate.gateway.model.commands.writes import Edit, Keep, Remove, Replace, Returns, Write
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate, paths_of
 from tablegate.gateway.model.expressions.updates import Action, SetTo, names_of, paths_read
@@ -78,17 +90,17 @@ def _finer(purpose: Purpose, *possible: Permission) -> Permission:
     return possible[0]
 
 
-def _of_get(command: c.Get, purpose: Purpose) -> Iterable[Access]:
+def _of_get(command: row_commands.Get, purpose: Purpose) -> Iterable[Access]:
     table = command.table
     return (Access(Permission.READ, purpose.way, table.namespace, table.name, command, table),)
 
 
-def _of_read_all(command: c.ReadAll, purpose: Purpose) -> Iterator[Access]:
+def _of_read_all(command: row_commands.ReadAll, purpose: Purpose) -> Iterator[Access]:
     for get in command.gets:
         yield from _of_get(get, purpose)
 
 
-def _of_read(command: c.Read, purpose: Purpose) -> Iterator[Access]:
+def _of_read(command: row_commands.Read, purpose: Purpose) -> Iterator[Access]:
     table, index = command.table, command.index
     if Permission.DESCRIBE in purpose.permissions:  # counted, not shown
         permission = Permission.DESCRIBE
@@ -102,7 +114,7 @@ def _of_read(command: c.Read, purpose: Purpose) -> Iterator[Access]:
     yield Access(permission, purpose.way, table.namespace, path, command, table)
 
 
-def _of_search(command: c.SearchVectors, purpose: Purpose) -> Iterator[Access]:
+def _of_search(command: vector_commands.SearchVectors, purpose: Purpose) -> Iterator[Access]:
     """A search is one of the table and of its index; whose rows it may show cannot be said beforehand."""
     table = command.table
     for path in (table.name, f"{table.name}/index/{command.index.name}"):
@@ -117,27 +129,27 @@ _CHANGES: Mapping[type, Permission] = {
 }
 
 
-def _of_group(command: c.WriteGroup, purpose: Purpose) -> Iterator[Access]:
+def _of_group(command: row_commands.WriteGroup, purpose: Purpose) -> Iterator[Access]:
     for write in command.writes:
         table = write.table
         yield Access(_CHANGES[type(write.change)], purpose.way, table.namespace, table.name, write, table)
 
 
-def _of_stage(command: c.Stage, purpose: Purpose) -> Iterator[Access]:
+def _of_stage(command: transaction_commands.Stage, purpose: Purpose) -> Iterator[Access]:
     for group in command.groups:
         yield from _of_group(group, purpose)
 
 
-def _of_load(command: c.Load, purpose: Purpose) -> Iterator[Access]:
+def _of_load(command: row_commands.Load, purpose: Purpose) -> Iterator[Access]:
     yield _of_table(command, command.table, Permission.PUT, purpose)
 
 
-def _of_create(command: c.CreateTable, purpose: Purpose) -> Iterator[Access]:
+def _of_create(command: table_commands.CreateTable, purpose: Purpose) -> Iterator[Access]:
     for permission in (Permission.CREATE, *purpose.also):
         yield Access(permission, purpose.way, command.namespace, command.name, command)
 
 
-def _of_alter(command: c.AlterTable, purpose: Purpose) -> Iterator[Access]:
+def _of_alter(command: table_commands.AlterTable, purpose: Purpose) -> Iterator[Access]:
     table = command.table
     permission = _finer(purpose, *_ALTERING)
     paths = _paths_of_policies(command) if permission in _OF_POLICIES else [table.name]
@@ -146,7 +158,9 @@ def _of_alter(command: c.AlterTable, purpose: Purpose) -> Iterator[Access]:
     yield from _also(command, table, purpose)
 
 
-def _also(command: c.AlterTable | c.Follow, table: Table, purpose: Purpose) -> Iterator[Access]:
+def _also(
+    command: table_commands.AlterTable | stream_commands.Follow, table: Table, purpose: Purpose
+) -> Iterator[Access]:
     """The accesses of `Purpose.also`. Whatever tells others of all changes of a table needs the right to all of its streams."""
     for permission in purpose.also:
         path = f"{table.name}/stream/{ANYWHERE}" if permission is Permission.READ_STREAM else table.name
@@ -156,7 +170,7 @@ def _also(command: c.AlterTable | c.Follow, table: Table, purpose: Purpose) -> I
 _OF_POLICIES = frozenset({Permission.WRITE_POLICY, Permission.REMOVE_POLICY})
 
 
-def _paths_of_policies(command: c.AlterTable) -> Iterator[Path]:
+def _paths_of_policies(command: table_commands.AlterTable) -> Iterator[Path]:
     """The resources whose policies a command changes: the table, or streams of it."""
     table, new = command.table, (command.properties or {}).get(RESOURCE_POLICIES, {})
     old = table.properties.get(RESOURCE_POLICIES, {})
@@ -165,21 +179,21 @@ def _paths_of_policies(command: c.AlterTable) -> Iterator[Path]:
         yield f"{table.name}/stream/{label}" if label else table.name
 
 
-def _of_followers(command: c.ListFollowers, purpose: Purpose) -> Iterator[Access]:
+def _of_followers(command: stream_commands.ListFollowers, purpose: Purpose) -> Iterator[Access]:
     permission = _finer(purpose, Permission.DESCRIBE_FEATURES, Permission.ALTER_DELIVERIES)
     yield _of_table(command, command.table, permission, purpose)
 
 
-def _of_follower(command: c.Follow, purpose: Purpose) -> Iterator[Access]:
+def _of_follower(command: stream_commands.Follow, purpose: Purpose) -> Iterator[Access]:
     yield _of_table(command, command.table, Permission.ALTER_DELIVERIES, purpose)
     yield from _also(command, command.table, purpose)
 
 
-def _of_ended_follower(command: c.Unfollow, purpose: Purpose) -> Iterator[Access]:
+def _of_ended_follower(command: stream_commands.Unfollow, purpose: Purpose) -> Iterator[Access]:
     yield _of_table(command, command.table, Permission.ALTER_DELIVERIES, purpose)
 
 
-def _of_started_job(command: c.StartJob, purpose: Purpose) -> Iterator[Access]:
+def _of_started_job(command: job_commands.StartJob, purpose: Purpose) -> Iterator[Access]:
     """A job reads or writes all of a table, whatever conditions say of rows. An export needs the right to read its table, and a
     bulk put the right to put a row, so that a refusal of these holds."""
     permission = _finer(purpose, Permission.EXPORT, Permission.IMPORT, Permission.LOAD)
@@ -190,7 +204,7 @@ def _of_started_job(command: c.StartJob, purpose: Purpose) -> Iterator[Access]:
 _ALSO_OF_JOBS = {Permission.EXPORT: (Permission.SCAN,), Permission.LOAD: (Permission.PUT,)}
 
 
-def _of_job_list(command: c.ListJobs, purpose: Purpose) -> Iterator[Access]:
+def _of_job_list(command: job_commands.ListJobs, purpose: Purpose) -> Iterator[Access]:
     """A list, or a look for one job: to tell of it, to cancel it, or to find an import that was asked for before."""
     permission = _finer(
         purpose,
@@ -204,30 +218,30 @@ def _of_job_list(command: c.ListJobs, purpose: Purpose) -> Iterator[Access]:
     yield Access(permission, purpose.way, command.namespace, path, command)
 
 
-def _of_cancelled_job(command: c.CancelJob, purpose: Purpose) -> Iterator[Access]:
+def _of_cancelled_job(command: job_commands.CancelJob, purpose: Purpose) -> Iterator[Access]:
     job = command.job
     namespace, path = served_by_job(job.namespace), command.path or job.table_name
     yield Access(Permission.CANCEL_JOB, purpose.way, namespace, path, command)
 
 
-def _of_new_replicas(command: c.AddReplicas, purpose: Purpose) -> Iterator[Access]:
+def _of_new_replicas(command: replica_commands.AddReplicas, purpose: Purpose) -> Iterator[Access]:
     yield _of_table(command, command.table, Permission.ALTER, purpose)
     for replica in command.replicas:
         yield from _of_create(replica.made, purpose)
 
 
-def _of_removed_replicas(command: c.RemoveReplicas, purpose: Purpose) -> Iterator[Access]:
+def _of_removed_replicas(command: replica_commands.RemoveReplicas, purpose: Purpose) -> Iterator[Access]:
     """The tables that go are called as the one that stays, and their keys' namespaces are of one account."""
     yield _of_table(command, command.table, Permission.ALTER, purpose)
     if not command.keeps:
         yield _of_table(command, command.table, Permission.DROP, purpose)
 
 
-def _of_drop(command: c.DropTable, purpose: Purpose) -> Iterator[Access]:
+def _of_drop(command: table_commands.DropTable, purpose: Purpose) -> Iterator[Access]:
     yield _of_table(command, command.table, Permission.DROP, purpose)
 
 
-def _of_history(command: c.KeepHistory, purpose: Purpose) -> Iterator[Access]:
+def _of_history(command: backup_commands.KeepHistory, purpose: Purpose) -> Iterator[Access]:
     yield _of_table(command, command.table, Permission.ALTER_RECOVERY, purpose)
 
 
@@ -237,11 +251,11 @@ def backup_path(backup: Backup) -> Path:
     return f"{backup.table_name}/backup/{backup.created_at_ms:014}-{number:08x}"
 
 
-def _of_backup(command: c.CreateBackup, purpose: Purpose) -> Iterator[Access]:
+def _of_backup(command: backup_commands.CreateBackup, purpose: Purpose) -> Iterator[Access]:
     yield _of_table(command, command.table, Permission.CREATE_BACKUP, purpose)
 
 
-def _of_deleted_backup(command: c.DeleteBackup, purpose: Purpose) -> Iterator[Access]:
+def _of_deleted_backup(command: backup_commands.DeleteBackup, purpose: Purpose) -> Iterator[Access]:
     backup = command.backup
     yield Access(Permission.DELETE_BACKUP, purpose.way, backup.namespace, backup_path(backup), command)
 
@@ -253,7 +267,7 @@ _COPIED = (
 )  # fmt: skip
 
 
-def _of_restore(command: c.RestoreTable, purpose: Purpose) -> Iterator[Access]:
+def _of_restore(command: backup_commands.RestoreTable, purpose: Purpose) -> Iterator[Access]:
     """What is restored from, what is made, and all that can be done to rows there (service authorization reference). The new
     table shows the rows of the source, so the right to read the table that they come from is needed too."""
     made, source = command.made, command.source
@@ -269,11 +283,11 @@ def _of_restore(command: c.RestoreTable, purpose: Purpose) -> Iterator[Access]:
         yield Access(each, way, made.namespace, made.name, command)
 
 
-def _of_begin(command: c.BeginTransaction, purpose: Purpose) -> Iterator[Access]:
+def _of_begin(command: transaction_commands.BeginTransaction, purpose: Purpose) -> Iterator[Access]:
     yield _of_table(command, command.table, Permission.BEGIN, purpose)
 
 
-def _of_count(command: c.CountRows, purpose: Purpose) -> Iterator[Access]:
+def _of_count(command: table_commands.CountRows, purpose: Purpose) -> Iterator[Access]:
     """Counts are told with whatever else is told of a table."""
     yield _of_table(command, command.table, purpose.permissions[0], purpose)
 
@@ -282,17 +296,26 @@ def _of_table(command: Any, table: Table, permission: Permission, purpose: Purpo
     return Access(permission, purpose.way, table.namespace, table.name, command, table)
 
 
-def _of_stream(command: c.ListShards | c.FindPosition | c.ReadChanges, purpose: Purpose) -> Iterator[Access]:
-    possible = (Permission.READ_STREAM,) if isinstance(command, c.ReadChanges) else _READING_STREAMS
+def _of_stream(
+    command: stream_commands.ListShards | stream_commands.FindPosition | stream_commands.ReadChanges,
+    purpose: Purpose,
+) -> Iterator[Access]:
+    possible = (
+        (Permission.READ_STREAM,) if isinstance(command, stream_commands.ReadChanges) else _READING_STREAMS
+    )
     stream = command.stream
     path = f"{stream.table_name}/stream/{stream.label}"
     yield Access(_finer(purpose, *possible), purpose.way, stream.namespace, path, command)
 
 
-def _of_ended(command: c.CommitTransaction | c.AbortTransaction, purpose: Purpose) -> Iterator[Access]:
+def _of_ended(
+    command: transaction_commands.CommitTransaction | transaction_commands.AbortTransaction, purpose: Purpose
+) -> Iterator[Access]:
     """What it carries out was judged when it was staged; but an id that somebody has come to know ends nothing of a table or a
     partition that is not theirs."""
-    permission = Permission.COMMIT if isinstance(command, c.CommitTransaction) else Permission.ABORT
+    permission = (
+        Permission.COMMIT if isinstance(command, transaction_commands.CommitTransaction) else Permission.ABORT
+    )
     if command.held is None:
         yield Access(permission, purpose.way, "", ANYWHERE, command)
     else:
@@ -307,15 +330,19 @@ def _of_account(permission: Permission) -> Callable[[Any, Purpose], Iterator[Acc
 
 
 _LOOK_UPS: Mapping[type, Permission] = {
-    c.ListTables: Permission.LIST,
-    c.ListStreams: Permission.LIST_STREAMS,
-    c.GetProperties: Permission.READ_ACCOUNT,
-    c.ListBackups: Permission.LIST_BACKUPS,
+    table_commands.ListTables: Permission.LIST,
+    stream_commands.ListStreams: Permission.LIST_STREAMS,
+    account_commands.GetProperties: Permission.READ_ACCOUNT,
+    backup_commands.ListBackups: Permission.LIST_BACKUPS,
 }
 
 
 def _of_listing(
-    command: c.ListTables | c.ListStreams | c.ListBackups | c.GetProperties, purpose: Purpose
+    command: table_commands.ListTables
+    | stream_commands.ListStreams
+    | backup_commands.ListBackups
+    | account_commands.GetProperties,
+    purpose: Purpose,
 ) -> Iterator[Access]:
     """A list that is the answer is an access. One that only leads to something is none: what is then done to it will be."""
     permission = _LOOK_UPS[type(command)]
@@ -324,7 +351,8 @@ def _of_listing(
 
 
 def _of_look_up(
-    command: c.FindTable | c.FindStream | c.FindTransaction, purpose: Purpose
+    command: table_commands.FindTable | stream_commands.FindStream | transaction_commands.FindTransaction,
+    purpose: Purpose,
 ) -> Iterator[Access]:
     """What was found is judged when it is there, under its own name (security/gate.py); of a transaction, what it is
     ended by."""
@@ -332,59 +360,59 @@ def _of_look_up(
 
 
 ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterable[Access]]] = {
-    c.Get: _of_get,
-    c.ReadAll: _of_read_all,
-    c.Read: _of_read,
-    c.SearchVectors: _of_search,
-    c.WriteGroup: _of_group,
-    c.Load: _of_load,
-    c.FindTable: _of_look_up,
-    c.ListTables: _of_listing,
-    c.CreateTable: _of_create,
-    c.AlterTable: _of_alter,
-    c.DropTable: _of_drop,
-    c.StartJob: _of_started_job,
-    c.ListJobs: _of_job_list,
-    c.ListUnfinishedJobs: _of_account(Permission.ADMINISTER),
-    c.CancelJob: _of_cancelled_job,
-    c.AdvanceJob: _of_account(Permission.ADMINISTER),
-    c.Follow: _of_follower,
-    c.Unfollow: _of_ended_follower,
-    c.ListFollowers: _of_followers,
-    c.AddReplicas: _of_new_replicas,
-    c.RemoveReplicas: _of_removed_replicas,
-    c.ResetTables: _of_account(Permission.ADMINISTER),
-    c.CopyTables: _of_account(Permission.ADMINISTER),
-    c.ListNamespaces: _of_account(Permission.ADMINISTER),
-    c.DescribeTables: _of_account(Permission.ADMINISTER),
-    c.ImportRows: _of_account(Permission.ADMINISTER),
-    c.ImportDefinition: _of_account(Permission.ADMINISTER),
-    c.CountRows: _of_count,
-    c.KeepHistory: _of_history,
-    c.CreateBackup: _of_backup,
-    c.DeleteBackup: _of_deleted_backup,
-    c.ListBackups: _of_listing,
-    c.RestoreTable: _of_restore,
-    c.GetProperties: _of_listing,
-    c.PutProperties: _of_account(Permission.WRITE_ACCOUNT),
-    c.ListStreams: _of_listing,
-    c.FindStream: _of_look_up,
-    c.ListShards: _of_stream,
-    c.FindPosition: _of_stream,
-    c.ReadChanges: _of_stream,
-    c.Reshard: _of_account(Permission.ADMINISTER),
-    c.BeginTransaction: _of_begin,
-    c.Stage: _of_stage,
-    c.FindTransaction: _of_look_up,
-    c.CommitTransaction: _of_ended,
-    c.AbortTransaction: _of_ended,
+    row_commands.Get: _of_get,
+    row_commands.ReadAll: _of_read_all,
+    row_commands.Read: _of_read,
+    vector_commands.SearchVectors: _of_search,
+    row_commands.WriteGroup: _of_group,
+    row_commands.Load: _of_load,
+    table_commands.FindTable: _of_look_up,
+    table_commands.ListTables: _of_listing,
+    table_commands.CreateTable: _of_create,
+    table_commands.AlterTable: _of_alter,
+    table_commands.DropTable: _of_drop,
+    job_commands.StartJob: _of_started_job,
+    job_commands.ListJobs: _of_job_list,
+    job_commands.ListUnfinishedJobs: _of_account(Permission.ADMINISTER),
+    job_commands.CancelJob: _of_cancelled_job,
+    job_commands.AdvanceJob: _of_account(Permission.ADMINISTER),
+    stream_commands.Follow: _of_follower,
+    stream_commands.Unfollow: _of_ended_follower,
+    stream_commands.ListFollowers: _of_followers,
+    replica_commands.AddReplicas: _of_new_replicas,
+    replica_commands.RemoveReplicas: _of_removed_replicas,
+    snapshot_commands.ResetTables: _of_account(Permission.ADMINISTER),
+    snapshot_commands.CopyTables: _of_account(Permission.ADMINISTER),
+    snapshot_commands.ListNamespaces: _of_account(Permission.ADMINISTER),
+    snapshot_commands.DescribeTables: _of_account(Permission.ADMINISTER),
+    snapshot_commands.ImportRows: _of_account(Permission.ADMINISTER),
+    snapshot_commands.ImportDefinition: _of_account(Permission.ADMINISTER),
+    table_commands.CountRows: _of_count,
+    backup_commands.KeepHistory: _of_history,
+    backup_commands.CreateBackup: _of_backup,
+    backup_commands.DeleteBackup: _of_deleted_backup,
+    backup_commands.ListBackups: _of_listing,
+    backup_commands.RestoreTable: _of_restore,
+    account_commands.GetProperties: _of_listing,
+    account_commands.PutProperties: _of_account(Permission.WRITE_ACCOUNT),
+    stream_commands.ListStreams: _of_listing,
+    stream_commands.FindStream: _of_look_up,
+    stream_commands.ListShards: _of_stream,
+    stream_commands.FindPosition: _of_stream,
+    stream_commands.ReadChanges: _of_stream,
+    stream_commands.Reshard: _of_account(Permission.ADMINISTER),
+    transaction_commands.BeginTransaction: _of_begin,
+    transaction_commands.Stage: _of_stage,
+    transaction_commands.FindTransaction: _of_look_up,
+    transaction_commands.CommitTransaction: _of_ended,
+    transaction_commands.AbortTransaction: _of_ended,
 }
 """Each type of command, and what one of it accesses when it is for a purpose."""
 
 _OF_UNKNOWN = _of_account(Permission.ADMINISTER)
 
 
-def accesses_of(command: c.AnyCommand, purpose: Purpose) -> Iterable[Access]:
+def accesses_of(command: commands.AnyCommand, purpose: Purpose) -> Iterable[Access]:
     """All that a command accesses."""
     return ACCESSES.get(type(command), _OF_UNKNOWN)(command, purpose)
 
@@ -453,26 +481,36 @@ _FACTS: Mapping[Fact, Callable[[Access], Known]] = {
 def leading_keys(source: Any) -> Known:
     """The values of the first partition column that a part of a command is about, as text."""
     kind = type(source)
-    if kind is c.Get:
+    if kind is row_commands.Get:
         return _leading(source.table.key_schema, source.position.partition)
     if kind is Write:
         first = source.key.values[0]
         return (key_text(first),) if isinstance(first, Value) else EVERYTHING
-    if kind is c.Read:
+    if kind is row_commands.Read:
         partition = partition_of(source)
         if partition is None:
             return EVERYTHING
         return _leading((source.index or source.table).key_schema, partition)
-    if kind is c.BeginTransaction:
+    if kind is transaction_commands.BeginTransaction:
         return _leading(source.table.key_schema, source.partition)
-    if kind in (c.CommitTransaction, c.AbortTransaction):
+    if kind in (transaction_commands.CommitTransaction, transaction_commands.AbortTransaction):
         held = source.held
         known = held is not None and held.partition is not None
         return _leading(held.table.key_schema, held.partition) if known else EVERYTHING
-    return EVERYTHING if kind in (c.Load, c.RestoreTable, c.SearchVectors, c.AdvanceJob) else None
+    return (
+        EVERYTHING
+        if kind
+        in (
+            row_commands.Load,
+            backup_commands.RestoreTable,
+            vector_commands.SearchVectors,
+            job_commands.AdvanceJob,
+        )
+        else None
+    )
 
 
-def partition_of(read: c.Read) -> bytes | None:
+def partition_of(read: row_commands.Read) -> bytes | None:
     """The one partition that a page is read of; None: it is not kept to one."""
     lower, upper = read.range
     if read.segment is not None or lower.partition != upper.partition or lower.partition in (LOWEST, HIGHEST):
@@ -503,9 +541,9 @@ def attributes(source: Any) -> Known:
     """The top-level attributes that a part of a command reads or writes: its keys, whatever its condition, filter or edits name,
     and what its answer shows."""
     match source:
-        case c.Get(table):
+        case row_commands.Get(table):
             return _with_shown(set(table.key_schema.names), source.shown, None)
-        case c.Read():
+        case row_commands.Read():
             schema = source.table.key_schema if source.index is None else source.index.key_schema
             names = _names_of_range(source, schema)
             names.update(_names_in(source.filter))
@@ -513,7 +551,12 @@ def attributes(source: Any) -> Known:
             return _with_shown(names, source.shown, shows)
         case Write():
             return _attributes_of_write(source)
-        case c.Load() | c.RestoreTable() | c.SearchVectors() | c.AdvanceJob():
+        case (
+            row_commands.Load()
+            | backup_commands.RestoreTable()
+            | vector_commands.SearchVectors()
+            | job_commands.AdvanceJob()
+        ):
             return EVERYTHING
     return None
 
@@ -542,7 +585,7 @@ def _names_of_edit(actions: tuple[Action, ...]) -> Iterator[str]:
             yield from (str(path[0]) for path in paths_read(action.operand))
 
 
-def _names_of_range(read: c.Read, schema: KeySchema) -> set[str]:
+def _names_of_range(read: row_commands.Read, schema: KeySchema) -> set[str]:
     """The key columns that a range is about."""
     if partition_of(read) is None:
         return set()
@@ -555,7 +598,7 @@ def _names_in(predicate: Predicate) -> set[str]:
     return set() if predicate is ALWAYS else {str(path[0]) for path in paths_of(predicate)}
 
 
-def _with_shown(names: set[str], shown: c.Shown | None, limit: frozenset[str] | None) -> Known:
+def _with_shown(names: set[str], shown: row_commands.Shown | None, limit: frozenset[str] | None) -> Known:
     """`names` with those that are shown: the reader's choice, or else whatever the index has (None: everything)."""
     if shown is not None:
         return frozenset(names | shown.names)
@@ -566,9 +609,11 @@ def selected(source: Any) -> str | None:
     """What a read shows of its rows: ALL_ATTRIBUTES, ALL_PROJECTED_ATTRIBUTES, SPECIFIC_ATTRIBUTES or COUNT; None: it is no
     read."""
     match source:
-        case c.Get() | c.Read():
+        case row_commands.Get() | row_commands.Read():
             if source.shown is not None:
                 return "SPECIFIC_ATTRIBUTES" if source.shown.names else "COUNT"
-            is_projected = isinstance(source, c.Read) and source.index is not None and not source.whole_rows
+            is_projected = (
+                isinstance(source, row_commands.Read) and source.index is not None and not source.whole_rows
+            )
             return "ALL_PROJECTED_ATTRIBUTES" if is_projected else "ALL_ATTRIBUTES"
     return None

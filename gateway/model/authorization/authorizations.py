@@ -18,7 +18,11 @@ from tablegate.gateway.model.authorization.permissions import (
     Permission,
     Purpose,
 )
-from tablegate.gateway.model.commands.commands import AnyCommand, FindStream, FindTable, Get, ListBackups
+from tablegate.gateway.model.commands.backup_commands import ListBackups
+from tablegate.gateway.model.commands.commands import AnyCommand
+from tablegate.gateway.model.commands.row_commands import Get
+from tablegate.gateway.model.commands.stream_commands import FindStream
+from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import NotPermitted, QuotaExceeded, StreamMissing, TableMissing
 from tablegate.gateway.model.tables.changes import Stream
 from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Table

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping, Sequence
 
-from tablegate.gateway.model.commands.commands import Outcome
+from tablegate.gateway.model.commands.row_commands import Outcome
 from tablegate.gateway.model.commands.writes import Write, apply
 from tablegate.gateway.model.errors import DatabaseFailed, GatewayError, GroupRefused
 from tablegate.gateway.model.values.keys import Position

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from tablegate.gateway.model.commands.commands import CreateTable, NewIndex, NewVectorIndex
+from tablegate.gateway.model.commands.table_commands import CreateTable, NewIndex, NewVectorIndex
 from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Rules, Table
 
 

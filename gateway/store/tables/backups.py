@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tablegate.gateway.model.commands.commands import ListBackups
+from tablegate.gateway.model.commands.backup_commands import ListBackups
 from tablegate.gateway.model.tables.backups import Backup, BackupKind
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.store.sql.databases import Session

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tablegate.gateway.model.commands.commands import CreateTable, FindTable, Get, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
+from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.tables.tables import Rules, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema

@@ -10,7 +10,8 @@ import pytest
 
 from tablegate.adapters.tablestore.wire.plainbuffer import Operation, WireCell
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.model.commands.commands import CreateTable, FindTable, WriteGroup
+from tablegate.gateway.model.commands.row_commands import WriteGroup
+from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.tables.tables import Rules, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema

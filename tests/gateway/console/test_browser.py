@@ -24,7 +24,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.wait import WebDriverWait
 
-from tablegate.gateway.model.commands.commands import StartJob
+from tablegate.gateway.model.commands.job_commands import StartJob
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tests.support.live_dynamodb import Live
 from tests.support.raw_client import RawClient

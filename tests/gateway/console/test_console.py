@@ -17,7 +17,7 @@ from werkzeug import formparser
 
 from tablegate.gateway.console import blueprint, reading
 from tablegate.gateway.console.sign_in import COOKIE
-from tablegate.gateway.model.commands.commands import ListUnfinishedJobs, StartJob
+from tablegate.gateway.model.commands.job_commands import ListUnfinishedJobs, StartJob
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.security.grant_store import Written
 from tablegate.gateway.security.policies.short_forms import short_policy

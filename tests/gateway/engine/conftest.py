@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tablegate.gateway.engine.engine import Engine, EngineOptions, run_with_retries
-from tablegate.gateway.model.commands.commands import CreateTable, NewIndex, Outcome, Read, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Outcome, Read, WriteGroup
+from tablegate.gateway.model.commands.table_commands import CreateTable, NewIndex
 from tablegate.gateway.model.commands.writes import Edit, Remove, Replace, Write
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate
 from tablegate.gateway.model.expressions.ranges import EVERYTHING

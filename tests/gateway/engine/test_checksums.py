@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.commands import Get, Load, Read, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Get, Load, Read, ReadAll, WriteGroup
 from tablegate.gateway.model.errors import DataCorrupted
 from tablegate.gateway.model.expressions.predicates import Exists
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, within

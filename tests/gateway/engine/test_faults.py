@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import make_url
 
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.commands import Get, Read, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Get, Read, WriteGroup
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.errors import Busy, Contended, DatabaseFailed, Unknowable
 from tablegate.gateway.model.expressions.ranges import EVERYTHING

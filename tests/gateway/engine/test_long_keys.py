@@ -10,7 +10,8 @@ import random
 import pytest
 
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.commands import Get, NewIndex
+from tablegate.gateway.model.commands.row_commands import Get
+from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.commands.writes import Remove, Replace, Write
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange, within
 from tablegate.gateway.model.tables.pages import PageLimits

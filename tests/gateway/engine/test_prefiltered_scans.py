@@ -10,7 +10,7 @@ import pytest
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.rows import reading
 from tablegate.gateway.engine.rows.page_budget import PageBudget
-from tablegate.gateway.model.commands.commands import Read
+from tablegate.gateway.model.commands.row_commands import Read
 from tablegate.gateway.model.expressions.predicates import (
     And,
     Attribute,

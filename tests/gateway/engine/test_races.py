@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.engine.engine import Engine, run_with_retries
-from tablegate.gateway.model.commands.commands import Get, Outcome, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Get, Outcome, ReadAll, WriteGroup
 from tablegate.gateway.model.errors import ConditionFailed, GroupRefused
 from tablegate.gateway.model.expressions.predicates import (
     Attribute,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.model.commands.commands import Get, Read
+from tablegate.gateway.model.commands.row_commands import Get, Read
 from tablegate.gateway.model.expressions.patterns import Pattern
 from tablegate.gateway.model.expressions.predicates import (
     And,

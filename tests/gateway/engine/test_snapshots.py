@@ -13,13 +13,8 @@ import pytest
 from tablegate.gateway.control import archives, snapshots
 from tablegate.gateway.control.answers import run
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.commands import (
-    CopyTables,
-    CreateTable,
-    ListNamespaces,
-    ListTables,
-    ResetTables,
-)
+from tablegate.gateway.model.commands.snapshot_commands import CopyTables, ListNamespaces, ResetTables
+from tablegate.gateway.model.commands.table_commands import CreateTable, ListTables
 from tablegate.gateway.model.tables.namespaces import SNAPSHOTS, is_reserved
 from tests.gateway.engine.conftest import PAIR
 

@@ -5,14 +5,10 @@ from typing import Any, get_args, get_origin
 import pytest
 
 from tablegate.gateway.exchanges import Returned, each, next_commands, one, write_rows
-from tablegate.gateway.model.commands.commands import (
-    AnyCommand,
-    Asks,
-    FindTable,
-    ListTables,
-    Outcome,
-    WriteGroup,
-)
+from tablegate.gateway.model.commands.command import BaseCommand
+from tablegate.gateway.model.commands.commands import AnyCommand
+from tablegate.gateway.model.commands.row_commands import Outcome, WriteGroup
+from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
 from tablegate.gateway.model.errors import TableMissing
 
 _COMMANDS = get_args(AnyCommand)
@@ -20,7 +16,9 @@ _COMMANDS = get_args(AnyCommand)
 
 @pytest.mark.parametrize("command", _COMMANDS, ids=lambda command: command.__name__)
 def test_every_command_says_the_type_of_its_outcome(command: type) -> None:
-    said = [get_args(base) for base in getattr(command, "__orig_bases__", ()) if get_origin(base) is Asks]
+    said = [
+        get_args(base) for base in getattr(command, "__orig_bases__", ()) if get_origin(base) is BaseCommand
+    ]
     if said:
         [[outcome]] = said
     else:

@@ -15,7 +15,7 @@ from tablegate.gateway.model.authorization.accesses import Access
 from tablegate.gateway.model.authorization.authorizations import Authorization, Identity, Source
 from tablegate.gateway.model.authorization.grants import Policy, Verdict
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose, Way
-from tablegate.gateway.model.commands.commands import Get, ShownNames
+from tablegate.gateway.model.commands.row_commands import Get, ShownNames
 from tablegate.gateway.model.tables.tables import Rules, State, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position, encode_column
 from tablegate.gateway.model.values.values import Kind, text

@@ -15,7 +15,7 @@ import pytest
 from tablegate.adapters.dynamodb.jobs.source_tables import check_readable
 from tablegate.adapters.dynamodb.object_stores.object_store import Refused
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.model.commands.commands import ResetTables
+from tablegate.gateway.model.commands.snapshot_commands import ResetTables
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.security.gate import run_one
 from tests.support.strict import LIMITED, Strict, Told, strict

@@ -21,7 +21,8 @@ from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.settings import load
 from tablegate.gateway.dialect import Dialect, Gateway
 from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.model.commands.commands import Exchange, Read, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.row_commands import Read, ReadAll, WriteGroup
 from tablegate.gateway.model.errors import Busy, Contended, GatewayError, LimitExceeded, StaleTable
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.tables.pages import PageLimits

@@ -8,13 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tablegate.gateway.model.commands.commands import (
-    CountRows,
-    CreateTable,
-    ListStreams,
-    NewIndex,
-    NewVectorIndex,
-)
+from tablegate.gateway.model.commands.stream_commands import ListStreams
+from tablegate.gateway.model.commands.table_commands import CountRows, CreateTable, NewIndex, NewVectorIndex
 from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
@@ -219,7 +214,7 @@ def test_many_changes_take_several_looks(things: DatabaseEndpoint) -> None:
 def test_changes_are_lost_with_their_stream(things: DatabaseEndpoint) -> None:
     from dataclasses import replace
 
-    from tablegate.gateway.model.commands.commands import AlterTable
+    from tablegate.gateway.model.commands.table_commands import AlterTable
 
     position = things.capture()
     table = things._find(anew=True)
@@ -296,7 +291,7 @@ def test_a_database_that_a_server_has_is_refused(opens: Opens, tmp_path: Path) -
 
 
 def test_a_table_made_anew_is_another_one(things: DatabaseEndpoint) -> None:
-    from tablegate.gateway.model.commands.commands import DropTable
+    from tablegate.gateway.model.commands.table_commands import DropTable
 
     things.write(rows_of(3))
     things._run([DropTable(things._find(anew=True))])

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tablegate.gateway.model.commands.commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
 from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind

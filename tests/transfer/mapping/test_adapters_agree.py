@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.gateway.model.commands.commands import NewIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.tables.tables import Projection, Rules
 from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row

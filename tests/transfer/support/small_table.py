@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from tablegate.gateway.model.commands.commands import NewIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, cast
 from tablegate.adapters.dynamodb.export_files import manifests
 from tablegate.adapters.dynamodb.export_files.compression import Unreadable, compression_of, reading
 from tablegate.adapters.dynamodb.export_files.lines import Form, form_of
-from tablegate.gateway.model.commands.commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.transfer.endpoints.files.file_endpoint import Lines
 from tablegate.transfer.errors import BadFile, TableAbsent

@@ -17,7 +17,7 @@ from tablegate.adapters.dynamodb.tables.descriptions import (
 )
 from tablegate.adapters.dynamodb.tables.indexes import KINDS, defined_types, key_schema, new_local
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.gateway.model.commands.commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.transfer.endpoints.endpoint import Definition
 from tablegate.transfer.errors import BadFile

@@ -11,7 +11,7 @@ from tablegate.adapters.tablestore.tables.options import Options, rules_with
 from tablegate.adapters.tablestore.values.values import DEFINED_KINDS, KEY_KINDS, key_type
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.model.commands.commands import NewIndex
+from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.tables.tables import Projection, Rules, StreamRule
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind

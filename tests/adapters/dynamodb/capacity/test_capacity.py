@@ -6,7 +6,7 @@ import pytest
 
 from tablegate.adapters.dynamodb.capacity import capacity
 from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
-from tablegate.gateway.model.commands.commands import Outcome
+from tablegate.gateway.model.commands.row_commands import Outcome
 from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.tables.tables import Index, Projection, Rules, State, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema

@@ -27,7 +27,7 @@ from tablegate.adapters.dynamodb.object_stores.object_store import (
 from tablegate.gateway import background
 from tablegate.gateway.engine.background import pacing
 from tablegate.gateway.engine.background.pacing import FEWEST_ROWS, MOST_ROWS
-from tablegate.gateway.model.commands.commands import ReadAll
+from tablegate.gateway.model.commands.row_commands import ReadAll
 from tests.adapters.dynamodb.jobs.conftest import TABLE_ARN, Exporter
 from tests.adapters.dynamodb.jobs.test_import_api import begun, counts, described, line
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.model.commands.commands import CancelJob, ListUnfinishedJobs, ResetTables
+from tablegate.gateway.model.commands.job_commands import CancelJob, ListUnfinishedJobs
+from tablegate.gateway.model.commands.snapshot_commands import ResetTables
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.security.gate import run_one
 from tests.adapters.dynamodb.jobs.conftest import TABLE_ARN, Exporter

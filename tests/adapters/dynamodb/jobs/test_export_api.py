@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.dynamodb.export_files import data_files
-from tablegate.gateway.model.commands.commands import CreateTable, WriteGroup
+from tablegate.gateway.model.commands.row_commands import WriteGroup
+from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents

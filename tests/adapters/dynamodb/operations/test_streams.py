@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.model.commands.commands import FindTable, Reshard
+from tablegate.gateway.model.commands.stream_commands import Reshard
+from tablegate.gateway.model.commands.table_commands import FindTable
 from tests.adapters.dynamodb.conftest import Service
 
 STREAMS = "DynamoDBStreams_20120810"

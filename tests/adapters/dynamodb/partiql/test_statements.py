@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.model.commands.commands import CreateTable
+from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tests.adapters.dynamodb.conftest import Clock, Service, serving, signed

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.gateway.model.commands.commands import FindTable
+from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.tables.restored_tables import like
 from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES
 

@@ -9,7 +9,9 @@ import pytest
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.plainbuffer import Operation, WireCell, WireRow, decode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.model.commands.commands import FindTable, Reshard, WriteGroup
+from tablegate.gateway.model.commands.row_commands import WriteGroup
+from tablegate.gateway.model.commands.stream_commands import Reshard
+from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.commands.writes import Edit, Replace, Write
 from tablegate.gateway.model.expressions.updates import Literal as Constant
 from tablegate.gateway.model.expressions.updates import Remove, SetTo

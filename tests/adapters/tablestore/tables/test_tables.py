@@ -11,7 +11,7 @@ import pytest
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, decode_row, encode_value
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.model.commands.commands import CreateTable
+from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tests.adapters.tablestore.client import Refused, Service, datum, no_throughput, plain, rows_of

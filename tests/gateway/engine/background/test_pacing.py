@@ -22,7 +22,7 @@ from tablegate.gateway.engine.background.pacing import (
     rest_after,
 )
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.model.commands.commands import AlterTable, DropTable
+from tablegate.gateway.model.commands.table_commands import AlterTable, DropTable
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, Table
 from tablegate.gateway.model.values.values import decimal, text
 from tablegate.gateway.store.sql import progress

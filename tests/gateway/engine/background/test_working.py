@@ -11,18 +11,11 @@ import pytest
 
 from tablegate.gateway.engine.background import working
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.model.commands.commands import (
-    AdvanceJob,
-    CancelJob,
-    CreateTable,
-    FindTable,
-    KeepHistory,
-    ListJobs,
-    ResetTables,
-    StartJob,
-    Token,
-    WriteGroup,
-)
+from tablegate.gateway.model.commands.backup_commands import KeepHistory
+from tablegate.gateway.model.commands.job_commands import AdvanceJob, CancelJob, ListJobs, StartJob
+from tablegate.gateway.model.commands.row_commands import Token, WriteGroup
+from tablegate.gateway.model.commands.snapshot_commands import ResetTables
+from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable
 from tablegate.gateway.model.errors import GatewayError, LimitExceeded, TableMissing, TokenReused
 from tablegate.gateway.model.expressions.predicates import Not, RowExists
 from tablegate.gateway.model.tables.jobs import Job

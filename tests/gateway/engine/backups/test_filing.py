@@ -11,17 +11,15 @@ import pytest
 
 from tablegate.gateway.engine.background import working
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.model.commands.commands import (
-    CancelJob,
+from tablegate.gateway.model.commands.backup_commands import (
     CreateBackup,
     DeleteBackup,
-    DropTable,
-    ImportRows,
     ListBackups,
-    ListUnfinishedJobs,
-    ResetTables,
     RestoreTable,
 )
+from tablegate.gateway.model.commands.job_commands import CancelJob, ListUnfinishedJobs
+from tablegate.gateway.model.commands.snapshot_commands import ImportRows, ResetTables
+from tablegate.gateway.model.commands.table_commands import DropTable
 from tablegate.gateway.model.errors import BackupBusy, BackupUnreadable, TableMissing
 from tablegate.gateway.model.tables.backups import Backup, BackupFile, BackupKind
 from tablegate.gateway.model.tables.restored_tables import like

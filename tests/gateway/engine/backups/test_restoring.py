@@ -11,21 +11,21 @@ from dataclasses import dataclass, field
 import pytest
 
 from tablegate.gateway.engine.engine import Engine, EngineOptions, run_with_retries
-from tablegate.gateway.model.commands.commands import (
-    AlterTable,
+from tablegate.gateway.model.commands.backup_commands import (
     CreateBackup,
-    CreateTable,
     DeleteBackup,
-    DropTable,
-    FindTable,
     KeepHistory,
     ListBackups,
-    Load,
-    NewIndex,
-    ResetTables,
     RestoreTable,
-    Token,
-    WriteGroup,
+)
+from tablegate.gateway.model.commands.row_commands import Load, Token, WriteGroup
+from tablegate.gateway.model.commands.snapshot_commands import ResetTables
+from tablegate.gateway.model.commands.table_commands import (
+    AlterTable,
+    CreateTable,
+    DropTable,
+    FindTable,
+    NewIndex,
 )
 from tablegate.gateway.model.errors import (
     BackupBusy,

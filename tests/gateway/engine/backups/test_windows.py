@@ -6,7 +6,9 @@ import random
 
 from tablegate.gateway.engine.backups import windows
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.commands import FindTable, KeepHistory, StartJob
+from tablegate.gateway.model.commands.backup_commands import KeepHistory
+from tablegate.gateway.model.commands.job_commands import StartJob
+from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.tables.namespaces import of_job
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import TICKS_PER_MS

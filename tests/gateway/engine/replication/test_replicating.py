@@ -12,22 +12,17 @@ import pytest
 
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.replication import replicating
-from tablegate.gateway.model.commands.commands import (
-    AddReplicas,
-    AlterTable,
-    CreateTable,
-    DropTable,
+from tablegate.gateway.model.commands.account_commands import GetProperties
+from tablegate.gateway.model.commands.replica_commands import AddReplicas, NewReplica, RemoveReplicas
+from tablegate.gateway.model.commands.row_commands import WriteGroup
+from tablegate.gateway.model.commands.snapshot_commands import ResetTables
+from tablegate.gateway.model.commands.stream_commands import (
     FindPosition,
-    FindTable,
-    GetProperties,
     ListShards,
     ListStreams,
-    NewReplica,
     ReadChanges,
-    RemoveReplicas,
-    ResetTables,
-    WriteGroup,
 )
+from tablegate.gateway.model.commands.table_commands import AlterTable, CreateTable, DropTable, FindTable
 from tablegate.gateway.model.commands.writes import Edit, Write
 from tablegate.gateway.model.errors import ConditionFailed, StaleTable, TableBusy
 from tablegate.gateway.model.expressions.predicates import Not, RowExists

@@ -13,7 +13,8 @@ from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.rows import blind_writes
 from tablegate.gateway.engine.rows.writing import Batch
 from tablegate.gateway.model import fast_paths
-from tablegate.gateway.model.commands.commands import DropTable, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.row_commands import ReadAll, WriteGroup
+from tablegate.gateway.model.commands.table_commands import DropTable
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import ConditionFailed, GroupRefused, StaleTable
 from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Exists, Not, Predicate, RowExists

@@ -9,13 +9,9 @@ import pytest
 
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.rows import loading
-from tablegate.gateway.model.commands.commands import (
-    AlterTable,
-    FindTable,
-    ListShards,
-    Load,
-    ReadChanges,
-)
+from tablegate.gateway.model.commands.row_commands import Load
+from tablegate.gateway.model.commands.stream_commands import ListShards, ReadChanges
+from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable
 from tablegate.gateway.model.errors import StaleTable
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
 from tablegate.gateway.model.values.rows import Cell, Contents
@@ -109,7 +105,7 @@ def test_a_stream_is_told_of_what_is_loaded(engine: Engine) -> None:
     things = Client(engine, make_table(engine, rules=Rules(stream=STREAM)))
     rows = tuple((things.key("a", s).position, things.contents("a", s)) for s in range(3))
     assert engine.run([Load(things.table, rows)]) == [None]
-    from tablegate.gateway.model.commands.commands import ListStreams
+    from tablegate.gateway.model.commands.stream_commands import ListStreams
 
     [[stream]] = engine.run([ListStreams("")])
     [[shard]] = engine.run([ListShards(stream)])

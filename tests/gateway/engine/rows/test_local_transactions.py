@@ -9,16 +9,13 @@ import pytest
 
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.rows import local_transactions
-from tablegate.gateway.model.commands.commands import (
+from tablegate.gateway.model.commands.row_commands import Get, Outcome, Read, WriteGroup
+from tablegate.gateway.model.commands.table_commands import FindTable
+from tablegate.gateway.model.commands.transaction_commands import (
     AbortTransaction,
     BeginTransaction,
     CommitTransaction,
-    FindTable,
-    Get,
-    Outcome,
-    Read,
     Stage,
-    WriteGroup,
 )
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.errors import (

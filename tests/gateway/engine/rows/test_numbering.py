@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tablegate.gateway.engine.engine import Engine, run_with_retries
-from tablegate.gateway.model.commands.commands import CreateTable, DropTable, Get, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
+from tablegate.gateway.model.commands.table_commands import CreateTable, DropTable
 from tablegate.gateway.model.commands.writes import Edit, Replace, Write
 from tablegate.gateway.model.expressions.updates import PutCell
 from tablegate.gateway.model.tables.tables import Rules, Table

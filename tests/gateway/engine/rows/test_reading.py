@@ -10,7 +10,8 @@ import pytest
 
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.rows import reading
-from tablegate.gateway.model.commands.commands import DropTable, Get, NewIndex, Read, ReadAll
+from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll
+from tablegate.gateway.model.commands.table_commands import DropTable, NewIndex
 from tablegate.gateway.model.errors import IndexMissing, LimitExceeded
 from tablegate.gateway.model.expressions.predicates import Attribute, Compare, Comparison, Literal
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, within
@@ -221,7 +222,7 @@ def test_rows_read_together_have_a_size_beyond_which_none_is_read(things: Client
 
 
 def test_writes_of_a_list_come_before_its_reads(things: Client) -> None:
-    from tablegate.gateway.model.commands.commands import WriteGroup
+    from tablegate.gateway.model.commands.row_commands import WriteGroup
 
     row, _ = things.engine.run([Get(things.table, things.key("a").position), WriteGroup((things.put("a"),))])
     assert row is not None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.commands import AlterTable, DropTable, Get, Replayed, Token, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Get, Replayed, Token, WriteGroup
+from tablegate.gateway.model.commands.table_commands import AlterTable, DropTable
 from tablegate.gateway.model.commands.writes import Keep, Write
 from tablegate.gateway.model.errors import ConditionFailed, GroupRefused, StaleTable, TokenReused
 from tablegate.gateway.model.expressions.predicates import (

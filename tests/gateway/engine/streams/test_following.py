@@ -8,17 +8,15 @@ import pytest
 
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.streams.following import NotDelivered
-from tablegate.gateway.model.commands.commands import (
-    AlterTable,
-    DropTable,
-    FindTable,
+from tablegate.gateway.model.commands.snapshot_commands import ResetTables
+from tablegate.gateway.model.commands.stream_commands import (
     Follow,
     ListFollowers,
     ListStreams,
-    ResetTables,
     Reshard,
     Unfollow,
 )
+from tablegate.gateway.model.commands.table_commands import AlterTable, DropTable, FindTable
 from tablegate.gateway.model.tables.changes import Change
 from tablegate.gateway.model.tables.tables import StreamRule, Table
 from tablegate.gateway.model.values.values import decimal

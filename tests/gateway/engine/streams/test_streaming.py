@@ -13,19 +13,9 @@ import pytest
 
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.streams import streaming
-from tablegate.gateway.model.commands.commands import (
-    AlterTable,
-    CreateTable,
-    DropTable,
-    FindPosition,
-    FindStream,
-    FindTable,
-    ListShards,
-    ListStreams,
-    ReadChanges,
-    Reshard,
-    WriteGroup,
-)
+from tablegate.gateway.model.commands import stream_commands
+from tablegate.gateway.model.commands.row_commands import WriteGroup
+from tablegate.gateway.model.commands.table_commands import AlterTable, CreateTable, DropTable, FindTable
 from tablegate.gateway.model.commands.writes import ChangeKind, Recorded, Replace, Write
 from tablegate.gateway.model.errors import GatewayError, PositionExpired, StaleTable, StreamMissing
 from tablegate.gateway.model.expressions.predicates import Not, RowExists
@@ -66,13 +56,13 @@ def make(engine: Engine, name: str = "t", stream: StreamRule | None = None, **ru
 
 
 def stream_of(engine: Engine, name: str = "t", label: str = "1") -> Stream:
-    found = ask(engine, FindStream("", name, label))
+    found = ask(engine, stream_commands.FindStream("", name, label))
     assert isinstance(found, Stream)
     return found
 
 
 def shards_of(engine: Engine, stream: Stream) -> list[Shard]:
-    found = ask(engine, ListShards(stream))
+    found = ask(engine, stream_commands.ListShards(stream))
     assert isinstance(found, list)
     return found
 
@@ -83,10 +73,10 @@ def drained(
     """All changes of a shard from a sequence on (None: the oldest), and where to go on."""
     found: list[Change] = []
     if sequence is None:
-        sequence = ask(engine, FindPosition(stream, shard, Oldest()))
+        sequence = ask(engine, stream_commands.FindPosition(stream, shard, Oldest()))
         assert isinstance(sequence, int)
     while True:
-        page = ask(engine, ReadChanges(stream, shard, sequence, 7))
+        page = ask(engine, stream_commands.ReadChanges(stream, shard, sequence, 7))
         assert isinstance(page, ChangePage)
         found += page.changes
         if page.next is None or page.next == sequence:
@@ -194,7 +184,7 @@ def test_tables_without_a_stream_record_nothing(engine: Engine) -> None:
     made = ask(engine, CreateTable("test", "", "t", KeySchema((column("p"),), (column("s", Kind.DECIMAL),))))
     assert isinstance(made, Table)
     Client(engine, made).write(Client(engine, made).put("a"))
-    assert ask(engine, ListStreams("")) == []
+    assert ask(engine, stream_commands.ListStreams("")) == []
     with pytest.raises(StreamMissing):
         stream_of(engine)
 
@@ -205,7 +195,7 @@ def test_no_stream_has_a_name_with_a_nul(engine: Engine, name: str, label: str) 
     make(engine)
     with pytest.raises(StreamMissing):
         stream_of(engine, name, label)
-    assert ask(engine, ListStreams("", "t\0")) == []
+    assert ask(engine, stream_commands.ListStreams("", "t\0")) == []
 
 
 def alter(engine: Engine, name: str, stream: StreamRule | None) -> Client:
@@ -233,7 +223,7 @@ def test_a_stream_that_is_disabled_stays_readable_and_a_new_one_begins_at_now(
     assert [change.key_values["p"].data for change in everything(engine, new)] == ["c"]
     [shard] = shards_of(engine, old)
     assert drained(engine, old, shard.number)[1] is None
-    listed = ask(engine, ListStreams("", "t"))
+    listed = ask(engine, stream_commands.ListStreams("", "t"))
     assert isinstance(listed, list)
     assert [stream.label for stream in listed] == ["1", "2"]
 
@@ -266,37 +256,37 @@ def test_other_changes_of_a_table_leave_its_stream_alone(engine: Engine) -> None
 def test_positions(engine: Engine, clock: Clock) -> None:
     table = make(engine)
     stream = stream_of(engine)
-    assert ask(engine, FindPosition(stream, 0, Oldest())) == 1
-    assert ask(engine, FindPosition(stream, 0, Latest())) == 1
+    assert ask(engine, stream_commands.FindPosition(stream, 0, Oldest())) == 1
+    assert ask(engine, stream_commands.FindPosition(stream, 0, Latest())) == 1
     table.write(table.put("a", 1))
     clock.advance(10)
     between_ms = clock.ms
     clock.advance(10)
     table.write(table.put("b", 1), table.put("c", 1))
-    assert ask(engine, FindPosition(stream, 0, Oldest())) == 1
-    assert ask(engine, FindPosition(stream, 0, Latest())) == 4
-    assert ask(engine, FindPosition(stream, 0, AtTime(0))) == 1
-    assert ask(engine, FindPosition(stream, 0, AtTime(between_ms))) == 2
-    assert ask(engine, FindPosition(stream, 0, AtTime(clock.ms + 10_000))) == 4
+    assert ask(engine, stream_commands.FindPosition(stream, 0, Oldest())) == 1
+    assert ask(engine, stream_commands.FindPosition(stream, 0, Latest())) == 4
+    assert ask(engine, stream_commands.FindPosition(stream, 0, AtTime(0))) == 1
+    assert ask(engine, stream_commands.FindPosition(stream, 0, AtTime(between_ms))) == 2
+    assert ask(engine, stream_commands.FindPosition(stream, 0, AtTime(clock.ms + 10_000))) == 4
     with pytest.raises(StreamMissing):
-        ask(engine, FindPosition(stream, 7, Oldest()))
+        ask(engine, stream_commands.FindPosition(stream, 7, Oldest()))
 
 
 def test_pages_by_number_and_by_size(engine: Engine) -> None:
     table = make(engine)
     table.write(*(table.put("a", number, blob=text("x" * 1000)) for number in range(10)))
     stream = stream_of(engine)
-    page = ask(engine, ReadChanges(stream, 0, 3, 4))
+    page = ask(engine, stream_commands.ReadChanges(stream, 0, 3, 4))
     assert isinstance(page, ChangePage)
     assert [change.sequence for change in page.changes] == [3, 4, 5, 6]
     assert page.next == 7
-    page = ask(engine, ReadChanges(stream, 0, 1, 100, 2_500))
+    page = ask(engine, stream_commands.ReadChanges(stream, 0, 1, 100, 2_500))
     assert isinstance(page, ChangePage)
     assert len(page.changes) == 2
-    page = ask(engine, ReadChanges(stream, 0, 1, 100, 1))
+    page = ask(engine, stream_commands.ReadChanges(stream, 0, 1, 100, 1))
     assert isinstance(page, ChangePage)
     assert len(page.changes) == 1
-    page = ask(engine, ReadChanges(stream, 0, 11, 100))
+    page = ask(engine, stream_commands.ReadChanges(stream, 0, 11, 100))
     assert page == ChangePage([], 11)
 
 
@@ -336,7 +326,7 @@ def test_splitting_and_merging_loses_nothing_and_keeps_order(engine: Engine, cou
 
     write_some(table)
     for count in counts:
-        made = ask(engine, Reshard(table.table, count))
+        made = ask(engine, stream_commands.Reshard(table.table, count))
         assert isinstance(made, Table)
         table = Client(engine, made)
         write_some(table)
@@ -378,14 +368,14 @@ def test_the_numbers_of_a_key_grow_from_shard_to_shard(database: Database, clock
             clock.advance(5 * 3600)
             do_background_work(rolling(database, clock, 4))
         else:
-            ask(made, Reshard(ask(made, FindTable("", "t")), count))  # type: ignore[arg-type]
+            ask(made, stream_commands.Reshard(ask(made, FindTable("", "t")), count))  # type: ignore[arg-type]
     stream = stream_of(made)
     shards = {shard.number: shard for shard in shards_of(made, stream)}
     for shard in shards.values():
         for parent in shard.parents:
             last = shards[parent].last_sequence
             assert last is not None
-            assert ask(made, FindPosition(stream, shard.number, Oldest())) > last  # type: ignore[operator]
+            assert ask(made, stream_commands.FindPosition(stream, shard.number, Oldest())) > last  # type: ignore[operator]
     by_key: dict[str, list[tuple[int, int]]] = {}
     for change in everything(made, stream):
         assert change.new is not None
@@ -400,7 +390,7 @@ def test_the_numbers_of_a_key_grow_from_shard_to_shard(database: Database, clock
 
 def test_a_writer_with_an_old_descriptor_parses_again(engine: Engine) -> None:
     table = make(engine)
-    ask(engine, Reshard(table.table, 2))
+    ask(engine, stream_commands.Reshard(table.table, 2))
     [answer] = engine.run([WriteGroup((table.put("a", 1),))])
     assert isinstance(answer, StaleTable)
 
@@ -434,10 +424,10 @@ def test_shards_are_rolled_at_their_age(database: Database, clock: Clock) -> Non
             if any(at.get(parent, 1) is not None for parent in shard.parents):
                 continue  # parents first
             if shard.number not in at:
-                at[shard.number] = ask(made, FindPosition(stream, shard.number, Oldest()))  # type: ignore[assignment]
+                at[shard.number] = ask(made, stream_commands.FindPosition(stream, shard.number, Oldest()))  # type: ignore[assignment]
             position = at[shard.number]
             if position is not None:
-                page = ask(made, ReadChanges(stream, shard.number, position, 3))
+                page = ask(made, stream_commands.ReadChanges(stream, shard.number, position, 3))
                 assert isinstance(page, ChangePage)
                 pages.setdefault(shard.number, []).extend(page.changes)
                 at[shard.number] = page.next
@@ -518,15 +508,15 @@ def test_what_has_been_kept_long_enough_goes(engine: Engine, clock: Clock) -> No
     stream = stream_of(engine)
     tend(engine, clock)
     with pytest.raises(PositionExpired):
-        ask(engine, ReadChanges(stream, 0, 1, 10))
-    assert ask(engine, FindPosition(stream, 0, Oldest())) == 2
+        ask(engine, stream_commands.ReadChanges(stream, 0, 1, 10))
+    assert ask(engine, stream_commands.FindPosition(stream, 0, Oldest())) == 2
     assert [change.key_values["p"].data for change in drained(engine, stream, 0, 2)[0]] == ["b"]
 
 
 def test_streams_and_shards_that_are_over_are_forgotten(engine: Engine, clock: Clock) -> None:
     table = make(engine)
     table.write(table.put("a", 1))
-    made = ask(engine, Reshard(table.table, 2))
+    made = ask(engine, stream_commands.Reshard(table.table, 2))
     assert isinstance(made, Table)
     clock.advance(25 * 3600)
     for _ in range(3):
@@ -536,7 +526,7 @@ def test_streams_and_shards_that_are_over_are_forgotten(engine: Engine, clock: C
     clock.advance(25 * 3600)
     for _ in range(3):
         tend(engine, clock)
-    assert ask(engine, ListStreams("")) == []
+    assert ask(engine, stream_commands.ListStreams("")) == []
 
 
 # Many writers

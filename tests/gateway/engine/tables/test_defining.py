@@ -5,16 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.model.commands.commands import (
-    AlterTable,
-    CountRows,
-    CreateTable,
-    DropTable,
-    FindTable,
-    Get,
-    ListTables,
-    WriteGroup,
-)
+from tablegate.gateway.model.commands import table_commands
+from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
 from tablegate.gateway.model.errors import StaleTable, TableBusy, TableExists, TableMissing
 from tablegate.gateway.model.tables.tables import Rules, State, Table
 from tablegate.gateway.store.sql.databases import Database
@@ -24,15 +16,15 @@ from tests.gateway.engine.conftest import PAIR, Client, Clock, by_color, do_back
 
 def test_a_table_is_found_as_it_was_made(engine: Engine) -> None:
     made = make_table(engine, "Things.and-more_1", indexes=(by_color(),), rules=Rules(max_versions=3))
-    [found] = engine.run([FindTable("", "Things.and-more_1")])
+    [found] = engine.run([table_commands.FindTable("", "Things.and-more_1")])
     assert found == made
 
 
 def test_names_differ_by_case_and_namespace(engine: Engine) -> None:
     first, second = make_table(engine, "abc"), make_table(engine, "ABC")
-    [elsewhere] = engine.run([CreateTable("test", "other", "abc", PAIR)])
+    [elsewhere] = engine.run([table_commands.CreateTable("test", "other", "abc", PAIR)])
     assert len({first.id, second.id, elsewhere.id}) == 3
-    [again] = engine.run([CreateTable("test", "", "abc", PAIR)])
+    [again] = engine.run([table_commands.CreateTable("test", "", "abc", PAIR)])
     assert isinstance(again, TableExists)
 
 
@@ -44,13 +36,13 @@ def test_each_table_has_an_azure_name_unique_without_case(engine: Engine) -> Non
     assert names[0] == "orders"
     assert len({name.lower() for name in names}) == len(names)
     assert all(name.isalnum() and name[0].isalpha() and 3 <= len(name) <= 63 for name in names)
-    [found] = engine.run([FindTable("", names[2].upper(), by_azure_name=True)])
+    [found] = engine.run([table_commands.FindTable("", names[2].upper(), by_azure_name=True)])
     assert found.name == "my.table-1"
 
 
 def test_azure_does_not_create_a_case_variant(engine: Engine) -> None:
     make_table(engine, "orders")
-    [answer] = engine.run([CreateTable("test", "", "ORDERS", PAIR, ignoring_case=True)])
+    [answer] = engine.run([table_commands.CreateTable("test", "", "ORDERS", PAIR, ignoring_case=True)])
     assert isinstance(answer, TableExists)
 
 
@@ -59,32 +51,34 @@ def test_no_table_has_a_name_with_a_nul(engine: Engine) -> None:
     make_table(engine, "things")
     for by_azure_name in (False, True):
         for name in ("things\0", "\0things", "\0"):
-            assert isinstance(engine.run([FindTable("", name, by_azure_name=by_azure_name)])[0], TableMissing)
+            assert isinstance(
+                engine.run([table_commands.FindTable("", name, by_azure_name=by_azure_name)])[0], TableMissing
+            )
         for after, names in (("thing\0z", ["things"]), ("things\0", []), ("\0", ["things"])):
-            [page] = engine.run([ListTables("", after, 5, by_azure_name=by_azure_name)])
+            [page] = engine.run([table_commands.ListTables("", after, 5, by_azure_name=by_azure_name)])
             assert [table.name for table in page] == names
 
 
 def test_tables_are_listed_in_code_point_order(engine: Engine) -> None:
     for name in ("b", "a", "B", "a.b", "a-b", "_"):
         make_table(engine, name)
-    [tables] = engine.run([ListTables("")])
+    [tables] = engine.run([table_commands.ListTables("")])
     assert [table.name for table in tables] == sorted(["b", "a", "B", "a.b", "a-b", "_"])
-    [page] = engine.run([ListTables("", after="B", limit=2)])
+    [page] = engine.run([table_commands.ListTables("", after="B", limit=2)])
     assert [table.name for table in page] == ["_", "a"]
 
 
 def test_a_missing_table_is_looked_for_again(engine: Engine, database: Database, clock: Clock) -> None:
     """Another process may have made it in the meantime."""
-    assert isinstance(engine.run([FindTable("", "late")])[0], TableMissing)
+    assert isinstance(engine.run([table_commands.FindTable("", "late")])[0], TableMissing)
     make_table(Engine(Store(database), now=clock), "late")
-    assert isinstance(engine.run([FindTable("", "late")])[0], Table)
+    assert isinstance(engine.run([table_commands.FindTable("", "late")])[0], Table)
 
 
 def test_a_drop_leaves_nothing_behind_and_ids_are_never_used_again(engine: Engine) -> None:
     things = Client(engine, make_table(engine, indexes=(by_color(),)))
     things.write(*(things.put(f"p{n}") for n in range(2_500)))
-    engine.run([DropTable(things.table)])
+    engine.run([table_commands.DropTable(things.table)])
     anew = Client(engine, make_table(engine, indexes=(by_color(),)))
     assert anew.rows() == []
     anew.write(anew.put("kept"))
@@ -95,20 +89,20 @@ def test_a_drop_leaves_nothing_behind_and_ids_are_never_used_again(engine: Engin
 
 
 def test_an_alteration_of_an_outdated_table_is_refused(engine: Engine, things: Client) -> None:
-    engine.run([AlterTable("test", things.table, properties={"test": {"a": 1}})])
-    [answer] = engine.run([AlterTable("test", things.table, properties={"test": {"b": 1}})])
+    engine.run([table_commands.AlterTable("test", things.table, properties={"test": {"a": 1}})])
+    [answer] = engine.run([table_commands.AlterTable("test", things.table, properties={"test": {"b": 1}})])
     assert isinstance(answer, StaleTable)
 
 
 def test_properties_of_dialects_are_kept_apart(engine: Engine, things: Client) -> None:
-    [table] = engine.run([AlterTable("test", things.table, properties={"one": {"a": 1}})])
-    [table] = engine.run([AlterTable("test", table, properties={"two": {"b": 2}})])
+    [table] = engine.run([table_commands.AlterTable("test", things.table, properties={"one": {"a": 1}})])
+    [table] = engine.run([table_commands.AlterTable("test", table, properties={"two": {"b": 2}})])
     assert table.properties == {"one": {"a": 1}, "two": {"b": 2}}
 
 
 def test_rows_and_bytes_are_counted(things: Client) -> None:
     outcomes = things.write(*(things.put(f"p{n}") for n in range(5)))
-    [statistics] = things.engine.run([CountRows(things.table)])
+    [statistics] = things.engine.run([table_commands.CountRows(things.table)])
     assert statistics.rows == 5
     assert statistics.size_bytes == sum(outcome.new.size_bytes for outcome in outcomes if outcome.new)
 
@@ -125,7 +119,7 @@ def test_a_table_is_creating_until_its_delay_is_over(slow: Engine, clock: Clock)
     assert table.state_at(clock.ms) is State.CREATING
     assert isinstance(slow.run([WriteGroup((things.put("a"),))])[0], TableBusy)
     assert isinstance(slow.run([Get(table, things.key("a").position)])[0], TableBusy)
-    assert isinstance(slow.run([DropTable(table)])[0], TableBusy)
+    assert isinstance(slow.run([table_commands.DropTable(table)])[0], TableBusy)
     clock.advance(10)
     assert table.state_at(clock.ms) is State.ACTIVE
     things.write(things.put("a"))
@@ -134,20 +128,24 @@ def test_a_table_is_creating_until_its_delay_is_over(slow: Engine, clock: Clock)
 def test_a_table_is_updating_and_usable_meanwhile(slow: Engine, clock: Clock) -> None:
     table = make_table(slow)
     clock.advance(10)
-    [updating] = slow.run([AlterTable("test", table, properties={})])
+    [updating] = slow.run([table_commands.AlterTable("test", table, properties={})])
     assert updating.state_at(clock.ms) is State.UPDATING
     Client(slow, updating).write(Client(slow, updating).put("a"))
-    assert isinstance(slow.run([AlterTable("test", updating, properties={})])[0], TableBusy)
+    assert isinstance(slow.run([table_commands.AlterTable("test", updating, properties={})])[0], TableBusy)
 
 
 def test_an_instant_change_leaves_the_state_as_it_is(slow: Engine, clock: Clock) -> None:
     table = make_table(slow)
-    assert isinstance(slow.run([AlterTable("test", table, instant=True)])[0], TableBusy)
+    assert isinstance(slow.run([table_commands.AlterTable("test", table, instant=True)])[0], TableBusy)
     clock.advance(10)
-    [altered] = slow.run([AlterTable("test", table, properties={"test": {"a": 1}}, instant=True)])
+    [altered] = slow.run(
+        [table_commands.AlterTable("test", table, properties={"test": {"a": 1}}, instant=True)]
+    )
     assert altered.state_at(clock.ms) is State.ACTIVE
-    [updating] = slow.run([AlterTable("test", altered, properties={})])
-    [still] = slow.run([AlterTable("test", updating, properties={"test": {"a": 2}}, instant=True)])
+    [updating] = slow.run([table_commands.AlterTable("test", altered, properties={})])
+    [still] = slow.run(
+        [table_commands.AlterTable("test", updating, properties={"test": {"a": 2}}, instant=True)]
+    )
     assert (still.state_at(clock.ms), still.properties["test"]) == (State.UPDATING, {"a": 2})
     clock.advance(10)
     assert still.state_at(clock.ms) is State.ACTIVE
@@ -156,12 +154,12 @@ def test_an_instant_change_leaves_the_state_as_it_is(slow: Engine, clock: Clock)
 def test_a_table_is_deleting_until_its_delay_is_over(slow: Engine, clock: Clock) -> None:
     table = make_table(slow)
     clock.advance(10)
-    [deleting] = slow.run([DropTable(table)])
+    [deleting] = slow.run([table_commands.DropTable(table)])
     assert deleting.state_at(clock.ms) is State.DELETING
-    assert isinstance(slow.run([CreateTable("test", "", "things", PAIR)])[0], TableBusy)
-    [found] = slow.run([FindTable("", "things")])
+    assert isinstance(slow.run([table_commands.CreateTable("test", "", "things", PAIR)])[0], TableBusy)
+    [found] = slow.run([table_commands.FindTable("", "things")])
     assert found.state_at(clock.ms) is State.DELETING
     assert isinstance(slow.run([WriteGroup((Client(slow, found).put("a"),))])[0], TableBusy)
     clock.advance(10)
-    assert isinstance(slow.run([FindTable("", "things")])[0], TableMissing)
+    assert isinstance(slow.run([table_commands.FindTable("", "things")])[0], TableMissing)
     assert make_table(slow).id != table.id

@@ -8,15 +8,11 @@ import time
 import pytest
 
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.commands import (
-    CopyTables,
-    CreateBackup,
-    FindTable,
-    ListTables,
-    ResetTables,
-    StartJob,
-    WriteGroup,
-)
+from tablegate.gateway.model.commands.backup_commands import CreateBackup
+from tablegate.gateway.model.commands.job_commands import StartJob
+from tablegate.gateway.model.commands.row_commands import WriteGroup
+from tablegate.gateway.model.commands.snapshot_commands import CopyTables, ResetTables
+from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
 from tablegate.gateway.model.errors import GatewayError, StaleTable, TableMissing
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule, Table
 from tablegate.gateway.model.values.rows import Row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.tables import expiring
-from tablegate.gateway.model.commands.commands import AlterTable
+from tablegate.gateway.model.commands.table_commands import AlterTable
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.values import Value, decimal, text
 from tests.gateway.engine.conftest import Client, Clock, do_background_work, make_table

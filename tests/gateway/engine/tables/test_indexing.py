@@ -8,14 +8,8 @@ import threading
 import pytest
 
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.commands import (
-    AlterTable,
-    CountRows,
-    FindTable,
-    Get,
-    NewIndex,
-    WriteGroup,
-)
+from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
+from tablegate.gateway.model.commands.table_commands import AlterTable, CountRows, FindTable, NewIndex
 from tablegate.gateway.model.errors import StaleTable, TableBusy
 from tablegate.gateway.model.expressions.ranges import EVERYTHING
 from tablegate.gateway.model.tables.tables import Projection

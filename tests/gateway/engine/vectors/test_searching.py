@@ -13,24 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.model.commands.commands import (
-    AlterTable,
+from tablegate.gateway.model.commands import table_commands
+from tablegate.gateway.model.commands.backup_commands import KeepHistory, RestoreTable
+from tablegate.gateway.model.commands.row_commands import WriteGroup
+from tablegate.gateway.model.commands.snapshot_commands import (
     CopyTables,
-    CountRows,
-    CreateTable,
     DescribeTables,
-    DropTable,
-    FindTable,
     ImportDefinition,
     ImportRows,
-    KeepHistory,
-    Nearest,
-    NewVectorIndex,
     ResetTables,
-    RestoreTable,
-    SearchVectors,
-    WriteGroup,
 )
+from tablegate.gateway.model.commands.vector_commands import Nearest, SearchVectors
 from tablegate.gateway.model.errors import IndexMissing, TableBusy
 from tablegate.gateway.model.tables.restored_tables import like
 from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules, Table
@@ -49,12 +42,12 @@ def list_of(numbers: Any) -> Value:
 
 def by_meaning(
     metric: Metric = Metric.COSINE, name: str = "by_meaning", dimensions: int = 3, **more: Any
-) -> NewVectorIndex:
-    return NewVectorIndex(name, "v", dimensions, metric, Projection.ALL, **more)
+) -> table_commands.NewVectorIndex:
+    return table_commands.NewVectorIndex(name, "v", dimensions, metric, Projection.ALL, **more)
 
 
-def make(engine: Engine, *indexes: NewVectorIndex, name: str = "things") -> Client:
-    [table] = engine.run([CreateTable("test", "", name, PAIR, vector_indexes=indexes)])
+def make(engine: Engine, *indexes: table_commands.NewVectorIndex, name: str = "things") -> Client:
+    [table] = engine.run([table_commands.CreateTable("test", "", name, PAIR, vector_indexes=indexes)])
     assert isinstance(table, Table), table
     return Client(engine, table)
 
@@ -241,7 +234,7 @@ def test_it_follows_random_writes(engine: Engine, memory: int) -> None:
         check(client, Metric.EUCLIDEAN, query, chance.choice([1, 5, 100]))
         if chance.random() < 0.3:
             check(client, Metric.DOT_PRODUCT, query, name="other")
-    assert client.engine.run([CountRows(client.table)])[0].indexes["by_meaning"][0] == len(
+    assert client.engine.run([table_commands.CountRows(client.table)])[0].indexes["by_meaning"][0] == len(
         search(client, (1, 1, 1), 100)
     )
 
@@ -279,7 +272,9 @@ def test_a_new_index_is_filled_with_what_was_there(engine: Engine, things: Clien
     things.write(
         *(things.put(f"p{n}", n, v=list_of([chance.uniform(-1, 1) for _ in range(3)])) for n in range(300))
     )
-    [things.table] = engine.run([AlterTable("test", things.table, add_vector_indexes=(by_meaning(),))])
+    [things.table] = engine.run(
+        [table_commands.AlterTable("test", things.table, add_vector_indexes=(by_meaning(),))]
+    )
     with pytest.raises(TableBusy):
         search(things, (1, 0, 0))
     # Meanwhile rows are written, before and behind the place that filling has come to.
@@ -291,10 +286,10 @@ def test_a_new_index_is_filled_with_what_was_there(engine: Engine, things: Clien
     )
     things.write(things.remove("p9", 9), things.put("p10", 10))
     do_background_work(engine)
-    [things.table] = engine.run([FindTable("", "things")])
+    [things.table] = engine.run([table_commands.FindTable("", "things")])
     for count in (1, 10, 100):
         check(things, Metric.COSINE, (0.5, 0.1, -0.3), count)
-    [statistics] = engine.run([CountRows(things.table)])
+    [statistics] = engine.run([table_commands.CountRows(things.table)])
     assert statistics.indexes["by_meaning"][0] == 298
 
 
@@ -302,7 +297,7 @@ def test_an_index_that_is_dropped_is_gone_and_purged(engine: Engine) -> None:
     client = make(engine, by_meaning(), by_meaning(Metric.EUCLIDEAN, "other"))
     client.write(*(client.put(f"p{n}", v=list_of((n, 1, 1))) for n in range(20)))
     old = client.table
-    [client.table] = engine.run([AlterTable("test", old, drop_indexes=("by_meaning",))])
+    [client.table] = engine.run([table_commands.AlterTable("test", old, drop_indexes=("by_meaning",))])
     assert [index.name for index in client.table.vector_indexes] == ["other"]
     index = old.vector_index("by_meaning")
     assert index is not None
@@ -310,7 +305,7 @@ def test_an_index_that_is_dropped_is_gone_and_purged(engine: Engine) -> None:
     assert isinstance(answer, IndexMissing)
     do_background_work(engine)
     check(client, Metric.EUCLIDEAN, (3, 1, 1), name="other")
-    [_] = engine.run([DropTable(client.table)])
+    [_] = engine.run([table_commands.DropTable(client.table)])
     do_background_work(engine)
     with engine._store.read() as session:
         assert session.query("SELECT count(*) FROM vectors") == [(0,)]
@@ -323,10 +318,10 @@ def test_resets_and_copies_take_it_along(engine: Engine) -> None:
     client.write(client.remove("p3"), client.put("p4", v=list_of((0, 0, 1)), tenant=text("u")))
     before = names(search(client, (1, 1, 1), 100, partition=text("t")))
     engine.run([CopyTables((("", "elsewhere"),))])
-    [copied] = engine.run([FindTable("elsewhere", "things")])
+    [copied] = engine.run([table_commands.FindTable("elsewhere", "things")])
     assert names(search(Client(engine, copied), (1, 1, 1), 100, partition=text("t"))) == before
     engine.run([ResetTables("", keeps_definitions=True)])
-    [client.table] = engine.run([FindTable("", "things")])
+    [client.table] = engine.run([table_commands.FindTable("", "things")])
     assert search(client, (1, 1, 1), 100, partition=text("t")) == []
     copy = Client(engine, copied)
     copy.write(copy.remove("p5"), copy.put("new", v=list_of((1, 1, 1)), tenant=text("t")))
@@ -361,14 +356,14 @@ def test_a_restored_table_has_its_index(engine: Engine, clock: Clock) -> None:
     )
     [_] = engine.run([RestoreTable(like(client.table, "", "restored"), client.table, at)])
     do_background_work(engine)
-    [restored] = engine.run([FindTable("", "restored")])
+    [restored] = engine.run([table_commands.FindTable("", "restored")])
     assert sorted(names(search(Client(engine, restored), (1, 1, 1), 100))) == sorted(wanted)
 
 
 def test_rows_that_expire_leave_it(engine: Engine, clock: Clock) -> None:
     [table] = engine.run(
         [
-            CreateTable(
+            table_commands.CreateTable(
                 "test", "", "things", PAIR, rules=Rules(ExpiryRule("until")), vector_indexes=(by_meaning(),)
             )
         ]
@@ -412,7 +407,7 @@ def test_servers_that_share_a_database_see_each_others_writes(engine: Engine, cl
     other = Engine(Store(engine._store.database), EngineOptions(), clock)
     other.register_view("test", lambda value, is_partition: value)
     one = make(engine, by_meaning(Metric.EUCLIDEAN))
-    [table] = other.run([FindTable("", "things")])
+    [table] = other.run([table_commands.FindTable("", "things")])
     two = Client(other, table)
     chance = random.Random(11)
     for turn in range(30):

@@ -11,7 +11,7 @@ from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
 from tablegate.adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE
 from tablegate.gateway.model.authorization.accesses import ACCESSES, accesses_of
 from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose
-from tablegate.gateway.model.commands import commands
+from tablegate.gateway.model.commands import commands, job_commands
 from tablegate.gateway.security.policies import iam_actions, ram_documents
 
 
@@ -55,7 +55,7 @@ def test_who_puts_many_rows_may_put_one() -> None:
         (Permission.EXPORT, [Permission.EXPORT, Permission.SCAN]),
         (Permission.IMPORT, [Permission.IMPORT]),
     ):
-        command = commands.StartJob("kind", "space", "music", {}, "running", 1)
+        command = job_commands.StartJob("kind", "space", "music", {}, "running", 1)
         found = list(accesses_of(command, Purpose((permission,))))
         assert [(access.permission, access.path) for access in found] == [
             (each, "music") for each in expected
@@ -64,11 +64,11 @@ def test_who_puts_many_rows_may_put_one() -> None:
 
 @pytest.mark.parametrize("permission", [Permission.DESCRIBE_JOB, Permission.CANCEL_JOB])
 def test_one_job_is_asked_for_under_its_own_name(permission: Permission) -> None:
-    command = commands.ListJobs("space", "kind", table_name="music", path="music/export/1-2")
+    command = job_commands.ListJobs("space", "kind", table_name="music", path="music/export/1-2")
     [access] = accesses_of(command, Purpose((permission,)))
     assert (access.permission, access.path) == (permission, "music/export/1-2")
 
 
 def test_a_list_of_jobs_is_of_the_account() -> None:
-    [access] = accesses_of(commands.ListJobs("space", "kind"), Purpose((Permission.LIST_JOBS,)))
+    [access] = accesses_of(job_commands.ListJobs("space", "kind"), Purpose((Permission.LIST_JOBS,)))
     assert (access.permission, access.path) == (Permission.LIST_JOBS, "")

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.commands import CreateBackup, KeepHistory, WriteGroup
+from tablegate.gateway.model.commands.backup_commands import CreateBackup, KeepHistory
+from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.row_lines import row_line

@@ -1,0 +1,44 @@
+"""Commands for the replicas of a global table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablegate.gateway.model.commands.command import BaseCommand
+from tablegate.gateway.model.commands.table_commands import CreateTable
+from tablegate.gateway.model.tables.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class NewReplica:
+    """A replica to create, and its name within the group of replicas."""
+
+    name: str
+    made: CreateTable
+
+
+@dataclass(frozen=True, slots=True)
+class AddReplicas(BaseCommand[Table]):
+    """Create replicas of a table. Each then follows the changes of the others.
+
+    `name`: the name of the table itself within the group. `strong`, `witness`: as in ReplicationRule. Outcome: the Table;
+    StaleTable, TableExists, TableBusy.
+    """
+
+    table: Table
+    name: str
+    replicas: tuple[NewReplica, ...]
+    strong: bool = False
+    witness: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveReplicas(BaseCommand[Table]):
+    """Drop replicas of a table by name. `keeps`: only detach them. Outcome: the Table; StaleTable."""
+
+    table: Table
+    names: tuple[str, ...]
+    keeps: bool = False
+
+
+ReplicaCommand = AddReplicas | RemoveReplicas

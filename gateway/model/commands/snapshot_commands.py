@@ -1,0 +1,83 @@
+"""Commands of the control API about whole namespaces: reset, copy, export and import."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tablegate.gateway.model.commands.command import BaseCommand
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.rows import Row
+
+
+@dataclass(frozen=True, slots=True)
+class ResetTables(BaseCommand[int]):
+    """Drop tables, or empty them, atomically. Outcome: number of tables; TableMissing if one of `names` does not exist.
+
+    - `namespace`: None for all namespaces.
+    - `names`: None for all tables. Then backups and jobs are dropped with the tables.
+    - `keeps_definitions`: the tables stay, without rows, as if they were new.
+    """
+
+    namespace: str | None = None
+    names: frozenset[str] | None = None
+    keeps_definitions: bool = False
+
+
+class DocumentChange(NamedTuple):
+    """A change of a document (PutProperties) in the transaction of another command. `apply` is called with the document, empty if
+    there is none, and the outcome of the command. It returns the new document. What it raises undoes the transaction."""
+
+    namespace: str
+    name: str
+    apply: Callable[[dict[str, Any], int], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTables(BaseCommand[int]):
+    """Replace the tables of namespaces by copies of the tables of others, with their rows, in one snapshot.
+
+    `copies`: (source, target), each target once. `empties`: prefix of the namespaces to empty, too. Outcome: number of tables;
+    TableBusy if an index of a source is still being filled.
+    """
+
+    copies: tuple[tuple[str, str], ...]
+    empties: str = ""
+    records: DocumentChange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTables(BaseCommand[list[tuple[Table, dict[str, Any]]]]):
+    """Describe the tables of a namespace. Outcome: each Table with its document for `ImportDefinition`, by id."""
+
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportDefinition(BaseCommand[Table]):
+    """Create an empty table from a document, in a namespace of copies. Outcome: Table; TableExists, InvalidInput `document`.
+
+    No other command writes to such a namespace.
+    """
+
+    namespace: str
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRows(BaseCommand[None]):
+    """Put unchanged rows into an empty table that ImportDefinition has created. Outcome: None; InvalidInput `rows`."""
+
+    table: Table
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class ListNamespaces(BaseCommand[list[str]]):
+    """List the namespaces that have tables and whose names begin with `prefix`. Outcome: names in order."""
+
+    prefix: str = ""
+
+
+SnapshotCommand = ResetTables | CopyTables | DescribeTables | ImportDefinition | ImportRows | ListNamespaces
