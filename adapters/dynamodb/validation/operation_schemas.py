@@ -23,15 +23,20 @@ from tablegate.adapters.dynamodb.validation.fast_validator import (
 )
 from tablegate.adapters.dynamodb.validation.rules import item_rules, resource_rules, table_rules, vector_rules
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
+from tablegate.adapters.dynamodb.validation.schemas.backup_schemas import backup_requests
 from tablegate.adapters.dynamodb.validation.schemas.item_schemas import item_requests
 from tablegate.adapters.dynamodb.validation.schemas.job_schemas import job_requests
 from tablegate.adapters.dynamodb.validation.schemas.replication_schemas import replication_requests
+from tablegate.adapters.dynamodb.validation.schemas.resource_schemas import resource_requests
 from tablegate.adapters.dynamodb.validation.schemas.schema_parts import NAME_OR_ARN, structure
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Request,
     Structure,
 )
+from tablegate.adapters.dynamodb.validation.schemas.statement_schemas import statement_requests
+from tablegate.adapters.dynamodb.validation.schemas.stream_schemas import stream_requests
 from tablegate.adapters.dynamodb.validation.schemas.table_schemas import table_requests
+from tablegate.adapters.dynamodb.validation.schemas.transaction_schemas import transaction_requests
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, serialization
 from tablegate.gateway.model import fast_paths
@@ -127,7 +132,12 @@ def _strict(request: Request) -> Structure:
 def _requests(style: str) -> dict[str, Request]:
     return {
         **item_requests(style),
+        **transaction_requests(),
+        **statement_requests(),
         **table_requests(style),
+        **backup_requests(),
+        **resource_requests(),
+        **stream_requests(),
         **job_requests(style),
         **replication_requests(),
     }

@@ -7,7 +7,9 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     TABLE_NAME,
     TEXT,
     Members,
+    Shapes,
     one_of,
+    requests_of,
     structure,
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
@@ -42,16 +44,10 @@ _HEX_TOKEN = "([0-9a-f]{16})+"
 def job_requests(style: str) -> dict[str, Request]:
     """What each operation takes, in a style."""
     shapes = {**_exports(), **_imports(style), **_bulk_puts()}
-    return {
-        operation: Request(structure(f"{operation}Input", members, required))
-        for operation, (members, required) in shapes.items()
-    }
+    return requests_of(shapes)
 
 
-_Shapes = dict[str, tuple[Members, tuple[str, ...]]]
-
-
-def _exports() -> _Shapes:
+def _exports() -> Shapes:
     window = Structure(
         "IncrementalExportSpecification",
         {
@@ -88,7 +84,7 @@ def _exports() -> _Shapes:
     }
 
 
-def _imports(style: str) -> _Shapes:
+def _imports(style: str) -> Shapes:
     name = Text(pattern=r"[\x20-\x21\x23-\x2B\x2D-\x7E]*", minimum=1, maximum=65536)
     options: Members = {
         "Delimiter": Text(pattern=r"[,;:|\t ]", minimum=1, maximum=1),
@@ -114,7 +110,7 @@ def _imports(style: str) -> _Shapes:
     }
 
 
-def _bulk_puts() -> _Shapes:
+def _bulk_puts() -> Shapes:
     place: Members = {"S3BucketOwner": _OWNER, "S3Bucket": _BUCKET, "S3KeyPrefix": _PREFIX}
     source: Members = {
         **place,

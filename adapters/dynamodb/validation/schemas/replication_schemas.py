@@ -10,8 +10,10 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     TABLE_NAME,
     TEXT,
     Members,
+    Shapes,
     named,
     one_of,
+    requests_of,
     structure,
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
@@ -32,11 +34,8 @@ _KINESIS_ARN = Text(minimum=37, maximum=1024)
 
 def replication_requests() -> dict[str, Request]:
     """What each of these operations takes."""
-    shapes = {**_global_tables(), **_auto_scaling(), **_kinesis(), **_insights()}
-    return {
-        operation: Request(structure(f"{operation}Input", members, required))
-        for operation, (members, required) in shapes.items()
-    }
+    shapes = {**_GLOBAL_TABLES, **_auto_scaling(), **_kinesis(), **_insights()}
+    return requests_of(shapes)
 
 
 def _overrides(java: str, required: tuple[str, ...] = ("RegionName",)) -> Structure:
@@ -97,63 +96,7 @@ WITNESS_UPDATES = Sequence(
 """Of UpdateTable."""
 
 
-_Shapes = dict[str, tuple[Members, tuple[str, ...]]]
-
-
-def _global_tables() -> _Shapes:
-    """Version 2017.11.29."""
-    name: Members = {"GlobalTableName": named("TableName")}
-    region: Members = {"RegionName": TEXT}
-    update = structure(
-        "ReplicaUpdate",
-        {
-            "Create": structure("CreateReplicaAction", region, ("RegionName",)),
-            "Delete": structure("DeleteReplicaAction", region, ("RegionName",)),
-        },
-    )
-    write: Members = {
-        "ProvisionedWriteCapacityUnits": _UNITS,
-        "ProvisionedWriteCapacityAutoScalingSettingsUpdate": _SCALING,
-    }
-    read: Members = {
-        "ProvisionedReadCapacityUnits": _UNITS,
-        "ProvisionedReadCapacityAutoScalingSettingsUpdate": _SCALING,
-    }
-    index = structure(
-        "GlobalTableGlobalSecondaryIndexSettingsUpdate", {"IndexName": _NAME, **write}, ("IndexName",)
-    )
-    replica_index = structure(
-        "ReplicaGlobalSecondaryIndexSettingsUpdate", {"IndexName": _NAME, **read}, ("IndexName",)
-    )
-    replica: Members = {
-        **region,
-        "ReplicaProvisionedReadCapacityUnits": _UNITS,
-        "ReplicaProvisionedReadCapacityAutoScalingSettingsUpdate": _SCALING,
-        "ReplicaGlobalSecondaryIndexSettingsUpdate": Sequence(replica_index, 1, 20),
-        "ReplicaTableClass": _TABLE_CLASS,
-    }
-    settings: Members = {
-        **name,
-        "GlobalTableBillingMode": one_of("PROVISIONED", "PAY_PER_REQUEST"),
-        "GlobalTableProvisionedWriteCapacityUnits": _UNITS,
-        "GlobalTableProvisionedWriteCapacityAutoScalingSettingsUpdate": _SCALING,
-        "GlobalTableGlobalSecondaryIndexSettingsUpdate": Sequence(index, 1, 20),
-        "ReplicaSettingsUpdate": Sequence(
-            structure("ReplicaSettingsUpdate", replica, ("RegionName",)), 1, 50
-        ),
-    }
-    listed: Members = {"ExclusiveStartGlobalTableName": _NAME, "Limit": Number("Integer", 1), **region}
-    group = Sequence(structure("Replica", region))
-    needed = ("GlobalTableName",)
-    return {
-        "ListGlobalTables": (listed, ()),
-        "DescribeGlobalTable": (name, needed),
-        "DescribeGlobalTableSettings": (name, needed),
-        "CreateGlobalTable": ({**name, "ReplicationGroup": group}, (*needed, "ReplicationGroup")),
-        "UpdateGlobalTable": ({**name, "ReplicaUpdates": Sequence(update)}, (*needed, "ReplicaUpdates")),
-        "UpdateGlobalTableSettings": (settings, needed),
-    }
-
+# Target tracking
 
 _TRACKING = structure(
     "AutoScalingTargetTrackingScalingPolicyConfigurationUpdate",
@@ -183,8 +126,65 @@ _SCALING = structure(
     },
 )
 
+# Global tables, version 2017.11.29
 
-def _auto_scaling() -> _Shapes:
+_GLOBAL_TABLE: Members = {"GlobalTableName": named("TableName")}
+_REGION: Members = {"RegionName": TEXT}
+_REPLICA_UPDATE = structure(
+    "ReplicaUpdate",
+    {
+        "Create": structure("CreateReplicaAction", _REGION, ("RegionName",)),
+        "Delete": structure("DeleteReplicaAction", _REGION, ("RegionName",)),
+    },
+)
+_WRITE_UNITS: Members = {
+    "ProvisionedWriteCapacityUnits": _UNITS,
+    "ProvisionedWriteCapacityAutoScalingSettingsUpdate": _SCALING,
+}
+_READ_UNITS: Members = {
+    "ProvisionedReadCapacityUnits": _UNITS,
+    "ProvisionedReadCapacityAutoScalingSettingsUpdate": _SCALING,
+}
+_INDEX_SETTINGS = structure(
+    "GlobalTableGlobalSecondaryIndexSettingsUpdate", {"IndexName": _NAME, **_WRITE_UNITS}, ("IndexName",)
+)
+_REPLICA_INDEX_SETTINGS = structure(
+    "ReplicaGlobalSecondaryIndexSettingsUpdate", {"IndexName": _NAME, **_READ_UNITS}, ("IndexName",)
+)
+_REPLICA_SETTINGS: Members = {
+    **_REGION,
+    "ReplicaProvisionedReadCapacityUnits": _UNITS,
+    "ReplicaProvisionedReadCapacityAutoScalingSettingsUpdate": _SCALING,
+    "ReplicaGlobalSecondaryIndexSettingsUpdate": Sequence(_REPLICA_INDEX_SETTINGS, 1, 20),
+    "ReplicaTableClass": _TABLE_CLASS,
+}
+_GLOBAL_SETTINGS: Members = {
+    **_GLOBAL_TABLE,
+    "GlobalTableBillingMode": one_of("PROVISIONED", "PAY_PER_REQUEST"),
+    "GlobalTableProvisionedWriteCapacityUnits": _UNITS,
+    "GlobalTableProvisionedWriteCapacityAutoScalingSettingsUpdate": _SCALING,
+    "GlobalTableGlobalSecondaryIndexSettingsUpdate": Sequence(_INDEX_SETTINGS, 1, 20),
+    "ReplicaSettingsUpdate": Sequence(
+        structure("ReplicaSettingsUpdate", _REPLICA_SETTINGS, ("RegionName",)), 1, 50
+    ),
+}
+_LISTED: Members = {"ExclusiveStartGlobalTableName": _NAME, "Limit": Number("Integer", 1), **_REGION}
+_GROUP = Sequence(structure("Replica", _REGION))
+_NEEDED = ("GlobalTableName",)
+_GLOBAL_TABLES: Shapes = {
+    "ListGlobalTables": (_LISTED, ()),
+    "DescribeGlobalTable": (_GLOBAL_TABLE, _NEEDED),
+    "DescribeGlobalTableSettings": (_GLOBAL_TABLE, _NEEDED),
+    "CreateGlobalTable": ({**_GLOBAL_TABLE, "ReplicationGroup": _GROUP}, (*_NEEDED, "ReplicationGroup")),
+    "UpdateGlobalTable": (
+        {**_GLOBAL_TABLE, "ReplicaUpdates": Sequence(_REPLICA_UPDATE)},
+        (*_NEEDED, "ReplicaUpdates"),
+    ),
+    "UpdateGlobalTableSettings": (_GLOBAL_SETTINGS, _NEEDED),
+}
+
+
+def _auto_scaling() -> Shapes:
     index = structure(
         "GlobalSecondaryIndexAutoScalingUpdate",
         {"IndexName": _NAME, "ProvisionedWriteCapacityAutoScalingUpdate": _SCALING},
@@ -215,7 +215,7 @@ def _auto_scaling() -> _Shapes:
     }
 
 
-def _kinesis() -> _Shapes:
+def _kinesis() -> Shapes:
     by_table: Members = {"TableName": TABLE_NAME}
     stream: Members = {**by_table, "StreamArn": _KINESIS_ARN}
     precision: Members = {"ApproximateCreationDateTimePrecision": one_of("MILLISECOND", "MICROSECOND")}
@@ -238,7 +238,7 @@ def _kinesis() -> _Shapes:
     }
 
 
-def _insights() -> _Shapes:
+def _insights() -> Shapes:
     by_table: Members = {"TableName": TABLE_NAME, "IndexName": named("IndexName")}
     update: Members = {
         **by_table,

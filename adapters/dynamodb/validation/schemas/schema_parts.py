@@ -1,4 +1,4 @@
-"""Parts of requests that several families of operations have: names, capacity, placeholders."""
+"""Parts of requests that several families of operations have: names, capacity, placeholders, indexes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from collections.abc import Iterable
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     ITEM,
     Mapping,
+    Number,
+    Request,
     Shape,
     Structure,
     Text,
 )
 
 Members = dict[str, Shape]
+Shapes = dict[str, tuple[Members, tuple[str, ...]]]
+"""Operation -> its members, and those that are required."""
 
 NAME_PATTERN = "[a-zA-Z0-9_.-]+"
 TABLE_ARN = r"arn:[a-z-]+:dynamodb:[^:/]*:[0-9]*:table/[a-zA-Z0-9_.-]{3,255}"
@@ -24,10 +28,14 @@ def one_of(*values: str) -> Text:
 
 
 TEXT = Text()
+INTEGER_FROM_1 = Number("Integer", 1)
 CAPACITY = one_of("INDEXES", "TOTAL", "NONE")
+COLLECTION_METRICS = one_of("SIZE", "NONE")
+ON_FAILURE = one_of("ALL_OLD", "NONE")
 NAMES = Mapping(TEXT)
 PLACEHOLDERS: Members = {"ExpressionAttributeValues": ITEM, "ExpressionAttributeNames": NAMES}
 
+INDEX_NAME = Text(pattern=NAME_PATTERN, minimum=3, maximum=255)
 # A table's name, or its ARN, where the table must be there.
 NAME_OR_ARN = Text(pattern=NAME_PATTERN, minimum=3, maximum=255, instead=TABLE_ARN)
 # A table's name where an item operation wants it. Since 2024 an ARN does as well, and the minimum that an empty name is told is
@@ -51,3 +59,11 @@ def named(what: str, instead: str = "") -> Text:
 def structure(java: str, members: Members, required: Iterable[str] = ()) -> Structure:
     """A structure of these members, some of which are required."""
     return Structure(java, members, frozenset(required))
+
+
+def requests_of(shapes: Shapes) -> dict[str, Request]:
+    """What each operation takes. Type errors name the class after the operation."""
+    return {
+        operation: Request(structure(f"{operation}Input", members, required))
+        for operation, (members, required) in shapes.items()
+    }

@@ -1,6 +1,6 @@
 """Shapes of request members as values: what JSON type a member is, and the constraints on it.
 
-Which members an operation has is data in item_schemas.py and table_schemas.py; fast_validator.py and full_validator.py judge
+Which members an operation has is data in the modules beside this one; fast_validator.py and full_validator.py judge
 requests by these shapes.
 """
 

@@ -1,0 +1,86 @@
+"""What continuous backups, backups and restores take, as data."""
+
+from __future__ import annotations
+
+from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
+    NAME_PATTERN,
+    TABLE_NAME,
+    Members,
+    Shapes,
+    named,
+    one_of,
+    requests_of,
+    structure,
+)
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
+    Flag,
+    Number,
+    Request,
+    Text,
+)
+from tablegate.adapters.dynamodb.validation.schemas.table_parts import (
+    BILLING,
+    ENCRYPTION,
+    ON_DEMAND,
+    UNITS,
+    VECTOR_INDEXES,
+    global_indexes,
+    local_indexes,
+)
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.gateway.model.tables.backups import RECOVERY_DAYS
+
+_TABLE: Members = {"TableName": TABLE_NAME}
+# A short one is no ARN of a backup, and is told so (ack-api-quirks 457).
+_BACKUP: Members = {"BackupArn": Text(maximum=1024)}
+_NAME = Text(pattern=NAME_PATTERN, minimum=3, maximum=255)
+_RECOVERY = structure(
+    "PointInTimeRecoverySpecification",
+    {
+        "PointInTimeRecoveryEnabled": Flag(),
+        "RecoveryPeriodInDays": Number("Integer", 1, RECOVERY_DAYS),
+    },
+    ("PointInTimeRecoveryEnabled",),
+)
+_LISTED: Members = {
+    **_TABLE,
+    "Limit": Number("Integer", 1, 100),
+    "TimeRangeLowerBound": Number("Double"),
+    "TimeRangeUpperBound": Number("Double"),
+    "ExclusiveStartBackupArn": Text(minimum=37, maximum=1024),
+    "BackupType": one_of("USER", "SYSTEM", "AWS_BACKUP", "ALL"),
+}
+_MOMENT: Members = {
+    "SourceTableArn": Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS),
+    "SourceTableName": _NAME,
+    "UseLatestRestorableTime": Flag(),
+    "RestoreDateTime": Number("Double"),
+}
+_RESTORED: Members = {
+    "TargetTableName": named("TableName"),
+    "BillingModeOverride": BILLING,
+    "GlobalSecondaryIndexOverride": global_indexes(),
+    "LocalSecondaryIndexOverride": local_indexes(),
+    "VectorIndexOverride": VECTOR_INDEXES,
+    "ProvisionedThroughputOverride": UNITS,
+    "OnDemandThroughputOverride": ON_DEMAND,
+    "SSESpecificationOverride": ENCRYPTION,
+}
+_SHAPES: Shapes = {
+    "DescribeContinuousBackups": (_TABLE, ("TableName",)),
+    "UpdateContinuousBackups": (
+        {**_TABLE, "PointInTimeRecoverySpecification": _RECOVERY},
+        ("TableName", "PointInTimeRecoverySpecification"),
+    ),
+    "CreateBackup": ({**_TABLE, "BackupName": _NAME}, ("TableName", "BackupName")),
+    "DescribeBackup": (_BACKUP, ("BackupArn",)),
+    "DeleteBackup": (_BACKUP, ("BackupArn",)),
+    "ListBackups": (_LISTED, ()),
+    "RestoreTableFromBackup": ({**_BACKUP, **_RESTORED}, ("BackupArn", "TargetTableName")),
+    "RestoreTableToPointInTime": ({**_MOMENT, **_RESTORED}, ("TargetTableName",)),
+}
+
+
+def backup_requests() -> dict[str, Request]:
+    """What each of these operations takes."""
+    return requests_of(_SHAPES)

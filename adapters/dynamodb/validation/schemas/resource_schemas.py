@@ -1,0 +1,46 @@
+"""What the operations on tags and resource policies take, as data."""
+
+from __future__ import annotations
+
+from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
+    TEXT,
+    Shapes,
+    requests_of,
+)
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
+    Flag,
+    Request,
+    Sequence,
+    Structure,
+    Text,
+)
+
+_RESOURCE_ARN = Text(minimum=1, maximum=1283)
+_REVISION = Text(minimum=1, maximum=255)
+TAG = Structure("Tag", {"Key": TEXT, "Value": TEXT})
+"""Looked at in tags.py, with texts of its own."""
+_SHAPES: Shapes = {
+    # An absent ResourceArn, Tags or TagKeys is resource_rules.py's business: the service looks at the ARN first.
+    "TagResource": ({"ResourceArn": TEXT, "Tags": Sequence(TAG)}, ()),
+    "UntagResource": ({"ResourceArn": TEXT, "TagKeys": Sequence(TEXT)}, ()),
+    "ListTagsOfResource": ({"ResourceArn": TEXT, "NextToken": TEXT}, ()),
+    "PutResourcePolicy": (
+        {
+            "ResourceArn": _RESOURCE_ARN,
+            "Policy": TEXT,
+            "ExpectedRevisionId": _REVISION,
+            "ConfirmRemoveSelfResourceAccess": Flag(),
+        },
+        ("ResourceArn", "Policy"),
+    ),
+    "DeleteResourcePolicy": (
+        {"ResourceArn": _RESOURCE_ARN, "ExpectedRevisionId": _REVISION},
+        ("ResourceArn",),
+    ),
+    "GetResourcePolicy": ({"ResourceArn": _RESOURCE_ARN}, ("ResourceArn",)),
+}
+
+
+def resource_requests() -> dict[str, Request]:
+    """What each of these operations takes."""
+    return requests_of(_SHAPES)

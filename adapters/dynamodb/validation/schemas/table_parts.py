@@ -1,0 +1,114 @@
+"""Parts of requests that make, change or restore tables: key schemas, throughput, indexes, encryption."""
+
+from __future__ import annotations
+
+from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
+    INDEX_NAME,
+    TEXT,
+    Members,
+    one_of,
+    structure,
+)
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
+    Flag,
+    Number,
+    Sequence,
+    Structure,
+    Text,
+)
+from tablegate.adapters.dynamodb.wire import limits
+
+_LONG = Number("Long")
+_LONG_FROM_1 = Number("Long", 1)
+_UNITS_MEMBERS: Members = {"WriteCapacityUnits": _LONG_FROM_1, "ReadCapacityUnits": _LONG_FROM_1}
+UNITS = Structure("ProvisionedThroughput", _UNITS_MEMBERS, frozenset(_UNITS_MEMBERS))
+ON_DEMAND = Structure("OnDemandThroughput", {"MaxReadRequestUnits": _LONG, "MaxWriteRequestUnits": _LONG})
+WARM = Structure("WarmThroughput", {"ReadUnitsPerSecond": _LONG, "WriteUnitsPerSecond": _LONG})
+THROUGHPUT: Members = {
+    "ProvisionedThroughput": UNITS,
+    "OnDemandThroughput": ON_DEMAND,
+    "WarmThroughput": WARM,
+}
+KEY_NAME = Text(minimum=1, maximum=limits.KEY_NAME_CHARACTERS)
+ENCRYPTION = Structure(
+    "SSESpecification",
+    {"Enabled": Flag(), "SSEType": one_of("AES256", "KMS"), "KMSMasterKeyId": Text(minimum=1)},
+)
+TABLE_CLASS = one_of("STANDARD", "STANDARD_INFREQUENT_ACCESS")
+BILLING = one_of("PROVISIONED", "PAY_PER_REQUEST")
+PROJECTION = Structure(
+    "Projection",
+    {
+        "ProjectionType": one_of("ALL", "INCLUDE", "KEYS_ONLY"),
+        "NonKeyAttributes": Sequence(
+            Text(minimum=1, maximum=limits.PROJECTED_NAME_CHARACTERS), 1, limits.PROJECTED_NAMES
+        ),
+    },
+)
+_VECTOR_INDEX_MEMBERS: Members = {
+    "IndexName": INDEX_NAME,
+    "VectorAttribute": structure(
+        "VectorAttributeDefinition", {"AttributeName": KEY_NAME}, ("AttributeName",)
+    ),
+    "SearchSchema": Sequence(
+        structure(
+            "SearchSchemaElement",
+            {"AttributeName": KEY_NAME, "SearchSchemaElementType": one_of("HASH", "INLINE_FILTER")},
+            ("AttributeName", "SearchSchemaElementType"),
+        ),
+        1,
+    ),
+    "Projection": PROJECTION,
+    "Dimensions": _LONG_FROM_1,
+    "DistanceFunction": one_of("COSINE", "DOT_PRODUCT", "EUCLIDEAN"),
+}
+_VECTOR_INDEX_NEEDED = ("IndexName", "VectorAttribute", "Projection", "Dimensions", "DistanceFunction")
+VECTOR_INDEXES = Sequence(structure("VectorIndex", _VECTOR_INDEX_MEMBERS, _VECTOR_INDEX_NEEDED))
+VECTOR_INDEX_UPDATES = Sequence(
+    structure(
+        "VectorIndexUpdate",
+        {
+            "Create": structure("CreateVectorIndexAction", _VECTOR_INDEX_MEMBERS, _VECTOR_INDEX_NEEDED),
+            "Delete": structure("DeleteVectorIndexAction", {"IndexName": INDEX_NAME}, ("IndexName",)),
+        },
+    )
+)
+
+
+def key_schema(is_typed: bool = True, longest: int = 2) -> Sequence:
+    """`is_typed`: KeyType is looked at here. The classic service leaves that of indexes to later checks."""
+    element = structure(
+        "KeySchemaElement",
+        {"AttributeName": KEY_NAME, "KeyType": one_of("HASH", "RANGE") if is_typed else TEXT},
+        ("AttributeName", "KeyType"),
+    )
+    return Sequence(element, 1, longest)
+
+
+def global_key_schema(is_typed: bool) -> Sequence:
+    """The key schema of a global secondary index."""
+    return key_schema(is_typed, 2 * limits.INDEX_KEY_ATTRIBUTES_PER_ROLE)
+
+
+_INDEX_NEEDED = ("IndexName", "KeySchema", "Projection")
+
+
+def local_indexes(is_typed: bool = True) -> Sequence:
+    """Local secondary indexes as they are defined."""
+    members: Members = {
+        "IndexName": INDEX_NAME,
+        "KeySchema": key_schema(is_typed),
+        "Projection": PROJECTION,
+    }
+    return Sequence(structure("LocalSecondaryIndex", members, _INDEX_NEEDED))
+
+
+def global_indexes(is_typed: bool = True) -> Sequence:
+    """Global secondary indexes as they are defined."""
+    members: Members = {
+        "IndexName": INDEX_NAME,
+        "KeySchema": global_key_schema(is_typed),
+        "Projection": PROJECTION,
+        **THROUGHPUT,
+    }
+    return Sequence(structure("GlobalSecondaryIndex", members, _INDEX_NEEDED))

@@ -1,0 +1,68 @@
+"""What transactions take, as data. The order of members is that in which the service looks at them."""
+
+from __future__ import annotations
+
+from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
+    CAPACITY,
+    COLLECTION_METRICS,
+    NAMES,
+    ON_FAILURE,
+    PLACEHOLDERS,
+    TABLE_NAME,
+    TEXT,
+    Members,
+    Shapes,
+    requests_of,
+    structure,
+)
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
+    ITEM,
+    Request,
+    Sequence,
+    Text,
+)
+from tablegate.adapters.dynamodb.wire import limits
+
+_TARGET: Members = {"Key": ITEM, "TableName": TABLE_NAME}
+_CONDITION: Members = {
+    "ConditionExpression": TEXT,
+    **PLACEHOLDERS,
+    "ReturnValuesOnConditionCheckFailure": ON_FAILURE,
+}
+_ACTIONS: Members = {
+    "ConditionCheck": structure(
+        "ConditionCheck", {**_TARGET, **_CONDITION}, ("Key", "TableName", "ConditionExpression")
+    ),
+    "Put": structure("Put", {"Item": ITEM, "TableName": TABLE_NAME, **_CONDITION}, ("Item", "TableName")),
+    "Delete": structure("Delete", {**_TARGET, **_CONDITION}, ("Key", "TableName")),
+    "Update": structure(
+        "Update",
+        {"Key": ITEM, "UpdateExpression": TEXT, "TableName": TABLE_NAME, **_CONDITION},
+        ("Key", "UpdateExpression", "TableName"),
+    ),
+}
+_GET_ACTION = structure(
+    "Get",
+    {**_TARGET, "ProjectionExpression": TEXT, "ExpressionAttributeNames": NAMES},
+    ("Key", "TableName"),
+)
+_GETS = Sequence(structure("TransactGetItem", {"Get": _GET_ACTION}, ("Get",)), 1, limits.TRANSACTION_ACTIONS)
+_WRITES = Sequence(structure("TransactWriteItem", _ACTIONS), 1, limits.TRANSACTION_ACTIONS)
+_SHAPES: Shapes = {
+    "TransactGetItems": ({"TransactItems": _GETS, "ReturnConsumedCapacity": CAPACITY}, ("TransactItems",)),
+    "TransactWriteItems": (
+        {
+            # paritysuite transactions.test.ts, two regions, 2026-10-09: the token comes before the enums
+            "ClientRequestToken": Text(minimum=1, maximum=limits.TRANSACTION_TOKEN_CHARACTERS),
+            "TransactItems": _WRITES,
+            "ReturnConsumedCapacity": CAPACITY,
+            "ReturnItemCollectionMetrics": COLLECTION_METRICS,
+        },
+        ("TransactItems",),
+    ),
+}
+
+
+def transaction_requests() -> dict[str, Request]:
+    """What each of these operations takes."""
+    return requests_of(_SHAPES)
