@@ -28,7 +28,7 @@ from tablegate.gateway.configuration.settings import load
 from tablegate.gateway.model.values.values import TRUE, Kind, Value
 from tablegate.gateway.server import wsgi
 from tablegate.gateway.server.connection import Connection
-from tablegate.gateway.server.server import Served, Server, run_in_loop
+from tablegate.gateway.server.server import Server, ServerContext, run_in_loop
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store
 
@@ -77,7 +77,7 @@ class InProcess:
         self.opened = open_store(settings, database)
         app = create_app(settings, self.opened)
         self.gateway = application_of(app).gateway
-        self.server = Server(Served(application_of(app), partial(wsgi.call, app)), "inline")
+        self.server = Server(ServerContext(application_of(app), partial(wsgi.call, app)), "inline")
         self.clients: list[tuple[Connection, Transport]] = []
         for _ in range(connections):
             made = Connection(self.server)

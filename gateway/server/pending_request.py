@@ -55,8 +55,12 @@ class PendingRequest(Request):
     lock_retry: LockRetry | None = None
 
 
+Answered = tuple[PendingRequest, list[Any] | Exception]
+"""A pending request and its own outcomes, or what the engine raised for it alone."""
+
+
 class LockRetry:
-    """What a pending request has of its outcomes while some are Contended: `waiting` says which."""
+    """The outcomes of a request of which some are Contended: those at the places `waiting`."""
 
     __slots__ = ("began", "outcomes", "pauses", "waiting")
 

@@ -1,11 +1,12 @@
-"""Several server processes on one SQLite file: one of them writes. Whatever may write is handed on to it by the others, the
-readers, as a whole request over a Unix-domain socket, and its reply comes back the same way.
+"""Several server processes on one SQLite file, of which one writes. The others, the readers, forward requests to the writer.
 
-The writer handles it as if its client had sent it there: the client's address, whether TLS was used, and what a signature
-proves are looked at once more. The socket's file is for the server's own user alone, in a folder of his, and that is why its
-bytes are trusted: a frame is its length and Python's own `marshal` of a tuple, between processes of one program.
+A reader forwards each request that may write as a whole, over a Unix-domain socket. The reply comes back the same way. The writer
+handles the request as if its client had connected to it, and checks the signature once more.
 
-Many requests are under way on one connection at a time; what the readers hand on in one turn is one tick of the writer's.
+A frame is its length and the `marshal` bytes of a tuple. The bytes are trusted: both ends are one program, and the
+socket's file is in a folder that only the server's own user may enter.
+
+Many requests are under way on one connection at a time. What the readers forward in one turn is one tick of the writer.
 Knows neither HTTP grammar nor what requests mean.
 """
 
@@ -34,8 +35,8 @@ _BACKLOG = 128
 
 @dataclass(frozen=True, slots=True)
 class RelaySocket:
-    """Where readers reach the writer. Made before the processes are forked, so that it outlives each of them: what is handed on
-    while there is no writer waits for the next one."""
+    """The socket on which the writer listens. It is made before the processes are forked and outlives each of them: requests
+    that are forwarded while there is no writer wait for the next one."""
 
     listening: socket.socket
     path: str
@@ -103,7 +104,7 @@ class _Frames(asyncio.Protocol):
 
 
 class Relay(_Frames):
-    """A reader's end: hands requests on, and has the replies sent."""
+    """The reader's end: forwards requests, and has the replies sent."""
 
     def __init__(self, path: str, server: Handling) -> None:
         super().__init__()
@@ -114,7 +115,7 @@ class Relay(_Frames):
         self._unsent: list[bytes] = []
         self._connecting: asyncio.Task[None] | None = None
 
-    def hand_on(self, pending: PendingRequest) -> None:
+    def forward(self, pending: PendingRequest) -> None:
         """Have the writer answer a request; its connection's `answer` is called once."""
         number = next(self._numbers)
         self._waiting[number] = pending
@@ -164,7 +165,7 @@ class Relay(_Frames):
 
 
 class _Place:
-    """Where the reply to a request that was handed on goes: a PendingRequest's connection."""
+    """The connection of a forwarded request: sends the reply back to the reader."""
 
     __slots__ = ("_body_bytes", "_memory", "_number", "_relayed", "written_up_to")
 

@@ -49,11 +49,15 @@ _CANDIDATES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """What a server serves: dialects, and the WSGI application (wsgi.py) that answers what none of them matches; and whom it
-    tells of what it has answered (gateway/observability/audit.py, gateway/observability/telemetry.py)."""
+class ServerContext:
+    """What a server needs besides its sockets.
 
-    dialects: Application
+    application: routes requests to the dialects.
+    call_application: calls the WSGI application (wsgi.py) with a request that no dialect matches.
+    trail, telemetry: receive what was answered.
+    """
+
+    application: Application
     call_application: Callable[[Request], Reply]
     trail: Trail | None = None
     telemetry: Telemetry | None = None
@@ -62,25 +66,25 @@ class Served:
 class Server:
     """One event loop's share of the gateway. Made and used in the loop's thread."""
 
-    def __init__(self, served: Served, lane: str, writer_path: str = "") -> None:
-        """`writer_path`: where the process is to which writes are handed on; "" where this one writes."""
-        self._application = served.dialects
+    def __init__(self, context: ServerContext, lane: str, writer_path: str = "") -> None:
+        """`writer_path`: the socket of the process that writes; empty if this process writes."""
+        self._application = context.application
         self.settings: Settings = self._application.gateway.settings
         self.is_stopping = False
         self.memory = self._application.gateway.memory
-        self._call_application = served.call_application
-        self._trail = served.trail
-        self._telemetry = served.telemetry
+        self._call_application = context.call_application
+        self._trail = context.trail
+        self._telemetry = context.telemetry
         self._loop = asyncio.get_running_loop()
         self._connections: set[Connection] = set()
         self._heads: dict[str, dict[Connection, None]] = {}  # by client address, oldest first
         self._threads = ThreadPoolExecutor(_WSGI_THREADS, "wsgi")
         limits = TickLimits(self.settings.tick_requests, self.settings.tick_bytes)
-        traced = served.telemetry.traced if served.telemetry is not None else None
+        traced = self._telemetry.traced if self._telemetry is not None else None
         self._relay = Relay(writer_path, self) if writer_path else None
-        hand_on = self._relay.hand_on if self._relay is not None else None
+        forward = self._relay.forward if self._relay is not None else None
         self._ticker = Ticker(
-            self._application.gateway.engine, limits, lane, self.answer, self.refuse, hand_on, traced
+            self._application.gateway.engine, limits, lane, self.answer, self.refuse, forward, traced
         )
         self._listeners: list[Listener] = []
         self._from_readers: asyncio.Server | None = None
@@ -89,7 +93,7 @@ class Server:
         self._all_gone = asyncio.Event()
 
     async def listen_to_readers(self, listening: socket.socket) -> None:
-        """Answer what other processes of this server hand on."""
+        """Answer the requests that other processes of this server forward."""
         self._from_readers = await self._loop.create_unix_server(lambda: Relayed(self), sock=listening)
 
     async def listen(self, sockets: list[socket.socket], tls: ssl.SSLContext | None) -> None:
@@ -219,7 +223,7 @@ class Server:
             self._loop.call_soon(self.answer, pending, instead)
             return
         if self._relay is not None and not self._may_read_here(pending):
-            self._relay.hand_on(pending)
+            self._relay.forward(pending)
             return
         if dialect is not None and not dialect.may_block(pending):
             self._ticker.submit(pending, dialect.handle if met is None else met.watched(dialect.handle))
@@ -338,12 +342,14 @@ class ListenAddress:
 
 
 async def serve(
-    served: Served, listen_address: ListenAddress, ready: Callable[[], None], told: asyncio.Event
+    context: ServerContext, listen_address: ListenAddress, ready: Callable[[], None], told: asyncio.Event
 ) -> bool:
     """Serve until told to stop. `ready` is called when requests are being answered. False: requests were left
     unanswered, and threads may still be at them."""
     relay = listen_address.relay
-    server = Server(served, listen_address.lane, relay.path if relay and not listen_address.is_writer else "")
+    server = Server(
+        context, listen_address.lane, relay.path if relay and not listen_address.is_writer else ""
+    )
     if relay is not None and listen_address.is_writer:
         await server.listen_to_readers(relay.listening)
     await server.listen(listen_address.sockets, listen_address.tls)
@@ -353,7 +359,10 @@ async def serve(
 
 
 def run(
-    served: Served, listen_address: ListenAddress, ready: Callable[[], None], reload: Callable[[], None]
+    context: ServerContext,
+    listen_address: ListenAddress,
+    ready: Callable[[], None],
+    reload: Callable[[], None],
 ) -> bool:
     """Serve until SIGTERM or SIGINT; what `serve` says. At SIGHUP `reload` is called, from just before `ready` on."""
 
@@ -373,7 +382,7 @@ def run(
             loop.add_signal_handler(signal.SIGHUP, reload)
             ready()
 
-        return await serve(served, listen_address, begin, told)
+        return await serve(context, listen_address, begin, told)
 
     return run_in_loop(main())
 

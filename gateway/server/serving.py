@@ -169,7 +169,7 @@ def _work(
     dialects = wire(settings, opened)
     trail = _trail(settings, opened)
     telemetry = _telemetry(settings, opened)
-    served = server.Served(dialects, _application(dialects), trail, telemetry)
+    served = server.ServerContext(dialects, _application(dialects), trail, telemetry)
     share = (
         settings.background_share if workers.is_first() else 0.0
     )  # of the server, not of each of its processes

@@ -1,25 +1,20 @@
-"""The tick: what is ready in the same turn of the event loop goes to the database as one list.
+"""The tick: the commands of all requests that are ready in one turn of the event loop go to the database as one list.
 
 A request is an exchange (model/commands/commands.py): a generator that yields commands, is sent their outcomes and returns its
 reply. If one command is enough, it is that command and a function that makes the reply of its outcome (dialect.ReplyStep). All
-that are ready are begun, their commands go to `engine.run` together, each is told its own outcomes; those that yield again join
-the next tick. One transaction and one fsync serve all requests that arrived while the last list was running. A server
+that are ready are begun, and their commands go to `engine.run` together. Each receives its own outcomes. Those that yield again
+join the next tick. One transaction and one fsync serve all requests that arrived while the last list was running. A server
 process has no other concurrency.
 
-Where the engine is called is a lane: in the event loop (`inline`), or on the one database thread (`thread`). With `split`,
-requests that only read take the first and the others the second. With replicas, reads that may be old form lists of their own
-in a lane of their own, so that no other request waits for a replica. A list is all reads or all writes: when `run` raises,
-rather than answers, nothing of such a list was committed, so each request is run again alone and the one at fault fails
-alone. What is neither (the control plane) goes alone from the start.
+The engine is called in a lane: in the event loop (`inline`), or on the one database thread (`thread`). With `split`, requests
+that only read take the first and the others the second. With replicas, reads that may be old have a lane of their own, so that no
+other request waits for a replica. A list is all reads or all writes: when `run` raises, nothing of such a list was committed, so
+each request is run again alone and only the one at fault fails. Other commands (the control plane) run alone from the start.
 
-Of what is ready, those who read go first and are answered while the others are written: they take little, and one who reads
-waits for no commit but the one that is under way.
+Reads go first and are answered while the writes run. Where pages and other commands wait, they take turns (sliced_reads.py).
 
-Pages are read in slices, for some milliseconds at a time; where anything else is to be done, every other tick is for that.
-So those who scan do not hold up those who want one row. A list of pages keeps its snapshot until the last is read.
-
-What the engine answers with Contended waits aside, while others go on, and is run again alone, without waiting for locks, for a
-few seconds. Only those commands of a request that were not done are run again.
+Commands that the engine answers with Contended are run again alone, without waiting for locks, for a few seconds. Meanwhile other
+requests go on.
 
 Knows neither HTTP nor SQL nor dialects.
 """
@@ -41,30 +36,28 @@ from tablegate.gateway.engine.rows.reading import Reading
 from tablegate.gateway.engine.rows.reading_replicas import may_be_old
 from tablegate.gateway.exchanges import MOST_ATTEMPTS
 from tablegate.gateway.http import Reply
-from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup
 from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
 from tablegate.gateway.model.commands.vector_commands import SearchVectors
 from tablegate.gateway.model.errors import Busy, Contended, StaleTable
 from tablegate.gateway.observability import metrics
 from tablegate.gateway.security.gate import admit, complete
-from tablegate.gateway.server.pending_request import LockRetry, PendingRequest
+from tablegate.gateway.server.pending_request import Answered, LockRetry, PendingRequest
+from tablegate.gateway.server.sliced_reads import SlicedReads
 
 _READS = {Get, Read, ReadAll, SearchVectors}
 _IN_SLICES = {Read, SearchVectors}
 _WRITES = {WriteGroup}
 _FINDING = {FindTable, ListTables}
 _MOST_ALONE = 8
-# What was put aside may take so much of a tick from the others.
-_ASIDE_S = 0.05
-# Slices of pages that follow each other until somebody else has a turn; and how many snapshots are open for them at most.
-_PAGES_S = 0.005
-_MOST_SNAPSHOTS = 4
+# Time in a tick for commands that met a lock.
+_RETRIES_S = 0.05
 
 Answer = Callable[[PendingRequest, Reply], None]
 Refuse = Callable[[PendingRequest, Exception], Reply]
 Traced = Callable[[Callable[[list[PendingRequest]], Any]], Callable[[list[PendingRequest]], Any]]
-HandOn = Callable[[PendingRequest], None]
+Forward = Callable[[PendingRequest], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +68,8 @@ class TickLimits:
     bytes: int
 
 
-Answered = tuple[PendingRequest, list[Any] | Exception]
-"""A pending request and its own outcomes, or what the engine raised for it alone."""
-
-
 class Ticker:
-    """Takes requests in one event loop and answers them there. All methods are for that loop's thread."""
+    """Runs the requests of one event loop. All methods are for that loop's thread."""
 
     def __init__(
         self,
@@ -89,46 +78,45 @@ class Ticker:
         lane: str,
         answer: Answer,
         refuse: Refuse,
-        hand_on: HandOn | None = None,
+        forward: Forward | None = None,
         traced: Traced | None = None,
     ) -> None:
-        """`lane`: inline, thread or split. `answer` is called once for each request; `refuse` words the reply to an exchange
-        that raised. `hand_on`: what becomes of a request that wants more than to read, where this process does not write;
-        nothing of it has been done by then, since a handler does nothing but ask. `traced` stands around what runs a list of
-        requests."""
-        self._hand_on = hand_on
+        """
+        lane: inline, thread or split.
+        answer: called once for each request.
+        refuse: makes the reply to a request whose handler raised.
+        forward: where this process does not write, takes requests that do more than read. Nothing of them has been done by then.
+        traced: wraps the function that runs a list of requests.
+        """
         self._loop = asyncio.get_running_loop()
         self._answer = answer
         self._refuse = refuse
+        self._forward = forward
         self._arrived: deque[PendingRequest] = deque()
         self._is_turn_due = False
         inline = _Lane(engine, limits, self)
-        self._thread = ThreadPoolExecutor(1, "database") if lane != "inline" else None
-        threaded = _Lane(engine, limits, self, self._thread) if self._thread else inline
+        threaded = inline if lane == "inline" else _Lane(engine, limits, self, thread_name="database")
         self._write_lane = threaded
         self._read_lane = threaded if lane == "thread" else inline
-        self._lanes = (inline,) if threaded is inline else (inline, threaded)
-        # Where single commands wait; lists of several are looked at (_enqueue).
-        self._waiting_of: dict[type, deque[PendingRequest]] = {
-            Get: self._read_lane.reads,
-            ReadAll: self._read_lane.reads,
-            Read: self._read_lane.pages,
-            SearchVectors: self._read_lane.pages,
-            WriteGroup: self._write_lane.writes,
-        }
-        if hand_on is not None:
-            del self._waiting_of[WriteGroup]
-        self._old_lane: _Lane | None = None
+        self._lanes = [inline] if threaded is inline else [inline, threaded]
+        self._replica_lane: _Lane | None = None
         if engine.replicas is not None:
-            # Then every read is looked at.
-            self._waiting_of = {WriteGroup: self._write_lane.writes}
-            self._old_thread = ThreadPoolExecutor(1, "replicas")
-            self._old_lane = _Lane(engine, limits, self, self._old_thread, is_of_replicas=True)
-            self._lanes = (*self._lanes, self._old_lane)
-
+            self._replica_lane = _Lane(engine, limits, self, thread_name="replicas", is_of_replicas=True)
+            self._lanes.append(self._replica_lane)
         if traced is not None:
             for each in self._lanes:
                 each.trace(traced)
+        self._queue_of = self._queues()
+
+    def _queues(self) -> dict[type, deque[PendingRequest]]:
+        """Type -> the queue of requests whose only command is of this type, if the type alone decides."""
+        queues: dict[type, deque[PendingRequest]] = {}
+        if self._forward is None:
+            queues[WriteGroup] = self._write_lane.writes
+        if self._replica_lane is None:
+            queues |= dict.fromkeys(_READS - _IN_SLICES, self._read_lane.reads)
+            queues |= dict.fromkeys(_IN_SLICES, self._read_lane.pages)
+        return queues
 
     def submit(self, pending: PendingRequest, handler: Handler) -> None:
         """Have a request handled. It is answered once, in a later turn of the loop."""
@@ -138,17 +126,15 @@ class Ticker:
             self.wake()
 
     def wake(self) -> None:
-        """Do something in the next turn of the loop."""
+        """Run a tick in the next turn of the loop."""
         if not self._is_turn_due:
             self._is_turn_due = True
             self._loop.call_soon(self._turn)
 
     def close(self) -> None:
-        """Let the database thread end, after what it has in hand; nobody waits for that here."""
-        if self._thread is not None:
-            self._thread.shutdown(wait=False, cancel_futures=True)
-        if self._old_lane is not None:
-            self._old_thread.shutdown(wait=False, cancel_futures=True)
+        """Let the threads end after the list that they run. Does not wait for them."""
+        for lane in self._lanes:
+            lane.close()
 
     def _turn(self) -> None:
         self._is_turn_due = False
@@ -157,7 +143,8 @@ class Ticker:
             self._begin(pending)
         for lane in self._lanes:
             lane.flush()
-        metrics.count_if_enough()
+        if metrics.is_counting:
+            metrics.count_if_enough()
 
     def _begin(self, pending: PendingRequest) -> None:
         try:
@@ -176,39 +163,29 @@ class Ticker:
         except Exception as error:
             self._answer(pending, self._refuse(pending, error))
         else:
-            commands = pending.commands
-            if pending.authorization is not None:
-                refusal = admit(pending.authorization, commands)
-                if refusal is not None:
-                    self._advance(pending, refusal)
-                    return
-            waiting = self._waiting_of.get(type(commands[0])) if len(commands) == 1 else None
-            if waiting is not None:
-                waiting.append(pending)
-            else:
-                self._enqueue(pending)
-
-    def _enqueue_if_allowed(self, pending: PendingRequest) -> None:
-        """Let the commands of a request that may not do everything go on, or tell its handler that they may not."""
-        assert pending.authorization is not None
-        refusal = admit(pending.authorization, pending.commands)
-        if refusal is None:
             self._enqueue(pending)
-        else:
-            self._advance(pending, refusal)
 
     def _enqueue(self, pending: PendingRequest) -> None:
-        kinds = {type(command) for command in pending.commands}
+        """Put a request into the queue for its commands, if it may run them."""
+        commands = pending.commands
+        if pending.authorization is not None:
+            refusal = admit(pending.authorization, commands)
+            if refusal is not None:
+                self._advance(pending, refusal)
+                return
+        queue = self._queue_of.get(type(commands[0])) if len(commands) == 1 else None
+        if queue is not None:
+            queue.append(pending)
+            return
+        kinds = {type(command) for command in commands}
         if kinds <= _READS:
             lane = self._read_lane
-            if self._old_lane is not None and may_be_old(cast(list[Reading], pending.commands)):
-                lane = self._old_lane
+            if self._replica_lane is not None and may_be_old(cast(list[Reading], commands)):
+                lane = self._replica_lane
             (lane.reads if _IN_SLICES.isdisjoint(kinds) else lane.pages).append(pending)
-        elif self._hand_on is not None and not kinds <= _FINDING:
-            if pending.exchange is not None:
-                pending.exchange.close()
-            pending.exchange = pending.finish = None
-            self._hand_on(pending)
+        elif self._forward is not None and not kinds <= _FINDING:
+            self._forget_steps(pending)
+            self._forward(pending)
         elif kinds == _WRITES:
             self._write_lane.writes.append(pending)
         else:
@@ -226,11 +203,12 @@ class Ticker:
             if StaleTable in kinds:
                 self._restart(pending)
             elif pending.lock_retry is not None or Contended in kinds:
-                self._put_aside(pending, outcomes)
+                self._retry_later(pending, outcomes)
             else:
                 self._advance(pending, outcomes)
 
-    def _put_aside(self, pending: PendingRequest, outcomes: list[Any]) -> None:
+    def _retry_later(self, pending: PendingRequest, outcomes: list[Any]) -> None:
+        """Run the commands that met a lock again after a pause, until none is left or the time is over."""
         lock_retry = pending.lock_retry
         if lock_retry is None:
             lock_retry = pending.lock_retry = LockRetry(outcomes, contended(outcomes))
@@ -240,13 +218,14 @@ class Ticker:
             pending.lock_retry = None
             self._advance(pending, lock_retry.outcomes)
         else:
-            self._loop.call_later(next(lock_retry.pauses), self._try_again, pending)
+            self._loop.call_later(next(lock_retry.pauses), self._retry, pending)
 
-    def _try_again(self, pending: PendingRequest) -> None:
-        self._write_lane.aside.append(pending)
+    def _retry(self, pending: PendingRequest) -> None:
+        self._write_lane.retries.append(pending)
         self.wake()
 
     def _advance(self, pending: PendingRequest, outcomes: list[Any] | Exception) -> None:
+        """Give a request its outcomes. It returns its reply or more commands."""
         exchange = pending.exchange
         if (
             pending.authorization is not None
@@ -270,18 +249,14 @@ class Ticker:
             reply = self._refuse(pending, error)
         else:
             if exchange is not None:
-                if pending.authorization is not None:
-                    self._enqueue_if_allowed(pending)
-                else:
-                    self._enqueue(pending)
+                self._enqueue(pending)
                 self.wake()
                 return
         self._answer(pending, reply)
 
     def _restart(self, pending: PendingRequest) -> None:
-        if pending.exchange is not None:
-            pending.exchange.close()
-        pending.exchange = pending.finish = None
+        """Begin a request again, because a table was stale."""
+        self._forget_steps(pending)
         pending.restarts += 1
         pending.lock_retry = None
         if pending.restarts < MOST_ATTEMPTS:
@@ -290,81 +265,60 @@ class Ticker:
         else:
             self._answer(pending, self._refuse(pending, Busy("tables keep changing")))
 
+    def _forget_steps(self, pending: PendingRequest) -> None:
+        if pending.exchange is not None:
+            pending.exchange.close()
+        pending.exchange = pending.finish = None
+
 
 Work = Callable[[], list[Answered]]
 
 
-class _Pages:
-    """Pending requests whose pages are read in slices, in one snapshot."""
-
-    def __init__(
-        self, engine: Engine, pending_requests: list[PendingRequest], reader: int, written: int
-    ) -> None:
-        self.reader = reader
-        self.is_over = False
-        self._owners = [pending for pending in pending_requests for _ in pending.commands]  # of each command
-        self._missing = {pending: len(pending.commands) for pending in pending_requests}
-        self._outcomes: dict[int, Any] = {}
-        commands = [command for pending in pending_requests for command in pending.commands]
-        self._slices = engine.run_in_slices(cast(list[Reading], commands), self._outcomes, reader, written)
-
-    def advance(self) -> list[Answered]:
-        """Read another slice; the requests that have all that they asked for now."""
-        known = len(self._outcomes)
-        try:
-            next(self._slices)
-        except StopIteration:
-            self.is_over = True
-        except Exception as error:
-            self.is_over = True
-            return [(pending, error) for pending in self._missing]
-        answers: list[Answered] = []
-        for at in [*self._outcomes][known:]:
-            pending = self._owners[at]
-            self._missing[pending] -= 1
-            if not self._missing[pending]:
-                del self._missing[pending]
-                first = self._owners.index(pending)
-                answers.append((pending, [self._outcomes[first + n] for n in range(len(pending.commands))]))
-        return answers
-
-
 class _Lane:
-    """Pending requests that wait for the database, and the one call of it that is under way."""
+    """Requests that wait for the database, and the one call of it that is under way."""
 
     def __init__(
         self,
         engine: Engine,
         limits: TickLimits,
         ticker: Ticker,
-        thread: ThreadPoolExecutor | None = None,
+        thread_name: str = "",
         is_of_replicas: bool = False,
     ) -> None:
+        """`thread_name`: the thread in which the engine is called; empty: the event loop's."""
         self.reads: deque[PendingRequest] = deque()
         self.pages: deque[PendingRequest] = deque()
         self.writes: deque[PendingRequest] = deque()
         self.others: deque[PendingRequest] = deque()
-        self.aside: deque[PendingRequest] = deque()
+        self.retries: deque[PendingRequest] = deque()
+        self._sliced_reads = SlicedReads(engine)
+        self._queues = (
+            *(self.reads, self.pages, self.writes, self.others, self.retries),
+            self._sliced_reads.under_way,
+        )
         self._engine = engine
         self._is_of_replicas = is_of_replicas
         self._notes_written = engine.replicas is not None and engine.replicas.wait_s > 0
         self._has_nodes = engine.has_nodes
         self._limits = limits
         self._ticker = ticker
-        self._thread = thread
+        self._thread = ThreadPoolExecutor(1, thread_name) if thread_name else None
         self._loop = asyncio.get_running_loop()
         self._is_running = False
         self._is_turn_of_pages = False
-        self._begun: deque[_Pages] = deque()
-        self._slots = [*range(1, _MOST_SNAPSHOTS + 1)]
 
     def trace(self, traced: Traced) -> None:
-        """From now on something stands around what runs a list of requests."""
+        """Wrap the function that runs a list of requests."""
         self._run_list = traced(self._run_list)  # type: ignore[assignment,method-assign]
+
+    def close(self) -> None:
+        """Let the thread end after the list that it runs."""
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
 
     def flush(self) -> None:
         """Run a tick, unless one is under way: then what waits goes with the next."""
-        if self._is_running or not self._is_awaited:
+        if self._is_running or not any(self._queues):
             return
         works = self._next()
         if self._thread is not None:
@@ -374,53 +328,44 @@ class _Lane:
         for work in works[:-1]:
             self._ticker.deliver(work())
         answers = works[-1]()
-        if self._is_awaited:
+        if any(self._queues):
             self._ticker.wake()
         self._ticker.deliver(answers)
 
-    @property
-    def _is_awaited(self) -> bool:
-        return bool(self.reads or self.writes or self.pages or self._begun or self.others or self.aside)
-
     def _next(self) -> list[Work]:
-        """The next tick, in parts whose requests are answered as soon as each is done. Where pages and others wait, they take
-        turns."""
-        has_pages = self.pages or self._begun
+        """Take the next tick from the queues. Return its calls of the engine, each for requests that are answered after it."""
+        has_pages = self.pages or self._sliced_reads.under_way
         if has_pages and (
-            self._is_turn_of_pages or not (self.writes or self.reads or self.others or self.aside)
+            self._is_turn_of_pages or not (self.writes or self.reads or self.others or self.retries)
         ):
             self._is_turn_of_pages = False
-            if self.pages and self._slots:
-                pending_requests = self._take_some(self.pages)
-                written = _written(pending_requests) if self._is_of_replicas else 0
-                self._begun.append(_Pages(self._engine, pending_requests, self._slots.pop(), written))
-            return [self._run_pages]
+            if self.pages and self._sliced_reads.free_readers:
+                taken = self._take(self.pages)
+                self._sliced_reads.begin(taken, _written(taken) if self._is_of_replicas else 0)
+            return [self._sliced_reads.run]
         self._is_turn_of_pages = bool(has_pages)
-        return self._take()
-
-    def _take(self) -> list[Work]:
-        """What goes to the engine in this tick: lists of pending requests, each to be one call of it."""
         works: list[Work] = []
         if self.reads:
-            works.append(partial(self._run_list, self._take_some(self.reads)))
+            works.append(partial(self._run_list, self._take(self.reads)))
         if self.writes:
-            taken = self._take_some(self.writes)
+            taken = self._take(self.writes)
             for together in self._node_by_node(taken) if self._has_nodes else [taken]:
                 works.append(partial(self._run_list, together))
         for _ in range(min(len(self.others), _MOST_ALONE)):
             works.append(partial(self._run_list, [self.others.popleft()]))
-        if self.aside or not works:
-            works.append(self._run_all_aside)
+        if self.retries:
+            works.append(self._run_retries)
         return works
 
-    def _take_some(self, waiting: deque[PendingRequest]) -> list[PendingRequest]:
+    def _take(self, queue: deque[PendingRequest]) -> list[PendingRequest]:
+        """Take as many requests as the limits allow."""
         pending_requests: list[PendingRequest] = []
         left_bytes = self._limits.bytes
-        while waiting and len(pending_requests) < self._limits.requests:
-            left_bytes -= len(waiting[0].body)
+        while queue and len(pending_requests) < self._limits.requests:
+            left_bytes -= len(queue[0].body)
             if left_bytes < 0 and pending_requests:
                 break
-            pending_requests.append(waiting.popleft())
+            pending_requests.append(queue.popleft())
         return pending_requests
 
     def _node_by_node(self, pending_requests: list[PendingRequest]) -> list[list[PendingRequest]]:
@@ -433,35 +378,23 @@ class _Lane:
     def _run_on_thread(self, works: list[Work]) -> None:
         for work in works[:-1]:
             self._loop.call_soon_threadsafe(self._ticker.deliver, work())
-        self._loop.call_soon_threadsafe(self._settle, works[-1]())
+        self._loop.call_soon_threadsafe(self._finish, works[-1]())
 
-    def _settle(self, answers: list[Answered]) -> None:
+    def _finish(self, answers: list[Answered]) -> None:
         self._is_running = False
         self.flush()  # the database first: it works while replies are made
         self._ticker.deliver(answers)
-        metrics.count_if_enough()
+        if metrics.is_counting:
+            metrics.count_if_enough()
 
-    def _run_pages(self) -> list[Answered]:
+    def _run_retries(self) -> list[Answered]:
         answers: list[Answered] = []
-        began = perf_counter()
-        while self._begun and perf_counter() - began < _PAGES_S:
-            pages = self._begun.popleft()
-            answers += pages.advance()
-            if pages.is_over:
-                self._slots.append(pages.reader)
-            else:
-                self._begun.append(pages)
-        metrics.ticked((len(answers), perf_counter() - began))
+        until = monotonic() + _RETRIES_S
+        while self.retries and monotonic() < until:
+            answers.append(self._run_retry(self.retries.popleft()))
         return answers
 
-    def _run_all_aside(self) -> list[Answered]:
-        answers: list[Answered] = []
-        until = monotonic() + _ASIDE_S
-        while self.aside and monotonic() < until:
-            answers.append(self._run_aside(self.aside.popleft()))
-        return answers
-
-    def _run_aside(self, pending: PendingRequest) -> Answered:
+    def _run_retry(self, pending: PendingRequest) -> Answered:
         assert pending.lock_retry is not None
         try:
             commands = [pending.commands[at] for at in pending.lock_retry.waiting]
@@ -473,9 +406,12 @@ class _Lane:
             return pending, error
 
     def _run_list(self, pending_requests: list[PendingRequest]) -> list[Answered]:
+        """Run the commands of some requests as one list. If that raises, run each request alone."""
         began = perf_counter()
+        commands: list[AnyCommand] = []
+        for pending in pending_requests:
+            commands += pending.commands
         try:
-            commands = [command for pending in pending_requests for command in pending.commands]
             if self._is_of_replicas:
                 outcomes = self._engine.run(commands, written=_written(pending_requests))
             else:
@@ -496,7 +432,7 @@ class _Lane:
         return answers
 
     def _note_written(self, pending_requests: list[PendingRequest]) -> None:
-        """Remember, for what is read later on their connections, how far the database's log is after requests that wrote."""
+        """Note the database's position in the log on the connections of requests that wrote, for their later reads."""
         written = self._engine.written_up_to
         for pending in pending_requests:
             if not {type(command) for command in pending.commands} <= _READS:
@@ -504,5 +440,5 @@ class _Lane:
 
 
 def _written(pending_requests: list[PendingRequest]) -> int:
-    """How far the database's log was after the last write on any of the connections of these requests."""
+    """The position in the database's log after the last write on any connection of these requests."""
     return max([pending.connection.written_up_to for pending in pending_requests])

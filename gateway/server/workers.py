@@ -118,7 +118,7 @@ class _Supervisor:
             if self._is_to_replace:
                 self._is_to_replace = False
                 self._replace_all()
-        # The first may have to answer what others have handed on (relay.py). It accepts connections until it is told, too.
+        # The first may have to answer what others have forwarded (relay.py). It accepts connections until it is told, too.
         first = {pid for pid, number in self._children.items() if number == 0}
         _stop_all(set(self._children) - first, time.monotonic() + self._stop_seconds + 1)
         for each in self._sockets:

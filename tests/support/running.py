@@ -114,7 +114,7 @@ def start_app(
     async def main() -> bool:
         state["told"], state["loop"] = asyncio.Event(), asyncio.get_running_loop()
         return await server.serve(
-            server.Served(application_of(app), partial(wsgi.call, app), trail),
+            server.ServerContext(application_of(app), partial(wsgi.call, app), trail),
             server.ListenAddress([bound], lane),
             ready.set,
             state["told"],

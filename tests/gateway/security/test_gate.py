@@ -11,6 +11,7 @@ ALLOWED = {
     "gateway.security.gate": "the gate",
     "gateway.engine.engine": "the definition of run_with_retries",
     "gateway.server.tick": "calls admit and complete around the commands of many requests",
+    "gateway.server.sliced_reads": "runs reads that the tick has admitted",
     "gateway.security.quotas": "counts the bytes of namespaces for quotas: it has no caller",
 }
 """Modules that call the engine, and why they may."""
