@@ -7,6 +7,7 @@ of it.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from tablegate.transfer.errors import TransferError
 from tablegate.transfer.flags import ESCAPE_KEYS, PARALLEL, Seconds, explained, told_clearly
 
 if TYPE_CHECKING:
-    from tablegate.transfer.copying.job import Job
+    from tablegate.transfer.copying.job import Counts, Job
 
 
 @click.command()
@@ -111,26 +112,37 @@ def copy(
             begun.append(beginning.begin_job(path, str(source), str(target), chosen))
         [job] = begun
         told = progress.to_people(quiet)
-        try:
+        with _keeping_rejects(job, rejects_path), contextlib.closing(told):
             opens = beginning.opener(source), beginning.opener(target)
             counts = copying.run(job, opens, chosen.options(), told)
-        except BaseException:
-            with contextlib.suppress(TransferError):
-                copying.write_rejects(job, rejects_path)
-            raise
-        finally:
-            told.close()
         rejected = copying.write_rejects(job, rejects_path)
     job.close()
     click.echo(
-        f"copied {counts.rows:,} rows, {progress.size_of(counts.size_bytes)}"
-        + (f", {counts.applied:,} changes applied" if counts.applied else "")
-        + (f", {rejected:,} rejected, see {rejects_path}" if rejected else ""),
-        err=True,
+        _summary(counts) + (f", {rejected:,} rejected, see {rejects_path}" if rejected else ""), err=True
     )
     if job_path is None and not rejected:
         path.unlink()
     raise SystemExit(1 if rejected else 0)
+
+
+@contextlib.contextmanager
+def _keeping_rejects(job: Job, path: Path) -> Iterator[None]:
+    """Write the file of rejected rows if the copy ends with an error."""
+    from tablegate.transfer.copying import copying
+
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(TransferError):
+            copying.write_rejects(job, path)
+        raise
+
+
+def _summary(counts: Counts) -> str:
+    from tablegate.transfer.copying import progress
+
+    applied = f", {counts.applied:,} changes applied" if counts.applied else ""
+    return f"copied {counts.rows:,} rows, {progress.size_of(counts.size_bytes)}{applied}"
 
 
 def _plan(source: str, target: str, chosen: Any) -> None:

@@ -9,7 +9,6 @@ from tablegate.transfer.comparing.reports import Status, difference_document, di
 from tablegate.transfer.comparing.sides import CompareOptions
 from tablegate.transfer.comparing.verifying import Level, Verification
 from tablegate.transfer.endpoints.endpoint import Endpoint
-from tablegate.transfer.mapping.reading import Progress
 
 
 def diff(
@@ -20,7 +19,6 @@ def diff(
     form: str = "text",
     options: CompareOptions = CompareOptions(),
     workers: int = 4,
-    progress: Progress = lambda phase, rows: None,
 ) -> Status:
     """Write each row that differs as soon as it is found.
 
@@ -29,7 +27,7 @@ def diff(
 
     The result is the exit status: 0 equal, 1 different. Raises TransferError (exit status 2: it could not be told).
     """
-    verification = Verification(first, second, Level("checksum"), options, workers, progress)
+    verification = Verification(first, second, Level("checksum"), options, workers)
     number = 0
     for difference in verification.differences():
         if number == limit:

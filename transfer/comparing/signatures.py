@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterator
-from functools import partial
 from typing import NamedTuple
 
 from tablegate.transfer.comparing.canonical import Terms, digest
@@ -17,7 +16,7 @@ from tablegate.transfer.endpoints.endpoint import Endpoint, ScanPage, Service
 from tablegate.transfer.errors import TransferError
 from tablegate.transfer.mapping.identities import identifier, identity_bytes
 from tablegate.transfer.mapping.mapping import MappingOptions
-from tablegate.transfer.mapping.reading import End, Progress, read_all
+from tablegate.transfer.mapping.reading import End, read_all
 from tablegate.transfer.mapping.spelling import spelling_of
 
 
@@ -34,7 +33,6 @@ def signature(
     ignored: Collection[str] = (),
     options: MappingOptions = MappingOptions(),
     workers: int = 4,
-    progress: Progress = lambda phase, rows: None,
 ) -> Signature:
     """The signature of a table. `other`: the service of the table that it is to be compared with; None: the same.
 
@@ -62,5 +60,5 @@ def signature(
         with lock:
             total.merge(own)
 
-    read_all([End(endpoint, definition)], workers, partial(progress, "reading"), add)
+    read_all([End(endpoint, definition)], workers, add)
     return Signature(total.digest(), total.rows)

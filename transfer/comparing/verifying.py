@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Row
@@ -27,7 +26,7 @@ from tablegate.transfer.endpoints.endpoint import AnyRow, Endpoint, ScanPage, Un
 from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.expiry import Expiry
 from tablegate.transfer.mapping.identities import Identity, identity_bytes
-from tablegate.transfer.mapping.reading import Progress, read_all, sampled
+from tablegate.transfer.mapping.reading import read_all, sampled
 from tablegate.transfer.mapping.rules import Fidelity
 
 _KEPT_IMPOSSIBLE = 10_000
@@ -61,7 +60,6 @@ def verify(
     options: CompareOptions = CompareOptions(),
     limit: int = 1000,
     workers: int = 4,
-    progress: Progress = lambda phase, rows: None,
 ) -> Report:
     """Compare two tables.
 
@@ -72,7 +70,7 @@ def verify(
     TransferError (exit status 2: it could not be told) and ValueError for a level that is none.
     """
     began = time.monotonic()
-    verification = Verification(first, second, Level.of(level), options, workers, progress)
+    verification = Verification(first, second, Level.of(level), options, workers)
     report = verification.report
     for difference in verification.differences():
         report.counts[difference.what] += 1
@@ -93,12 +91,10 @@ class Verification:
         level: Level,
         options: CompareOptions,
         workers: int,
-        progress: Progress,
     ) -> None:
         self._pair = Pair(first, second, options)
         self._level = level
         self._workers = max(1, workers)
-        self._progress = progress
         self.report = Report(first.shown, second.shown, str(level))
         self.report.tables += table_differences(self._pair, options.strict)
         terms = self._pair.terms
@@ -155,7 +151,7 @@ class Verification:
                 totals[at].merge(own)
                 rows[at] += number
 
-        read_all(self._pair.sides, self._workers, partial(self._progress, "reading"), add)
+        read_all(self._pair.sides, self._workers, add)
         self.report.rows = (rows[0], rows[1])
         return totals
 
@@ -188,7 +184,7 @@ class Verification:
                     if buckets is None:
                         self._keep(impossible)
 
-        read_all(self._pair.sides, self._workers, partial(self._progress, "comparing"), add)
+        read_all(self._pair.sides, self._workers, add)
         if buckets is None:
             self.report.rows = (rows[0], rows[1])
 
@@ -293,7 +289,6 @@ class Verification:
                     if found is not None and found.identity not in told:
                         told.add(found.identity)
                         yield found
-                self._progress("reading", len(rows))
             self.report.rows = (number, 0) if at == 0 else (self.report.rows[0], number)
 
 

@@ -20,7 +20,7 @@ from tablegate.transfer.copying.job import COPIED, COPYING, FINISHED, NEW, Count
 from tablegate.transfer.copying.pacing import Concurrency, Limit, Rate
 from tablegate.transfer.copying.progress import Progress
 from tablegate.transfer.copying.scanning import TableScan
-from tablegate.transfer.copying.writing import Pace, Stop, Stopped, TableWriter
+from tablegate.transfer.copying.writing import Pace, Stop, Stopped, TableJob, TableWriter
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint
 from tablegate.transfer.errors import SchemaChanged, TransferError
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
@@ -61,7 +61,6 @@ class TableCopy:
         self.state = state
         self.source, self.target = ends
         self._options = options
-        self._pace = pace
         if options.follow and not self.target.takes_changes:
             raise TransferError(
                 f"{self.target.shown}: a copy that is written once cannot follow: leave --follow out"
@@ -72,10 +71,9 @@ class TableCopy:
         self.key_schema = definition.key_schema
         self._expected_rows = definition.rows
         self.mapping = mapping_of(definition, self.target, options.mapping)
-        self._writer = TableWriter(self.target, self.mapping, self.key_schema, pace)
-        self.follower = Follower(
-            job, state.id, self.source, self._writer, self.key_schema, pace, options.parallel
-        )
+        writer = TableWriter(self.target, self.mapping, self.key_schema, pace)
+        self._table = TableJob(job, state.id, self.source, writer, pace, options.parallel)
+        self.follower = Follower(self._table, self.key_schema)
 
     def begin(self, progress: Progress) -> None:
         """Make the target's table, capture changes, choose segments; or go on with what an earlier process chose."""
@@ -99,10 +97,7 @@ class TableCopy:
         done = self.job.counts(self.state.id)
         progress.begin(self.source.shown, self._expected_rows, done.rows, done.size_bytes, done.rejected)
         keeps_keys = self._options.follow and self.follower.sweeps
-        TableScan(
-            self.job, self.state.id, self.source, self._writer, self._pace, progress, self.check, self._options.parallel,
-            keeps_keys,
-        ).run()  # fmt: skip
+        TableScan(self._table, progress, self.check, keeps_keys).run()
         self.job.set_state(self.state.id, COPIED)
 
     def check(self) -> None:

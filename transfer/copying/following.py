@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from tablegate.gateway.model.values.keys import Key, KeySchema, Position
 from tablegate.gateway.model.values.rows import Row
-from tablegate.transfer.copying.job import ChangedKey, Job, Rejected
-from tablegate.transfer.copying.writing import Pace, TableWriter
-from tablegate.transfer.endpoints.endpoint import JSON, AnyRow, Endpoint, UnreadableRow
+from tablegate.transfer.copying.job import ChangedKey, Rejected
+from tablegate.transfer.copying.writing import TableJob
+from tablegate.transfer.endpoints.endpoint import JSON, AnyRow, UnreadableRow
 from tablegate.transfer.errors import TransferError
 
 THREADS = "copy"
@@ -43,34 +43,28 @@ class _Applied(NamedTuple):
 class Follower:
     """Follows one table."""
 
-    def __init__(
-        self, job: Job, table_id: int, source: Endpoint, writer: TableWriter, key_schema: KeySchema, pace: Pace, parallel: int
-    ) -> None:  # fmt: skip
-        self._job = job
-        self._table_id = table_id
-        self._source = source
-        self._writer = writer
+    def __init__(self, table: TableJob, key_schema: KeySchema) -> None:
+        self._table = table
+        self._job = table.job
         self._key_schema = key_schema
-        self._pace = pace
-        self._parallel = parallel
-        self._batch = min(source.write_rows, writer.most_rows)
-        self.sweeps = not source.follows
+        self._batch = min(table.source.write_rows, table.writer.most_rows)
+        self.sweeps = not table.source.follows
         """Whether sweeps are needed."""
 
     def capture(self) -> None:
         """From now on changes are told. Once in the life of a job, before anything is read."""
-        self._job.set_position(self._table_id, self._source.capture())
+        self._job.set_position(self._table.id, self._table.source.capture())
 
     def look(self, position: JSON) -> tuple[JSON, Look]:
         """Look for changes until there are none, or there have been many; the new position."""
         keys = 0
         caught_up = False
         for _ in range(_LOOKS):
-            self._pace.stop.check()
-            seen = self._source.changes(position)
+            self._table.pace.stop.check()
+            seen = self._table.source.changes(position)
             if seen.keys or seen.position != position:
                 positions = [key.position for key in seen.keys]
-                self._job.add_changes(self._table_id, positions, seen.position)
+                self._job.add_changes(self._table.id, positions, seen.position)
             position, caught_up = seen.position, seen.caught_up
             keys += len(seen.keys)
             if caught_up:
@@ -79,13 +73,13 @@ class Follower:
 
     def apply(self) -> None:
         """Bring the target to where the source is, for all rows that have changed. Raises Stopped, TransferError."""
-        with ThreadPoolExecutor(self._parallel, THREADS) as pool:
-            while changed := self._job.changes(self._table_id, self._parallel * self._batch):
+        with ThreadPoolExecutor(self._table.parallel, THREADS) as pool:
+            while changed := self._job.changes(self._table.id, self._table.parallel * self._batch):
                 parts = [changed[at : at + self._batch] for at in range(0, len(changed), self._batch)]
                 applied = list(pool.map(self._apply, parts))
-                self._pace.stop.check()
+                self._table.pace.stop.check()
                 self._job.changes_applied(
-                    self._table_id,
+                    self._table.id,
                     changed,
                     [position for part in applied for position in part.written],
                     [position for part in applied for position in part.deleted],
@@ -94,7 +88,7 @@ class Follower:
                 )
 
     def _apply(self, changed: Sequence[ChangedKey]) -> _Applied:
-        self._pace.stop.check()
+        self._table.pace.stop.check()
         keys = [self._key_schema.decode(each.position) for each in changed]
         rows: list[Row] = []
         gone: list[Key] = []
@@ -103,37 +97,40 @@ class Follower:
             if row is None:
                 gone.append(key)
             elif isinstance(row, UnreadableRow):
-                unread.append(self._writer.rejected_unread(row))
+                unread.append(self._table.writer.rejected_unread(row))
             else:
                 rows.append(row)
-        rejects = self._writer.write(rows) if rows else []
+        rejects = self._table.writer.write(rows) if rows else []
         if gone:
-            self._writer.delete(gone)
+            self._table.writer.delete(gone)
         missing = {reject.position for reject in rejects}
         written = [row.position for row in rows if row.position not in missing]
         return _Applied(written, [key.position for key in gone], [*rejects, *unread])
 
     def _read(self, keys: Sequence[Key]) -> Sequence[AnyRow | None]:
         try:
-            found = self._source.get(keys)
+            found = self._table.source.get(keys)
         except OSError as error:
-            raise TransferError(f"{self._source.shown}: {error.strerror or error}") from error
-        self._pace.before_read(sum(row.size_bytes for row in found if row is not None))
+            raise TransferError(f"{self._table.source.shown}: {error.strerror or error}") from error
+        self._table.pace.before_read(sum(row.size_bytes for row in found if row is not None))
         return found
 
     def sweep(self) -> int:
         """Look which of the copied rows are still there; the others, and those that were never copied, are changes, to be
         applied. How many are gone."""
-        number = self._job.begin_sweep(self._table_id)
-        with ThreadPoolExecutor(self._parallel, THREADS) as pool:
+        number = self._job.begin_sweep(self._table.id)
+        with ThreadPoolExecutor(self._table.parallel, THREADS) as pool:
             list(
-                pool.map(lambda segment: self._sweep(number, segment), self._source.segments(self._parallel))
+                pool.map(
+                    lambda segment: self._sweep(number, segment),
+                    self._table.source.segments(self._table.parallel),
+                )
             )
-        self._pace.stop.check()
-        return self._job.end_sweep(self._table_id, number)
+        self._table.pace.stop.check()
+        return self._job.end_sweep(self._table.id, number)
 
     def _sweep(self, number: int, segment: JSON) -> None:
-        for page in self._source.scan(segment):
-            self._pace.stop.check()
-            self._pace.before_read(sum(row.size_bytes for row in page.all_rows))
-            self._job.seen(self._table_id, number, [row.position for row in page.all_rows])
+        for page in self._table.source.scan(segment):
+            self._table.pace.stop.check()
+            self._table.pace.before_read(sum(row.size_bytes for row in page.all_rows))
+            self._job.seen(self._table.id, number, [row.position for row in page.all_rows])

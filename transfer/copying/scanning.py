@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 
 from tablegate.gateway.model.values.keys import Position, partition_hash
 from tablegate.gateway.model.values.rows import Row
-from tablegate.transfer.copying.job import Job, Rejected, SegmentState
+from tablegate.transfer.copying.job import Rejected, SegmentState
 from tablegate.transfer.copying.pacing import Budget
 from tablegate.transfer.copying.progress import Progress
-from tablegate.transfer.copying.writing import Pace, Stopped, TableWriter
-from tablegate.transfer.endpoints.endpoint import JSON, Endpoint, ScanPage
+from tablegate.transfer.copying.writing import Stopped, TableJob
+from tablegate.transfer.endpoints.endpoint import JSON, ScanPage
 from tablegate.transfer.errors import TransferError
 
 _BYTES_IN_MEMORY = 12 << 20
@@ -64,45 +64,39 @@ class TableScan:
     """Copies the segments of one table that are not done."""
 
     def __init__(
-        self, job: Job, table_id: int, source: Endpoint, writer: TableWriter, pace: Pace, progress: Progress,
-        check: Callable[[], None], parallel: int, keeps_keys: bool,
-    ) -> None:  # fmt: skip
+        self, table: TableJob, progress: Progress, check: Callable[[], None], keeps_keys: bool
+    ) -> None:
         """`check` raises SchemaChanged if the source is no longer what it was; asked now and then, and at the end. `keeps_keys`:
         whether the job is to remember which rows were copied."""
-        self._job = job
-        self._table_id = table_id
-        self._source = source
-        self._writer = writer
-        self._pace = pace
+        self._table = table
         self._progress = progress
         self._check = check
-        self._parallel = parallel
         self._keeps_keys = keeps_keys
         self._budget = Budget(_BYTES_IN_MEMORY)
         self._waiting: queue.SimpleQueue[SegmentState] = queue.SimpleQueue()
         # Where one call takes many rows, few calls at once keep the target busy, and their batches are full.
-        writers = min(parallel, 2) if writer.most_rows > _MANY_ROWS else parallel
+        writers = min(table.parallel, 2) if table.writer.most_rows > _MANY_ROWS else table.parallel
         self._queues: list[queue.SimpleQueue[_Part | None]] = [queue.SimpleQueue() for _ in range(writers)]
         self._lock = threading.Lock()
         self._checked_at = time.monotonic()
 
     def run(self) -> None:
         """Copy what is left, and wait until it is done or stopped. Raises Stopped."""
-        left = [state for state in self._job.segments(self._table_id) if not state.is_done]
+        left = [state for state in self._table.job.segments(self._table.id) if not state.is_done]
         for state in left:
             self._waiting.put(state)
         writers = [self._thread(self._write, each) for each in self._queues]
-        readers = [self._thread(self._read) for _ in range(min(self._parallel, len(left)))]
+        readers = [self._thread(self._read) for _ in range(min(self._table.parallel, len(left)))]
         try:
             self._join(readers)
             self._end_queues()
             self._join(writers)
         except KeyboardInterrupt:
-            self._pace.stop.set()
+            self._table.pace.stop.set()
             self._end_queues()
             self._join([*readers, *writers])
             raise
-        self._pace.stop.check()
+        self._table.pace.stop.check()
         self._check()
 
     def _thread(self, work: Callable[..., None], *arguments: object) -> threading.Thread:
@@ -112,7 +106,7 @@ class TableScan:
             except Stopped:
                 pass
             except BaseException as error:
-                self._pace.stop.set(error)
+                self._table.pace.stop.set(error)
 
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
@@ -122,7 +116,7 @@ class TableScan:
         """Wait for threads. After a stop, for those whose call ends soon: others wait for a service, perhaps for minutes, and
         what they do is not noted."""
         for thread in threads:
-            while thread.is_alive() and not self._pace.stop.is_set():
+            while thread.is_alive() and not self._table.pace.stop.is_set():
                 thread.join(0.2)
         until = time.monotonic() + _PATIENCE_S
         for thread in threads:
@@ -143,24 +137,24 @@ class TableScan:
             self._read_segment(segment)
 
     def _read_segment(self, segment: _Segment) -> None:
-        stop = self._pace.stop
+        stop = self._table.pace.stop
         try:
-            for found in self._source.scan(segment.state.segment, segment.state.resume):
+            for found in self._table.source.scan(segment.state.segment, segment.state.resume):
                 stop.check()
                 self._look_at_source()
                 page = self._page(segment, found)
-                self._pace.before_read(page.size_bytes)
+                self._table.pace.before_read(page.size_bytes)
                 self._budget.take(page.weight, stop.is_set)
                 self._hand_out(page, found.rows)
         except OSError as error:
-            raise TransferError(f"{self._source.shown}: {error.strerror or error}") from error
+            raise TransferError(f"{self._table.source.shown}: {error.strerror or error}") from error
 
     def _page(self, segment: _Segment, found: ScanPage) -> _Page:
         rows = found.all_rows
         size_bytes = sum([row.size_bytes for row in rows])
         weight = size_bytes + len(rows) * _ROW_OVERHEAD_BYTES
         page = _Page(segment, found.resume, [row.position for row in rows], size_bytes, weight)
-        page.rejects += [self._writer.rejected_unread(row) for row in found.unreadable]
+        page.rejects += [self._table.writer.rejected_unread(row) for row in found.unreadable]
         with self._lock:
             segment.pages.append(page)
         return page
@@ -172,7 +166,7 @@ class TableScan:
         else:
             for row in rows:
                 shares[partition_hash(row.position.partition) % len(shares)].append(row)
-        most = self._writer.most_rows
+        most = self._table.writer.most_rows
         parts = [
             (number, _Part(page, share[at : at + most]))
             for number, share in enumerate(shares)
@@ -195,7 +189,7 @@ class TableScan:
     # Writing
 
     def _write(self, parts: queue.SimpleQueue[_Part | None]) -> None:
-        most = self._writer.most_rows
+        most = self._table.writer.most_rows
         waiting = parts.get()
         while waiting is not None:
             together, number = [waiting], len(waiting.rows)
@@ -216,10 +210,10 @@ class TableScan:
                 waiting = parts.get()
 
     def _write_together(self, parts: list[_Part]) -> None:
-        self._pace.stop.check()
+        self._table.pace.stop.check()
         rejects = {
             reject.position: reject
-            for reject in self._writer.write([row for part in parts for row in part.rows])
+            for reject in self._table.writer.write([row for part in parts for row in part.rows])
         }
         with self._lock:
             for part in parts:
@@ -241,8 +235,8 @@ class TableScan:
         missing = {reject.position for reject in rejects}
         written = [position for page in done for position in page.positions if position not in missing]
         size_bytes = sum(page.size_bytes for page in done)
-        self._job.page_done(
-            self._table_id,
+        self._table.job.page_done(
+            self._table.id,
             segment.state.number,
             done[-1].resume,
             written,

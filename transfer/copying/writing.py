@@ -1,6 +1,6 @@
 """Rows of the source on their way into the target: mapped, paced, written; and what is refused on the way.
 
-Knows one table's two ends and its mapping. Knows nothing of segments, changes or job files.
+Knows one table's two ends and its mapping. Knows nothing of segments or changes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.keys import Key, KeySchema, Position
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
-from tablegate.transfer.copying.job import Rejected
+from tablegate.transfer.copying.job import Job, Rejected
 from tablegate.transfer.copying.pacing import Concurrency, Rate, Unit
 from tablegate.transfer.endpoints.endpoint import Endpoint, UnreadableRow
 from tablegate.transfer.errors import TransferError
@@ -156,6 +156,18 @@ class TableWriter:
     def _shown_key(self, values: Sequence[Value]) -> str:
         key = {name: bodies.tagged(value) for name, value in zip(self._key_schema.names, values, strict=True)}
         return orjson.dumps(key).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class TableJob:
+    """A table of a job: its source, the writer of its copies, and what its threads keep to. `parallel`: number of threads."""
+
+    job: Job
+    id: int
+    source: Endpoint
+    writer: TableWriter
+    pace: Pace
+    parallel: int
 
 
 def _reason(findings: Sequence[Finding]) -> tuple[str, str]:

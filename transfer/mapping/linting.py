@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import IO
 
 from tablegate.gateway.model.values.values import Value
@@ -22,7 +21,7 @@ from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.expiry import Expiry
 from tablegate.transfer.mapping.identities import Identity, identifier
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
-from tablegate.transfer.mapping.reading import End, Progress, read_all, sampled
+from tablegate.transfer.mapping.reading import End, read_all, sampled
 from tablegate.transfer.mapping.rules import Fidelity, Finding, Rule
 
 EXAMPLES = 5
@@ -203,7 +202,6 @@ def lint(
     options: MappingOptions = MappingOptions(),
     existing: Definition | None = None,
     workers: int = 4,
-    progress: Progress = lambda phase, rows: None,
 ) -> LintReport:
     """Look at a source's rows as a copy into a service would.
 
@@ -224,9 +222,8 @@ def lint(
     if sample is not None:
         for row in sampled(end, sample):
             linter.take(ScanPage.of([row], None))
-            progress("reading", 1)
     else:
-        read_all([end], workers, partial(progress, "reading"), lambda end, at, pages: linter.take_all(pages))
+        read_all([end], workers, lambda end, at, pages: linter.take_all(pages))
     report.seconds = time.monotonic() - began
     return report
 

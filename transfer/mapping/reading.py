@@ -10,9 +10,6 @@ from typing import TypeVar
 
 from tablegate.transfer.endpoints.endpoint import JSON, AnyRow, Definition, Endpoint, ScanPage
 
-Progress = Callable[[str, int], None]
-"""Told which pass is under way ("reading", "comparing") and how many more rows of it are done. From any thread."""
-
 _SEGMENTS_PER_WORKER = 4
 _SAMPLED_SEGMENTS = 64
 _LOOK_SECONDS = 0.5
@@ -40,7 +37,6 @@ AnyEnd = TypeVar("AnyEnd", bound=End)
 def read_all(
     ends: Sequence[AnyEnd],
     workers: int,
-    progress: Callable[[int], None],
     work: Callable[[AnyEnd, int, Iterator[ScanPage]], None],
 ) -> None:
     """Do `work` with the pages of each segment of all tables, so many segments of each at once; the number says which table they
@@ -54,9 +50,7 @@ def read_all(
         for page in end.pages(part):
             if is_over:
                 return
-            number = len(page.all_rows)
             yield page
-            progress(number)
 
     def run(end: AnyEnd, at: int, part: JSON) -> None:
         if not is_over:

@@ -45,6 +45,19 @@ class Listen:
     allowed_hosts: tuple[str, ...] = ()
 
 
+Say = Callable[[str], object]
+"""Shows a text to the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What a proxy does besides serving. `announce`: shows the URLs once it listens. `until`: returns when it is to stop."""
+
+    say: Say
+    announce: Callable[..., object]
+    until: Callable[[], Awaitable[None]]
+
+
 class CannotListen(TransferError):
     """The port cannot be had."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 from tablegate.gateway.http import Reply, Request
@@ -13,7 +13,7 @@ from tablegate.transfer.errors import TransferError
 from tablegate.transfer.traffic.dialects.detecting import refusal
 from tablegate.transfer.traffic.dialects.dialect import plain
 from tablegate.transfer.traffic.forwarding import REFUSED, Forwarder, described, is_refused_signature
-from tablegate.transfer.traffic.proxies import Listen, Proxy
+from tablegate.transfer.traffic.proxies import Hooks, Listen, Proxy, Say
 from tablegate.transfer.traffic.redaction import answer_without_secrets, secrets_of, without_secrets
 from tablegate.transfer.traffic.services import Address, NoAnswer, Service
 from tablegate.transfer.traffic.signing import Key, Signer
@@ -21,8 +21,6 @@ from tablegate.transfer.traffic.traces import Recorded, TraceWriter
 
 _FLUSH_SECONDS = 0.5
 _UPSTREAM_SECONDS = 120.0
-
-Say = Callable[[str], object]
 
 
 class Recorder:
@@ -91,7 +89,7 @@ class Recorder:
 
 async def record(
     upstream: Address, listen: Listen, path: Path, with_bodies: bool,
-    keys: dict[str, Key] | None, say: Say, announce: Say, until: Callable[[], Awaitable[None]],
+    keys: dict[str, Key] | None, hooks: Hooks,
 ) -> None:  # fmt: skip
     """Serve until told to stop. Raises TransferError for what cannot begin, and at the end for a trace that is not whole."""
     try:
@@ -102,12 +100,12 @@ async def record(
         raise TransferError(f"{path}: {error.strerror}") from None
     service = Service(upstream, _UPSTREAM_SECONDS)
     signer = None if keys is None else Signer(keys, upstream.host)
-    recorder = Recorder(service, Forwarder(upstream, signer), trace, say)
+    recorder = Recorder(service, Forwarder(upstream, signer), trace, hooks.say)
     proxy = Proxy(recorder.handle, refusal, listen)
     flushing = asyncio.create_task(recorder.flush_for_ever())
     try:
-        announce(await proxy.listen())
-        await until()
+        hooks.announce(await proxy.listen())
+        await hooks.until()
     finally:
         flushing.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -119,4 +117,4 @@ async def record(
         raise TransferError(f"{path} does not hold everything: {recorder.broken}")
     if recorder.lost:
         raise TransferError(f"{path} does not hold everything: {recorder.lost} events are missing")
-    say(f"{recorder.count} exchanges in {path}")
+    hooks.say(f"{recorder.count} exchanges in {path}")

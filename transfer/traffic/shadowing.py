@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -20,7 +19,7 @@ from tablegate.gateway.http import Reply, Request
 from tablegate.transfer.traffic.dialects.detecting import DIALECTS, NONE, refusal
 from tablegate.transfer.traffic.dialects.dialect import plain
 from tablegate.transfer.traffic.forwarding import REFUSED, Forwarder, described, is_refused_signature
-from tablegate.transfer.traffic.proxies import Listen, Proxy
+from tablegate.transfer.traffic.proxies import Hooks, Listen, Proxy, Say
 from tablegate.transfer.traffic.reports import Figures, Report, Skipped
 from tablegate.transfer.traffic.services import Address, NoAnswer, Service
 from tablegate.transfer.traffic.sessions import Session
@@ -36,8 +35,6 @@ _DRAIN_SECONDS = 5.0
 _DROPPED_WRITES = (
     "{} writes were dropped: what they wrote is not in the secondary, and later reads may diverge for it."
 )
-
-Say = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,22 +180,21 @@ class Shadow:
 
 async def shadow(
     primary: Address, secondary: Address, listen: Listen, metrics_port: int, sampling: Sampling,
-    keys: tuple[dict[str, Key] | None, dict[str, Key]], say: Say, announce: Callable[[str, str], object],
-    until: Callable[[], Awaitable[None]],
+    keys: tuple[dict[str, Key] | None, dict[str, Key]], hooks: Hooks,
 ) -> Report:  # fmt: skip
     """Serve until told to stop. `keys`: for the primary, if requests shall be signed anew, and for the secondary."""
     services = (Service(primary, _PRIMARY_SECONDS), Service(secondary, _SECONDARY_SECONDS))
     signer = None if keys[0] is None else Signer(keys[0], primary.host)
     began = time.time()
     session = Session(services[1], Signer(keys[1], secondary.host), (began, float("inf")), _PATIENCE_SECONDS)
-    running = Shadow(services[0], Forwarder(primary, signer), session, sampling, say)
+    running = Shadow(services[0], Forwarder(primary, signer), session, sampling, hooks.say)
     proxy = Proxy(running.handle, refusal, listen)
     figures = _FiguresPage(running.report, metrics_port)
     working = asyncio.create_task(running.work())
     try:
         url = await proxy.listen()
-        announce(url, await figures.listen())
-        await until()
+        hooks.announce(url, await figures.listen())
+        await hooks.until()
         await proxy.close()
         await running.drain()
     finally:

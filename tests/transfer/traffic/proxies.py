@@ -12,7 +12,7 @@ from typing import Any
 
 from tablegate.gateway.http import Reply, Request
 from tablegate.transfer.traffic.forwarding import Forwarder
-from tablegate.transfer.traffic.proxies import Listen, Proxy
+from tablegate.transfer.traffic.proxies import Hooks, Listen, Proxy
 from tablegate.transfer.traffic.recording import record
 from tablegate.transfer.traffic.replaying import replay
 from tablegate.transfer.traffic.reports import Report
@@ -81,7 +81,7 @@ def recorder(
     address = Address(upstream, "--upstream")
     with running(
         lambda run, announce, until: record(
-            address, LISTEN, path, bodies, keys, run.said.append, announce, until
+            address, LISTEN, path, bodies, keys, Hooks(run.said.append, announce, until)
         )
     ) as run:
         yield run
@@ -94,7 +94,7 @@ def shadowing(primary: str, secondary: str, share: float = 1.0, with_writes: boo
     sampling = Sampling(share, with_writes)
     with running(
         lambda run, announce, until: shadow(
-            *addresses, LISTEN, 0, sampling, (None, DEV), run.said.append, announce, until
+            *addresses, LISTEN, 0, sampling, (None, DEV), Hooks(run.said.append, announce, until)
         )
     ) as run:
         yield run

@@ -23,6 +23,7 @@ _HOUR_MS = 3_600_000
 _LOOK_S = 0.25
 # A copy keeps the times of its cells. The service takes none that is further from now than this says, in seconds.
 _DEVIATION_S = 2**31 - 1
+_KEY_KINDS = (Kind.TEXT, Kind.BYTES, Kind.INT64)
 _DEFINED_TYPES = {kind: number for number, kind in DEFINED_KINDS.items()}
 
 
@@ -124,7 +125,7 @@ def creation_of(name: str, definition: Definition) -> tuple[messages.CreateTable
 
 
 def _key_type(column: KeyColumn) -> Any:
-    if column.kind not in (Kind.TEXT, Kind.BYTES, Kind.INT64):
+    if column.kind not in _KEY_KINDS:
         raise SchemaChanged(f"{column.name}: a key column of a Table Store table is no {column.kind.value}")
     return key_type(column)
 
@@ -155,21 +156,8 @@ def _add_indexes(request: messages.CreateTableRequest, definition: Definition, n
     keys = {column.name: column.kind for column in definition.key_schema.columns}
     defined: dict[str, int] = {}
     for index in definition.indexes:
-        columns = list(index.key_schema.columns)
-        # The service completes an index's key with that of the table, and describes it so.
-        while len(columns) > limits.KEY_COLUMNS_MAX and columns[-1].name in keys:
-            columns.pop()
-        unfit = [
-            column.name
-            for column in columns
-            if column.kind not in (Kind.TEXT, Kind.BYTES, Kind.INT64)
-            or keys.get(column.name, column.kind) != column.kind
-        ]
-        if (
-            unfit
-            or not 1 <= len(columns) <= limits.KEY_COLUMNS_MAX
-            or len(request.index_metas) == limits.INDEXES_MAX
-        ):
+        columns = _index_key(index, keys)
+        if not columns or len(request.index_metas) == limits.INDEXES_MAX:
             notes.append(f"index {index.name}: Table Store cannot have it")
             continue
         wanted = {column.name: _DEFINED_TYPES[column.kind] for column in columns if column.name not in keys}
@@ -198,6 +186,18 @@ def _add_indexes(request: messages.CreateTableRequest, definition: Definition, n
         notes.append(
             "single cells cannot be updated: Table Store wants that of a table with indexes and a time to live"
         )
+
+
+def _index_key(index: NewIndex, keys: Mapping[str, Kind]) -> list[KeyColumn]:
+    """The key columns of an index, or none if Table Store cannot have it. `keys`: the key columns of the table."""
+    columns = list(index.key_schema.columns)
+    # The service completes an index's key with that of the table, and describes it so.
+    while len(columns) > limits.KEY_COLUMNS_MAX and columns[-1].name in keys:
+        columns.pop()
+    is_possible = len(columns) <= limits.KEY_COLUMNS_MAX and all(
+        column.kind in _KEY_KINDS and keys.get(column.name, column.kind) == column.kind for column in columns
+    )
+    return columns if is_possible else []
 
 
 def create(client: Client, name: str, definition: Definition) -> list[str]:
