@@ -58,7 +58,7 @@ from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.store import Store
 from tablegate.transfer.comparing.sides import CompareOptions, Pair
 from tablegate.transfer.comparing.sums import Sums
-from tablegate.transfer.endpoints.database import DatabaseEndpoint
+from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition, ScanPage, Service
 
 _ROUNDS = 31

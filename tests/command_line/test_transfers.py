@@ -17,7 +17,7 @@ import pytest
 
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Kind, Value, text
-from tablegate.transfer.endpoints.database import DatabaseEndpoint
+from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tests.command_line.test_commands import tablegate
 from tests.support.databases import PostgresServer

@@ -119,7 +119,7 @@ def open_listing(address: str) -> Endpoint:
     """An endpoint of which only `list_tables` is asked."""
     scheme, rest = _scheme_of(address)
     if scheme == "tablegate":
-        from tablegate.transfer.endpoints.database import DatabaseEndpoint
+        from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
 
         return DatabaseEndpoint(rest)
     return _open(parse_cloud_address(address), "")

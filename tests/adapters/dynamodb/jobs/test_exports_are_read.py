@@ -11,7 +11,7 @@ from botocore.config import Config
 
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.transfer.comparing.verifying import verify
-from tablegate.transfer.endpoints.database import DatabaseEndpoint
+from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
 from tablegate.transfer.endpoints.files.dynamodb_export import DynamoDBExport
 from tests.adapters.dynamodb.conftest import Clock, serving
 from tests.adapters.dynamodb.jobs.conftest import HOUR_MS, Exporter

@@ -20,7 +20,7 @@ from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables.backup_files import BackupDirectory
-from tablegate.transfer.endpoints.database import DatabaseEndpoint
+from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.endpoints.files.json_lines import JsonLines
 from tablegate.transfer.errors import BadFile

@@ -15,7 +15,7 @@ from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
 from tablegate.gateway.model.values.vectors import Metric
-from tablegate.transfer.endpoints.database import DatabaseEndpoint
+from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.errors import (
     BadAddress,
@@ -127,13 +127,13 @@ def test_a_stream_begins_when_the_copy_is_complete(opens: Opens, database_url: s
     endpoint = opens(f"{database_url}#things")
     endpoint.create(Definition("things", Service.DYNAMODB, PAIR, rules=rules))
     endpoint.write(rows_of(30))
-    assert endpoint._run([ListStreams("shared")]) == [[]]
+    assert endpoint.client.run([ListStreams("shared")]) == [[]]
     endpoint.close()
     endpoint = opens(f"{database_url}#things")
     endpoint.reopen()
     endpoint.finish()
     endpoint.finish()
-    [[stream]] = endpoint._run([ListStreams("shared")])
+    [[stream]] = endpoint.client.run([ListStreams("shared")])
     assert (stream.label, stream.rule.enabled) == ("label", True)
     assert "transfer" not in endpoint.describe().properties
 
@@ -163,7 +163,7 @@ def test_entries_of_indexes_are_there(opens: Opens, database_url: str) -> None:
     vector = Value(Kind.LIST, (decimal(1), decimal(2)))
     rows = [row_of(PAIR, pk=text("p"), sk=text(f"{at}"), number=decimal(at), v=vector) for at in range(50)]
     endpoint.write(rows)
-    [statistics] = endpoint._run([CountRows(endpoint._find())])
+    [statistics] = endpoint.client.run([CountRows(endpoint.client.find())])
     assert [statistics.indexes[name][0] for name in ("by_number", "by_v")] == [50, 50]
 
 
@@ -217,10 +217,10 @@ def test_changes_are_lost_with_their_stream(things: DatabaseEndpoint) -> None:
     from tablegate.gateway.model.commands.table_commands import AlterTable
 
     position = things.capture()
-    table = things._find(anew=True)
+    table = things.client.find(anew=True)
     assert table.rules.stream is not None
     off = replace(table.rules, stream=replace(table.rules.stream, enabled=False))
-    things._run([AlterTable("", table, off, instant=True)])
+    things.client.run([AlterTable("", table, off, instant=True)])
     with pytest.raises(PositionLost):
         things.changes(position)
 
@@ -294,7 +294,7 @@ def test_a_table_made_anew_is_another_one(things: DatabaseEndpoint) -> None:
     from tablegate.gateway.model.commands.table_commands import DropTable
 
     things.write(rows_of(3))
-    things._run([DropTable(things._find(anew=True))])
-    things._run([CreateTable("", "shared", "things", PAIR)])
+    things.client.run([DropTable(things.client.find(anew=True))])
+    things.client.run([CreateTable("", "shared", "things", PAIR)])
     with pytest.raises(SchemaChanged):
         things.write(rows_of(3))

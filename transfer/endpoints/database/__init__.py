@@ -1,0 +1,1 @@
+"""Tables in databases of tablegate as ends of a transfer."""

@@ -1,0 +1,98 @@
+"""The stream of a table as keys that changed.
+
+A position is `{"stream": LABEL, "shards": {NUMBER: SEQUENCE}}`. The sequence of a shard that was read to its end is null.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+from tablegate.gateway.model.commands.stream_commands import FindPosition, FindStream, ListShards, ReadChanges
+from tablegate.gateway.model.commands.table_commands import AlterTable
+from tablegate.gateway.model.errors import PositionExpired, StreamMissing
+from tablegate.gateway.model.tables.changes import Latest, Oldest
+from tablegate.gateway.model.tables.tables import Rules, StreamRule, Table
+from tablegate.gateway.model.values.keys import Key, Position
+from tablegate.transfer.endpoints.database.client import Client
+from tablegate.transfer.endpoints.database.tables import dialect_of
+from tablegate.transfer.endpoints.endpoint import JSON, ChangedKeys
+from tablegate.transfer.errors import PositionLost
+
+# So many changes a shard and look. A page is cut short by its bytes only if these are more than half used, since a change has
+# two rows of at most 4 MB each.
+_CHANGES, _CHANGES_BYTES = 500, 16 << 20
+_STREAM_RETENTION_MS = 7 * 86_400_000
+
+
+def capture(client: Client) -> JSON:
+    """The position of now. Switches a stream on if there is none."""
+    table = client.find(anew=True)
+    if table.rules.stream is None or not table.rules.stream.enabled:
+        table = client.alter(_with_stream)
+    assert table.rules.stream is not None
+    label = table.rules.stream.label
+    stream = client.run([FindStream(client.namespace, client.name, label)])[0]
+    shards = client.run([ListShards(stream)])[0]
+    positions = client.run([FindPosition(stream, shard.number, Latest()) for shard in shards])
+    return {
+        "stream": label,
+        "shards": {
+            str(shard.number): None if shard.closed_at_ms is not None else sequence
+            for shard, sequence in zip(shards, positions, strict=True)
+        },
+    }
+
+
+def changes(client: Client, position: JSON) -> ChangedKeys:
+    """The keys that changed after a position. Raises PositionLost."""
+    try:
+        return _changes(client, position["stream"], position["shards"])
+    except (PositionExpired, StreamMissing):
+        raise PositionLost(
+            f"{client.shown}: changes after the remembered position are no longer kept"
+        ) from None
+
+
+def _changes(client: Client, label: str, known: dict[str, int | None]) -> ChangedKeys:
+    stream = client.run([FindStream(client.namespace, client.name, label)])[0]
+    keys: dict[Position, Key] = {}
+    after: dict[str, int | None] = {}
+    at_ms, caught_up = None, True
+    for shard in client.run([ListShards(stream)])[0]:
+        name = str(shard.number)
+        sequence = (
+            known[name] if name in known else client.run([FindPosition(stream, shard.number, Oldest())])[0]
+        )
+        if sequence is not None:
+            page = client.run([ReadChanges(stream, shard.number, sequence, _CHANGES, _CHANGES_BYTES)])[0]
+            for change in page.changes:
+                key = stream.key_schema.key(change.key_values)
+                keys.pop(key.position, None)
+                keys[key.position] = key
+                at_ms = max(at_ms or 0, change.at_ms)
+            caught_up = caught_up and not _is_cut(page.changes)
+            sequence = page.next
+        after[name] = sequence
+    if stream.ended_at_ms is not None and not keys:
+        raise PositionLost(
+            f"{client.shown}: the stream {label} was switched off, changes after that are not recorded"
+        )
+    return ChangedKeys(list(keys.values()), {"stream": label, "shards": after}, at_ms, caught_up)
+
+
+def _with_stream(table: Table) -> AlterTable:
+    """Switch a stream on, whose label is one that DynamoDB's clients know to read."""
+    now = datetime.datetime.now(datetime.UTC)
+    label = now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03}"
+    rule = StreamRule(label, True, "KEYS_ONLY", _STREAM_RETENTION_MS, round(now.timestamp() * 1000))
+    rules: Rules = dataclasses.replace(table.rules, stream=rule)
+    return AlterTable(dialect_of(table), table, rules, instant=True)
+
+
+def _is_cut(changes: Sequence[Any]) -> bool:
+    """Whether a page of changes may have ended at its limits."""
+    weight = sum(len(row.body) for change in changes for row in (change.old, change.new) if row is not None)
+    return len(changes) >= _CHANGES or weight > _CHANGES_BYTES // 2

@@ -1,0 +1,93 @@
+"""Definitions <-> tables of a database: made at the beginning of a copy, completed at its end.
+
+The stream of a new table is switched on at the end, since copied rows are no changes of this table. Until then its
+rule is kept in the table's properties.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import time
+
+from tablegate.adapters.dynamodb import DIALECT as DYNAMODB
+from tablegate.adapters.dynamodb.tables.properties import TableProperties
+from tablegate.adapters.tablestore import DIALECT as TABLE_STORE
+from tablegate.adapters.tablestore.tables.options import Options
+from tablegate.gateway.model.commands.table_commands import AlterTable, CreateTable
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.store.tables.descriptors import stream_rule
+from tablegate.transfer.endpoints.database.client import Client
+from tablegate.transfer.endpoints.definitions import service_of
+from tablegate.transfer.endpoints.endpoint import Definition, Service
+from tablegate.transfer.errors import SchemaChanged, TableAbsent
+
+# What is kept under this name in a table's properties waits to be done when the copy is complete.
+_PENDING = "transfer"
+_DIALECTS = {
+    Service.DYNAMODB: "dynamodb",
+    Service.AZURE_TABLE: "azuretable",
+    Service.TABLE_STORE: "tablestore",
+    Service.TABLEGATE: "",
+}
+
+
+def dialect_of(table: Table) -> str:
+    """The dialect whose table it is. Empty: none."""
+    return _DIALECTS[service_of(table)]
+
+
+def as_completed(table: Table) -> Table:
+    """A table with the stream that it will have when its copy is complete."""
+    pending = table.properties.get(_PENDING, {})
+    rules = table.rules
+    if "stream" in pending:
+        rules = dataclasses.replace(rules, stream=stream_rule(pending["stream"]))
+    properties = {name: kept for name, kept in table.properties.items() if name != _PENDING}
+    return dataclasses.replace(table, rules=rules, properties=properties)
+
+
+def create(client: Client, definition: Definition) -> None:
+    """Create a table with a definition, unless there is one with its key. Raises SchemaChanged."""
+    command = _creation_of(client, definition)
+    try:
+        found = client.find()
+    except TableAbsent:
+        [found] = client.run([command])
+        client.remember(found)
+    if found.key_schema != definition.key_schema:
+        raise SchemaChanged(f"{client.shown}: a table of that name is there, and has another key")
+    client.database().record("copy", client.name)
+
+
+def _creation_of(client: Client, definition: Definition) -> CreateTable:
+    service = definition.service
+    rules, properties = definition.rules, dict(definition.properties)
+    if service is Service.TABLE_STORE:
+        rules = dataclasses.replace(rules, stamped=True)
+        properties.setdefault(
+            TABLE_STORE, Options(table_id=secrets.token_hex(16)).as_properties()[TABLE_STORE]
+        )
+    elif service is Service.DYNAMODB:
+        properties.setdefault(DYNAMODB, TableProperties().document()[DYNAMODB])
+    if rules.stream is not None and rules.stream.enabled:
+        kept = dataclasses.replace(rules.stream, id=0, shards=())
+        properties[_PENDING] = {"stream": dataclasses.asdict(kept)}
+    rules = dataclasses.replace(rules, stream=None)
+    return CreateTable(
+        _DIALECTS[service], client.namespace, client.name, definition.key_schema, definition.indexes, rules, properties,
+        vector_indexes=definition.vector_indexes,
+    )  # fmt: skip
+
+
+def finish(client: Client) -> None:
+    """Switch the stream of a complete copy on."""
+    table = client.find(anew=True)
+    if stream := table.properties.get(_PENDING, {}).get("stream"):
+        rule = dataclasses.replace(stream_rule(stream), enabled_at_ms=time.time_ns() // 1_000_000)
+        client.alter(
+            lambda table: AlterTable(
+                dialect_of(table), table, dataclasses.replace(table.rules, stream=rule),
+                {_PENDING: {}}, instant=True,
+            )
+        )  # fmt: skip
