@@ -39,7 +39,7 @@ from tablegate.adapters.azuretable.entities import entity_renderer
 from tablegate.adapters.dynamodb.expressions import request_clauses
 from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
 from tablegate.adapters.dynamodb.values import composites, values
-from tablegate.adapters.tablestore.rows import rows as tablestore_rows
+from tablegate.adapters.tablestore.rows import checks as tablestore_checks
 from tablegate.adapters.tablestore.rows import selections
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
@@ -225,7 +225,10 @@ def _cases() -> Iterator[Case]:
     )
     yield Case("fast_read", "Query of 1", _one_found, _set(request_clauses, _prepared_read=_none))
     yield Case(
-        "fast_rows:put_of", "PutRow of 102 columns", _wide_row_puts, _set(tablestore_rows, _fast_put_of=_none)
+        "fast_rows:put_of",
+        "PutRow of 102 columns",
+        _wide_row_puts,
+        _set(tablestore_checks, _fast_put_of=_none),
     )
     yield Case(
         "FastDraft", "UpdateItem of 102 attributes", _wide_updates, _set(updates, _draft_of=updates.Draft.of)
@@ -233,7 +236,7 @@ def _cases() -> Iterator[Case]:
     yield Case("fast_puts", "PutItem of 102 attributes", _wide_puts, _set(blind_writes, puts=_none))
     yield Case("fast_pages:entities", "Azure query of 200", _entities, _set(entity_renderer, _SPLICED=()))
     row_puts, row_gets = REQUESTS["Table Store PutRow"], REQUESTS["Table Store GetRow"]
-    yield Case("fast_rows:put_of", "PutRow", row_puts, _set(tablestore_rows, _fast_put_of=_none))
+    yield Case("fast_rows:put_of", "PutRow", row_puts, _set(tablestore_checks, _fast_put_of=_none))
     yield Case("fast_rows:encoder", "GetRow", row_gets, _set(selections, _ENCODES=False))
     in_range = partial(_range, 200)
     yield Case("fast_rows:encoder", "GetRange of 200", in_range, _set(selections, _ENCODES=False))

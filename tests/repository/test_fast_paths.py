@@ -113,7 +113,7 @@ from tablegate.adapters.azuretable.entities import entity_renderer
 from tablegate.adapters.dynamodb.expressions import request_clauses
 from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
 from tablegate.adapters.dynamodb.values import values
-from tablegate.adapters.tablestore.rows import rows, selections
+from tablegate.adapters.tablestore.rows import checks, selections
 from tablegate.gateway.engine.rows import blind_writes, page_builder, reading
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.expressions import updates
@@ -124,7 +124,7 @@ assert request_clauses._prepared_read is not request_clauses.fast_read
 assert request_clauses._prepared_write is not request_clauses.fast_write
 assert (values.render_row, values.render_rows) == (values.render_row_generally, values.render_rows_generally)
 assert entity_renderer._SPLICED == ()
-assert rows._fast_put_of is rows._no_fast_put
+assert checks._fast_put_of is checks._no_fast_put
 assert not selections._ENCODES
 assert updates._draft_of == updates.Draft.of
 assert blind_writes.puts is blind_writes._looks

@@ -15,19 +15,17 @@ from google.protobuf.message import Message
 from tablegate.adapters.tablestore.capacity import consumed_capacity
 from tablegate.adapters.tablestore.capacity.capacity import of_bulk, request_size
 from tablegate.adapters.tablestore.rows import foreign_names, selections
+from tablegate.adapters.tablestore.rows.checks import checked_delete, checked_put, checked_update
 from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
-from tablegate.adapters.tablestore.rows.rows import (
+from tablegate.adapters.tablestore.rows.rows import shown_row
+from tablegate.adapters.tablestore.rows.transactions import get, write_groups
+from tablegate.adapters.tablestore.rows.writes import (
     Destination,
     RowWrite,
-    checked_delete,
-    checked_put,
-    checked_update,
     parse_delete,
     parse_put,
     parse_update,
-    shown_row,
 )
-from tablegate.adapters.tablestore.rows.transactions import get, write_groups
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.values.lengths import check_request
 from tablegate.adapters.tablestore.values.values import key_value_shown

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablegate.adapters.tablestore.capacity import capacity
-from tablegate.adapters.tablestore.rows import fast_rows, rows, selections
+from tablegate.adapters.tablestore.rows import checks, fast_rows, selections, writes
 from tablegate.adapters.tablestore.values.views import WIRE_KINDS
 from tablegate.adapters.tablestore.wire.call_context import Call, Target
+from tablegate.adapters.tablestore.wire.errors import ServiceError
 from tablegate.adapters.tablestore.wire.plainbuffer import Operation, WireCell, WireRow, encode_row, row_bytes
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.tables.tables import Rules, State, Table
@@ -102,7 +103,7 @@ def test_only_whole_rows_are_encoded() -> None:
         dataclasses.replace(whole, end="z"),
         dataclasses.replace(whole, window=whole.window._replace(start_ms=0)),
         dataclasses.replace(whole, window=whole.window._replace(end_ms=9)),
-        dataclasses.replace(whole, predicate=rows.ROW_EXISTS),
+        dataclasses.replace(whole, predicate=writes.ROW_EXISTS),
         dataclasses.replace(whole, pagination=selections.Pagination(0, 1)),
     ):
         assert not isinstance(asked.encoder(target)(row), fast_rows.EncodedRow)
@@ -134,8 +135,8 @@ def written(table: Table, data: bytes) -> Any:
     call = Call("PutRow", None, mock.Mock(), mock.Mock(), NOW_MS)
     message = messages.PutRowRequest(condition=messages.Condition(row_existence=messages.IGNORE))
     try:
-        put = rows.parse_put(call, rows.Destination.of(table), rows.checked_put(data), message)
-    except Exception as error:
+        put = writes.parse_put(call, writes.Destination.of(call, table), checks.checked_put(data), message)
+    except ServiceError as error:
         return type(error), str(error)
     contents: Any = put.write.change.contents  # type: ignore[union-attr]
     stored = (

@@ -1,0 +1,83 @@
+"""What is wrong with a row to be written whatever its table: its key, its cells' names, lengths and stamps.
+
+The service reports this before it looks for the table (aliyun-tablestore-java-sdk, functiontest/RestrictedItemTest,
+testCase12). What is wrong with it in its table is in writes.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from tablegate.adapters.tablestore.capacity import capacity
+from tablegate.adapters.tablestore.rows import fast_rows
+from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
+from tablegate.adapters.tablestore.values import keys
+from tablegate.adapters.tablestore.values.lengths import check_request, check_value
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.errors import invalid
+from tablegate.adapters.tablestore.wire.names import check_column_name
+from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.values.values import Value
+
+
+def checked_put(data: bytes, known: Container[str] = ()) -> WireRow | PlainPut:
+    """The row of a put. `known`: names that columns may have whatever they are. Raises ServiceError."""
+    return _fast_put_of(data) or checked_put_cells(data, known)
+
+
+def _no_fast_put(data: bytes) -> PlainPut | None:
+    return None
+
+
+_fast_put_of = fast_paths.choose(fast_rows.put_of, _no_fast_put)
+
+
+def checked_put_cells(data: bytes, known: Container[str] = ()) -> WireRow:
+    """The cells of a put of any form: the general way of `fast_rows.put_of`. Raises ServiceError."""
+    wire = _checked(data, "PutRow", known)
+    for cell in wire.cells:
+        if cell.operation is not None or not isinstance(cell.value, Value):
+            raise invalid(f"The value of column '{cell.name}' is missing.")
+    return wire
+
+
+def checked_update(data: bytes, known: Container[str] = ()) -> WireRow:
+    """The cells of an update. Raises ServiceError."""
+    wire = _checked(data, "UpdateRow", known)
+    if not wire.cells:
+        raise invalid("Attribute column is missing.")
+    return wire
+
+
+def checked_delete(data: bytes) -> WireRow:
+    """The key of a delete. Raises ServiceError."""
+    wire = keys.decode(data)
+    keys.check_values(wire.key, may_draw=False)
+    return wire._replace(cells=())
+
+
+def _checked(data: bytes, operation: str, known: Container[str]) -> WireRow:
+    wire = keys.decode(data)
+    keys.check_values(wire.key, may_draw=True)
+    _check_columns(wire.cells, known)
+    if len(data) > limits.WRITE_MAX_BYTES:
+        check_request(capacity.request_size(wire), operation)
+    return wire
+
+
+def _check_columns(cells: Sequence[WireCell], known: Container[str]) -> None:
+    """Attribute cells whatever their table: how many, their names, lengths and stamps."""
+    if len(cells) > limits.COLUMNS_MAX:
+        raise invalid(
+            "The number of attribute columns exceeds the limit,"
+            f" limit count: {limits.COLUMNS_MAX}, column count: {len(cells)}."
+        )
+    for name, value, stamp_ms, _ in cells:
+        check_column_name(name, known)
+        if isinstance(value, Value):
+            check_value(name, value)
+        elif value is not None:
+            raise invalid(f"The type of column '{name}' is invalid.")
+        if stamp_ms is not None and not 0 <= stamp_ms < limits.STAMP_END_MS:
+            raise invalid("Timestamp must be in range [0, INT64_MAX/1000).")

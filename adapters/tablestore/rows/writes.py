@@ -1,0 +1,258 @@
+"""The write that a checked row is in its table: its condition and change, and what its answer needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from tablegate.adapters.tablestore.capacity import capacity
+from tablegate.adapters.tablestore.rows import fast_rows, selections
+from tablegate.adapters.tablestore.rows.checks import checked_put_cells
+from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
+from tablegate.adapters.tablestore.rows.filters import parse_condition
+from tablegate.adapters.tablestore.tables.options import (
+    allows_update,
+    defined_types,
+    kept_for_ms,
+    stamp_deviation_s,
+)
+from tablegate.adapters.tablestore.values import keys
+from tablegate.adapters.tablestore.values.values import DEFINED_KINDS, TYPE_NAMES, key_value_shown, restored
+from tablegate.adapters.tablestore.values.views import view
+from tablegate.adapters.tablestore.wire.call_context import Call, Target
+from tablegate.adapters.tablestore.wire.errors import RowError, invalid
+from tablegate.adapters.tablestore.wire.plainbuffer import Operation, WireCell, WireRow, encode_row
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway.model.commands.row_commands import Outcome
+from tablegate.gateway.model.commands.writes import Change, Edit, Remove, Replace, RowRule, Write
+from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Not, Predicate, RowExists
+from tablegate.gateway.model.expressions.updates import Action, DeleteCell, DeleteCells, Increment, PutCell
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import Key
+from tablegate.gateway.model.values.rows import Cell, Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
+
+ROW_EXISTS = RowExists()
+ROW_MISSING = Not(ROW_EXISTS)
+NEVER = Not(ALWAYS)
+
+
+class RowWrite(NamedTuple):
+    """A parsed write, and what its answer needs: the capacity it consumes, the bytes of its names and values, and the part
+    of the row to be returned."""
+
+    write: Write
+    consumed: messages.ConsumedCapacity
+    size: int
+    return_type: int
+    return_columns: frozenset[str]
+
+    def returned(self, outcome: Outcome) -> bytes | None:
+        """The row of the answer, or None."""
+        if self.return_type == messages.RT_NONE:
+            return None
+        target = Target.of_table(self.write.table)
+        if self.return_type == messages.RT_PK or not self.return_columns or outcome.new is None:
+            return encode_row(WireRow(self._key_cells(target, outcome)))
+        selection = selections.everything(self.return_columns)
+        seen = selection.cutter(target)(outcome.new)
+        return encode_row(selection.wire_row(target, seen))
+
+    def _key_cells(self, target: Target, outcome: Outcome) -> list[WireCell]:
+        """The key of the row written, with the number that was drawn for it."""
+        if outcome.new is not None:
+            return keys.key_cells(target, outcome.new)
+        values = zip(target.key_names, self.write.key.values, strict=True)
+        return [WireCell(name, key_value_shown(value)) for name, value in values]
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A table, and what each write into it needs to know of it. `refuses_absent`: an update or delete of a row that must not be
+    there fails either way, as in 2017."""
+
+    table: Table
+    key_names: tuple[str, ...]
+    defined: Mapping[str, Kind]
+    has_indexes: bool
+    refuses_absent: bool
+    rule: RowRule
+
+    @classmethod
+    def of(cls, call: Call, table: Table) -> Destination:
+        """What writes of a call to a table have in common."""
+        names = table.key_schema.names
+        defined = {name: DEFINED_KINDS[kind] for name, kind in defined_types(table).items()}
+        refuses_absent = call.gateway.settings.tablestore_expect_not_exist == "2017"
+        return cls(table, names, defined, bool(table.indexes), refuses_absent, partial(_restored, names))
+
+
+def parse_put(call: Call, into: Destination, put: WireRow | PlainPut, message: Any) -> RowWrite:
+    """A put of a row that has been checked; `message` carries condition and return_content. Raises ServiceError."""
+    table = into.table
+    if isinstance(put, PlainPut):
+        stamp_ms = call.now_ms if table.rules.stamped else None
+        made = fast_rows.key_and_contents(put, table.key_schema, into.defined, stamp_ms)
+        if made is not None:
+            return _row_write(into, made[0], (put.key_size, put.size), Replace(made[1]), message)
+        put = checked_put_cells(put.data)
+    key = keys.key_of(table, put.key, may_draw=True)
+    _check_against(call, into, put.cells)
+    return _row_write(into, key, _sizes(put), Replace(_contents(call, into, key, put.cells)), message)
+
+
+def parse_update(call: Call, into: Destination, wire: WireRow, message: Any) -> RowWrite:
+    """An update by cells that have been checked. Raises ServiceError."""
+    table = into.table
+    key = keys.key_of(table, wire.key, may_draw=True)
+    _check_against(call, into, wire.cells)
+    if not allows_update(table):
+        raise invalid("Can not update row when allow update is false.")
+    actions = tuple(_action(cell) for cell in wire.cells)
+    incremented = [action.name for action in actions if isinstance(action, Increment)]
+    if incremented and len({cell.name for cell in wire.cells}) < len(wire.cells):
+        names = [cell.name for cell in wire.cells]
+        for name in incremented:
+            if names.count(name) > 1:
+                raise invalid(f"Column '{name}' can not be incremented and changed in one request.")
+    may_create = any(isinstance(action, PutCell | Increment) for action in actions)
+    return _row_write(into, key, _sizes(wire), Edit(actions, may_create), message)
+
+
+def parse_delete(call: Call, into: Destination, wire: WireRow, message: Any) -> RowWrite:
+    """A delete of the row with a key that has been checked. Raises ServiceError."""
+    key = keys.key_of(into.table, wire.key)
+    return _row_write(into, key, _sizes(wire), Remove(), message)
+
+
+def _sizes(wire: WireRow) -> tuple[int, int]:
+    """Bytes of the key, and of key and cells."""
+    key_size = capacity.cells_size(wire.key)
+    return key_size, key_size + capacity.cells_size(wire.cells)
+
+
+def _row_write(into: Destination, key: Key, sizes: tuple[int, int], change: Change, message: Any) -> RowWrite:
+    condition = condition_of(message.condition, into.refuses_absent and not isinstance(change, Replace))
+    write = Write(into.table, key, change, condition, view, into.rule)
+    consumed = capacity.of_write(*sizes, condition is not ALWAYS, into.has_indexes)
+    if not message.HasField("return_content"):
+        return RowWrite(write, consumed, sizes[1], messages.RT_NONE, frozenset())
+    content = message.return_content
+    _check_returned(content, change)
+    return RowWrite(write, consumed, sizes[1], content.return_type, frozenset(content.return_column_names))
+
+
+def _check_returned(content: messages.ReturnContent, change: Change) -> None:
+    """Of columns only those that the request increments are returned, and only after the change.
+
+    Source: aliyun-tablestore-java-sdk, functiontest/IncrementRequest, testReturnColumnNames; the text is ours.
+    """
+    if content.return_type == messages.RT_NONE or not content.return_column_names:
+        return
+    actions = change.actions if isinstance(change, Edit) else ()
+    incremented = {action.name for action in actions if isinstance(action, Increment)}
+    for name in content.return_column_names:
+        if content.return_type != messages.RT_AFTER_MODIFY or name not in incremented:
+            raise invalid(f"Column '{name}' can not be returned: it is not incremented.")
+
+
+def _restored(key_names: tuple[str, ...], old: Row | None, contents: Contents) -> Contents:
+    return restored(old, contents, key_names)
+
+
+def condition_of(condition: messages.Condition, refuses_absent: bool = False) -> Predicate:
+    """Row existence first, then the column condition. `refuses_absent`: to expect no row fails either way.
+
+    Source: Table Store, "Data operations", 3 August 2017 ("The operation DeleteRow or UpdateRow will fail if ...").
+    """
+    parts: list[Predicate] = []
+    if condition.row_existence == messages.EXPECT_EXIST:
+        parts.append(ROW_EXISTS)
+    elif condition.row_existence == messages.EXPECT_NOT_EXIST:
+        parts += (ROW_MISSING, NEVER) if refuses_absent else (ROW_MISSING,)
+    columns = parse_condition(condition.column_condition)
+    if columns is not ALWAYS:
+        parts.append(columns)
+    if not parts:
+        return ALWAYS
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def _check_against(call: Call, into: Destination, cells: Sequence[WireCell]) -> None:
+    """Attribute cells against their table: no key columns, and no stamps too far from now for its options."""
+    table, key_names, defined = into.table, into.key_names, into.defined
+    for name, value, stamp_ms, operation in cells:
+        if defined and name in defined:
+            _check_type(name, value, defined[name])
+        if name in key_names:
+            raise invalid(f"Duplicated attribute column name with primary key column: '{name}'.")
+        if stamp_ms is not None and operation is not Operation.DELETE_ONE:
+            _check_stamp(table, call.now_ms, name, stamp_ms)
+
+
+def _check_stamp(table: Table, now_ms: int, name: str, stamp_ms: int) -> None:
+    """A stamp against its table's options, all in seconds: from the nearer of deviation and time to live before now, to less
+    than the deviation after it.
+
+    Source: "Error codes" and "Data versions and TTL" (Alibaba Cloud help, Tablestore, 2026): the valid version range.
+    """
+    now_s, deviation_s = now_ms // 1000, stamp_deviation_s(table)
+    first_s = now_s - min(deviation_s, kept_for_ms(table) // 1000)
+    if not first_s <= stamp_ms // 1000 < now_s + deviation_s:
+        raise invalid(f"Invalid timestamp. Cell:{name}.")
+
+
+def _check_type(name: str, value: Any, defined: Kind) -> None:
+    """A defined column holds values of its type.
+
+    Source: aliyun-tablestore-java-sdk, functiontest/TestBulkImportFunction, testInvalidParam.
+    """
+    if isinstance(value, Value) and value.kind is not defined:
+        expected, actual = TYPE_NAMES[defined], TYPE_NAMES[value.kind]
+        raise RowError(
+            "OTSParameterInvalid",
+            f"Invalid column type for column {name} expect VT_{expected} actual VT_{actual}",
+        )
+
+
+def _contents(call: Call, into: Destination, key: Key, cells: Sequence[WireCell]) -> Contents:
+    """The contents of a row that is put. Of cells of one name and stamp the last counts."""
+    table = into.table
+    key_values = {
+        name: value
+        for name, value in zip(into.key_names, key.values, strict=True)
+        if isinstance(value, Value)
+    }
+    versions: dict[str, dict[int, Value]] = {}
+    for name, value, stamp_ms, _ in cells:
+        assert isinstance(value, Value)
+        versions.setdefault(name, {})[call.now_ms if stamp_ms is None else stamp_ms] = value
+    if not table.rules.stamped:
+        newest = {name: stamped[max(stamped)] for name, stamped in versions.items()}
+        return Contents.of_values({**key_values, **newest})
+    kept = table.rules.max_versions
+    return Contents.of_cells(
+        key_values,
+        {
+            name: tuple(Cell(stamped[stamp], stamp) for stamp in sorted(stamped, reverse=True)[:kept])
+            for name, stamped in versions.items()
+        },
+    )
+
+
+def _action(cell: WireCell) -> Action:
+    name, value, stamp_ms, operation = cell
+    match operation:
+        case None if isinstance(value, Value):
+            return PutCell(name, value, stamp_ms)
+        case Operation.DELETE_ONE if stamp_ms is not None and value is None:
+            return DeleteCell(name, stamp_ms)
+        case Operation.DELETE_ALL if value is None:
+            return DeleteCells(name)
+        case Operation.INCREMENT if isinstance(value, Value):
+            if value.kind not in (Kind.INT64, Kind.DOUBLE):
+                raise invalid(f"The type of column '{name}' does not support increment.")
+            return Increment(name, value, stamp_ms)
+    raise invalid(f"The update of column '{name}' is malformed.")
