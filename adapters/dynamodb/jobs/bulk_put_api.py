@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tablegate.adapters.dynamodb.export_files import ion
 from tablegate.adapters.dynamodb.jobs.job_documents import (
     IN_PROGRESS,
     begun,
@@ -41,7 +42,7 @@ WITH_ERRORS = "COMPLETED_WITH_ERRORS"
 
 def start_bulk_put_items(call: Call) -> Exchange[Answer]:
     """StartBulkPutItems: begin to put the items of objects into a table. Raises ServiceError, TableMissing, TableBusy,
-    TokenReused."""
+    TokenReused, NotInstalled."""
     require_place(call)
     given = call.input
     report = given["OutputS3Configuration"]
@@ -49,6 +50,8 @@ def start_bulk_put_items(call: Call) -> Exchange[Answer]:
         raise validation(f"{messages.INVALID_REQUEST}S3Bucket must be provided in OutputS3Configuration")
     if "S3SseKmsKeyId" in report and report.get("S3SseAlgorithm") != "KMS":
         raise validation(f"{messages.INVALID_REQUEST}KMS Key Id is not supported for this encryption type")
+    if given["InputS3Configuration"]["InputFormat"] == "ION":
+        ion.reader()
     table = yield from find_table(call)
     state = table.state_at(call.gateway.now_ms())
     if state not in (State.ACTIVE, State.UPDATING):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tablegate.adapters.dynamodb.export_files import ion
 from tablegate.adapters.dynamodb.jobs.job_documents import (
     COMPLETED,
     IN_PROGRESS,
@@ -40,12 +41,14 @@ from tablegate.gateway.model.tables.tables import Table
 
 
 def import_table(call: Call) -> Exchange[Answer]:
-    """ImportTable: begin an import into a table that is made for it. Raises ServiceError."""
+    """ImportTable: begin an import into a table that is made for it. Raises ServiceError, NotInstalled."""
     require_place(call)
     given = call.input
     parameters = given["TableCreationParameters"]
     name = parameters["TableName"]
     new_table(call._replace(input=dict(parameters)))
+    if given["InputFormat"] == "ION":
+        ion.reader()
     # What else is changed under the same token is not noticed.
     token = token_of(call, IMPORT, name)
     [existing] = yield [FindTable(call.caller.namespace, name)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     endpoint = request.getfixturevalue("s3_endpoint")
     reset_moto(endpoint)
     return S3Place(endpoint)
+
+
+@pytest.fixture
+def without_ion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hides amazon-ion, as in an installation without the extra."""
+    monkeypatch.setitem(sys.modules, "tablegate.adapters.dynamodb.export_files.ion_values", None)
 
 
 class Exporter:

@@ -292,3 +292,11 @@ def test_a_global_table_is_refused(clock: Clock, tmp_path: Path) -> None:
         code, text = service.error("StartBulkPutItems", given())
         assert (code, "global tables" in text) == ("ValidationException", True)
         assert service.call("ListBulkOperations") == {"BulkOperationsSummaryList": []}
+
+
+@pytest.mark.usefixtures("without_ion")
+def test_ion_is_refused_without_its_library(orders: Exporter) -> None:
+    source = given()["InputS3Configuration"] | {"InputFormat": "ION"}
+    code, text = orders.error("StartBulkPutItems", **given(InputS3Configuration=source))
+    assert code == "ValidationException"
+    assert "tablegate[ion]" in text

@@ -431,3 +431,10 @@ def test_every_batch_by_another_server(exporter: Exporter) -> None:
     shown = described(exporter, arn)
     assert counts(shown) == (707, 700, 7)
     assert [item["pk"]["S"] for item in exporter.items("orders")] == keys
+
+
+@pytest.mark.usefixtures("without_ion")
+def test_ion_is_refused_without_its_library(exporter: Exporter) -> None:
+    code, text = exporter.error("ImportTable", **given(InputFormat="ION"))
+    assert code == "ValidationException"
+    assert "tablegate[ion]" in text

@@ -1,0 +1,82 @@
+"""Values of Amazon's Ion library as DynamoDB's wire values. Importing this module needs amazon-ion (`tablegate[ion]`).
+
+Structs, lists, strings, numbers, blobs, booleans, null and the annotations of sets are values of DynamoDB. Timestamps,
+symbols, clobs and s-expressions are none and are refused.
+"""
+
+from __future__ import annotations
+
+import math
+from base64 import b64encode
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from amazon.ion.core import IonType
+from amazon.ion.exceptions import IonException
+from amazon.ion.simple_types import IonPyNull
+from amazon.ion.simpleion import IonPyValueModel, loads
+
+from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+
+# By annotation: the tag of the set, and that of its members.
+_SETS = {"$dynamodb_SS": ("SS", "S"), "$dynamodb_NS": ("NS", "N"), "$dynamodb_BS": ("BS", "B")}
+_DEEPEST = 64  # far beyond what an item may have; keeps recursion bounded
+
+
+def read(text: str) -> dict[str, Any]:
+    """The attribute value that a text holds. Raises Unreadable."""
+    try:
+        value = loads(text, value_model=IonPyValueModel.MAY_BE_BARE)
+    except (IonException, ValueError) as error:
+        raise Unreadable(f"not Ion: {error}") from None
+    return _wire(value, 0)
+
+
+def _wire(value: Any, depth: int) -> dict[str, Any]:
+    """The attribute value of an Ion value. Plain Python values have no annotations and no `ion_type`."""
+    if depth > _DEEPEST:
+        raise Unreadable("Ion is nested too deep")
+    if getattr(value, "ion_annotations", ()):
+        return _set(value, depth)
+    kind = getattr(value, "ion_type", None)
+    match value:
+        case str():
+            return {"S": value}
+        case bool():
+            return {"BOOL": value}
+        case int() | Decimal():
+            return {"N": str(value)}
+        case float() if math.isfinite(value):
+            return {"N": repr(value)}
+        case None | IonPyNull():
+            return {"NULL": True}
+        case bytes() if kind is not IonType.CLOB:
+            return {"B": b64encode(value).decode()}
+        case list() if kind is not IonType.SEXP:
+            return {"L": [_wire(element, depth + 1) for element in value]}
+        case Mapping():
+            return {"M": _members(value, depth)}
+    raise Unreadable("a value that DynamoDB has not")
+
+
+def _members(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    for name, member in value.items():
+        if name in members:
+            raise Unreadable(f"the field {name!r} twice")
+        if not isinstance(name, str):
+            raise Unreadable("a field without a name")
+        members[name] = _wire(member, depth + 1)
+    return members
+
+
+def _set(value: Any, depth: int) -> dict[str, Any]:
+    [annotation, *others] = [token.text for token in value.ion_annotations]
+    tag, member_tag = _SETS.get(annotation, ("", ""))
+    if not tag or others or not isinstance(value, list):
+        raise Unreadable(f"the annotation {annotation} of no set")
+    elements = [_wire(element, depth + 1) for element in value]
+    if any(member_tag not in element for element in elements):
+        raise Unreadable(f"a member that a {tag} cannot have")
+    return {tag: [element[member_tag] for element in elements]}
