@@ -172,24 +172,40 @@ def edit(old: Row | None, actions: tuple[Action, ...], context: EditContext) -> 
     """
     draft = _draft_of(old, context)
     before = dict(context.key_values) if old is None else old.contents
+    changed = _whole_attributes(actions, before, context.view)
+    if changed is None:
+        _carry_out(actions, draft, before, context.view)
+    else:
+        for name, value in changed.items():
+            draft.put(name, value, None)
+    return draft.contents()
+
+
+def _whole_attributes(
+    actions: tuple[Action, ...], before: Attributes, view: View | None
+) -> dict[str, Value] | None:
+    """The new attributes if the actions write whole ones, as most edits do. None: an action changes part of one, or removes."""
     changed: dict[str, Value] = {}
     for action in actions:
         if type(action) is SetTo and len(action.path) == 1:
             operand = action.operand
-            set_to = operand.value if type(operand) is Literal else _resolve(operand, before, context.view)
-            changed[str(action.path[0])] = set_to
+            changed[str(action.path[0])] = (
+                operand.value if type(operand) is Literal else _resolve(operand, before, view)
+            )
         elif type(action) is Add and len(action.path) == 1 and len(actions) == 1:
             name = str(action.path[0])
-            changed[name] = _sum_of(before.get(name), action.value, context.view)
+            changed[name] = _sum_of(before.get(name), action.value, view)
         else:
-            break
-    else:  # Whole attributes are written, as by most edits: no document is changed along a path.
-        for name, changed_to in changed.items():
-            draft.put(name, changed_to, None)
-        return draft.contents()
+            return None
+    return changed
+
+
+def _carry_out(
+    actions: tuple[Action, ...], draft: Draft | FastDraft, before: Attributes, view: View | None
+) -> None:
+    """Apply actions of any type to a draft."""
     resolved = [
-        _resolve(action.operand, before, context.view) if isinstance(action, SetTo) else None
-        for action in actions
+        _resolve(action.operand, before, view) if isinstance(action, SetTo) else None for action in actions
     ]
     documents = Documents(before)
     for action, value in zip(actions, resolved, strict=True):
@@ -200,7 +216,7 @@ def edit(old: Row | None, actions: tuple[Action, ...], context: EditContext) -> 
             case Remove(path):
                 documents.remove(path)
             case Add(path, value):
-                documents.put(path, _sum_of(documents.old_at(path), value, context.view))
+                documents.put(path, _sum_of(documents.old_at(path), value, view))
             case Subtract(path, value):
                 documents.subtract(path, value)
             case PutCell(name, value, stamp_ms):
@@ -210,7 +226,7 @@ def edit(old: Row | None, actions: tuple[Action, ...], context: EditContext) -> 
             case DeleteCells(name):
                 draft.drop(name)
             case Increment(name, delta, stamp_ms):
-                draft.put(name, incremented(draft.newest(name), delta, context.view), stamp_ms)
+                draft.put(name, incremented(draft.newest(name), delta, view), stamp_ms)
             case _:
                 assert_never(action)
     for name, result in documents.results():
@@ -218,7 +234,6 @@ def edit(old: Row | None, actions: tuple[Action, ...], context: EditContext) -> 
             draft.drop(name)
         else:
             draft.put(name, result, None)
-    return draft.contents()
 
 
 def names_of(actions: tuple[Action, ...]) -> tuple[str, ...]:
