@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol, cast
 
-from tablegate.gateway.model.authorization.accesses import Access, accesses_of, backup_path
+from tablegate.gateway.model.authorization.accesses import Access
+from tablegate.gateway.model.authorization.command_accesses import accesses_of, backup_path
 from tablegate.gateway.model.authorization.conditions import POSSIBLE, Fact, Facts
 from tablegate.gateway.model.authorization.grants import EVERYTHING, NOTHING, Policy, Verdict
 from tablegate.gateway.model.authorization.permissions import (

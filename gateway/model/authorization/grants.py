@@ -1,7 +1,7 @@
 """Grants: who holds them may do what, to what, under which conditions; an explicit refusal wins.
 
     Door         a permission and the way in which it is asked for (model/authorization/permissions.py)
-    Access       one thing that a command does to one resource (model/authorization/accesses.py says which those are)
+    Access       one thing that a command does to one resource (model/authorization/command_accesses.py says which those are)
     Statement    allows or refuses permissions on resources, if its conditions hold
     Policy       statements; `judge` is the whole meaning of them
 

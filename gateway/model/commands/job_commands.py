@@ -44,7 +44,7 @@ class StartJob(BaseCommand[Job]):
 class ListJobs(BaseCommand[list[Job]]):
     """List jobs of a kind in a namespace, newest first, after a Job.place, at most `limit`. Outcome: list of Job.
 
-    The other members filter, if given: by table, by start. `path`: path in grants of the one job that is looked up (accesses.py).
+    The other members filter, if given: by table, by start. `path`: the path in grants of the one job that is looked up.
     """
 
     namespace: str

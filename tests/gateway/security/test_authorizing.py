@@ -17,8 +17,9 @@ from tablegate.adapters.dynamodb.wire.auth import authorization as signature
 from tablegate.gateway.configuration.settings import load
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.http import Request
-from tablegate.gateway.model.authorization.accesses import Access, accesses_of
+from tablegate.gateway.model.authorization.accesses import Access
 from tablegate.gateway.model.authorization.authorizations import Authorization
+from tablegate.gateway.model.authorization.command_accesses import accesses_of
 from tablegate.gateway.model.authorization.grants import Effect, Policy, Verdict
 from tablegate.gateway.model.commands.commands import AnyCommand
 from tablegate.gateway.security.credentials import Credential, Scheme

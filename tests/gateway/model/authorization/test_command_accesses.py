@@ -9,7 +9,7 @@ import pytest
 from tablegate.adapters.azuretable.operation_table import OPERATIONS as AZURE
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
 from tablegate.adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE
-from tablegate.gateway.model.authorization.accesses import ACCESSES, accesses_of
+from tablegate.gateway.model.authorization.command_accesses import ACCESSES, accesses_of
 from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose
 from tablegate.gateway.model.commands import commands, job_commands
 from tablegate.gateway.security.policies import iam_actions, ram_documents
