@@ -32,7 +32,8 @@ from benchmarks.contestants import Postgres, Workspace
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.model.commands.table_commands import CreateTable, NewVectorIndex
 from tablegate.gateway.model.commands.vector_commands import Nearest, SearchVectors
-from tablegate.gateway.model.tables.tables import Projection, Table, VectorEntry
+from tablegate.gateway.model.tables.indexes import Projection, VectorEntry
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text

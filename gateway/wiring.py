@@ -22,7 +22,8 @@ from tablegate.gateway.configuration.settings import BadSetting, Settings
 from tablegate.gateway.dialect import Dialect, Gateway
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.vectors.vector_support import can_approximate
-from tablegate.gateway.model.tables.tables import IndexView, Table
+from tablegate.gateway.model.tables.indexes import IndexView
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credentials
 from tablegate.gateway.security.quotas import QuotaKeeper, Quotas

@@ -53,8 +53,9 @@ from tablegate.gateway.model.errors import (
 )
 from tablegate.gateway.model.request_facts import Kind, RequestFacts
 from tablegate.gateway.model.tables.changes import Change
+from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.namespaces import served_by_job
-from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.observability import logs

@@ -23,10 +23,11 @@ from tablegate.gateway.model.commands.stream_commands import (
 from tablegate.gateway.model.commands.table_commands import CountRows, FindTable, ListTables, TableStatistics
 from tablegate.gateway.model.errors import GatewayError, TableMissing
 from tablegate.gateway.model.tables.changes import Change, Latest, Oldest, Stream
+from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.namespaces import served_by_job
 from tablegate.gateway.model.tables.pages import PageLimits
-from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE

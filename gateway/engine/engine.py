@@ -33,7 +33,7 @@ from tablegate.gateway.model.errors import (
     OutOfSpace,
     StaleTable,
 )
-from tablegate.gateway.model.tables.tables import IndexView
+from tablegate.gateway.model.tables.indexes import IndexView
 from tablegate.gateway.store.opening.replicas import Replicas
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.transactions import tokens

@@ -22,7 +22,7 @@ from tablegate.gateway.__main__ import main
 from tablegate.gateway.app import create_app
 from tablegate.gateway.configuration.settings import load
 from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable, ListTables, NewIndex
-from tablegate.gateway.model.tables.tables import Projection
+from tablegate.gateway.model.tables.indexes import Projection
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tablegate.gateway.store.sql.databases import Session

@@ -9,8 +9,9 @@ from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA as AZURE_SCHEMA
 from tablegate.adapters.dynamodb import DIALECT as DYNAMODB
 from tablegate.adapters.tablestore.tables.options import was_made_here
 from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
+from tablegate.gateway.model.tables.indexes import Projection
 from tablegate.gateway.model.tables.restored_tables import alone, indexes_like, vector_indexes_like
-from tablegate.gateway.model.tables.tables import Projection, Table
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.vectors import Metric
 from tablegate.gateway.store.tables import descriptors

@@ -9,7 +9,8 @@ from tablegate.adapters.dynamodb.wire import limits as dynamodb_limits
 from tablegate.adapters.tablestore.wire import limits as tablestore_limits
 from tablegate.adapters.tablestore.wire.names import is_name
 from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
-from tablegate.gateway.model.tables.tables import Projection, Rules
+from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.tables import Rules
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tablegate.transfer.endpoints.endpoint import Definition, Service

@@ -12,7 +12,8 @@ from tablegate.adapters.dynamodb.values.values import item_of, measure, view
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.errors import BadKey, KeyTooLong
-from tablegate.gateway.model.tables.tables import Index, Rules, State, Table, azure_name_for
+from tablegate.gateway.model.tables.indexes import Index
+from tablegate.gateway.model.tables.tables import Rules, State, Table, azure_name_for
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.composites import name_of
 from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema

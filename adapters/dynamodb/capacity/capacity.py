@@ -19,8 +19,9 @@ from tablegate.adapters.dynamodb.wire.limits import (
     WRITE_UNIT_BYTES,
 )
 from tablegate.gateway.model.commands.row_commands import Outcome
+from tablegate.gateway.model.tables.indexes import Entry, Index, VectorEntry, VectorIndex
 from tablegate.gateway.model.tables.pages import Page
-from tablegate.gateway.model.tables.tables import Entry, Index, Table, VectorEntry, VectorIndex
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import size_bytes
 from tablegate.gateway.model.values.vectors import COMPONENT_BYTES

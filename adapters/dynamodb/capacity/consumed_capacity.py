@@ -17,8 +17,9 @@ from tablegate.adapters.dynamodb.wire.limits import TRANSACTION_FACTOR
 from tablegate.gateway.model.commands.row_commands import Outcome, Read, Replayed
 from tablegate.gateway.model.commands.vector_commands import Nearest
 from tablegate.gateway.model.commands.writes import Keep, Write
+from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.tables.pages import Page
-from tablegate.gateway.model.tables.tables import Table, VectorIndex
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.vectors import COMPONENT_BYTES
 from tablegate.gateway.observability import metrics

@@ -15,7 +15,8 @@ from tablegate.adapters.dynamodb.values.values import render_values, view
 from tablegate.gateway.model.commands.commands import AnyCommand
 from tablegate.gateway.model.commands.row_commands import Get, Outcome, Read, ReadAll, WriteGroup
 from tablegate.gateway.model.commands.writes import Write
-from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.model.tables.indexes import Index
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeySchema, decode_column
 from tablegate.gateway.model.values.values import Value
 from tablegate.gateway.observability.metrics import ContributorSample, contributor_sources

@@ -31,8 +31,9 @@ from tablegate.gateway.model.commands.row_commands import Get, Outcome, Read, Re
 from tablegate.gateway.model.commands.writes import Edit, Keep, Replace, Write
 from tablegate.gateway.model.errors import ConditionFailed, GatewayError, GroupRefused, Throttled
 from tablegate.gateway.model.expressions.updates import names_of
+from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.pages import Page
-from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.model.tables.tables import Table
 
 _LEAST = {READ: 0.5, WRITE: 1.0}  # units that the smallest request costs
 _MAXIMA = {READ: "MaxReadRequestUnits", WRITE: "MaxWriteRequestUnits"}

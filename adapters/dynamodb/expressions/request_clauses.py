@@ -53,7 +53,8 @@ from tablegate.gateway.model.commands.writes import SHOWN_NOT, Returns, RowShown
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Path, Predicate, paths_of
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.expressions.updates import Action
-from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.model.tables.indexes import Index
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Row
 

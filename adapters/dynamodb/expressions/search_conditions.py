@@ -21,7 +21,7 @@ from tablegate.adapters.dynamodb.expressions.nodes import (
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.expressions.static_checks import condition_tree
 from tablegate.adapters.dynamodb.wire.errors import type_name, validation
-from tablegate.gateway.model.tables.tables import VectorIndex
+from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.gateway.model.values.vectors import is_of_kind
 

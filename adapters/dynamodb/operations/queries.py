@@ -26,8 +26,9 @@ from tablegate.gateway.model.commands.row_commands import Read, ShownNames
 from tablegate.gateway.model.errors import IndexMissing
 from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Predicate
 from tablegate.gateway.model.expressions.ranges import EVERYTHING
+from tablegate.gateway.model.tables.indexes import Index, Projection
 from tablegate.gateway.model.tables.pages import Concatenation, Page, PageLimits, Segment
-from tablegate.gateway.model.tables.tables import Index, Projection, State, Table
+from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.rows import Row
 
 _COUNTED = ShownNames(frozenset())

@@ -18,8 +18,9 @@ from tablegate.adapters.dynamodb.wire.errors import ServiceError, service_error_
 from tablegate.adapters.dynamodb.wire.messages import bare
 from tablegate.gateway.model.errors import BadKey, KeyTooLong
 from tablegate.gateway.model.expressions.ranges import KeyRange
+from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.pages import Segment
-from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import LOWEST, KeyColumn, Position
 
 

@@ -22,7 +22,8 @@ from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.exchanges import SingleStep
 from tablegate.gateway.model.commands.vector_commands import Nearest, SearchVectors
 from tablegate.gateway.model.errors import IndexMissing
-from tablegate.gateway.model.tables.tables import State, Table, VectorIndex
+from tablegate.gateway.model.tables.indexes import VectorIndex
+from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.values import Value
 from tablegate.gateway.model.values.vectors import packed
 

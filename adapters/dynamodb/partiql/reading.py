@@ -35,8 +35,9 @@ from tablegate.gateway.model.commands.row_commands import Read, ShownNames
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.expressions.predicates import value_at
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange
+from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.pages import PageLimits
-from tablegate.gateway.model.tables.tables import Index, State, Table
+from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Row
 

@@ -25,7 +25,8 @@ from tablegate.adapters.dynamodb.tables.properties import (
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.errors import IndexMissing
-from tablegate.gateway.model.tables.tables import Index, State, Table
+from tablegate.gateway.model.tables.indexes import Index
+from tablegate.gateway.model.tables.tables import State, Table
 
 _INITIAL = (
     "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html"

@@ -26,7 +26,8 @@ from tablegate.adapters.dynamodb.tables.replica_settings import of_index, of_tab
 from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.resources import index_arn, stable_uuid, stream_arn, table_arn
 from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex, TableStatistics
-from tablegate.gateway.model.tables.tables import Index, Projection, Replica, State, Table, VectorIndex
+from tablegate.gateway.model.tables.indexes import Index, Projection, VectorIndex
+from tablegate.gateway.model.tables.tables import Replica, State, Table
 from tablegate.gateway.model.values.composites import name_of
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.values import Kind

@@ -14,7 +14,8 @@ from tablegate.adapters.dynamodb.values.composites import composite_name
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.commands.table_commands import NewIndex
-from tablegate.gateway.model.tables.tables import Projection, Table
+from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 

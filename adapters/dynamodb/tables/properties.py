@@ -13,7 +13,8 @@ from typing import Any
 
 from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.gateway.model.tables.tables import Index, State, Table
+from tablegate.gateway.model.tables.indexes import Index
+from tablegate.gateway.model.tables.tables import State, Table
 
 _DAY_MS = 24 * 60 * 60 * 1000
 ON_DEMAND = "PAY_PER_REQUEST"

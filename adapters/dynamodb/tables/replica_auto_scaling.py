@@ -21,7 +21,8 @@ from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import bare_name
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import FindTable
-from tablegate.gateway.model.tables.tables import Index, State, Table
+from tablegate.gateway.model.tables.indexes import Index
+from tablegate.gateway.model.tables.tables import State, Table
 
 Wire = Mapping[str, Any]
 

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, IndexProperties, TableProperties
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.model.tables.indexes import Index
+from tablegate.gateway.model.tables.tables import Table
 
 _MAXIMUM = "MaxReadRequestUnits"
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.gateway.model.tables.tables import Index, Rules, State, Table, VectorIndex
+from tablegate.gateway.model.tables.indexes import Index, VectorIndex
+from tablegate.gateway.model.tables.tables import Rules, State, Table
 
 _STREAM = "Table: {table} Stream: {label} Operation: {operation}"
 _CLASS = "Table: {table} TableClassUpdateInProgress: {table_class}"

@@ -21,7 +21,8 @@ from tablegate.adapters.dynamodb.values.values import as_kind, value_of, view
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.errors import BadKey, KeyTooLong
 from tablegate.gateway.model.expressions.predicates import Attributes
-from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.model.tables.indexes import Index
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.bodies import untagged
 from tablegate.gateway.model.values.composites import composite_text
 from tablegate.gateway.model.values.keys import Key, KeyColumn

@@ -14,7 +14,8 @@ from tablegate.adapters.dynamodb.values.values import view
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.errors import RowRefused
 from tablegate.gateway.model.expressions.predicates import Attributes
-from tablegate.gateway.model.tables.tables import Table, VectorIndex
+from tablegate.gateway.model.tables.indexes import VectorIndex
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeyColumn
 from tablegate.gateway.model.values.rows import Contents
 from tablegate.gateway.model.values.values import Kind, Value

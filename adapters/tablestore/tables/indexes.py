@@ -22,7 +22,8 @@ from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import AlterTable, ListTables, NewIndex
 from tablegate.gateway.model.errors import TableExists
-from tablegate.gateway.model.tables.tables import Index, Projection, Rules, Table
+from tablegate.gateway.model.tables.indexes import Index, Projection
+from tablegate.gateway.model.tables.tables import Rules, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 

@@ -24,7 +24,8 @@ from tablegate.gateway.model.authorization.authorizations import Authorization, 
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
 from tablegate.gateway.model.errors import NotPermitted, TableMissing
-from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.model.tables.indexes import Index
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeyColumn
 
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from tablegate.gateway.command_line.doctor.findings import Examined, Level, Told
 from tablegate.gateway.model.errors import DataCorrupted
-from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.model.tables.indexes import Index
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.store.opening.migrating import revision_of, steps
 from tablegate.gateway.store.rows.scans import StoredRow
 from tablegate.gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH, checksum_of, digest_of

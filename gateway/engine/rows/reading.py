@@ -27,8 +27,9 @@ from tablegate.gateway.model.errors import (
 )
 from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.expressions.ranges import KeyRange
+from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.pages import Concatenation, Page
-from tablegate.gateway.model.tables.tables import Index, State, Table
+from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import concatenated, rows

@@ -25,17 +25,10 @@ from tablegate.gateway.model.errors import (
     TableExists,
     TableMissing,
 )
+from tablegate.gateway.model.tables.indexes import Index, VectorIndex
 from tablegate.gateway.model.tables.namespaces import FOLLOWED, SNAPSHOTS
 from tablegate.gateway.model.tables.restored_tables import alone
-from tablegate.gateway.model.tables.tables import (
-    Index,
-    Rules,
-    State,
-    StreamRule,
-    Table,
-    VectorIndex,
-    azure_name_for,
-)
+from tablegate.gateway.model.tables.tables import Rules, State, StreamRule, Table, azure_name_for
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.store.rows import entries, rows, vectors
 from tablegate.gateway.store.sql.databases import Session

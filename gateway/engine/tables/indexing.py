@@ -9,7 +9,8 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from tablegate.gateway.engine.background import walking
-from tablegate.gateway.model.tables.tables import Entry, Index, Table, VectorEntry, VectorIndex
+from tablegate.gateway.model.tables.indexes import Entry, Index, VectorEntry, VectorIndex
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import entries, vectors
 from tablegate.gateway.store.sql import progress

@@ -14,7 +14,7 @@ from tablegate.gateway.engine.vectors.nearest import Best, Block, Part, StoredEn
 from tablegate.gateway.engine.vectors.vector_graphs import Rows
 from tablegate.gateway.engine.vectors.vector_images import Image, Images
 from tablegate.gateway.model.commands.vector_commands import Nearest, SearchVectors
-from tablegate.gateway.model.tables.tables import VectorIndex
+from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.values.vectors import COMPONENT_BYTES, digest_of
 from tablegate.gateway.store.rows import rows, vectors
 from tablegate.gateway.store.rows.vectors import Versions

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablegate.gateway.engine.vectors.nearest import Block, Part
-from tablegate.gateway.model.tables.tables import VectorIndex
+from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.values.vectors import Metric
 
 BYTES_EACH = 256

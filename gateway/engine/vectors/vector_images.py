@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tablegate.gateway.engine.vectors import nearest, vector_graphs
 from tablegate.gateway.engine.vectors.nearest import Block, Part, StoredEntry
 from tablegate.gateway.engine.vectors.vector_graphs import Graph
-from tablegate.gateway.model.tables.tables import VectorIndex
+from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.values.vectors import COMPONENT_BYTES, DIGEST_BYTES
 from tablegate.gateway.store.rows.vectors import Versions
 

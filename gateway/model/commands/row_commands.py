@@ -14,8 +14,9 @@ from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate, View
 from tablegate.gateway.model.expressions.ranges import KeyRange
+from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.pages import Concatenation, Page, PageLimits, Segment
-from tablegate.gateway.model.tables.tables import Index, Table
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Contents, Row
 

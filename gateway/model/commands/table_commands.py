@@ -8,7 +8,8 @@ from typing import Any
 
 from tablegate.gateway.model.authorization.quotas import TableBound
 from tablegate.gateway.model.commands.command import BaseCommand
-from tablegate.gateway.model.tables.tables import Projection, Rules, Table
+from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.tables import Rules, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.vectors import Metric
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from tablegate.gateway.model.commands.command import BaseCommand
-from tablegate.gateway.model.tables.tables import Table, VectorIndex
+from tablegate.gateway.model.tables.indexes import VectorIndex
+from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tablegate.gateway.model.tables.tables import Entry
+from tablegate.gateway.model.tables.indexes import Entry
 from tablegate.gateway.store.sql.databases import Key, Session
 from tablegate.gateway.store.sql.positions import stored_position
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tablegate.gateway.model.tables.tables import VectorEntry
+from tablegate.gateway.model.tables.indexes import VectorEntry
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.store.sql import counters
 from tablegate.gateway.store.sql.databases import Row, Session

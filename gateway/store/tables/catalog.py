@@ -11,13 +11,8 @@ from typing import Any
 
 import orjson
 
-from tablegate.gateway.model.tables.tables import (
-    Index,
-    IndexView,
-    State,
-    Table,
-    VectorIndex,
-)
+from tablegate.gateway.model.tables.indexes import Index, IndexView, VectorIndex
+from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.store.sql import counters, progress
 from tablegate.gateway.store.sql.databases import Pending, Session
 from tablegate.gateway.store.tables import expiry_backfills, history

@@ -8,19 +8,16 @@ from typing import Any
 
 import orjson
 
+from tablegate.gateway.model.tables.indexes import Index, IndexView, Projection, VectorIndex
 from tablegate.gateway.model.tables.tables import (
     ExpiryRule,
     HistoryRule,
-    Index,
-    IndexView,
-    Projection,
     Replica,
     ReplicationRule,
     Rules,
     State,
     StreamRule,
     Table,
-    VectorIndex,
 )
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind

@@ -14,8 +14,9 @@ from tablegate.gateway.model.commands.table_commands import CreateTable, NewInde
 from tablegate.gateway.model.commands.writes import Edit, Remove, Replace, Write
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate
 from tablegate.gateway.model.expressions.ranges import EVERYTHING
+from tablegate.gateway.model.tables.indexes import Projection
 from tablegate.gateway.model.tables.pages import Page, PageLimits
-from tablegate.gateway.model.tables.tables import Projection, Rules, Table
+from tablegate.gateway.model.tables.tables import Rules, Table
 from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text

@@ -19,7 +19,8 @@ from tablegate.gateway.engine.vectors.vector_graphs import BYTES_EACH, Graph
 from tablegate.gateway.engine.vectors.vector_images import Image, Images
 from tablegate.gateway.model.commands.table_commands import CreateTable, DropTable, FindTable
 from tablegate.gateway.model.commands.vector_commands import SearchVectors
-from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules, VectorIndex
+from tablegate.gateway.model.tables.indexes import Projection, VectorIndex
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.values import decimal, text
 from tablegate.gateway.model.values.vectors import Metric, packed
 from tablegate.gateway.store.rows.vectors import Versions

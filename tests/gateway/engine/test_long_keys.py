@@ -14,8 +14,8 @@ from tablegate.gateway.model.commands.row_commands import Get
 from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.commands.writes import Remove, Replace, Write
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange, within
+from tablegate.gateway.model.tables.indexes import Projection
 from tablegate.gateway.model.tables.pages import PageLimits
-from tablegate.gateway.model.tables.tables import Projection
 from tablegate.gateway.model.values.keys import KeySchema, Position
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value

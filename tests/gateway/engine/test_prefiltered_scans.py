@@ -22,8 +22,8 @@ from tablegate.gateway.model.expressions.predicates import (
     Predicate,
 )
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange, within
+from tablegate.gateway.model.tables.indexes import Projection
 from tablegate.gateway.model.tables.pages import Page, PageLimits
-from tablegate.gateway.model.tables.tables import Projection
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.values import Value, decimal, text
 from tablegate.gateway.store.postgresql.database import PostgresSession

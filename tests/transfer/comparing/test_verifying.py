@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.table_commands import NewIndex
-from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules
+from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import NULL, Kind, Value

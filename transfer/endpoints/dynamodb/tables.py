@@ -18,7 +18,8 @@ from tablegate.adapters.dynamodb.tables.descriptions import (
 from tablegate.adapters.dynamodb.tables.indexes import defined_types, key_schema
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.commands.table_commands import NewIndex
-from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
+from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.transfer.endpoints.dynamodb.client import Client
 from tablegate.transfer.endpoints.endpoint import Definition, Service

@@ -12,7 +12,8 @@ from tablegate.adapters.tablestore.values.values import DEFINED_KINDS, KEY_KINDS
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.commands.table_commands import NewIndex
-from tablegate.gateway.model.tables.tables import Projection, Rules, StreamRule
+from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.tables import Rules, StreamRule
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tablegate.transfer.endpoints.endpoint import Definition, Service

@@ -7,8 +7,9 @@ import pytest
 from tablegate.adapters.dynamodb.capacity import capacity
 from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
 from tablegate.gateway.model.commands.row_commands import Outcome
+from tablegate.gateway.model.tables.indexes import Index, Projection
 from tablegate.gateway.model.tables.pages import Page
-from tablegate.gateway.model.tables.tables import Index, Projection, Rules, State, Table
+from tablegate.gateway.model.tables.tables import Rules, State, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, text

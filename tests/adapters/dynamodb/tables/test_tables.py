@@ -10,7 +10,7 @@ from tablegate.adapters.dynamodb.tables.descriptions import describe
 from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.resources import key_arn
 from tablegate.gateway.model.commands.table_commands import CreateTable, NewIndex
-from tablegate.gateway.model.tables.tables import Projection
+from tablegate.gateway.model.tables.indexes import Projection
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tests.adapters.dynamodb.conftest import signed

@@ -15,8 +15,9 @@ from tablegate.gateway.model.commands.table_commands import DropTable, NewIndex
 from tablegate.gateway.model.errors import IndexMissing, LimitExceeded
 from tablegate.gateway.model.expressions.predicates import Attribute, Compare, Comparison, Literal
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, within
+from tablegate.gateway.model.tables.indexes import Projection
 from tablegate.gateway.model.tables.pages import PageLimits, Segment
-from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules, Table
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, Table
 from tablegate.gateway.model.values.keys import KeySchema, Position, encode_column
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import decimal, text

@@ -12,7 +12,7 @@ from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
 from tablegate.gateway.model.commands.table_commands import AlterTable, CountRows, FindTable, NewIndex
 from tablegate.gateway.model.errors import StaleTable, TableBusy
 from tablegate.gateway.model.expressions.ranges import EVERYTHING
-from tablegate.gateway.model.tables.tables import Projection
+from tablegate.gateway.model.tables.indexes import Projection
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.values import Kind, decimal, text
 from tests.gateway.engine.conftest import Client, by_color, column, do_background_work, make_table

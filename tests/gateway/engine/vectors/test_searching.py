@@ -25,8 +25,9 @@ from tablegate.gateway.model.commands.snapshot_commands import (
 )
 from tablegate.gateway.model.commands.vector_commands import Nearest, SearchVectors
 from tablegate.gateway.model.errors import IndexMissing, TableBusy
+from tablegate.gateway.model.tables.indexes import Projection
 from tablegate.gateway.model.tables.restored_tables import like
-from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules, Table
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
 from tablegate.gateway.model.values.vectors import Metric, packed

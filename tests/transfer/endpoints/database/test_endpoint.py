@@ -10,7 +10,8 @@ import pytest
 
 from tablegate.gateway.model.commands.stream_commands import ListStreams
 from tablegate.gateway.model.commands.table_commands import CountRows, CreateTable, NewIndex, NewVectorIndex
-from tablegate.gateway.model.tables.tables import ExpiryRule, Projection, Rules, StreamRule
+from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text

@@ -1,0 +1,195 @@
+"""Secondary and vector indexes: their definitions, and the entry that a row has in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value, size_bytes
+from tablegate.gateway.model.values.vectors import (
+    ABSENT,
+    COMPONENT_BYTES,
+    Metric,
+    digest_of,
+    is_of_kind,
+    vector_of,
+)
+
+IndexView = Callable[[Value, bool], Value | None]
+"""How the dialect that made an index sees a value of a key column (of the partition key: True, of the sort key: False);
+None: such a value is not indexed."""
+
+
+class Projection(Enum):
+    """Which attributes an index shows besides its own and the table's key."""
+
+    ALL = "all"
+    KEYS = "keys"
+    INCLUDE = "include"
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A secondary index. `local`: shares the table's partition key. `filled`: all rows that were there have entries.
+
+    `dialect` made the index, and its `view` reads the key columns (None in place of a value: not to be indexed).
+    """
+
+    id: int
+    name: str
+    key_schema: KeySchema
+    projection: Projection
+    table_keys: tuple[str, ...]
+    included: tuple[str, ...] = ()
+    local: bool = False
+    filled: bool = True
+    busy_until_ms: int = 0
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    dialect: str = ""
+    view: IndexView | None = field(default=None, compare=False)
+
+    def is_active(self, now_ms: int) -> bool:
+        """Whether the index can be read."""
+        return self.filled and now_ms >= self.busy_until_ms
+
+    @property
+    def shown(self) -> frozenset[str] | None:
+        """Names of the attributes the index shows; None: all."""
+        if self.projection is Projection.ALL:
+            return None
+        return frozenset(self.key_schema.names + self.table_keys + self.included)
+
+    def entry(self, row: Row) -> Entry | None:
+        """The row's entry: None if a key column is missing or of another kind. The only place that decides it."""
+        values = row.latest
+        found = []
+        split = len(self.key_schema.partition)
+        for at, column in enumerate(self.key_schema.columns):
+            value = values.get(column.name)
+            if value is not None and self.view is not None:
+                value = self.view(value, at < split)
+            if value is None or value.kind is not column.kind:
+                return None
+            found.append(value)
+        head = self.key_schema.position(found)
+        position = Position(head.partition, head.sort + row.position.partition + row.position.sort)
+        return Entry(position, row, projected_size_bytes(row, self.shown))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One index entry. Its position ends in the row's own key bytes, so entries are unique and totally ordered.
+
+    `size_bytes`: billed size of what the index shows of the row."""
+
+    position: Position
+    row: Row
+    size_bytes: int
+
+
+def projected_size_bytes(row: Row, names: frozenset[str] | None) -> int:
+    """Billed size of the attributes of a row that an index shows."""
+    if names is None:
+        return row.size_bytes
+    latest = row.latest
+    return sum(len(name.encode()) + size_bytes(latest[name]) for name in names if name in latest)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorIndex:
+    """An index by the vectors in `attribute`. `partition`: the column by which searches must say where they look, if there is
+    one; `filters`: those by which they may narrow the search. `filled`: all rows that were there have entries.
+
+    `dialect` made the index, and its `view` reads the columns.
+    """
+
+    id: int
+    name: str
+    attribute: str
+    dimensions: int
+    metric: Metric
+    projection: Projection
+    table_keys: tuple[str, ...]
+    partition: KeyColumn | None = None
+    filters: tuple[KeyColumn, ...] = ()
+    included: tuple[str, ...] = ()
+    filled: bool = True
+    busy_until_ms: int = 0
+    dialect: str = ""
+    view: IndexView | None = field(default=None, compare=False)
+
+    def is_active(self, now_ms: int) -> bool:
+        """Whether the index can be searched."""
+        return self.filled and now_ms >= self.busy_until_ms
+
+    @property
+    def columns(self) -> tuple[KeyColumn, ...]:
+        """The columns of the search schema: that of the partition first."""
+        return self.filters if self.partition is None else (self.partition, *self.filters)
+
+    @property
+    def shown(self) -> frozenset[str] | None:
+        """Names of the attributes the index shows; None: all."""
+        if self.projection is Projection.ALL:
+            return None
+        return frozenset((*self.table_keys, *(column.name for column in self.columns), *self.included))
+
+    def entry(self, row: Row) -> VectorEntry | None:
+        """The row's entry: None if it has no vector that the index can take, or no value for its partition, or a column of the
+        search schema has a value of another kind. The only place that decides it."""
+        contents = row.contents
+        vector = vector_of(contents.members.get(self.attribute), self.dimensions)
+        if vector is None:
+            return None
+        partition = b""
+        if self.partition is not None:
+            value = self._seen(contents, self.partition)
+            if value is None or not is_of_kind(value, self.partition.kind):
+                return None
+            partition = digest_of(value)
+        filters = []
+        for column in self.filters:
+            value = self._seen(contents, column)
+            if value is not None and not is_of_kind(value, column.kind):
+                return None
+            filters.append(ABSENT if value is None else digest_of(value))
+        return VectorEntry(row, vector, partition, b"".join(filters), self.size_bytes(contents))
+
+    def _seen(self, contents: Contents, column: KeyColumn) -> Value | None:
+        value = contents.value(column.name)
+        if value is None or self.view is None:
+            return value
+        if column is not self.partition and value.kind in (Kind.TEXT, Kind.BYTES):
+            return value  # the view knows how long a key may be, and a filter may be longer
+        return self.view(value, True)
+
+    def size_bytes(self, contents: Contents) -> int:
+        """What an entry counts as: its vector, the name of that, and the other attributes that the index shows
+        (docs/protocols/dynamodb.md rule 42)."""
+        size = len(self.attribute.encode()) + COMPONENT_BYTES * self.dimensions
+        members, shown = contents.members, self.shown
+        for name in members if shown is None else shown:
+            if name != self.attribute and name in members:
+                value = contents.value(name)
+                assert value is not None
+                size += len(name.encode()) + size_bytes(value)
+        return size
+
+
+class VectorEntry(NamedTuple):
+    """One entry of a vector index: the vector; digests of the value of its partition (b"" where the index has none) and of its
+    filters, one behind the other."""
+
+    row: Row
+    vector: bytes
+    partition: bytes
+    filters: bytes
+    size_bytes: int
+
+    def is_stored_as(self, other: VectorEntry) -> bool:
+        """Whether two entries of one row are the same in the database."""
+        return self[1:] == other[1:]
