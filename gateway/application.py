@@ -17,7 +17,7 @@ from tablegate.gateway.http import Reply, Request, text_reply
 from tablegate.gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
 from tablegate.gateway.observability import logs
 from tablegate.gateway.security.browsers import Browsers
-from tablegate.gateway.security.quotas import QuotaKeeper
+from tablegate.gateway.security.quota_keeper import QuotaKeeper
 
 
 @dataclass(frozen=True, slots=True)

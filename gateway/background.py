@@ -18,7 +18,7 @@ from tablegate.gateway.model.errors import Busy, Unknowable
 from tablegate.gateway.observability import logs, metrics
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credentials
-from tablegate.gateway.security.quotas import QuotaKeeper
+from tablegate.gateway.security.quota_keeper import QuotaKeeper
 from tablegate.gateway.store.opening.replicas import Replicas
 from tablegate.gateway.store.sql.databases import CommitLost, Retry
 

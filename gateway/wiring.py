@@ -26,7 +26,8 @@ from tablegate.gateway.model.tables.indexes import IndexView
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credentials
-from tablegate.gateway.security.quotas import QuotaKeeper, Quotas
+from tablegate.gateway.security.quota_keeper import QuotaKeeper
+from tablegate.gateway.security.quotas import Quotas
 from tablegate.gateway.security.secret_cipher import find_key
 from tablegate.gateway.store.opening.opening import open_database, open_replica
 from tablegate.gateway.store.sql import checksums

@@ -30,8 +30,9 @@ from tablegate.gateway.__main__ import main
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.quotas import Bucket, Quota
 from tablegate.gateway.model.errors import QuotaExceeded
-from tablegate.gateway.security import quotas as module
-from tablegate.gateway.security.quotas import QuotaKeeper, Quotas, share_of
+from tablegate.gateway.security import quota_keeper
+from tablegate.gateway.security.quota_keeper import QuotaKeeper
+from tablegate.gateway.security.quotas import Quotas, share_of
 from tablegate.gateway.server.pending_request import HELD_BACK_S
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
@@ -151,7 +152,7 @@ def test_keepers_of_two_processes_share_through_the_database(
     monkeypatch.setattr(type(database), "shared", True)
     store = Store(database)
     with store.write() as session:
-        module.rows.save(session, "aws/K", Quota(requests=100).document(), 1)
+        quota_keeper.rows.save(session, "aws/K", Quota(requests=100).document(), 1)
     clock = Clock()
     both = [Quotas(clock, processes=2) for _ in range(2)]
     keepers = [QuotaKeeper(store, None, quotas) for quotas in both]  # type: ignore[arg-type]
@@ -168,7 +169,7 @@ def test_keepers_of_two_processes_share_through_the_database(
         keeper._share(1.0)
     assert [quotas.allowances["aws/K"].buckets["requests"].share for quotas in both] == [0.75, 0.25]
     with store.write() as session:
-        assert module.rows.remove(session, "aws/K")
+        assert quota_keeper.rows.remove(session, "aws/K")
     keepers[0].look()
     assert not both[0].is_on
 
@@ -266,7 +267,7 @@ def test_requests_of_a_namespace(serve: Serve, database_url: str) -> None:
 @on_sqlite
 def test_bytes_that_are_stored(serve: Serve, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What only deletes is let through; when something was deleted there is room again."""
-    monkeypatch.setattr(module, "_COUNTING_S", 0.2)
+    monkeypatch.setattr(quota_keeper, "_COUNTING_S", 0.2)
     command(database_url, "set", "someone", "--bytes", "50000")
     client = _boto(serve(database_url).url, "someone")
     _table(client, "music")

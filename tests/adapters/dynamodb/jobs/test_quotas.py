@@ -12,7 +12,8 @@ import pytest
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.model.commands.commands import AnyCommand
-from tablegate.gateway.security.quotas import COSTS, QuotaKeeper
+from tablegate.gateway.security.quota_costs import COSTS
+from tablegate.gateway.security.quota_keeper import QuotaKeeper
 from tests.adapters.dynamodb.conftest import Clock, Service, serving, signed
 from tests.adapters.dynamodb.jobs import test_bulk_put_api, test_import_api
 from tests.adapters.dynamodb.jobs.conftest import Exporter

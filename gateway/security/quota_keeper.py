@@ -1,0 +1,108 @@
+"""The stored quotas of a server process: loading, sharing rates with other processes, and counting stored bytes."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from collections.abc import Mapping
+
+import orjson
+
+from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.authorization.quotas import Quota
+from tablegate.gateway.model.commands import table_commands
+from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.tables.namespaces import is_reserved
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.security.quotas import Quotas
+from tablegate.gateway.store.accounts import quotas as rows
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.store.tables import backups, copies
+
+_SHARING_S = 0.5
+_LIVE_MS = 3_000
+_FORGOTTEN_MS = 60_000
+_COUNTING_S = 10.0
+
+
+class QuotaKeeper:
+    """Keeps `Quotas` up to date: loads stored quotas when they change, shares rates and counts bytes.
+
+    Called by the thread of background work.
+    """
+
+    def __init__(self, store: Store, engine: Engine, quotas: Quotas) -> None:
+        self._store = store
+        self._engine = engine
+        self._quotas = quotas
+        self._seen: list[rows.StoredQuota] = []
+        self._process = secrets.token_hex(8)
+        self._shared_at = self._counted_at = -math.inf
+
+    @property
+    def period_s(self) -> float:
+        """Seconds until `turn` has something to do."""
+        return _SHARING_S if self._quotas.is_on else math.inf
+
+    def look(self) -> None:
+        """Load the stored quotas if they have changed."""
+        with self._store.read() as session:
+            found = rows.all_of(session)
+        if found != self._seen:
+            self._seen = found
+            self._quotas.replace({owner: Quota.of(document) for owner, document, _ in found})
+
+    def turn(self) -> None:
+        """Save the demand of this process, take its share of each rate, and count stored bytes every ten seconds."""
+        if not self._quotas.is_on:
+            return
+        now = time.monotonic()
+        if now - self._counted_at >= _COUNTING_S:
+            self.count()
+        if self._store.shared and now - self._shared_at >= _SHARING_S:
+            period_s, self._shared_at = min(now - self._shared_at, 10.0), now
+            self._share(period_s)
+
+    def _share(self, period_s: float) -> None:
+        own = self._quotas.demand(period_s)
+        now_ms = time.time_ns() // 1_000_000
+        with self._store.write() as session:
+            for owner, asked in own.items():
+                rows.save_demand(session, owner, self._process, orjson.dumps(asked).decode(), now_ms)
+            rows.forget_demands(session, now_ms - _FORGOTTEN_MS)
+        others: dict[str, list[Mapping[str, float]]] = {}
+        with self._store.read() as session:
+            for owner, process, document in rows.demands(session, now_ms - _LIVE_MS):
+                if process != self._process:
+                    others.setdefault(owner, []).append(orjson.loads(document))
+        self._quotas.share(own, others)
+
+    def count(self) -> None:
+        """Count the bytes of namespaces that a quota limits. Counts of large tables may be a little old
+        (engine/tables/defining.py)."""
+        self._counted_at = time.monotonic()
+        if not self._quotas.limits_bytes:
+            return
+        with self._store.read() as session:
+            tables = self._store.catalog.all(session)
+            sizes = backups.bytes_by_namespace(session)
+            filled_from = copies.sources(session)
+        by_namespace = {
+            namespace: size for namespace, size in sizes.items() if self._quotas.limits_bytes_of(namespace)
+        }
+        counted: dict[int, int] = {}
+        for table in tables:
+            if self._quotas.limits_bytes_of(table.namespace) and not is_reserved(table.namespace):
+                size = self._size_of(table, counted)
+                if table.id in filled_from:  # it will be about as large as what it is made of
+                    sources = [each for each in tables if each.id == filled_from[table.id]]
+                    size = max(size, *(self._size_of(each, counted) for each in sources), 0)
+                by_namespace[table.namespace] = by_namespace.get(table.namespace, 0) + size
+        self._quotas.keep_sizes(by_namespace)
+
+    def _size_of(self, table: Table, counted: dict[int, int]) -> int:
+        if table.id not in counted:
+            [statistics] = self._engine.run([table_commands.CountRows(table)])
+            counted[table.id] = 0 if isinstance(statistics, GatewayError) else statistics.size_bytes
+        return counted[table.id]
