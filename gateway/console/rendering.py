@@ -1,0 +1,59 @@
+"""Rendering of the console's pages: templates, headers and error pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flask
+import orjson
+
+from tablegate.gateway.model.errors import NotPermitted
+from tablegate.gateway.model.tables.tables import Table
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self';"
+    " base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    # Not no-referrer: that makes browsers send `Origin: null` with forms.
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def with_headers(response: flask.Response) -> flask.Response:
+    """Add the security headers of the console."""
+    response.headers.update(_HEADERS)
+    return response
+
+
+def pretty(document: Any) -> str:
+    """Return a document as indented JSON."""
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+
+
+def render(template: str, status: int = 200, **facts: Any) -> flask.Response:
+    """Return a page made from a template."""
+    facts.setdefault("visitor", None)
+    return flask.Response(
+        flask.render_template(f"console/{template}", address=address, **facts),
+        status,
+        mimetype="text/html",
+    )
+
+
+def problem(status: int, text: str) -> flask.Response:
+    """Return a page that explains an error."""
+    return render("problem.html", status, text=text)
+
+
+def refusal(error: NotPermitted) -> str:
+    """Return the text for a missing permission."""
+    return f"Your key may not do that: {error.permission.value} {error.path}."
+
+
+def address(page: str, table: Table, **more: Any) -> str:
+    """Return the URL of a page about a table."""
+    return flask.url_for(page, namespace=table.namespace, name=table.name, **more)
