@@ -31,8 +31,8 @@ _REMEMBERED = frozenset(
 )  # fmt: skip
 _REMEMBERED_BYTES, _KEPT = 256, 4096
 _REMEMBERED_HEAD_BYTES, _HEADS_KEPT = 1024, 1024
-# Of the only line that is new in each request of most clients, without its first letter, which may be of either case.
-_PROOF = b"uthorization: "
+# The only line that is new in each request of most clients, and its value.
+_PROOF = re.compile(rb"\r\n[Aa]uthorization: ([!-~](?:[ -~]*[!-~])?)(?=\r\n)")
 _AUTHORIZATION = "authorization"
 _PROOF_NAMES = {_AUTHORIZATION}
 
@@ -53,9 +53,13 @@ def whole_request(data: bytes, most_head_bytes: int, most_target_bytes: int) -> 
     end = data.find(b"\r\n\r\n")
     if not 0 < end <= most_head_bytes:
         return None
-    rest, proof = _without_proof(data, end)
+    rest, proof = b"", ""
+    found = _PROOF.search(data, 0, end + 2)
+    if found is not None:
+        rest = data[: found.start(1)] + b"\r\n\r\n" + data[found.end(1) : end]
+        proof = found[1].decode()
     head = _heads.get(rest)
-    if head is not None and _is_plain(proof) and len(data) == end + 4 + head[4]:
+    if head is not None and len(data) == end + 4 + head[4]:
         start, before, after, known, _ = head
         if len(start[1]) > most_target_bytes:
             return None
@@ -93,16 +97,6 @@ def whole_request(data: bytes, most_head_bytes: int, most_target_bytes: int) -> 
     if is_likely_again and known.keys() - _REMEMBERED == _PROOF_NAMES:
         _remember_head(rest, first, headers, known, int(length))
     return first[0], first[1], tuple(headers), known, data[end + 4 :]
-
-
-def _without_proof(data: bytes, end: int) -> tuple[bytes, str]:
-    """A head with two line breaks in the place of its Authorization, and that; two that are empty where there is none."""
-    at = data.find(_PROOF, 0, end)
-    if at < 3 or data[at - 3 : at - 1] != b"\r\n":
-        return b"", ""
-    value = at + len(_PROOF)
-    behind = data.find(b"\r\n", value, end + 2)
-    return data[:at] + b"\r\n\r\n" + data[behind:end], data[value:behind].decode("latin-1")
 
 
 def _is_plain(text: str) -> bool:
