@@ -79,10 +79,9 @@ class Request:
         body: bytes,
         client: str = "127.0.0.1",
         secure: bool = False,
-        id: str = "",  # noqa: A002
         header_map: dict[str, str] | None = None,
     ) -> None:
-        """`header_map`: where the caller has it already."""
+        """`header_map`: if the caller has it already."""
         self.method = method
         self.target = target
         self.headers = headers
@@ -93,7 +92,7 @@ class Request:
         self.is_unauthenticated = False
         self.held_bytes = 0
         self.facts = None
-        self.id = id or (_ready_ids.pop() if _ready_ids else new_request_id())
+        self.id = _ready_ids.pop() if _ready_ids else new_request_id()
         self.header_map = dict(headers[::-1]) if header_map is None else header_map
         if target == "/":  # the only one that DynamoDB has
             self.path, self.query = target, ""

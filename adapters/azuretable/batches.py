@@ -166,7 +166,8 @@ def _inner_call(call: Call, head: InnerHead) -> tuple[Call, Resource]:
     address, query = addresses.resolve(head.target, call.address, host)
     if address.secondary and head.method != "GET":
         raise ServiceError("InsufficientAccountPermissions")
-    made = Request(head.method, head.target, head.headers, b"", outer.client, outer.secure, outer.id)
+    made = Request(head.method, head.target, head.headers, b"", outer.client, outer.secure)
+    made.id = outer.id
     made.authorization = outer.authorization
     inner = Call(
         request=made,

@@ -144,7 +144,7 @@ FAST_PATHS: tuple[FastPath, ...] = (
     ),
     FastPath(
         "tablegate.gateway.server.fast_heads:whole_request",
-        "tablegate.gateway.server.connection:Connection._feed",
+        "tablegate.gateway.server.request_parser:RequestParser.feed",
         "tests/gateway/server/test_fast_heads.py::test_both_ways_hand_on_the_same_requests",
         1.24,
     ),

@@ -1,7 +1,8 @@
-"""One client connection: bytes -> requests -> replies, one request at a time and in order.
+"""One client connection: bytes to requests, replies to bytes, one request at a time and in order.
 
-Knows HTTP/1.1 on a connection: pipelining, chunked bodies, 100-continue, limits of size and time, back-pressure, closing so
-that the last reply arrives. The grammar is httptools'. Knows nothing of what requests mean: `Reception` does.
+Knows HTTP/1.1 on a connection: pipelining, 100-continue, limits of time, back-pressure, closing so that the last reply arrives.
+Requests are parsed by request_parser.py, or by fast_heads.py if they come whole. Knows nothing of what requests mean: the server
+does (server.py).
 """
 
 from __future__ import annotations
@@ -13,16 +14,12 @@ from enum import Enum
 from time import monotonic
 from typing import Protocol, cast
 
-import httptools
-
-from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.http import CUT, Headers, Reply, Request
+from tablegate.gateway.http import CUT, Reply
 from tablegate.gateway.model import fast_paths
-from tablegate.gateway.model.errors import Busy, LimitExceeded
-from tablegate.gateway.request_memory import HEAD_FIRST_BYTES, RequestMemory
-from tablegate.gateway.server import fast_heads, framing, heads
+from tablegate.gateway.server import fast_heads, framing
 from tablegate.gateway.server.fast_heads import Whole
 from tablegate.gateway.server.pending_request import PendingRequest
+from tablegate.gateway.server.request_parser import Refusals, RequestParser
 
 # A client may send this many requests ahead before its connection is no longer read.
 _PIPELINE_LIMIT = 16
@@ -34,43 +31,35 @@ _STALLED_S = 1.0
 NEVER = float("inf")
 
 
-class Reception(Protocol):
-    """What a connection hands its requests to; one for all connections of a process."""
+class ConnectionServer(Refusals, Protocol):
+    """The part of the server that connections call. One for all connections of a process."""
 
-    settings: Settings
     is_stopping: bool
-    memory: RequestMemory
 
     def enter(self, connection: Connection) -> bool:
-        """A new connection; False if there are too many."""
+        """Count a new connection. Return False if there are too many."""
 
     def leave(self, connection: Connection) -> None:
-        """A connection is gone."""
+        """Count a connection no longer."""
 
     def head_began(self, connection: Connection) -> None:
-        """A part of a head has come, and the rest has not."""
+        """Count a head of which only a part has come."""
 
     def head_ended(self, connection: Connection) -> None:
-        """The rest of the head has come, or is not waited for any longer."""
+        """Count a head no longer: the rest has come, or is not waited for."""
 
     def handle(self, pending: PendingRequest) -> None:
-        """Have a request handled; its connection's `answer` is called once, in the event loop."""
+        """Have a request handled. Its connection's `answer` is called once, in the event loop."""
 
     def answer(self, pending: PendingRequest, reply: Reply) -> None:
-        """Have a request answered that was refused by its head, and note it."""
-
-    def refusal_of_head(self, pending: PendingRequest) -> Reply | None:
-        """The refusal of a request whose body is not worth waiting for, or None."""
+        """Have a request answered that was refused by its head."""
 
     def discard(self, transport: asyncio.Transport, size_bytes: int) -> None:
-        """Count bytes that were received for nothing, and read the connection on later."""
-
-    def refuse(self, request: Request, error: Exception) -> Reply:
-        """Word a refusal of the server's as the request's dialect has it."""
+        """Count bytes that are thrown away, and resume reading later."""
 
 
 class Phase(Enum):
-    """What a connection's deadline is about."""
+    """The subject of a connection's deadline."""
 
     IDLE = "idle"
     HEAD = "head"
@@ -80,7 +69,7 @@ class Phase(Enum):
 
 
 def _by_parser(data: bytes, most_head_bytes: int, most_target_bytes: int) -> Whole | None:
-    """In place of `fast_heads.whole_request` where fast paths are off."""
+    """Leave every request to the parser. Takes the place of `fast_heads.whole_request` if fast paths are off."""
     return None
 
 
@@ -88,25 +77,17 @@ _whole_request = fast_paths.choose(fast_heads.whole_request, _by_parser)
 
 
 class Connection(asyncio.Protocol):
-    """One connection: bytes to requests, replies to bytes. `deadline` (monotonic seconds) is looked at by the reception's
-    sweep, once a second."""
+    """One connection. The server compares `deadline` (monotonic seconds) with the clock once a second."""
 
     written_up_to = 0
-    # Of the message that is being read.
-    _target: bytes
-    _headers: Headers
-    _has_message: bool
-    _body_bytes: int
-    _told: int
 
-    def __init__(self, reception: Reception) -> None:
-        self._reception = reception
-        self._memory = reception.memory
-        self._settings = reception.settings
-        self._parser = httptools.HttpRequestParser(self)
+    def __init__(self, server: ConnectionServer) -> None:
+        self._server = server
+        self._memory = server.memory
+        self._settings = server.settings
         self._in_line: deque[PendingRequest] = deque()
         self._current: PendingRequest | None = None
-        self._is_blocked = self._is_paused = self._is_last_read = False
+        self._is_blocked = self._is_paused = False
         self._max_target_bytes = self._settings.max_request_line_bytes
         self._max_header_bytes = self._settings.max_header_bytes
         self._max_body_bytes = self._settings.max_body_bytes
@@ -116,7 +97,6 @@ class Connection(asyncio.Protocol):
         self.phase = Phase.IDLE
         self.deadline = NEVER
         self._since = 0.0
-        self._forget_message()
 
     # asyncio's calls
 
@@ -126,51 +106,39 @@ class Connection(asyncio.Protocol):
         # On a socket for both, an IPv4 address comes as one of IPv6.
         self.client = peer[0].removeprefix("::ffff:") if isinstance(peer, tuple) else ""
         self._is_secure = transport.get_extra_info("sslcontext") is not None
+        self._parser = RequestParser(self._server, self, self.client, self._is_secure)
         self._rest()
-        if not self._reception.enter(self):
-            self._stand_in_line(self._refused(framing.plain(503, "too many connections")))
+        if not self._server.enter(self):
+            self._in_line.append(self._parser.refused(framing.plain(503, "too many connections")))
             self._next()
 
     def data_received(self, data: bytes) -> None:
-        if self._is_last_read:
-            self._reception.discard(self._transport, len(data))
+        parser, memory = self._parser, self._memory
+        if parser.is_ended:
+            self._server.discard(self._transport, len(data))
             return
-        if not self._has_message and not self._quiet_bytes:
+        whole = None
+        if not (parser.has_message or parser.quiet_bytes):
             whole = _whole_request(data, self._max_header_bytes, self._max_target_bytes)
-            if whole is not None and self._take(*whole):
-                return
-        known = len(self._in_line)
-        try:
-            self._feed(data)
-        except httptools.HttpParserError as error:
-            if not self._is_last_read:
-                self._refuse(framing.plain(400, f"not HTTP/1.1: {error}"))
-        if len(self._in_line) == known:
-            self._look_at_progress(len(data))
-        if self._refusal is not None:
-            self._stand_in_line(self._refusal)
-        if self._has_message and self.phase is not Phase.WORKING:
-            self._expect_rest_of_message()
-        self._next()
-
-    def _take(self, method: str, target: str, headers: Headers, known: dict[str, str], body: bytes) -> bool:
-        """Take a request that came whole, as the parser's calls below would. False: its body is refused, as they will say."""
-        memory, body_bytes = self._memory, len(body)
-        if body_bytes > self._max_body_bytes or memory.received_bytes + body_bytes > memory.receivable_bytes:
-            return False
-        pending = PendingRequest(method, target, headers, body, self.client, self._is_secure, "", known)
-        pending.connection = self
-        memory.received_bytes += body_bytes
-        if self.phase is Phase.IDLE and not self._is_blocked and not self._transport.is_closing():
-            self._begin(pending)  # nothing is in hand or in line
+        room_bytes = min(self._max_body_bytes, memory.receivable_bytes - memory.received_bytes)
+        if whole is not None and len(whole[-1]) <= room_bytes:
+            method, target, headers, known, body = whole
+            pending = PendingRequest(method, target, headers, body, self.client, self._is_secure, known)
+            pending.connection = self
+            memory.received_bytes += len(body)
+            self._in_line.append(pending)
         else:
-            self._stand_in_line(pending)
-            self._next()
-        return True
+            self._in_line += parser.feed(data)
+            if parser.has_message and self.phase is not Phase.WORKING:
+                self._expect_rest_of_message()
+        if len(self._in_line) >= _PIPELINE_LIMIT and not (self._is_paused or parser.is_ended):
+            self._is_paused = True
+            self._transport.pause_reading()
+        self._next()
 
     def eof_received(self) -> bool:
         """A client that only stopped sending still gets its replies."""
-        self._is_last_read = True
+        self._parser.is_ended = True
         return self._current is not None or bool(self._in_line)
 
     def pause_writing(self) -> None:
@@ -183,184 +151,31 @@ class Connection(asyncio.Protocol):
         self._next()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._is_last_read = True
-        self._leave_phase()
-        self._drop_body()
+        self._parser.is_ended = True
+        self._parser.drop_body()
         for waiting in self._in_line:
             self._memory.received_bytes -= len(waiting.body)
         self._in_line.clear()
-        self._reception.leave(self)
-
-    # httptools' calls. After a refusal they go on for the rest of what was read, and are not listened to.
-
-    def on_message_begin(self) -> None:
-        if self._refusal is None and not self._is_last_read:
-            if self._has_message:  # its head is read once more (_head_without_upgrade)
-                self._forget_message()
-            self._has_message = True
-
-    def on_url(self, part: bytes) -> None:
-        self._target += part
-        if len(self._target) > self._max_target_bytes:
-            self._refuse(framing.plain(400, "the request line is too long"))
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        # Of headers there are many, so nothing is done here that can be done for all of them at once.
-        self._header_bytes += len(name) + len(value) + 4
-        if self._header_bytes > self._max_header_bytes:
-            self._refuse(framing.plain(400, "the headers are too large"))
-        else:
-            self._raw_headers.append((name, value))
-
-    def on_headers_complete(self) -> None:
-        self._is_head_complete = True
-        self._headers = headers = heads.decoded(self._raw_headers)
-        if self._refusal is not None:
-            return
-        known = dict(headers)
-        fault = heads.fault(headers, known, self._parser.get_http_version() == "1.0")
-        if fault is not None:
-            self._refuse(framing.plain(400, fault))
-            return
-        if self._parser.should_upgrade() and self._parser.get_method() == b"CONNECT":
-            self._refuse(framing.plain(405, "this is no proxy"))
-            return
-        size_bytes = int(known.get("content-length") or 0)
-        self._check_body(size_bytes)
-        if self._refusal is None and (size_bytes > HEAD_FIRST_BYTES or "transfer-encoding" in known):
-            pending = self._message(b"")
-            refusal = self._reception.refusal_of_head(pending)
-            if refusal is not None:
-                self._refuse(refusal, pending)
-        self._owes_continue = "expect" in known and known["expect"].lower() == "100-continue"
-
-    def on_body(self, part: bytes) -> None:
-        if self._refusal is None:
-            self._body.append(part)
-            self._body_bytes += len(part)
-            self._memory.received_bytes += len(part)
-            self._check_body(self._body_bytes)
-
-    def on_message_complete(self) -> None:
-        if self._refusal is None and not self._is_last_read and not self._awaits_body_after_upgrade():
-            body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-            pending = self._message(body)
-            pending.http_10 = self._parser.get_http_version() == "1.0"
-            pending.keep_alive = self._parser.should_keep_alive()
-            self._stand_in_line(pending)
-            self._forget_message()
-
-    # Reading
-
-    def _look_at_progress(self, fed_bytes: int) -> None:
-        """Nothing was completed by what has just been fed. If nothing new was told either, the parser is keeping a line that
-        does not end; it would do so forever."""
-        told = len(self._target) + len(self._raw_headers) + self._body_bytes
-        if told > self._told:
-            self._told = told
-            self._quiet_bytes = 0
-        else:
-            self._quiet_bytes += fed_bytes
-            if self._quiet_bytes > self._max_header_bytes:
-                self._refuse(framing.plain(400, "a header is too long"))
+        self._server.leave(self)
 
     def _expect_rest_of_message(self) -> None:
-        """A part of a message is there, and nothing in hand. Its deadlines run from its beginning and the end of its head."""
-        if self._is_head_complete:
+        """Set the deadline of a message of which a part has come. It runs from the beginning of the head or of the body."""
+        if self._parser.is_head_complete:
             if self.phase is not Phase.BODY:
                 self._expect(Phase.BODY, self._settings.body_seconds)
             self._since = monotonic()
         elif self.phase is not Phase.HEAD:
             self._expect(Phase.HEAD, self._settings.header_seconds)
 
-    def _feed(self, data: bytes) -> None:
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            # Java's client offers h2c on every plain connection; a server may go on in HTTP/1.1 (RFC 9110, 7.8).
-            [offset] = upgrade.args
-            if self._awaits_body_after_upgrade():
-                head = self._head_without_upgrade()  # as this parser has read it
-                self._parser = httptools.HttpRequestParser(self)
-                data, offset = head + data[offset:], 0
-            if offset < len(data) and not self._is_last_read:
-                self._feed(data[offset:])
-
-    def _awaits_body_after_upgrade(self) -> bool:
-        """Whether the parser took a message for complete because of its offer to upgrade, though it has a body."""
-        return (
-            self._refusal is None
-            and self._parser.should_upgrade()
-            and any(name in ("content-length", "transfer-encoding") for name, _ in self._headers)
-        )
-
-    def _head_without_upgrade(self) -> bytes:
-        """The message's head once more, to be parsed as if nothing had been offered."""
-        request = self._message(b"")
-        lines = [f"{request.method} {request.target} HTTP/1.1"]
-        lines += [f"{name}: {value}" for name, value in request.headers if name != "upgrade"]
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
-
-    def _message(self, body: bytes) -> PendingRequest:
-        method = self._parser.get_method().decode() if self._is_head_complete else "GET"
-        target = self._target.decode("latin-1")
-        pending = PendingRequest(method, target, self._headers, body, self.client, self._is_secure)
-        pending.connection = self
-        return pending
-
-    def _forget_message(self) -> None:
-        """Ready for the next; the bytes of a body that stands in line are its exchange's from here."""
-        self._target = b""
-        self._raw_headers: list[tuple[bytes, bytes]] = []
-        self._headers = ()
-        self._header_bytes = self._quiet_bytes = self._body_bytes = self._told = 0
-        self._body: list[bytes] = []
-        self._is_head_complete = self._has_message = self._owes_continue = False
-        self._refusal: PendingRequest | None = None
-
-    def _check_body(self, size_bytes: int) -> None:
-        if size_bytes > self._settings.max_body_bytes:
-            error: Exception = LimitExceeded("body", self._settings.max_body_bytes, size_bytes)
-        elif self._memory.received_bytes + size_bytes - self._body_bytes > self._memory.receivable_bytes:
-            error = Busy("too many request bodies in memory")
-        else:
-            return
-        self._refuse(self._reception.refuse(self._message(b""), error))
-
-    def _refuse(self, reply: Reply, pending: PendingRequest | None = None) -> None:
-        """Answer this message so, then nothing more of this connection. `pending`: the request, if it is known whose it is."""
-        if self._refusal is None:
-            self._drop_body()
-            self._refusal = self._refused(reply, pending)
-
-    def _refused(self, reply: Reply, pending: PendingRequest | None = None) -> PendingRequest:
-        pending = pending or self._message(b"")
-        pending.keep_alive = False
-        pending.refusal = reply
-        return pending
-
-    def _drop_body(self) -> None:
-        self._memory.received_bytes -= self._body_bytes
-        self._body_bytes = 0
-        self._body = []
-
-    def _stand_in_line(self, pending: PendingRequest) -> None:
-        self._in_line.append(pending)
-        if not pending.keep_alive:
-            self._is_last_read = True
-        elif len(self._in_line) >= _PIPELINE_LIMIT and not self._is_paused:
-            self._is_paused = True
-            self._transport.pause_reading()
-
     # Answering
 
     def _next(self) -> None:
-        """Begin with the next request, if nothing is in the way."""
+        """Begin with the next request, unless one is in hand or replies wait to be sent."""
         if self._current is not None or self._is_blocked or self._transport.is_closing():
             return
         if not self._in_line:
-            if self._owes_continue:
-                self._owes_continue = False
+            if self._parser.owes_continue:
+                self._parser.owes_continue = False
                 self._transport.write(framing.CONTINUE)
             if self._is_paused:
                 self._is_paused = False
@@ -368,23 +183,20 @@ class Connection(asyncio.Protocol):
             if self.phase is Phase.WORKING:
                 self._rest()
             return
-        pending = self._in_line.popleft()
-        self._leave_phase()
-        self._begin(pending)
-
-    def _begin(self, pending: PendingRequest) -> None:
-        self._current = pending
+        self._current = pending = self._in_line.popleft()
+        if self.phase is Phase.HEAD:
+            self._server.head_ended(self)
         self.phase = Phase.WORKING
         self.deadline = NEVER
-        if pending.refusal is not None and pending.dialect is not None:
-            self._reception.answer(pending, pending.refusal)
-        elif pending.refusal is not None:
-            self.answer(pending.refusal)
+        if pending.refusal is None:
+            self._server.handle(pending)
+        elif pending.dialect is not None:
+            self._server.answer(pending, pending.refusal)
         else:
-            self._reception.handle(pending)
+            self.answer(pending.refusal)
 
     def answer(self, reply: Reply) -> None:
-        """Send the reply to the request in hand, in one piece, and go on to the next."""
+        """Send the reply to the current request, in one piece, and begin with the next."""
         current = self._current
         if current is None:
             return
@@ -394,11 +206,11 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
         if self._transport.is_closing():
             return
-        keep_alive = current.keep_alive and not (self._reception.is_stopping and not self._in_line)
+        keep_alive = current.keep_alive and not (self._server.is_stopping and not self._in_line)
         try:
             head, body = framing.encode(reply, current.method, keep_alive, current.http_10)
         except ValueError as error:
-            refusal = self._reception.refuse(current, error)
+            refusal = self._server.refuse(current, error)
             head, body = framing.encode(refusal, current.method, keep_alive, current.http_10)
         if len(body) < _WRITE_SEPARATELY_BYTES:
             self._transport.write(head + body)
@@ -407,9 +219,15 @@ class Connection(asyncio.Protocol):
         if not keep_alive:
             # While the server stops, a request that comes behind the last reply must not reset the connection before that
             # reply is read. (TLS waits for the client's end by itself.)
-            is_stopping = self._reception.is_stopping and self._transport.can_write_eof()
+            is_stopping = self._server.is_stopping and self._transport.can_write_eof()
             self._finish(linger=current.refusal is not None or is_stopping)
-        elif self._in_line or self._has_message or self._is_paused or self._is_blocked or self._is_last_read:
+        elif (
+            self._in_line
+            or self._parser.has_message
+            or self._is_paused
+            or self._is_blocked
+            or self._parser.is_ended
+        ):
             self._next()
         else:  # as `_rest` has it
             self.phase = Phase.IDLE
@@ -417,30 +235,27 @@ class Connection(asyncio.Protocol):
             self.deadline = self._since + self._idle_seconds
 
     def _rest(self) -> None:
-        """Nothing in hand: idle, or in the middle of a message that came behind the last one."""
-        if self._is_last_read:
+        """Set the deadline for the time without a request: idle, or in the middle of a message."""
+        if self._parser.is_ended:
             self._finish(linger=False)
-        elif not self._has_message:
+        elif not self._parser.has_message:
             self._expect(Phase.IDLE, self._settings.idle_seconds)
-        elif self._is_head_complete:
+        elif self._parser.is_head_complete:
             self._expect(Phase.BODY, self._settings.body_seconds)
         else:
             self._expect(Phase.HEAD, self._settings.header_seconds)
 
     def _expect(self, phase: Phase, seconds: float) -> None:
-        self._leave_phase()
+        if self.phase is Phase.HEAD:
+            self._server.head_ended(self)
         self.phase = phase
         self._since = monotonic()
         self.deadline = self._since + seconds
         if phase is Phase.HEAD:
-            self._reception.head_began(self)
-
-    def _leave_phase(self) -> None:
-        if self.phase is Phase.HEAD:
-            self._reception.head_ended(self)
+            self._server.head_began(self)
 
     def _finish(self, linger: bool) -> None:
-        self._is_last_read = True
+        self._parser.is_ended = True
         if linger:
             if self._transport.can_write_eof():
                 self._transport.write_eof()
@@ -449,10 +264,10 @@ class Connection(asyncio.Protocol):
             self._expect(Phase.LINGERING, self._settings.write_seconds)
             self._transport.close()
 
-    # The reception's calls
+    # The server's calls
 
     def overdue(self) -> None:
-        """The deadline has passed."""
+        """Close the connection, because its deadline has passed."""
         if self.phase in (Phase.HEAD, Phase.BODY) and not self._is_blocked:
             self._time_out()
         elif self.phase is Phase.IDLE:
@@ -462,12 +277,12 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether closing now would cost nobody a reply."""
+        """True if closing now loses no reply."""
         return self.phase is Phase.IDLE
 
     @property
     def waits_since(self) -> float:
-        """Since when it has been waiting for its client to send; NEVER if it is at work, or a body is coming."""
+        """The time since which it waits for its client to send. NEVER if it handles a request, or a body is coming."""
         if self.phase is Phase.WORKING or self._transport.is_closing():
             return NEVER
         if self.phase is Phase.BODY and monotonic() - self._since < _STALLED_S:
@@ -475,7 +290,7 @@ class Connection(asyncio.Protocol):
         return self._since
 
     def give_up(self) -> bool:
-        """Close a connection that waits for its client. False: it stays, because the next request is arriving."""
+        """Close a connection that waits for its client. Return False if it stays, because the next request is arriving."""
         if self.phase is Phase.IDLE and self._has_arrived():
             return False
         if self.phase in (Phase.HEAD, Phase.BODY) and not self._is_blocked:
@@ -484,13 +299,11 @@ class Connection(asyncio.Protocol):
         return True
 
     def _time_out(self) -> None:
-        self._refuse(framing.plain(408, "the request took too long to arrive"))
-        assert self._refusal is not None
-        self._stand_in_line(self._refusal)
+        self._in_line.append(self._parser.refused(framing.plain(408, "the request took too long to arrive")))
         self._next()
 
     def _has_arrived(self) -> bool:
-        """Whether there is something to read. A timer may run before what has arrived is read."""
+        """True if there are bytes to read. A timer may run before them."""
         socket = self._transport.get_extra_info("socket")
         if socket is None:
             return False
@@ -499,5 +312,5 @@ class Connection(asyncio.Protocol):
         return bool(poll.poll(0))
 
     def abort(self) -> None:
-        """Close whatever is in hand."""
+        """Close at once. The current request gets no reply."""
         self._transport.abort()

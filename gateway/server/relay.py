@@ -190,7 +190,9 @@ class Relayed(_Frames):
         self._server = server
 
     def take(self, number: int, *parts: Any) -> None:
-        pending = PendingRequest(*parts)
+        *request, request_id = parts
+        pending = PendingRequest(*request)
+        pending.id = request_id
         memory, size_bytes = self._server.memory, len(pending.body)
         try:
             memory.receive(size_bytes)

@@ -166,7 +166,7 @@ class Server:
         ):
             self._all_gone.set()
 
-    # What connections call (connection.Reception)
+    # What connections call (connection.ConnectionServer)
 
     def enter(self, connection: Connection) -> bool:
         """A new connection. When there are as many as may be, the one goes that has waited longest for its client to send, be it
@@ -186,6 +186,7 @@ class Server:
 
     def leave(self, connection: Connection) -> None:
         """A connection is gone."""
+        self.head_ended(connection)
         self._connections.discard(connection)
         metrics.connections = len(self._connections)
         self._note_if_all_gone()

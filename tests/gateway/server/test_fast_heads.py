@@ -20,7 +20,7 @@ from tablegate.gateway.server.pending_request import PendingRequest
 SETTINGS = load({"memory": True, "max_body_bytes": 1000, "max_header_bytes": 4096}, {})
 
 
-class Reception:
+class Server:
     """Notes what it is handed, and answers at once."""
 
     is_stopping = False
@@ -82,14 +82,14 @@ class Transport(asyncio.Transport):
 
 def read(pieces: list[bytes], way: Any) -> tuple[list[Any], list[bytes], int]:
     """What a connection hands on and answers of these pieces, and how much is left in memory."""
-    reception, transport = Reception(), Transport()
+    server, transport = Server(), Transport()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connection, "_whole_request", way)
-        made = Connection(reception)
+        made = Connection(server)
         made.connection_made(transport)
         for piece in pieces:
             made.data_received(piece)
-    return reception.handed, transport.said, reception.memory.received_bytes
+    return server.handed, transport.said, server.memory.received_bytes
 
 
 METHODS = [

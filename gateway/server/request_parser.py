@@ -1,0 +1,221 @@
+"""Parsing of requests from the bytes of a connection: httptools' grammar, and the server's limits.
+
+Knows HTTP/1.1 messages: heads, chunked bodies, offers to upgrade, limits of size. It sends nothing and measures no time
+(connection.py).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import httptools
+
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.http import Headers, Reply, Request
+from tablegate.gateway.model.errors import Busy, LimitExceeded
+from tablegate.gateway.request_memory import HEAD_FIRST_BYTES, RequestMemory
+from tablegate.gateway.server import framing, heads
+from tablegate.gateway.server.pending_request import Answering, PendingRequest
+
+
+class Refusals(Protocol):
+    """The part of the server that the parser calls."""
+
+    settings: Settings
+    memory: RequestMemory
+
+    def refusal_of_head(self, pending: PendingRequest) -> Reply | None:
+        """Return the refusal of a request whose body is not to be received, or None."""
+
+    def refuse(self, request: Request, error: Exception) -> Reply:
+        """Return the refusal for an error, in the words of the request's dialect."""
+
+
+class RequestParser:
+    """The requests of one connection.
+
+    has_message: a part of a request has come, and the rest has not.
+    is_head_complete: the head of that request has come.
+    owes_continue: its client waits for "100 Continue".
+    quiet_bytes: bytes since httptools last told of a new part.
+    is_ended: no further request is read. The last one closes the connection or was refused, or the client has ended.
+    """
+
+    # Of the message that is being read.
+    _target: bytes
+    _headers: Headers
+    _body: list[bytes]
+    _body_bytes: int
+    _told: int
+    has_message: bool
+
+    def __init__(self, server: Refusals, connection: Answering, client: str, is_secure: bool) -> None:
+        self._server = server
+        self._connection = connection
+        self._client = client
+        self._is_secure = is_secure
+        self._memory = server.memory
+        self._settings = server.settings
+        self._http = httptools.HttpRequestParser(self)
+        self._complete: list[PendingRequest] = []
+        self.is_ended = False
+        self._forget_message()
+
+    def feed(self, data: bytes) -> list[PendingRequest]:
+        """Parse bytes. Return the requests that they complete. A refused one is the last."""
+        self._complete = []
+        try:
+            self._feed(data)
+        except httptools.HttpParserError as error:
+            if not self.is_ended:
+                self._refuse(framing.plain(400, f"not HTTP/1.1: {error}"))
+        if not self._complete:
+            self._check_progress(len(data))
+        if self._refusal is not None:
+            self._complete.append(self._refusal)
+        return self._complete
+
+    def refused(self, reply: Reply, pending: PendingRequest | None = None) -> PendingRequest:
+        """Return the request that is answered with a refusal, the last of this connection. `pending`: if it is known."""
+        self.drop_body()
+        self.is_ended = True
+        pending = pending or self._message(b"")
+        pending.keep_alive = False
+        pending.refusal = reply
+        return pending
+
+    def drop_body(self) -> None:
+        """Give back the memory of a body that is not complete."""
+        self._memory.received_bytes -= self._body_bytes
+        self._body_bytes = 0
+        self._body = []
+
+    # httptools' calls. They continue for the rest of the data after a refusal, and are ignored then.
+
+    def on_message_begin(self) -> None:
+        if self._refusal is None and not self.is_ended:
+            if self.has_message:  # its head is read once more (_head_without_upgrade)
+                self._forget_message()
+            self.has_message = True
+
+    def on_url(self, part: bytes) -> None:
+        self._target += part
+        if len(self._target) > self._settings.max_request_line_bytes:
+            self._refuse(framing.plain(400, "the request line is too long"))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # Called for each header, so everything else is done once for all of them.
+        self._header_bytes += len(name) + len(value) + 4
+        if self._header_bytes > self._settings.max_header_bytes:
+            self._refuse(framing.plain(400, "the headers are too large"))
+        else:
+            self._raw_headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self.is_head_complete = True
+        self._headers = headers = heads.decoded(self._raw_headers)
+        if self._refusal is not None:
+            return
+        known = dict(headers)
+        fault = heads.fault(headers, known, self._http.get_http_version() == "1.0")
+        if fault is not None:
+            self._refuse(framing.plain(400, fault))
+            return
+        if self._http.should_upgrade() and self._http.get_method() == b"CONNECT":
+            self._refuse(framing.plain(405, "this is no proxy"))
+            return
+        size_bytes = int(known.get("content-length") or 0)
+        self._check_body(size_bytes)
+        if self._refusal is None and (size_bytes > HEAD_FIRST_BYTES or "transfer-encoding" in known):
+            pending = self._message(b"")
+            refusal = self._server.refusal_of_head(pending)
+            if refusal is not None:
+                self._refuse(refusal, pending)
+        self.owes_continue = "expect" in known and known["expect"].lower() == "100-continue"
+
+    def on_body(self, part: bytes) -> None:
+        if self._refusal is None:
+            self._body.append(part)
+            self._body_bytes += len(part)
+            self._memory.received_bytes += len(part)
+            self._check_body(self._body_bytes)
+
+    def on_message_complete(self) -> None:
+        if self._refusal is None and not self.is_ended and not self._awaits_body_after_upgrade():
+            body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+            pending = self._message(body)
+            pending.http_10 = self._http.get_http_version() == "1.0"
+            pending.keep_alive = self._http.should_keep_alive()
+            self.is_ended = not pending.keep_alive
+            self._complete.append(pending)
+            self._forget_message()
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self._http.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            # Java's client offers h2c on every plain connection; a server may go on in HTTP/1.1 (RFC 9110, 7.8).
+            [offset] = upgrade.args
+            if self._awaits_body_after_upgrade():
+                head = self._head_without_upgrade()  # as this parser has read it
+                self._http = httptools.HttpRequestParser(self)
+                data, offset = head + data[offset:], 0
+            if offset < len(data) and not self.is_ended:
+                self._feed(data[offset:])
+
+    def _awaits_body_after_upgrade(self) -> bool:
+        """True if httptools took a message for complete because of its offer to upgrade, though it has a body."""
+        return (
+            self._refusal is None
+            and self._http.should_upgrade()
+            and any(name in ("content-length", "transfer-encoding") for name, _ in self._headers)
+        )
+
+    def _head_without_upgrade(self) -> bytes:
+        """Return the message's head without its offer to upgrade, to be parsed again."""
+        request = self._message(b"")
+        lines = [f"{request.method} {request.target} HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in request.headers if name != "upgrade"]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+    def _check_progress(self, fed_bytes: int) -> None:
+        """Refuse a line that does not end. httptools keeps it without a call, and would do so forever."""
+        told = len(self._target) + len(self._raw_headers) + self._body_bytes
+        if told > self._told:
+            self._told = told
+            self.quiet_bytes = 0
+        else:
+            self.quiet_bytes += fed_bytes
+            if self.quiet_bytes > self._settings.max_header_bytes:
+                self._refuse(framing.plain(400, "a header is too long"))
+
+    def _message(self, body: bytes) -> PendingRequest:
+        method = self._http.get_method().decode() if self.is_head_complete else "GET"
+        target = self._target.decode("latin-1")
+        pending = PendingRequest(method, target, self._headers, body, self._client, self._is_secure)
+        pending.connection = self._connection
+        return pending
+
+    def _forget_message(self) -> None:
+        """Prepare for the next message. The bytes of a complete body are counted until its request is answered."""
+        self._target = b""
+        self._raw_headers: list[tuple[bytes, bytes]] = []
+        self._headers = ()
+        self._header_bytes = self.quiet_bytes = self._body_bytes = self._told = 0
+        self._body = []
+        self.is_head_complete = self.has_message = self.owes_continue = False
+        self._refusal: PendingRequest | None = None
+
+    def _check_body(self, size_bytes: int) -> None:
+        if size_bytes > self._settings.max_body_bytes:
+            error: Exception = LimitExceeded("body", self._settings.max_body_bytes, size_bytes)
+        elif self._memory.received_bytes + size_bytes - self._body_bytes > self._memory.receivable_bytes:
+            error = Busy("too many request bodies in memory")
+        else:
+            return
+        self._refuse(self._server.refuse(self._message(b""), error))
+
+    def _refuse(self, reply: Reply, pending: PendingRequest | None = None) -> None:
+        """Answer the message that is being read with a refusal, unless it is refused already."""
+        if self._refusal is None:
+            self._refusal = self.refused(reply, pending)
