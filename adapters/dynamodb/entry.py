@@ -213,7 +213,9 @@ class DynamoDB(Dialect):
 
     def render(self, request: Request, caller: Caller | None, answer: Answer) -> Reply:
         """Return the reply with an answer (Dialect.render)."""
-        return http.reply(request, 200, _json(answer))
+        if not isinstance(answer, bytes):
+            answer = b"" if answer is None else orjson.dumps(answer)
+        return http.reply(request, 200, answer)
 
     def _text(self, request: Request) -> bytes:
         """The body without its content coding. Raises TooLarge, ServiceError, Busy."""
@@ -304,10 +306,3 @@ class DynamoDB(Dialect):
             return http.too_large(request)
         told = self._told(request, error) if isinstance(error, GatewayError) else internal()
         return http.reply(request, told.status, render(told))
-
-
-def _json(answer: Answer) -> bytes:
-    """The body of an answer."""
-    if isinstance(answer, bytes):
-        return answer
-    return b"" if answer is None else orjson.dumps(answer)

@@ -264,8 +264,9 @@ class WriteClauses:
         return clauses
 
     def _set(self, actions: tuple[Action, ...], condition: Predicate) -> None:
-        self.facts, self._actions, self._condition = facts_of(actions), actions, condition
-        self._deep = tuple(path for path in paths_of(condition) if len(path) > 1)
+        self.facts = facts_of(actions) if actions else _NO_UPDATE
+        self._actions, self._condition = actions, condition
+        self._deep = tuple([path for path in paths_of(condition) if len(path) > 1])
         self.has_condition = condition is not ALWAYS
 
     def condition(self, table: Table) -> Predicate:
@@ -310,7 +311,7 @@ def _projection(given: Input, placeholders: Placeholders) -> Projection | None:
 
 def _bound(table: Table, predicate: Predicate) -> Predicate:
     """A condition or filter of a table, which may have a composite key."""
-    if predicate is ALWAYS or composites.composite_name(table.key_schema) is None:
+    if predicate is ALWAYS or table.key_schema.is_pair:
         return predicate
     return composite_keys.bound(table.key_schema, predicate)
 

@@ -89,9 +89,12 @@ def put_write(table: Table, item: Item, clauses: WriteClauses | None, wants_old:
         vectors.check_put(table, item.contents)
     condition = clauses.condition(table) if clauses is not None and clauses.has_condition else ALWAYS
     shown = SHOWN_NOT if clauses is None else clauses.shown
-    contents = composites.stored_contents(table, key, item.contents)
-    change = Replace(contents)
-    return Write(table, key, change, condition, view, _keep_kinds, wants_old=wants_old, shown=shown)
+    contents = item.contents
+    if not table.key_schema.is_text_pair:
+        contents = composites.stored_contents(table, key, contents)
+    return Write(
+        table, key, Replace(contents), condition, view, _keep_kinds, wants_old=wants_old, shown=shown
+    )
 
 
 def delete_write(

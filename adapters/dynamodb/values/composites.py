@@ -2,7 +2,7 @@
 attribute, a text named after the sort columns ("c2/c3/c4"), beside the columns themselves.
 
 Knows that attribute in keys and items; expressions/composite_keys.py knows it in conditions and queries. Its spelling is all
-dialects' (gateway/model/values/composites.py). Of every other table all functions here give back what they got.
+dialects' (gateway/model/values/composites.py). Tables whose key is a pair (`KeySchema.is_pair`) have none.
 """
 
 from __future__ import annotations
@@ -85,10 +85,9 @@ def with_columns(schema: KeySchema, item: Mapping[str, Any]) -> Mapping[str, Any
 
 
 def stored_contents(table: Table, key: Key, contents: Contents) -> Contents:
-    """The contents of an item as its table stores them: key columns in their own kinds, and no composite."""
+    """The contents of an item as its table stores them: key columns in their own kinds, and no composite. Of a pair of texts
+    they are the item's own."""
     schema = table.key_schema
-    if schema.is_text_pair:
-        return contents
     name = composite_name(schema)
     if name is None and not any(column.kind is Kind.INT64 for column in schema.columns):
         return contents

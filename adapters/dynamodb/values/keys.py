@@ -65,8 +65,9 @@ _NEVER_KEYS = frozenset({"L", "M", "SS", "NS", "BS"})
 def item_key(table: Table, item: Mapping[str, Any]) -> Key:
     """The key of an item that is to be put. Its index keys are checked too. Raises BadKey, KeyTooLong."""
     schema = table.key_schema
-    composite = composite_name(schema)
-    item = with_columns(schema, item)
+    composite = None if schema.is_pair else composite_name(schema)
+    if composite:
+        item = with_columns(schema, item)
     values = []
     for column in schema.columns:
         member = item.get(column.name)
@@ -83,13 +84,9 @@ def item_key(table: Table, item: Mapping[str, Any]) -> Key:
         values.append(stored)
     if composite:  # shown as one text, which is what has a length here
         _check_size(Value(Kind.TEXT, composite_text(values[len(schema.partition) :])), is_partition=False)
-    _check_item_index_keys(table, item)
-    return Key(tuple(values), schema.position(values))
-
-
-def _check_item_index_keys(table: Table, item: Mapping[str, Any]) -> None:
     if table.indexes:
         _check_index_values(table, lambda name: _given(item[name]) if name in item else None, _PUT)
+    return Key(tuple(values), schema.position(values))
 
 
 def check_given_index_keys(table: Table, given: Mapping[str, Value]) -> None:
@@ -113,7 +110,7 @@ def check_updated_index_keys(table: Table, old: Attributes, new: Attributes) -> 
 def index_view(value: Value, is_partition: bool) -> Value | None:
     """How this dialect's indexes read key attributes: empty and over-long values have no entry (rule 37)."""
     seen = view(value)
-    if seen.kind in _SIZED and not 0 < _bytes_of(seen) <= _limit(is_partition):
+    if seen.kind in _SIZED and (not seen.data or _is_too_long(seen, is_partition)):
         return None
     return seen
 
@@ -157,13 +154,10 @@ def _check_index_value(index: Index, column: KeyColumn, value: Value, rules: tup
 
 
 def _check_size(value: Value, is_partition: bool) -> None:
-    if _bytes_of(value) > _limit(is_partition):
+    if _is_too_long(value, is_partition):
         raise KeyTooLong("partition" if is_partition else "sort")
 
 
-def _limit(is_partition: bool) -> int:
-    return limits.PARTITION_KEY_BYTES if is_partition else limits.SORT_KEY_BYTES
-
-
-def _bytes_of(value: Value) -> int:
-    return len(value.data) if value.kind is Kind.BYTES else len(value.data.encode())
+def _is_too_long(value: Value, is_partition: bool) -> bool:
+    size_bytes = len(value.data) if value.kind is Kind.BYTES else len(value.data.encode())
+    return size_bytes > (limits.PARTITION_KEY_BYTES if is_partition else limits.SORT_KEY_BYTES)

@@ -154,10 +154,11 @@ class KeySchema:
 
     partition: tuple[KeyColumn, ...]
     sort: tuple[KeyColumn, ...] = ()
-    # What every request asks for, kept: all columns in order, their names, and whether they are one TEXT column of the
-    # partition and at most one TEXT sort column, which is by far the commonest key.
+    # What every request asks for, kept: all columns in order and their names. `is_pair`: one partition column and at most one
+    # sort column. `is_text_pair`: all of them TEXT, too, which is by far the commonest key.
     columns: tuple[KeyColumn, ...] = field(init=False, repr=False, compare=False)
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    is_pair: bool = field(init=False, repr=False, compare=False)
     is_text_pair: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -166,6 +167,7 @@ class KeySchema:
         object.__setattr__(self, "names", tuple([column.name for column in columns]))
         is_pair = len(self.partition) == 1 and len(self.sort) <= 1
         is_text = all(column.kind is Kind.TEXT for column in columns)
+        object.__setattr__(self, "is_pair", is_pair)
         object.__setattr__(self, "is_text_pair", is_pair and is_text)
 
     def key(self, values: Mapping[str, Value]) -> Key:
