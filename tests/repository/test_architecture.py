@@ -21,8 +21,8 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 GROUPS = {
     "gateway": (
         "model", "exchanges", "configuration", "observability", "handling", "http", "request_bodies", "request_memory",
-        "observability.audit", "store", "observability.audit_sinks", "security", "engine", "security.quotas", "security.gate",
-        "clock", "observability.telemetry", "server.flask_bridge", "dialect",
+        "observability.audit", "store", "observability.audit_sinks", "security", "engine", "security.quota_keeper",
+        "security.gate", "clock", "observability.telemetry", "server.flask_bridge", "dialect",
         "control", "health", "application", "wiring", "console", "app",
         "background", "server", "command_line", "__main__",
     ),

@@ -12,7 +12,7 @@ ALLOWED = {
     "gateway.engine.engine": "the definition of run_with_retries",
     "gateway.server.tick": "calls admit and complete around the commands of many requests",
     "gateway.server.sliced_reads": "runs reads that the tick has admitted",
-    "gateway.security.quotas": "counts the bytes of namespaces for quotas: it has no caller",
+    "gateway.security.quota_keeper": "counts the bytes of namespaces for quotas: it has no caller",
 }
 """Modules that call the engine, and why they may."""
 
