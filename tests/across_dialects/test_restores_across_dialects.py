@@ -193,7 +193,7 @@ def versions(across: Across) -> tuple[str, Callable[[random.Random], None]]:
 def indexed(across: Across) -> tuple[str, Callable[[random.Random], None]]:
     """A table of Table Store's with an index and local transactions, and one random write to it."""
     name = across.new_name()
-    store = LiveTableStore.at(across.url)
+    store = LiveTableStore(across.url)
     index = messages.IndexMeta(
         name=f"{name}by", primary_key=["color", "p", "s"], index_update_mode=messages.IUM_ASYNC_INDEX,
         index_type=messages.IT_GLOBAL_INDEX,

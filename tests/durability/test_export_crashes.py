@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.configuration.settings import Settings
-from tests.adapters.dynamodb.conftest import Clock, serving
+from tests.adapters.dynamodb.client import DynamoDBService
+from tests.support.clock import Clock
 from tests.support.object_places import BUCKET, FolderPlace
 from tests.support.raw_client import RawClient
 from tests.support.running import Process
@@ -42,7 +42,7 @@ def fill(database_url: str) -> dict[str, Any]:
     now_s = time.time_ns() // 1_000_000_000
     begin_s, end_s = now_s - 3_600, now_s - 1_800
     clock = Clock()
-    for service in serving(Settings(database=database_url), clock):
+    with DynamoDBService.opened(clock, database=database_url) as service:
         clock.ms = (now_s - 7_200) * 1_000
         service.table("things", **KEY)
         on = {"PointInTimeRecoveryEnabled": True}

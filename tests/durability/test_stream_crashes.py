@@ -65,7 +65,7 @@ class Writer(threading.Thread):
             self.errors.append(error)
 
     def _write(self, number: int) -> None:
-        live = LiveTableStore.at(self._urls[self._number % len(self._urls)])
+        live = LiveTableStore(self._urls[self._number % len(self._urls)])
         try:
             live.put({"p": f"{self._number}-{number % KEYS}"}, {"n": number}, "t")
             self.acknowledged.add(number)
@@ -90,7 +90,7 @@ class Reader:
 
     def follow(self) -> bool:
         """Read what there is now. Whether there was anything."""
-        live = LiveTableStore.at(self._urls[0])
+        live = LiveTableStore(self._urls[0])
         [stream] = live.call("ListStream", table_name="t").streams
         found = False
         for shard in live.call("DescribeStream", stream_id=stream.stream_id).shards:
@@ -130,7 +130,7 @@ def test_a_reader_gets_each_change_once_and_in_order(begin: Begin, database_url:
     servers = [begin() for _ in range(2 if database_url.startswith("postgresql") else 1)]
     urls = [server.url for server in servers]
     stream = messages.StreamSpecification(enable_stream=True, expiration_time=24)
-    LiveTableStore.at(urls[0]).create("t", ("p", messages.STRING), stream_spec=stream)
+    LiveTableStore(urls[0]).create("t", ("p", messages.STRING), stream_spec=stream)
     done = threading.Event()
     writers = [Writer(urls, number, done) for number in range(WRITERS)]
     for writer in writers:

@@ -9,12 +9,13 @@ from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.security.credentials import Credentials
 from tests.adapters.azuretable.batch_requests import batch_of, insert_part, part, query_batch, upsert_part
-from tests.adapters.azuretable.client import ACCOUNT, Clock, Service
+from tests.adapters.azuretable.client import ACCOUNT, AzureRequests
 from tests.entry_requests import NOW_MS, Case
+from tests.support.clock import Clock
 
 _CLOCK = Clock()
 _CLOCK.ns = NOW_MS * 1_000_000
-_SERVICE = Service(None, _CLOCK)  # type: ignore[arg-type]
+_REQUESTS = AzureRequests(_CLOCK)
 _DIALECT = create(Gateway(None, Credentials(Settings()), Settings(), lambda: NOW_MS, lambda: NOW_MS))  # type: ignore[arg-type]
 XML = {"Content-Type": "application/xml"}
 ENTITY = "/people(PartitionKey='a',RowKey='1')"
@@ -27,7 +28,7 @@ EVERY_KIND = {
 
 def _case(name: str, method: str, path: str, body: Any = None, **headers: str) -> Case:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    request = _SERVICE.request(method, path, body, named)
+    request = _REQUESTS.request(method, path, body, named)
     return Case(f"{method} {path} {name}", _DIALECT.operation(request), request)
 
 
@@ -113,10 +114,10 @@ def _queries() -> list[Case]:
 
 def _batches() -> list[Case]:
     def batch(name: str, *parts: str) -> Case:
-        request = batch_of(_SERVICE, list(parts))
+        request = batch_of(_REQUESTS, list(parts))
         return Case(f"$batch {name}", _DIALECT.operation(request), request)
 
-    read = query_batch(_SERVICE, ENTITY)
+    read = query_batch(_REQUESTS, ENTITY)
     return [
         batch(
             "inserts and replaces", insert_part("people", "b", "1", n=1), upsert_part("people", "b", "2", n=2)

@@ -26,7 +26,7 @@ MIN, MAX = Bound.INF_MIN, Bound.INF_MAX
 def live(shared_database_url: str) -> Iterator[LiveTableStore]:
     """The wire client at a live server with default settings."""
     running = start(shared_database_url, dialects="tablestore")
-    yield LiveTableStore.at(running.url)
+    yield LiveTableStore(running.url)
     running.stop()
 
 
@@ -34,7 +34,7 @@ def live(shared_database_url: str) -> Iterator[LiveTableStore]:
 def live_as_in_2017(shared_database_url: str) -> Iterator[LiveTableStore]:
     """The same with what the document of 2017 says of EXPECT_NOT_EXIST."""
     running = start(shared_database_url, dialects="tablestore", tablestore_expect_not_exist="2017")
-    client = LiveTableStore.at(running.url)
+    client = LiveTableStore(running.url)
     client._names = (f"then{number}" for number in itertools.count())
     yield client
     running.stop()

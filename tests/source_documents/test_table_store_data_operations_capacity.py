@@ -25,7 +25,7 @@ IGNORE, EXPECT_EXIST, EXPECT_NOT_EXIST = messages.IGNORE, messages.EXPECT_EXIST,
 def live(shared_database_url: str) -> Iterator[LiveTableStore]:
     """The wire client at a live server with default settings."""
     running = start(shared_database_url, dialects="tablestore")
-    yield LiveTableStore.at(running.url)
+    yield LiveTableStore(running.url)
     running.stop()
 
 

@@ -25,7 +25,7 @@ PUT, UPDATE, DELETE = messages.PUT_ROW, messages.UPDATE_ROW, messages.DELETE_ROW
 def live(shared_database_url: str) -> Iterator[LiveTableStore]:
     """The wire client at a live server with default settings."""
     running = start(shared_database_url, dialects="tablestore")
-    yield LiveTableStore.at(running.url)
+    yield LiveTableStore(running.url)
     running.stop()
 
 
@@ -158,7 +158,7 @@ def test_each_modification_is_read_once_in_the_order_of_its_shard(live: LiveTabl
         for number in range(25):
             live_of_mine.put({"pk": writer}, {"n": number}, table)
 
-    live_of_mine = LiveTableStore.at(live.url)
+    live_of_mine = LiveTableStore(live.url)
     writers = [threading.Thread(target=write, args=(writer,)) for writer in range(4)]
     for thread in writers:
         thread.start()

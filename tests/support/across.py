@@ -81,7 +81,7 @@ class Across:
 
     def ask(self, operation: str, **members: Any) -> Any:
         """A Table Store operation as its messages are on the wire."""
-        return LiveTableStore.at(self.url).call(operation, **members)
+        return LiveTableStore(self.url).call(operation, **members)
 
 
 def _columns(row: Any) -> dict[str, Any]:

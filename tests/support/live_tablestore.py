@@ -7,13 +7,11 @@ import http.client
 import itertools
 import time
 import urllib.request
-from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
 from tablegate.adapters.tablestore.wire.auth import Caller, reply_signature
 from tablegate.gateway.http import Reply, Request
-from tests.adapters.tablestore.client import INSTANCE, Service
+from tests.adapters.tablestore.client import INSTANCE, TableStoreCalls
 
 
 class WallClock:
@@ -24,21 +22,18 @@ class WallClock:
         return time.time_ns() // 1_000_000
 
 
-@dataclass
-class LiveTableStore(Service):
-    """The instance of a server at `url`; `new_name` gives each test tables of its own."""
+class LiveTableStore(TableStoreCalls):
+    """The instance of a server at `url`. `new_name` gives each test tables of its own."""
 
-    url: str = ""
-    _names: Any = field(default_factory=lambda: (f"t{number}" for number in itertools.count()))
-
-    @classmethod
-    def at(cls, url: str) -> LiveTableStore:
-        return cls(None, WallClock(), url=url)  # type: ignore[arg-type]
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.clock = WallClock()
+        self._numbers = itertools.count()
 
     def new_name(self) -> str:
-        return str(next(self._names))
+        return f"t{next(self._numbers)}"
 
-    def send(self, request: Request) -> Reply:
+    def handle(self, request: Request) -> Reply:
         """The reply to any request, over a connection of its own."""
         address = urlsplit(self.url)
         assert address.hostname

@@ -31,7 +31,7 @@ from tablegate.gateway.security.grant_store import ALL
 from tablegate.gateway.wiring import connect, open_store
 from tests.adapters.tablestore.client import rows_of, signed
 from tests.support.live_dynamodb import ONCE, Index, Live
-from tests.support.live_tablestore import LiveTableStore, WallClock
+from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import Running, start
 
 REGION = "eu-central-1"
@@ -65,12 +65,12 @@ class Instance(LiveTableStore):
     """Table Store as a key sees an instance, which need not be its own."""
 
     def __init__(self, url: str, access_id: str, instance: str, secret: str = "") -> None:
-        super().__init__(None, WallClock(), url=url)  # type: ignore[arg-type]
+        super().__init__(url)
         self.access_id, self.instance, self.secret = access_id, instance, secret or secret_of(access_id)
 
     def post(self, operation: str, body: bytes, **headers: str) -> Reply:
         named = {"x_ots_accesskeyid": self.access_id, "x_ots_instancename": self.instance, **headers}
-        return self.send(
+        return self.handle(
             Request(
                 "POST", f"/{operation}", signed(operation, body, self.clock.ms, self.secret, **named), body
             )

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tablegate.gateway.http import Reply, Request
-from tests.adapters.azuretable.client import ACCOUNT, HOST, Service
+from tests.adapters.azuretable.client import ACCOUNT, HOST, AzureRequests
 
 
 def part(method: str, path: str, body: Any = None, **headers: str) -> str:
@@ -28,7 +28,7 @@ def upsert_part(table: str, partition_key: str, row_key: str, **properties: Any)
     return part("PUT", f"/{table}(PartitionKey='{partition_key}',RowKey='{row_key}')", properties)
 
 
-def batch_of(service: Service, parts: list[str], headers: dict[str, str] | None = None) -> Request:
+def batch_of(service: AzureRequests, parts: list[str], headers: dict[str, str] | None = None) -> Request:
     """A changeset of these changes."""
     changes = "".join(
         f"--changeset_1\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n"
@@ -43,7 +43,7 @@ def batch_of(service: Service, parts: list[str], headers: dict[str, str] | None 
     return service.request("POST", "/$batch", body.encode(), sent)
 
 
-def query_batch(service: Service, path: str) -> Request:
+def query_batch(service: AzureRequests, path: str) -> Request:
     """A batch of one GET."""
     body = (
         "--batch_1\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"

@@ -1,7 +1,4 @@
-"""A client of a Table service in this process, with a clock that tests turn by hand.
-
-`service.send` signs as the SDKs do and takes a request the whole way of `AzureTable.handle`; no socket is involved.
-"""
+"""The Table service in this process: requests signed as the SDKs sign them, and decoded answers."""
 
 from __future__ import annotations
 
@@ -10,18 +7,14 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from email.utils import formatdate
-from functools import cached_property
 from typing import Any
 
-import flask
-
 from tablegate.adapters.azuretable import entry
-from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Credential, Scheme
-from tests.support.running import ENTRY, call_plainly, plain_app
+from tests.support.clock import Clock
+from tests.support.service import Service
 
 ACCOUNT = DEV_AZURE_ACCOUNT
 DEV_KEY = next(item for item in DEV_CREDENTIALS if item.scheme is Scheme.AZURE).secrets[0]
@@ -32,20 +25,6 @@ OTHER = Credential(
     (base64.b64encode(b"first key").decode(), base64.b64encode(b"second key").decode()),
 )
 HOST = "127.0.0.1:10002"
-
-
-class Clock:
-    """Nanoseconds since 1970; goes on by itself only by a microsecond a look."""
-
-    def __init__(self) -> None:
-        self.ns = 1_700_000_000_000_000_000
-
-    def __call__(self) -> int:
-        self.ns += 1_000
-        return self.ns
-
-    def advance(self, seconds: float) -> None:
-        self.ns += int(seconds * 1e9)
 
 
 def sign(
@@ -73,12 +52,11 @@ def sign(
     return f"{scheme} {account}:{base64.b64encode(digest).decode()}"
 
 
-@dataclass
-class Service:
-    """A client of the dev account, and the parts of the service that tests look into."""
+class AzureRequests:
+    """Signed requests of the dev account, at the time of a clock."""
 
-    gateway: Gateway
-    clock: Clock
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
 
     def request(
         self,
@@ -99,31 +77,21 @@ class Service:
         named = tuple((name.lower(), value) for name, value in sent.items() if value != "")
         return Request(method, target, named, content)
 
+    @property
+    def now(self) -> str:
+        return formatdate(self.clock.ns // 1_000_000_000, usegmt=True)
+
+
+class AzureTableService(Service, AzureRequests):
+    """The calls that tests of the Table service make often."""
+
+    entry = entry
+
     def send(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> Reply:
         """The reply to a signed request."""
         return self.handle(self.request(method, path, body, headers))
-
-    def handle(self, request: Request) -> Reply:
-        """The reply to a request as it is."""
-        if ENTRY == "wsgi":
-            return call_plainly(self._app, request)
-        return entry.create(self.gateway).serve(request)
-
-    @cached_property
-    def _app(self) -> flask.Flask:
-        return plain_app(self.gateway, entry.create)
-
-    @property
-    def now(self) -> str:
-        return formatdate(self.clock.ns // 1_000_000_000, usegmt=True)
-
-    def with_settings(self, **changed: Any) -> Service:
-        """The same service with other settings."""
-        return Service(replace(self.gateway, settings=replace(self.gateway.settings, **changed)), self.clock)
-
-    # What tests say often
 
     def create(self, table: str = "people") -> str:
         assert self.send("POST", "/Tables", {"TableName": table}).status == 201

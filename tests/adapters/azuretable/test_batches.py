@@ -17,22 +17,22 @@ from tests.adapters.azuretable.batch_requests import (
     statuses,
     upsert_part,
 )
-from tests.adapters.azuretable.client import ACCOUNT, HOST, Service, code_of
+from tests.adapters.azuretable.client import ACCOUNT, HOST, AzureTableService, code_of
 
 ENTITY = "/people(PartitionKey='p',RowKey='{}')"
 
 
 @pytest.fixture
-def people(service: Service) -> Service:
+def people(service: AzureTableService) -> AzureTableService:
     service.create()
     return service
 
 
-def rows(service: Service) -> list[str]:
+def rows(service: AzureTableService) -> list[str]:
     return [entity["RowKey"] for entity in service.query("people")]
 
 
-def test_every_verb_in_one_group(people: Service) -> None:
+def test_every_verb_in_one_group(people: AzureTableService) -> None:
     for row in "bcde":
         people.insert("people", "p", row, old=1)
     parts = [
@@ -53,7 +53,7 @@ def test_every_verb_in_one_group(people: Service) -> None:
     assert ["old" in found[row] for row in "bcd"] == [False, True, True]
 
 
-def test_answers_carry_etags_and_content_ids_in_order(people: Service) -> None:
+def test_answers_carry_etags_and_content_ids_in_order(people: AzureTableService) -> None:
     reply = people.handle(batch_of(people, [insert_part("people", "p", row) for row in "cab"]))
     text = reply.body.decode()
     assert re.findall(r"Content-ID: (\d)", text) == ["0", "1", "2"]
@@ -62,7 +62,7 @@ def test_answers_carry_etags_and_content_ids_in_order(people: Service) -> None:
     assert re.findall(r"Location: \S+RowKey='(.)'", text) == ["c", "a", "b"]
 
 
-def test_an_insert_may_answer_with_its_entity(people: Service) -> None:
+def test_an_insert_may_answer_with_its_entity(people: AzureTableService) -> None:
     body = {"PartitionKey": "p", "RowKey": "r", "n": 1}
     reply = people.handle(batch_of(people, [part("POST", "/people", body, Prefer="return-content")]))
     assert statuses(reply) == [201]
@@ -71,7 +71,7 @@ def test_an_insert_may_answer_with_its_entity(people: Service) -> None:
 
 
 @pytest.mark.parametrize("at", [0, 1, 4])
-def test_a_failure_undoes_everything_and_names_its_index(people: Service, at: int) -> None:
+def test_a_failure_undoes_everything_and_names_its_index(people: AzureTableService, at: int) -> None:
     people.insert("people", "p", "there")
     etag = people.get("people", "p", "there")["odata.etag"]
     parts = [upsert_part("people", "p", f"new{number}") for number in range(4)]
@@ -100,14 +100,14 @@ def test_a_failure_undoes_everything_and_names_its_index(people: Service, at: in
         (part("POST", "/people", []), (400, "InvalidInput")),
     ],
 )
-def test_what_can_fail(people: Service, bad: str, expected: tuple[int, str]) -> None:
+def test_what_can_fail(people: AzureTableService, bad: str, expected: tuple[int, str]) -> None:
     people.insert("people", "p", "there")
     reply = people.handle(batch_of(people, [upsert_part("people", "p", "first"), bad]))
     assert failure(reply) == (*expected, "1")
     assert rows(people) == ["there"]
 
 
-def test_an_entity_of_another_account_is_refused(people: Service) -> None:
+def test_an_entity_of_another_account_is_refused(people: AzureTableService) -> None:
     foreign = insert_part("people", "p", "r").replace("/devstoreaccount1/", "/otheraccount/")
     assert failure(people.handle(batch_of(people, [foreign]))) == (400, "InvalidInput", "0")
 
@@ -115,7 +115,9 @@ def test_an_entity_of_another_account_is_refused(people: Service) -> None:
 @pytest.mark.parametrize(
     "base", ["", f"/{ACCOUNT}", f"http://{HOST}/{ACCOUNT}", f"http://{ACCOUNT}.table.localhost"]
 )
-def test_a_url_may_be_absolute_or_begin_at_the_root_or_at_the_table(people: Service, base: str) -> None:
+def test_a_url_may_be_absolute_or_begin_at_the_root_or_at_the_table(
+    people: AzureTableService, base: str
+) -> None:
     """azure-cosmosdb-table 1.0.6 writes `POST /people` whatever its endpoint is (tableservice.py, commit_batch)."""
     written = f"http://{HOST}/{ACCOUNT}"
     parts = [insert_part("people", "p", "r"), upsert_part("people", "p", "s")]
@@ -127,14 +129,14 @@ def test_a_url_may_be_absolute_or_begin_at_the_root_or_at_the_table(people: Serv
 
 
 @pytest.mark.parametrize("base", [f"/{ACCOUNT}-secondary", f"http://{ACCOUNT}-secondary.table.localhost"])
-def test_nothing_is_written_to_a_secondary(people: Service, base: str) -> None:
+def test_nothing_is_written_to_a_secondary(people: AzureTableService, base: str) -> None:
     """As outside of batches: "Azure Storage redundancy", the secondary can only be read."""
     part = insert_part("people", "p", "r").replace(f"http://{HOST}/{ACCOUNT}", base)
     assert code_of(people.handle(batch_of(people, [part]))) == (403, "InsufficientAccountPermissions")
     assert rows(people) == []
 
 
-def test_no_such_table(service: Service) -> None:
+def test_no_such_table(service: AzureTableService) -> None:
     assert failure(service.handle(batch_of(service, [insert_part("people", "p", "r")]))) == (
         404,
         "TableNotFound",
@@ -142,7 +144,7 @@ def test_no_such_table(service: Service) -> None:
     )
 
 
-def test_a_hundred_changes_and_no_more(people: Service) -> None:
+def test_a_hundred_changes_and_no_more(people: AzureTableService) -> None:
     parts = [insert_part("people", "p", f"{number:03}") for number in range(101)]
     status, code, _ = failure(people.handle(batch_of(people, parts)))
     assert (status, code) == (400, "InvalidInput")
@@ -151,7 +153,7 @@ def test_a_hundred_changes_and_no_more(people: Service) -> None:
     assert len(rows(people)) == 100
 
 
-def test_four_mebibytes_and_no_more(people: Service) -> None:
+def test_four_mebibytes_and_no_more(people: AzureTableService) -> None:
     parts = [upsert_part("people", "p", str(number), a="x" * 30000, b="x" * 30000) for number in range(69)]
     blanks = (4 << 20) - len(batch_of(people, parts).body)
     fits = [*parts[:-1], parts[-1] + " " * blanks]
@@ -160,11 +162,11 @@ def test_four_mebibytes_and_no_more(people: Service) -> None:
     assert code_of(people.handle(batch_of(people, too_large))) == (413, "RequestBodyTooLarge")
 
 
-def test_an_empty_batch(people: Service) -> None:
+def test_an_empty_batch(people: AzureTableService) -> None:
     assert statuses(people.handle(batch_of(people, []))) == []
 
 
-def test_keys_too_long_for_the_urls_of_2009_go_through_a_batch(people: Service) -> None:
+def test_keys_too_long_for_the_urls_of_2009_go_through_a_batch(people: AzureTableService) -> None:
     old = people.with_settings(url_segment_limit=260)
     key = "k" * 512
     path = f"/people(PartitionKey='{key}',RowKey='r')"
@@ -175,7 +177,7 @@ def test_keys_too_long_for_the_urls_of_2009_go_through_a_batch(people: Service) 
     assert b'"a":1' in reply.body
 
 
-def test_a_batch_of_one_query(people: Service) -> None:
+def test_a_batch_of_one_query(people: AzureTableService) -> None:
     people.insert("people", "p", "r", n=1)
     reply = people.handle(query_batch(people, ENTITY.format("r")))
     assert statuses(reply) == [200]
@@ -191,13 +193,15 @@ def test_a_batch_of_one_query(people: Service) -> None:
 @pytest.mark.parametrize(
     ("version", "works"), [("2009-04-13", False), ("2009-04-14", True), ("2024-11-04", True), ("", True)]
 )
-def test_batches_need_the_version_that_brought_them(people: Service, version: str, works: bool) -> None:
+def test_batches_need_the_version_that_brought_them(
+    people: AzureTableService, version: str, works: bool
+) -> None:
     request = batch_of(people, [insert_part("people", "p", "r")], {"x-ms-version": version})
     reply = people.handle(request)
     assert statuses(reply) == [204] if works else code_of(reply) == (400, "InvalidHeaderValue")
 
 
-def test_who_may_not_do_a_part_may_not_do_the_batch(people: Service) -> None:
+def test_who_may_not_do_a_part_may_not_do_the_batch(people: AzureTableService) -> None:
     from tests.adapters.azuretable.auth.test_auth import service_sas
 
     parts = [insert_part("people", "p", "a"), part("DELETE", ENTITY.format("b"), If_Match="*")]
@@ -213,7 +217,7 @@ def test_who_may_not_do_a_part_may_not_do_the_batch(people: Service) -> None:
             assert code_of(reply) == (403, "AuthorizationPermissionMismatch")
 
 
-def test_a_failure_is_worded_like_any_other(people: Service) -> None:
+def test_a_failure_is_worded_like_any_other(people: AzureTableService) -> None:
     people.insert("people", "p", "r")
     reply = people.handle(batch_of(people, [insert_part("people", "p", "r")]))
     start = reply.body.index(b"{")

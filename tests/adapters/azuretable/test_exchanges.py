@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tablegate.gateway.http import Reply
-from tests.adapters.azuretable.client import Service
+from tests.adapters.azuretable.client import AzureTableService
 
 FILES = sorted((Path(__file__).parent / "exchanges").glob("*.txt"))
 _NAME = re.compile(r"«(\w+)»")
@@ -22,7 +22,7 @@ _TEXT = (r"[^\n]+?", r"[\s\S]+?")  # a name that ends in _lines may hold several
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_exchanges(path: Path, service: Service) -> None:
+def test_exchanges(path: Path, service: AzureTableService) -> None:
     caught: dict[str, str] = {}
     steps = re.split(r"^=+\n", path.read_text(), flags=re.MULTILINE)
     for number, step in enumerate(steps, 1):
@@ -32,7 +32,7 @@ def test_exchanges(path: Path, service: Service) -> None:
         compare(f"{path.name}, exchange {number}", reply, expected.strip("\n"), caught)
 
 
-def send(service: Service, text: str, caught: dict[str, str]) -> Reply:
+def send(service: AzureTableService, text: str, caught: dict[str, str]) -> Reply:
     """Send a request written as text. `\\` at the end of a line joins the next to it."""
     text = _NAME.sub(lambda found: caught.get(found.group(1), found.group()), text.replace("\\\n", ""))
     head, _, body = text.partition("\n\n")

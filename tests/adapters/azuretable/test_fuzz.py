@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.adapters.azuretable.batch_requests import batch_of
-from tests.adapters.azuretable.client import Service
+from tests.adapters.azuretable.client import AzureTableService
 
 _PATHS = [
     "/people",
@@ -62,13 +62,13 @@ _entities = st.dictionaries(
 
 
 @pytest.fixture
-def people(service: Service) -> Service:
+def people(service: AzureTableService) -> AzureTableService:
     service.create()
     service.insert("people", "p", "r", a=1)
     return service
 
 
-def check(service: Service, method: str, path: str, body: Any, headers: dict[str, str]) -> None:
+def check(service: AzureTableService, method: str, path: str, body: Any, headers: dict[str, str]) -> None:
     request = service.request(method, path, body, headers)
     reply = service.handle(request)
     assert reply.status < 500 or b'"NotImplemented"' in reply.body, reply
@@ -81,26 +81,30 @@ def check(service: Service, method: str, path: str, body: Any, headers: dict[str
 
 @_few
 @given(_methods, _targets, _headers)
-def test_any_target(people: Service, method: str, target: str, headers: dict[str, str]) -> None:
+def test_any_target(people: AzureTableService, method: str, target: str, headers: dict[str, str]) -> None:
     check(people, method, f"/{target}", None, headers)
 
 
 @_few
 @given(_methods, st.sampled_from(_PATHS), st.binary(max_size=60), _headers)
-def test_any_body(people: Service, method: str, path: str, body: bytes, headers: dict[str, str]) -> None:
+def test_any_body(
+    people: AzureTableService, method: str, path: str, body: bytes, headers: dict[str, str]
+) -> None:
     check(people, method, path, body, headers)
 
 
 @_few
 @given(st.sampled_from(["POST", "PUT", "MERGE"]), _entities, _headers)
-def test_any_entity(people: Service, method: str, entity: dict[str, Any], headers: dict[str, str]) -> None:
+def test_any_entity(
+    people: AzureTableService, method: str, entity: dict[str, Any], headers: dict[str, str]
+) -> None:
     path = "/people" if method == "POST" else "/people(PartitionKey='p',RowKey='r')"
     check(people, method, path, entity, headers)
 
 
 @_few
 @given(st.lists(st.one_of(st.text("POST /people HTTP1.\r\n:{}*", max_size=30), _targets), max_size=3))
-def test_any_change(people: Service, parts: list[str]) -> None:
+def test_any_change(people: AzureTableService, parts: list[str]) -> None:
     encodable = [part.encode("utf-8", "replace").decode() for part in parts]
     reply = people.handle(batch_of(people, encodable))
     assert reply.status < 500
@@ -109,7 +113,7 @@ def test_any_change(people: Service, parts: list[str]) -> None:
 
 @_few
 @given(st.text("<>/=\"'&;![]SignedIdentifiersCorsRule \x00\xff", max_size=80))
-def test_any_document(people: Service, text: str) -> None:
+def test_any_document(people: AzureTableService, text: str) -> None:
     for path in ("/people?comp=acl", "/?restype=service&comp=properties"):
         check(people, "PUT", path, text.encode(), {"Content-Type": "application/xml"})
 
@@ -118,7 +122,7 @@ def test_any_document(people: Service, text: str) -> None:
 @given(st.dictionaries(
     st.sampled_from(["sv", "tn", "sp", "st", "se", "spk", "srk", "epk", "erk", "si", "sip", "spr", "sig", "ss", "srt"]),
     st.text("2019-02-TZ:rawudc%é/+=", max_size=20), min_size=1))  # fmt: skip
-def test_any_token(people: Service, parameters: dict[str, str]) -> None:
+def test_any_token(people: AzureTableService, parameters: dict[str, str]) -> None:
     query = "&".join(f"{name}={value}" for name, value in parameters.items())
     request = people.request("GET", f"/people()?{query}&sig=x", headers={"Authorization": ""})
     assert people.handle(request).status in (400, 403)

@@ -21,7 +21,7 @@ from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import NULL, TRUE, Kind, Value, decimal, text
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE
-from tests.adapters.azuretable.client import Service, code_of
+from tests.adapters.azuretable.client import AzureTableService, code_of
 
 PAIR = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("sk", Kind.TEXT),))
 HASH_ONLY = KeySchema((KeyColumn("id", Kind.DECIMAL),), ())
@@ -41,7 +41,7 @@ class Foreign:
     """A table of another dialect and its rows, from below."""
 
     def __init__(
-        self, service: Service, schema: KeySchema, name: str = "things", rules: Rules = _NO_RULES
+        self, service: AzureTableService, schema: KeySchema, name: str = "things", rules: Rules = _NO_RULES
     ) -> None:
         self._engine = service.gateway.engine
         [table] = self._engine.run([CreateTable("dynamodb", SHARED_NAMESPACE, name, schema, rules=rules)])
@@ -59,7 +59,7 @@ class Foreign:
         return row
 
 
-def get_only(service: Service, table: str = "things") -> dict[str, Any]:
+def get_only(service: AzureTableService, table: str = "things") -> dict[str, Any]:
     [entity] = service.query(table)
     return entity
 
@@ -85,7 +85,7 @@ KEYS: list[tuple[KeySchema, dict[str, Value], tuple[str, str]]] = [
 
 @pytest.mark.parametrize(("schema", "key", "shown"), KEYS)
 def test_keys_are_listed_and_addressable(
-    service: Service, schema: KeySchema, key: dict[str, Value], shown: tuple[str, str]
+    service: AzureTableService, schema: KeySchema, key: dict[str, Value], shown: tuple[str, str]
 ) -> None:
     things = Foreign(service, schema)
     things.put(**key, n=decimal(1))
@@ -115,7 +115,7 @@ def test_keys_are_listed_and_addressable(
     ],
 )
 def test_keys_that_the_table_cannot_have(
-    service: Service, schema: KeySchema, keys: tuple[str, str], code: str
+    service: AzureTableService, schema: KeySchema, keys: tuple[str, str], code: str
 ) -> None:
     Foreign(service, schema)
     assert code_of(service.insert("things", *keys)) == (400, code)
@@ -126,7 +126,7 @@ def test_keys_that_the_table_cannot_have(
     assert code_of(service.send("PUT", path, {}, {"If-Match": "*"})) == (404, "ResourceNotFound")
 
 
-def test_inserts_into_tables_with_other_keys(service: Service) -> None:
+def test_inserts_into_tables_with_other_keys(service: AzureTableService) -> None:
     things = Foreign(service, NUMBERED)
     assert service.insert("things", "p", "1.5", n=1).status == 201
     row = things.row(text("p"), decimal("1.5"))
@@ -135,7 +135,7 @@ def test_inserts_into_tables_with_other_keys(service: Service) -> None:
     assert code_of(service.insert("things", "p", "2", pk="other")) == (400, "PropertyNameInvalid")
 
 
-def test_numeric_keys_come_in_numeric_order_and_filter_as_text(service: Service) -> None:
+def test_numeric_keys_come_in_numeric_order_and_filter_as_text(service: AzureTableService) -> None:
     things = Foreign(service, NUMBERED)
     for number in (10, 9, -1, 100):
         things.put(pk=text("p"), at=decimal(number))
@@ -145,7 +145,7 @@ def test_numeric_keys_come_in_numeric_order_and_filter_as_text(service: Service)
     assert len(service.query("things", top="1")) == 4  # page after page
 
 
-def test_attribute_names_that_azure_cannot_spell(service: Service) -> None:
+def test_attribute_names_that_azure_cannot_spell(service: AzureTableService) -> None:
     things = Foreign(service, PAIR)
     attributes = {"my-attr": 1, "1st": 2, "PartitionKey": 3, "odata.etag": 4, "Timestamp": 5, "a_x0041_": 6}
     things.put(pk=text("p"), sk=text("r"), **{name: decimal(number) for name, number in attributes.items()})
@@ -215,7 +215,7 @@ _few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthChe
 
 
 @pytest.fixture
-def things(service: Service) -> Foreign:
+def things(service: AzureTableService) -> Foreign:
     return Foreign(service, PAIR)
 
 
@@ -223,7 +223,7 @@ def things(service: Service) -> Foreign:
 @_few
 @given(attributes=_attributes.filter(lambda found: NULL not in found.values()))
 def test_writing_back_what_was_read_keeps_every_kind(
-    service: Service, things: Foreign, method: str, attributes: dict[str, Value]
+    service: AzureTableService, things: Foreign, method: str, attributes: dict[str, Value]
 ) -> None:
     things.put(pk=text("p"), sk=text("r"), **attributes)
     entity = get_only(service)
@@ -240,7 +240,7 @@ def test_writing_back_what_was_read_keeps_every_kind(
 @_few
 @given(attributes=_attributes)
 def test_a_merge_touches_only_what_it_names(
-    service: Service, things: Foreign, attributes: dict[str, Value]
+    service: AzureTableService, things: Foreign, attributes: dict[str, Value]
 ) -> None:
     things.put(pk=text("p"), sk=text("r"), **attributes)
     assert service.send("MERGE", "/things(PartitionKey='p',RowKey='r')", {"z": "new"}).status == 204
@@ -252,7 +252,7 @@ def test_a_merge_touches_only_what_it_names(
 @_few
 @given(attributes=_attributes)
 def test_a_value_just_read_equals_itself(
-    service: Service, things: Foreign, attributes: dict[str, Value]
+    service: AzureTableService, things: Foreign, attributes: dict[str, Value]
 ) -> None:
     things.put(pk=text("p"), sk=text("r"), **attributes)
     entity = get_only(service)
@@ -281,7 +281,9 @@ def _literal(wire: Any, edm: str | None) -> str:
     return json.dumps(wire)
 
 
-def test_a_null_is_shown_as_absent_and_lost_by_a_replace_only(service: Service, things: Foreign) -> None:
+def test_a_null_is_shown_as_absent_and_lost_by_a_replace_only(
+    service: AzureTableService, things: Foreign
+) -> None:
     things.put(pk=text("p"), sk=text("r"), nothing=NULL, n=decimal(1))
     entity = get_only(service)
     assert "nothing" not in entity
@@ -295,7 +297,7 @@ def test_a_null_is_shown_as_absent_and_lost_by_a_replace_only(service: Service, 
     assert "nothing" not in row.latest
 
 
-def test_what_azure_writes_others_find_in_azures_kinds(service: Service) -> None:
+def test_what_azure_writes_others_find_in_azures_kinds(service: AzureTableService) -> None:
     service.create("people")
     service.insert(
         "people", "p", "r", n=1, big="5", text="x", **{"big@odata.type": "Edm.Int64", "my_x002D_attr": True}
@@ -314,7 +316,7 @@ def test_what_azure_writes_others_find_in_azures_kinds(service: Service) -> None
     }
 
 
-def test_tables_of_others_are_listed_under_a_name_that_azure_can_spell(service: Service) -> None:
+def test_tables_of_others_are_listed_under_a_name_that_azure_can_spell(service: AzureTableService) -> None:
     for name in ("plain", "Plain", "my-table", "Tables", "x" * 100):
         Foreign(service, PAIR, name)
     listed = [table["TableName"] for table in json.loads(service.send("GET", "/Tables").body)["value"]]
@@ -328,7 +330,7 @@ def test_tables_of_others_are_listed_under_a_name_that_azure_can_spell(service: 
 
 
 def test_a_row_larger_than_azure_lets_one_be_made_is_read_and_deleted(
-    service: Service, things: Foreign
+    service: AzureTableService, things: Foreign
 ) -> None:
     things.put(pk=text("p"), sk=text("r"), huge=text("x" * 390_000), more=text("y" * 100_000))
     entity = get_only(service)
@@ -336,7 +338,7 @@ def test_a_row_larger_than_azure_lets_one_be_made_is_read_and_deleted(
     assert service.send("DELETE", path_of(entity), headers={"If-Match": "*"}).status == 204
 
 
-def test_cells_with_stamps_of_their_own(service: Service) -> None:
+def test_cells_with_stamps_of_their_own(service: AzureTableService) -> None:
     """A table of Table Store keeps the time of each cell; a merge through Azure adds versions where it changes something."""
     stamped = Foreign(service, PAIR, rules=Rules(stamped=True, max_versions=3))
     key_values = {"pk": text("p"), "sk": text("r")}

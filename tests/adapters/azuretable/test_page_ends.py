@@ -15,7 +15,7 @@ import pytest
 from tablegate.adapters.azuretable.queries.queries import token_of
 from tablegate.gateway.engine.rows import page_budget, page_builder
 from tablegate.gateway.http import Reply
-from tests.adapters.azuretable.client import Service, query_string
+from tests.adapters.azuretable.client import AzureTableService, query_string
 
 # Filters that SQL cannot judge, so that every row is looked at by itself.
 ALL, NONE = "not (n gt 100)", "not (n lt 100)"
@@ -23,7 +23,7 @@ PARTITION, ROW = "x-ms-continuation-NextPartitionKey", "x-ms-continuation-NextRo
 
 
 @pytest.fixture
-def people(service: Service) -> Service:
+def people(service: AzureTableService) -> AzureTableService:
     """(a, 0) to (d, 4), with n: 0 to 4."""
     service.create()
     for partition in "abcd":
@@ -32,7 +32,7 @@ def people(service: Service) -> Service:
     return service
 
 
-def ask(service: Service, **options: str) -> Reply:
+def ask(service: AzureTableService, **options: str) -> Reply:
     reply = service.send("GET", f"/people(){query_string(options)}")
     assert reply.status == 200, reply
     return reply
@@ -58,7 +58,7 @@ def token(reply: Reply) -> dict[str, str]:
     ],
 )
 def test_a_token_below_the_range_of_its_filter_brings_nothing_from_below(
-    people: Service, text: str, expected: list[str]
+    people: AzureTableService, text: str, expected: list[str]
 ) -> None:
     """A client may send the token of one query with the filter of another: the filter still holds."""
     below = token(ask(people, top="2"))  # of (a, 2)
@@ -66,7 +66,7 @@ def test_a_token_below_the_range_of_its_filter_brings_nothing_from_below(
     assert keys_of(ask(people, filter=text, NextPartitionKey=token_of(b""))) == expected
 
 
-def test_a_token_inside_the_range_goes_on_there_and_one_above_it_ends_it(people: Service) -> None:
+def test_a_token_inside_the_range_goes_on_there_and_one_above_it_ends_it(people: AzureTableService) -> None:
     inside = token(ask(people, filter="PartitionKey eq 'b'", top="3"))
     assert keys_of(ask(people, filter="PartitionKey eq 'b'", **inside)) == ["b3", "b4"]
     above = token(ask(people, filter="PartitionKey eq 'd'", top="1"))
@@ -94,7 +94,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> Any:
     ("seconds", "rows"), [(1.0, 6), (1.25, 5), (1.26, 4), (5.01, 1), (60.0, 1), (0.2, 20)]
 )
 def test_a_page_with_a_filter_ends_after_five_seconds(
-    people: Service, judged: Any, seconds: float, rows: int
+    people: AzureTableService, judged: Any, seconds: float, rows: int
 ) -> None:
     """A row that is begun within them is still judged; each page has one at least, so that every query comes to its end."""
     judged.seconds = seconds
@@ -104,7 +104,9 @@ def test_a_page_with_a_filter_ends_after_five_seconds(
     assert len(people.query("people", filter=ALL)) == 20
 
 
-def test_a_page_that_finds_nothing_ends_after_five_seconds_too(people: Service, judged: Any) -> None:
+def test_a_page_that_finds_nothing_ends_after_five_seconds_too(
+    people: AzureTableService, judged: Any
+) -> None:
     """It is empty, and has a token."""
     judged.seconds = 2.0
     reply = ask(people, filter=NONE)

@@ -16,7 +16,7 @@ from tablegate.adapters.azuretable.call_context import options_of
 from tablegate.adapters.azuretable.wire import limits, multipart
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tests.adapters.azuretable import wasteful_requests
-from tests.adapters.azuretable.client import Service
+from tests.adapters.azuretable.client import AzureTableService
 from tests.adapters.azuretable.wasteful_requests import Wasteful
 from tests.support import refusal_costs
 
@@ -88,7 +88,9 @@ def read(body: bytes) -> None:
         orjson.loads(body)
 
 
-def problems(service: Service, requests: Iterable[Wasteful], names: set[str] | None = None) -> dict[str, str]:
+def problems(
+    service: AzureTableService, requests: Iterable[Wasteful], names: set[str] | None = None
+) -> dict[str, str]:
     """What is wrong with the refusals of requests, by `VERB name`; of some of them, if they are named."""
     wrong: dict[str, str] = {}
     seen = set()
@@ -120,13 +122,17 @@ def problems(service: Service, requests: Iterable[Wasteful], names: set[str] | N
         pytest.param(wasteful_requests.heads(HEAD_BYTES), HEADS, id="heads"),
     ],
 )
-def test_refusals_cost_little(service: Service, requests: Iterable[Wasteful], names: set[str]) -> None:
+def test_refusals_cost_little(
+    service: AzureTableService, requests: Iterable[Wasteful], names: set[str]
+) -> None:
     service.create("things")
     service.insert("things", "p", "r")
     assert problems(service, requests, names) == {}
 
 
-def test_the_measure_finds_what_is_wasteful(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_measure_finds_what_is_wasteful(
+    service: AzureTableService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without the bound on JSON nodes, at least one of these entities costs more than a refusal may.
 
     They are as large as a body may be. The cost of objects grows faster than their number, because of the collector.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.http import Reply
-from tests.adapters.azuretable.client import Service, code_of
+from tests.adapters.azuretable.client import AzureTableService, code_of
 
 PROPERTIES = "/?restype=service&comp=properties"
 RETENTION = "<RetentionPolicy><Enabled>true</Enabled><Days>{days}</Days></RetentionPolicy>"
@@ -21,11 +21,11 @@ def document(inner: str) -> bytes:
     return f"<StorageServiceProperties>{inner}</StorageServiceProperties>".encode()
 
 
-def put(service: Service, inner: str) -> Reply:
+def put(service: AzureTableService, inner: str) -> Reply:
     return service.send("PUT", PROPERTIES, document(inner), {"Content-Type": "application/xml"})
 
 
-def get(service: Service) -> str:
+def get(service: AzureTableService) -> str:
     reply = service.send("GET", PROPERTIES)
     assert reply.status == 200
     assert dict(reply.headers)["Content-Type"] == "application/xml"
@@ -44,7 +44,7 @@ def rule(**changed: str) -> str:
     return "<CorsRule>" + "".join(f"<{name}>{text}</{name}>" for name, text in parts.items()) + "</CorsRule>"
 
 
-def test_everything_is_off_at_first(service: Service) -> None:
+def test_everything_is_off_at_first(service: AzureTableService) -> None:
     metrics = f"<Version>1.0</Version><Enabled>false</Enabled>{OFF}"
     assert get(service) == (
         '<?xml version="1.0" encoding="utf-8"?><StorageServiceProperties><Logging><Version>1.0</Version>'
@@ -53,7 +53,7 @@ def test_everything_is_off_at_first(service: Service) -> None:
     )
 
 
-def test_what_is_left_out_keeps_its_value(service: Service) -> None:
+def test_what_is_left_out_keeps_its_value(service: AzureTableService) -> None:
     logging, hours = LOGGING.format(retention=RETENTION.format(days=7)), HOURS.format(retention=OFF)
     assert put(service, logging).status == 202
     assert put(service, hours).status == 202
@@ -67,7 +67,7 @@ def test_what_is_left_out_keeps_its_value(service: Service) -> None:
     assert logging in get(service)
 
 
-def test_each_account_has_its_own(service: Service) -> None:
+def test_each_account_has_its_own(service: AzureTableService) -> None:
     from tests.adapters.azuretable.client import OTHER, sign
 
     put(service, LOGGING.format(retention=OFF))
@@ -83,7 +83,7 @@ def test_each_account_has_its_own(service: Service) -> None:
 @pytest.mark.parametrize(
     ("days", "status"), [("0", 400), ("1", 202), ("365", 202), ("366", 400), ("x", 400), ("-1", 400)]
 )
-def test_days_of_retention(service: Service, days: str, status: int) -> None:
+def test_days_of_retention(service: AzureTableService, days: str, status: int) -> None:
     reply = put(service, LOGGING.format(retention=RETENTION.format(days=days)))
     assert reply.status == status
     if status == 400:
@@ -111,11 +111,11 @@ def test_days_of_retention(service: Service, days: str, status: int) -> None:
         (f"<Cors>{rule(ExposedHeaders='h' * 200 + ',' + 'h' * 2000)}</Cors>", "InvalidXmlDocument"),
     ],
 )
-def test_properties_that_are_refused(service: Service, inner: str, code: str) -> None:
+def test_properties_that_are_refused(service: AzureTableService, inner: str, code: str) -> None:
     assert code_of(put(service, inner)) == (400, code)
 
 
-def test_limits_of_cors_rules(service: Service) -> None:
+def test_limits_of_cors_rules(service: AzureTableService) -> None:
     small = rule(AllowedOrigins="*", AllowedHeaders="", ExposedHeaders="")
     assert put(service, f"<Cors>{small * 5}</Cors>").status == 202
     assert put(service, f"<Cors>{rule(AllowedOrigins=','.join(['a'] * 64))}</Cors>").status == 202
@@ -123,7 +123,7 @@ def test_limits_of_cors_rules(service: Service) -> None:
     assert put(service, f"<Cors>{rule(AllowedHeaders='a*,b*')}</Cors>").status == 202
 
 
-def test_statistics_are_the_secondarys(service: Service) -> None:
+def test_statistics_are_the_secondarys(service: AzureTableService) -> None:
     path = "/?restype=service&comp=stats"
     assert code_of(service.send("GET", path)) == (400, "InvalidQueryParameterValue")
     reply = service.handle(service.request("GET", path, base="/devstoreaccount1-secondary"))
@@ -136,7 +136,7 @@ def test_statistics_are_the_secondarys(service: Service) -> None:
 # CORS
 
 
-def preflight(service: Service, **headers: str) -> Reply:
+def preflight(service: AzureTableService, **headers: str) -> Reply:
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     request = service.request("OPTIONS", "/people", headers={"Authorization": "", **sent})
     return service.handle(request)
@@ -145,7 +145,7 @@ def preflight(service: Service, **headers: str) -> Reply:
 ASK: dict[str, Any] = {"Origin": "https://b.example", "Access_Control_Request_Method": "PUT"}
 
 
-def test_preflight(service: Service) -> None:
+def test_preflight(service: AzureTableService) -> None:
     put(service, f"<Cors>{rule()}</Cors>")
     reply = preflight(service, **ASK, Access_Control_Request_Headers="X-MS-Meta-Color, Content-Type")
     headers = dict(reply.headers)
@@ -165,18 +165,18 @@ def test_preflight(service: Service) -> None:
         {"Access_Control_Request_Headers": "authorization"},
     ],
 )
-def test_preflight_that_no_rule_allows(service: Service, changed: dict[str, str]) -> None:
+def test_preflight_that_no_rule_allows(service: AzureTableService, changed: dict[str, str]) -> None:
     assert code_of(preflight(service, **ASK)) == (403, "CorsPreflightFailure")
     put(service, f"<Cors>{rule()}</Cors>")
     assert code_of(preflight(service, **{**ASK, **changed})) == (403, "CorsPreflightFailure")
 
 
 @pytest.mark.parametrize("missing", ["Origin", "Access_Control_Request_Method"])
-def test_preflight_that_asks_nothing(service: Service, missing: str) -> None:
+def test_preflight_that_asks_nothing(service: AzureTableService, missing: str) -> None:
     assert preflight(service, **{**ASK, missing: ""}).status == 400
 
 
-def test_anybody_may(service: Service) -> None:
+def test_anybody_may(service: AzureTableService) -> None:
     put(service, f"<Cors>{rule(AllowedOrigins='*', AllowedHeaders='*')}</Cors>")
     reply = preflight(service, **ASK, Access_Control_Request_Headers="anything")
     headers = dict(reply.headers)
@@ -184,7 +184,7 @@ def test_anybody_may(service: Service) -> None:
     assert "Access-Control-Allow-Credentials" not in headers
 
 
-def test_real_requests(service: Service) -> None:
+def test_real_requests(service: AzureTableService) -> None:
     put(service, f"<Cors>{rule()}</Cors>")
     for path, status in (("/Tables", 200), ("/nothing()", 404)):
         reply = service.send("GET", path, headers={"Origin": "https://a.example"})
@@ -198,13 +198,13 @@ def test_real_requests(service: Service) -> None:
         assert stranger["Vary"] == "Origin"
 
 
-def test_the_service_root_is_nothing_by_itself(service: Service) -> None:
+def test_the_service_root_is_nothing_by_itself(service: AzureTableService) -> None:
     assert code_of(service.send("GET", "/")) == (400, "InvalidQueryParameterValue")
     assert code_of(service.send("GET", "/?restype=service")) == (405, "MethodNotAllowed")
     assert code_of(service.send("DELETE", PROPERTIES)) == (405, "MethodNotAllowed")
 
 
-def test_host_style(service: Service) -> None:
+def test_host_style(service: AzureTableService) -> None:
     from tests.adapters.azuretable.client import KEY, sign
 
     headers = {"Host": "devstoreaccount1.table.core.windows.net", "x-ms-date": service.now}
@@ -233,7 +233,7 @@ def test_host_style(service: Service) -> None:
         "2019-W05-6",
     ],
 )
-def test_a_version_that_is_no_date_is_refused(service: Service, version: str) -> None:
+def test_a_version_that_is_no_date_is_refused(service: AzureTableService, version: str) -> None:
     reply = service.send("GET", "/Tables", headers={"x-ms-version": version})
     assert code_of(reply) == (400, "InvalidHeaderValue")
     assert b"The value for one of the HTTP headers is not in the correct format." in reply.body
@@ -241,7 +241,7 @@ def test_a_version_that_is_no_date_is_refused(service: Service, version: str) ->
 
 
 @pytest.mark.parametrize("version", ["2009-02-28", "2020-02-29", "0001-01-01", "2031-12-31", "9999-12-31"])
-def test_a_version_that_is_a_date_is_taken_and_echoed(service: Service, version: str) -> None:
+def test_a_version_that_is_a_date_is_taken_and_echoed(service: AzureTableService, version: str) -> None:
     reply = service.send("GET", "/Tables", headers={"x-ms-version": version})
     assert reply.status == 200
     assert dict(reply.headers)["x-ms-version"] == version

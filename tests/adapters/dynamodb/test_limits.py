@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.adapters.dynamodb.conftest import Service
+from tests.adapters.dynamodb.client import DynamoDBService
 
 ITEM = 409_600
 KEY = {"pk": {"S": "k"}}
@@ -19,14 +19,14 @@ TABLE = {"TableName": "orders"}
 
 
 @pytest.fixture
-def orders(service: Service) -> Service:
+def orders(service: DynamoDBService) -> DynamoDBService:
     """The service with the table `orders`, whose key is `pk`."""
     service.table()
     return service
 
 
 @pytest.fixture
-def pairs(service: Service) -> Service:
+def pairs(service: DynamoDBService) -> DynamoDBService:
     """The service with `pairs` (key pk and sk) and an index of each sort."""
     index = {"IndexName": "by-g", "KeySchema": keys("g", "h"), "Projection": {"ProjectionType": "ALL"}}
     local = {"IndexName": "by-l", "KeySchema": keys("pk", "l"), "Projection": {"ProjectionType": "ALL"}}
@@ -47,14 +47,14 @@ def keys(*names: str) -> list[dict[str, str]]:
     ]
 
 
-def done(service: Service, operation: str, **given: Any) -> Any:
+def done(service: DynamoDBService, operation: str, **given: Any) -> Any:
     """The answer of an operation that succeeds."""
     answer = service.call(operation, given)
     assert service.last.status == 200, answer
     return answer
 
 
-def refused(service: Service, words: str, operation: str, **given: Any) -> None:
+def refused(service: DynamoDBService, words: str, operation: str, **given: Any) -> None:
     """The operation ends in a ValidationException with these words."""
     code, text = service.error(operation, given)
     assert code == "ValidationException"
@@ -505,7 +505,7 @@ def test_in_has_100_operands(orders):
 MEGABYTE = 1_048_576
 
 
-def fill(service: Service, total_bytes: int) -> list[str]:
+def fill(service: DynamoDBService, total_bytes: int) -> list[str]:
     """Four items in one partition of `pairs`, of so many bytes together."""
     names = [str(at) for at in range(4)]
     share = total_bytes // 4

@@ -16,11 +16,10 @@ import orjson
 import pytest
 
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.http import Reply
 from tests.adapters.dynamodb import wasteful_requests
-from tests.adapters.dynamodb.conftest import JSON_1_0, Clock, serving, signed
-from tests.adapters.dynamodb.conftest import Service as DynamoDB
+from tests.adapters.dynamodb.client import JSON_1_0, DynamoDBService, signed
+from tests.support.clock import Clock
 from tests.support.refusal_costs import NOT_REFUSED, Bounds, cpu_seconds, problem
 
 SIZE_BYTES = 10_000_000
@@ -44,9 +43,8 @@ WORST = {
 
 
 @pytest.fixture(scope="module")
-def dynamodb() -> Iterator[DynamoDB]:
-    settings = Settings(database="sqlite://", memory=True)
-    for service in serving(settings, Clock()):
+def dynamodb() -> Iterator[DynamoDBService]:
+    with DynamoDBService.opened(Clock()) as service:
         service.table()
         yield service
 
@@ -66,7 +64,7 @@ def refused_at_little_cost(style: str, wanted: set[str] | None) -> set[str]:
     """Feed the bodies (None: all) and return the labels of what was not refused."""
     wrong: dict[str, str] = {}
     not_refused, seen = set(), set()
-    for service in serving(Settings(database="sqlite://", memory=True, message_style=style), Clock()):
+    with DynamoDBService.opened(Clock(), message_style=style) as service:
         service.table()
         for name, operation, body in wasteful_requests.dynamodb(SIZE_BYTES, wanted):
             label = f"{operation}: {name}"
@@ -105,7 +103,7 @@ def test_dynamodb_refuses_all_at_little_cost(style: str) -> None:
     }
 
 
-def test_items_are_measured_no_further_than_they_may_be_large(dynamodb: DynamoDB) -> None:
+def test_items_are_measured_no_further_than_they_may_be_large(dynamodb: DynamoDBService) -> None:
     """A list of a million numbers; one of 409,600 bytes less name, key and list passes, and one byte more does not."""
 
     def put(count: int, spare: int) -> bytes:
@@ -124,7 +122,9 @@ def test_items_are_measured_no_further_than_they_may_be_large(dynamodb: DynamoDB
 @pytest.mark.parametrize(
     ("condition", "count"), [(" AND ".join(["a=1"] * 580), 1159), (" OR ".join(["NOT a IN [1]"] * 300), 899)]
 )
-def test_statements_of_too_many_operators_cost_little(dynamodb: DynamoDB, condition: str, count: int) -> None:
+def test_statements_of_too_many_operators_cost_little(
+    dynamodb: DynamoDBService, condition: str, count: int
+) -> None:
     """Operators are counted before a tree is built of them: 25 such statements took a second."""
     statement = f"SELECT * FROM orders WHERE {condition}"
     given = {"Statements": [{"Statement": statement}] * 25}

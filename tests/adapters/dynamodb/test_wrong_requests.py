@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from tablegate.adapters.dynamodb.expressions import request_clauses
 from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
 from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST
-from tablegate.gateway.configuration.settings import Settings
-from tests.adapters.dynamodb.conftest import Clock, Service, serving
+from tests.adapters.dynamodb.client import DynamoDBService
+from tests.support.clock import Clock
 
 VALUES = st.sampled_from(
     [{"S": "x"}, {"S": ""}, {"N": "1"}, {"N": "x"}, {"N": "1e200"}, {"SS": ["a", "a"]}, {"NULL": False}, {"X": 1}, {}]
@@ -155,10 +155,9 @@ def bodies(draw: st.DrawFn, operation: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module", params=[LATEST, CLASSIC])
-def both(request: pytest.FixtureRequest) -> Iterator[Service]:
+def both(request: pytest.FixtureRequest) -> Iterator[DynamoDBService]:
     """A service with the table `orders`, of a pair of keys; `missing` is absent."""
-    made = Settings(database="sqlite://", memory=True, message_style=request.param)
-    for service in serving(made, Clock()):
+    with DynamoDBService.opened(Clock(), message_style=request.param) as service:
         names = ("pk", "sk")
         service.table(
             AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
@@ -170,14 +169,14 @@ def both(request: pytest.FixtureRequest) -> Iterator[Service]:
         yield service
 
 
-def answers(service: Service, operation: str, body: Any) -> tuple[int, Any]:
+def answers(service: DynamoDBService, operation: str, body: Any) -> tuple[int, Any]:
     """The answer while `orders` is empty. A request without mistakes writes, and what was written last would show in the next."""
     for sort_key in ("x", "y"):  # the only keys that `bodies` makes without a mistake
         service.call("DeleteItem", {"TableName": "orders", "Key": {"pk": {"S": "x"}, "sk": {"S": sort_key}}})
     return service.call(operation, body), service.last.status
 
 
-def answers_generally(service: Service, operation: str, body: Any) -> tuple[int, Any]:
+def answers_generally(service: DynamoDBService, operation: str, body: Any) -> tuple[int, Any]:
     """The answer without the fast paths that DynamoDB has in front of the engine."""
     of = operation_schemas.checker
 
@@ -192,7 +191,7 @@ def answers_generally(service: Service, operation: str, body: Any) -> tuple[int,
 
 
 @pytest.mark.parametrize("operation", sorted(MEMBERS))
-def test_mistakes_are_told_alike(both: Service, operation: str) -> None:
+def test_mistakes_are_told_alike(both: DynamoDBService, operation: str) -> None:
     @settings(max_examples=150, deadline=None)
     @given(bodies(operation))
     def run(body: Any) -> None:
@@ -202,7 +201,7 @@ def test_mistakes_are_told_alike(both: Service, operation: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing", "orders"])
-def test_the_number_of_key_conditions(both: Service, name: str) -> None:
+def test_the_number_of_key_conditions(both: DynamoDBService, name: str) -> None:
     """Three are refused before the table is looked for in the classic style, and not before in today's."""
     body = {
         "TableName": name,

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import hmac
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
-import flask
-
-from tablegate.adapters.tablestore.entry import create
+from tablegate.adapters.tablestore import entry
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
-from tablegate.adapters.tablestore.values.views import index_view
 from tablegate.adapters.tablestore.wire.auth import string_to_sign
 from tablegate.adapters.tablestore.wire.plainbuffer import (
     WireCell,
@@ -26,32 +19,11 @@ from tablegate.adapters.tablestore.wire.plainbuffer import (
 )
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.adapters.tablestore.wire.replies import date_text
-from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.dialect import Dialect, Gateway
-from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.values.values import Kind, Value
-from tablegate.gateway.security.credentials import Credentials
-from tablegate.gateway.store.opening.migrating import migrate
-from tablegate.gateway.store.store import Store
-from tablegate.gateway.wiring import connect
-from tests.support.databases import with_database
-from tests.support.running import ENTRY, call_plainly, plain_app
+from tests.support.service import Service
 
 INSTANCE = "inst"
-
-
-class Clock:
-    """Milliseconds since 1970; stands still until a test moves it."""
-
-    def __init__(self) -> None:
-        self.ms = 1_700_000_000_123
-
-    def __call__(self) -> int:
-        return self.ms
-
-    def advance(self, seconds: float) -> None:
-        self.ms += int(seconds * 1000)
 
 
 class Refused(Exception):
@@ -82,33 +54,18 @@ def signed(
     return tuple(headers.items())
 
 
-@dataclass
-class Service:
-    """The dialect of one application, and the few things that tests say to it often."""
+class TableStoreCalls:
+    """The calls that tests of Table Store make often, over any way to send a request."""
 
-    gateway: Gateway
-    clock: Clock
-    last: Reply = field(default_factory=lambda: Reply(0, ()))
+    clock: Any
 
-    def send(self, request: Request) -> Reply:
+    def handle(self, request: Request) -> Reply:
         """The reply to any request."""
-        if ENTRY == "wsgi":
-            self.last = call_plainly(self._app, request)
-        else:
-            self.last = self.dialect.serve(request)
-        return self.last
-
-    @cached_property
-    def dialect(self) -> Dialect:
-        return create(self.gateway)
-
-    @cached_property
-    def _app(self) -> flask.Flask:
-        return plain_app(self.gateway, create)
+        raise NotImplementedError
 
     def post(self, operation: str, body: bytes, **headers: str) -> Reply:
         """The reply to a signed request with any body."""
-        return self.send(
+        return self.handle(
             Request("POST", f"/{operation}", signed(operation, body, self.clock.ms, **headers), body)
         )
 
@@ -178,6 +135,12 @@ class Service:
         )
 
 
+class TableStoreService(Service, TableStoreCalls):
+    """Table Store in this process."""
+
+    entry = entry
+
+
 def no_throughput() -> messages.ReservedThroughput:
     return messages.ReservedThroughput(capacity_unit=messages.CapacityUnit(read=0, write=0))
 
@@ -237,15 +200,3 @@ def condition(members: dict[str, Any]) -> messages.Condition:
     if "column_condition" in members:
         made.column_condition = members.pop("column_condition")
     return made
-
-
-@contextlib.contextmanager
-def opened(clock: Clock) -> Iterator[Service]:
-    """The dialect on a new database in memory."""
-    with with_database(Settings(memory=True)) as settings:
-        database = connect(settings)
-        migrate(database)
-        engine = Engine(Store(database), EngineOptions(), lambda: clock.ms * 1_000_000)
-        engine.register_view("tablestore", index_view)
-        yield Service(Gateway(engine, Credentials(settings), settings, clock, clock), clock)
-        engine.close()

@@ -1,4 +1,4 @@
-"""Table Store on SQLite in memory, without a server."""
+"""Table Store in front of a real engine on SQLite in memory, without a server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.adapters.tablestore.client import Clock, Service, opened
+from tests.adapters.tablestore.client import TableStoreService
+from tests.support.clock import Clock
 
 
 @pytest.fixture
@@ -15,6 +16,6 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def service(clock: Clock) -> Iterator[Service]:
-    with opened(clock) as made:
+def service(clock: Clock) -> Iterator[TableStoreService]:
+    with TableStoreService.opened(clock) as made:
         yield made

@@ -9,7 +9,7 @@ import pytest
 
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, decode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tests.adapters.tablestore.client import Refused, Service, plain, row, rows_of, units_of
+from tests.adapters.tablestore.client import Refused, TableStoreService, plain, row, rows_of, units_of
 from tests.adapters.tablestore.filter_messages import single
 
 MIN, MAX = Bound.INF_MIN, Bound.INF_MAX
@@ -36,7 +36,7 @@ def revision_is(revision: str) -> bytes:
 class Recording:
     """Sends the requests of a recording, counts them, and keeps the rows that the service must have."""
 
-    service: Service
+    service: TableStoreService
     rows: dict[tuple[str, ...], dict[str, Any]] = field(default_factory=dict)
     sent: int = 0
 

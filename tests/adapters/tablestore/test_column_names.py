@@ -17,12 +17,12 @@ from tablegate.gateway.model.tables.tables import Rules, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents
 from tablegate.gateway.model.values.values import Kind, Value, text
-from tests.adapters.tablestore.client import Refused, Service, plain, row, rows_of
+from tests.adapters.tablestore.client import Refused, TableStoreService, plain, row, rows_of
 from tests.adapters.tablestore.filter_messages import single
 
 
 @pytest.fixture
-def table(service: Service) -> Service:
+def table(service: TableStoreService) -> TableStoreService:
     """A table `t`, key `pk` INTEGER, one version."""
     service.create()
     return service
@@ -33,7 +33,7 @@ def deletion(name: str) -> WireCell:
 
 
 @pytest.mark.parametrize("name", ["", "#", "#abc", "#公司", "# ", "a" * 256, "é" * 128])
-def test_names_that_no_column_can_have(table: Service, name: str) -> None:
+def test_names_that_no_column_can_have(table: TableStoreService, name: str) -> None:
     for write in (table.put, table.update):
         with pytest.raises(Refused) as told:
             write({"pk": 1}, {name: 1})
@@ -49,7 +49,7 @@ VALID = ["a", "_", "A9_", "a" * 255, "é" * 127, "公司", "price-2", "1a", "a#"
 @pytest.mark.parametrize(
     "name", [*VALID, *(form.format(each) for each in SPECIAL for form in ("{}abc", "abc{}", "{}", "a{}b"))]
 )
-def test_names_that_a_column_can_have(table: Service, name: str) -> None:
+def test_names_that_a_column_can_have(table: TableStoreService, name: str) -> None:
     table.put({"pk": 1}, {name: 1})
     assert plain(table.get({"pk": 1}, columns_to_get=[name])) == {"pk": 1, name: 1}
     table.update({"pk": 1}, {name: "x", "more": 1})
@@ -58,7 +58,7 @@ def test_names_that_a_column_can_have(table: Service, name: str) -> None:
     assert plain(table.get({"pk": 1})) == {"pk": 1, "more": 1}
 
 
-def test_names_are_judged_before_key_and_table(table: Service) -> None:
+def test_names_are_judged_before_key_and_table(table: TableStoreService) -> None:
     """functiontest/RestrictedItemTest, testCase12."""
     for key, name in (({"other": 1}, "t"), ({"pk": "text"}, "t"), ({"pk": 1}, "absent")):
         with pytest.raises(Refused) as told:
@@ -69,7 +69,7 @@ def test_names_are_judged_before_key_and_table(table: Service) -> None:
 FOREIGN = ["#h", "#", "x" * 256, "é" * 200]
 
 
-def put_by_another_dialect(service: Service, table: Table, *names: str) -> None:
+def put_by_another_dialect(service: TableStoreService, table: Table, *names: str) -> None:
     """A row with key 1 and such attributes, as DynamoDB and Azure may write it."""
     values = {"pk": Value(Kind.INT64, 1), **{name: text("theirs") for name in names}}
     write = Write(table, table.key_schema.key(values), Replace(Contents.of_values(values)))
@@ -78,7 +78,7 @@ def put_by_another_dialect(service: Service, table: Table, *names: str) -> None:
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_name_that_the_row_has_can_be_put_back(table: Service, name: str) -> None:
+def test_a_name_that_the_row_has_can_be_put_back(table: TableStoreService, name: str) -> None:
     [found] = table.gateway.engine.run([FindTable("shared", "t")])
     put_by_another_dialect(table, found, name, "a-b")
     before = plain(table.get({"pk": 1}))
@@ -103,7 +103,7 @@ def test_a_name_that_the_row_has_can_be_put_back(table: Service, name: str) -> N
         assert told.value.message == f"Invalid column name: '{given}'."
 
 
-def test_a_row_that_has_one_such_name_does_not_take_another(table: Service) -> None:
+def test_a_row_that_has_one_such_name_does_not_take_another(table: TableStoreService) -> None:
     [found] = table.gateway.engine.run([FindTable("shared", "t")])
     put_by_another_dialect(table, found, "#h")
     with pytest.raises(Refused) as told:
@@ -112,7 +112,9 @@ def test_a_row_that_has_one_such_name_does_not_take_another(table: Service) -> N
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_table_that_another_dialect_made_takes_its_names_again(service: Service, name: str) -> None:
+def test_a_table_that_another_dialect_made_takes_its_names_again(
+    service: TableStoreService, name: str
+) -> None:
     """A row that was deleted can be put back as it was read."""
     schema = KeySchema((KeyColumn("pk", Kind.INT64),), ())
     service.gateway.engine.run(
@@ -125,7 +127,7 @@ def test_a_table_that_another_dialect_made_takes_its_names_again(service: Servic
     assert plain(service.get({"pk": 2}, "theirs")) == {"pk": 2, name: "y"}
 
 
-def test_columns_of_such_names_are_compared_and_read_in_ranges(table: Service) -> None:
+def test_columns_of_such_names_are_compared_and_read_in_ranges(table: TableStoreService) -> None:
     for number, name in enumerate(SPECIAL):
         column = f"a{name}b"
         for key in range(20):

@@ -9,8 +9,9 @@ import pytest
 
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tests.adapters.tablestore.client import Clock, Service, no_throughput
+from tests.adapters.tablestore.client import TableStoreService, no_throughput
 from tests.adapters.tablestore.hostile_messages import Hostile
+from tests.support.clock import Clock
 
 REQUESTS = 500
 # Changes of tables are drawn less often, so that there remains something to read and write.
@@ -21,7 +22,7 @@ _OFTEN = [name for name in OPERATIONS for _ in range(1 if name in _RARE or name.
 _MOST_CPU_SECONDS = 2
 
 
-def prepare(service: Service) -> None:
+def prepare(service: TableStoreService) -> None:
     """A table with both kinds of index, a stream and transactions; one with versions; one whose keys are drawn; one with TTL."""
     key = (("p", messages.STRING), ("i", messages.INTEGER))
     stream = messages.StreamSpecification(enable_stream=True, expiration_time=24)
@@ -63,7 +64,7 @@ def prepare(service: Service) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_no_request_is_an_internal_error(service: Service, clock: Clock, seed: int) -> None:
+def test_no_request_is_an_internal_error(service: TableStoreService, clock: Clock, seed: int) -> None:
     prepare(service)
     hostile = Hostile(seed)
     told: Counter[str] = Counter()

@@ -15,7 +15,7 @@ import pytest
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, decode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.engine.rows import page_budget
-from tests.adapters.tablestore.client import Service, plain, rows_of, units_of
+from tests.adapters.tablestore.client import TableStoreService, plain, rows_of, units_of
 from tests.adapters.tablestore.filter_messages import single
 
 MEGABYTE = 1024 * 1024
@@ -25,12 +25,12 @@ KEY_BYTES = len("pk") + 8
 
 
 @pytest.fixture
-def table(service: Service) -> Service:
+def table(service: TableStoreService) -> TableStoreService:
     service.create()
     return service
 
 
-def fill(service: Service, *sizes: int) -> None:
+def fill(service: TableStoreService, *sizes: int) -> None:
     """Rows of so many bytes each, key included: with columns a and b."""
     for number, size in enumerate(sizes):
         rest = size - KEY_BYTES - len("a") - len("b")
@@ -58,7 +58,7 @@ def passing() -> bytes:
 
 @pytest.mark.parametrize("way", range(3))
 @pytest.mark.parametrize("bounds", [ALL, BACK])
-def test_a_page_has_4_mb_exactly_and_no_byte_more(table: Service, way: int, bounds: Any) -> None:
+def test_a_page_has_4_mb_exactly_and_no_byte_more(table: TableStoreService, way: int, bounds: Any) -> None:
     fill(table, *[MEGABYTE] * 4, 100)
     direction = messages.FORWARD if bounds is ALL else messages.BACKWARD
     more = ways()[way]
@@ -76,7 +76,7 @@ def test_a_page_has_4_mb_exactly_and_no_byte_more(table: Service, way: int, boun
     assert next_key(answer) == order[3]
 
 
-def test_a_row_of_more_than_a_page_is_a_page(table: Service) -> None:
+def test_a_row_of_more_than_a_page_is_a_page(table: TableStoreService) -> None:
     """Or a range would never come to its end: two columns of 2 MB, and the key besides."""
     table.put({"pk": 0}, {"a": "x" * (2 * MEGABYTE - 100)})
     table.update({"pk": 0}, {"b": "x" * (2 * MEGABYTE)})
@@ -88,7 +88,7 @@ def test_a_row_of_more_than_a_page_is_a_page(table: Service) -> None:
 
 @pytest.mark.parametrize(("last", "expected"), [(0, 1), (1, 2)])
 def test_a_range_is_charged_for_the_columns_that_are_read_and_not_for_whole_rows(
-    table: Service, last: int, expected: int
+    table: TableStoreService, last: int, expected: int
 ) -> None:
     """Four rows whose keys and `a` have a page of 4,096 bytes together, or a byte more; `big` is read by nobody."""
     for number in range(4):
@@ -103,7 +103,7 @@ def test_a_range_is_charged_for_the_columns_that_are_read_and_not_for_whole_rows
 
 @pytest.mark.parametrize(("last", "expected"), [(0, 1), (1, 2)])
 def test_a_range_is_charged_for_rows_that_the_filter_keeps_back(
-    table: Service, last: int, expected: int
+    table: TableStoreService, last: int, expected: int
 ) -> None:
     for number in range(4):
         size = 1024 - KEY_BYTES - len("a") + (last if number == 3 else 0)
@@ -112,7 +112,7 @@ def test_a_range_is_charged_for_rows_that_the_filter_keeps_back(
     assert (keys(answer), units_of(answer)) == ([], (expected, 0))
 
 
-def test_a_row_without_the_column_that_is_read_costs_its_key(table: Service) -> None:
+def test_a_row_without_the_column_that_is_read_costs_its_key(table: TableStoreService) -> None:
     """410 keys of 10 bytes are 4,100 bytes."""
     for number in range(410):
         table.put({"pk": number}, {"b": "y" * 100})
@@ -136,7 +136,7 @@ def clock_of_pages(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.parametrize("way", range(3))
 def test_a_page_ends_when_its_time_is_over_and_goes_on_from_there(
-    table: Service, clock_of_pages: Any, way: int
+    table: TableStoreService, clock_of_pages: Any, way: int
 ) -> None:
     fill(table, *[100] * 200)
     more = ways()[way]

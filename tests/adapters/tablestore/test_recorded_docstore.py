@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tests.adapters.tablestore.client import Service
+from tests.adapters.tablestore.client import TableStoreService
 from tests.adapters.tablestore.filter_messages import composite, single
 from tests.adapters.tablestore.recording import EQ, KEYS, MAX, MIN, NEW, Recording, revised, revision_is
 
@@ -43,10 +43,10 @@ SMALL = {"i": 121, "b": True, "s": "text", "f": 12.65999984741211}
 
 
 @pytest.fixture
-def recording(service: Service) -> Recording:
+def recording(service: TableStoreService) -> Recording:
     """The two tables of the recordings, on a server with the texts of 2026."""
     options = dataclasses.replace(service.gateway.settings, tablestore_message_style="2026")
-    modern = Service(dataclasses.replace(service.gateway, settings=options), service.clock)
+    modern = service.on(dataclasses.replace(service.gateway, settings=options))
     text = messages.STRING
     modern.create("one", ("name", text))
     defined = [

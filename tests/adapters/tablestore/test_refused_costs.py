@@ -17,9 +17,10 @@ from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow, en
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.values.values import Kind, Value
 from tests.adapters.tablestore import wasteful_requests
-from tests.adapters.tablestore.client import Clock, Refused, Service, opened
+from tests.adapters.tablestore.client import Refused, TableStoreService
 from tests.adapters.tablestore.wasteful_requests import Wasteful
 from tests.support import refusal_costs
+from tests.support.clock import Clock
 
 SIZE_BYTES = 1_000_000
 DEEP_BYTES = 400_000  # each level of filters is a copy of those below it
@@ -32,13 +33,13 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[Service]:
-    with opened(Clock()) as made:
+def service() -> Iterator[TableStoreService]:
+    with TableStoreService.opened(Clock()) as made:
         made.create()
         yield made
 
 
-def problem(service: Service, each: Wasteful) -> str | None:
+def problem(service: TableStoreService, each: Wasteful) -> str | None:
     """What is wrong with the refusal of a request."""
 
     def read() -> None:
@@ -49,7 +50,7 @@ def problem(service: Service, each: Wasteful) -> str | None:
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_refusals_cost_little(service: Service, kind: str) -> None:
+def test_refusals_cost_little(service: TableStoreService, kind: str) -> None:
     wrong: dict[str, str] = {}
     for each in KINDS[kind](DEEP_BYTES if kind == "filters" else SIZE_BYTES):
         found = problem(service, each)
@@ -58,7 +59,9 @@ def test_refusals_cost_little(service: Service, kind: str) -> None:
     assert wrong == {}
 
 
-def test_the_measure_finds_what_is_wasteful(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_measure_finds_what_is_wasteful(
+    service: TableStoreService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without the lists being cut, many indexes take too long."""
     monkeypatch.setattr(parsing, "_shorten", lambda message: None)
     monkeypatch.setattr(parsing, "shorten", lambda data, descriptor: data)
@@ -77,7 +80,7 @@ def row(key_columns: int, cells: int) -> bytes:
 
 
 @pytest.mark.parametrize("count", [5, limits.KEY_CELLS_MAX, limits.KEY_CELLS_MAX + 1])
-def test_a_key_of_too_many_columns_is_called_so_however_many(service: Service, count: int) -> None:
+def test_a_key_of_too_many_columns_is_called_so_however_many(service: TableStoreService, count: int) -> None:
     with pytest.raises(Refused, match="The number of primary key columns must be in range"):
         service.call("GetRow", table_name="t", primary_key=row(count, 0), max_versions=1)
 
@@ -90,7 +93,7 @@ def test_a_key_of_too_many_columns_is_called_so_however_many(service: Service, c
     ],
 )
 def test_cells_are_counted_up_to_twice_as_many_as_there_may_be(
-    service: Service, count: int, text: str
+    service: TableStoreService, count: int, text: str
 ) -> None:
     condition = messages.Condition(row_existence=messages.IGNORE)
     with pytest.raises(Refused, match=text):
@@ -98,7 +101,7 @@ def test_cells_are_counted_up_to_twice_as_many_as_there_may_be(
 
 
 @pytest.mark.parametrize("count", [limits.BATCH_GET_ROWS_MAX, limits.BATCH_GET_ROWS_MAX + 1])
-def test_tables_without_keys_are_no_more_than_rows_may_be(service: Service, count: int) -> None:
+def test_tables_without_keys_are_no_more_than_rows_may_be(service: TableStoreService, count: int) -> None:
     tables = [messages.TableInBatchGetRowRequest(table_name="t", max_versions=1)] * count
     if count <= limits.BATCH_GET_ROWS_MAX:
         assert len(service.call("BatchGetRow", tables=tables).tables) == count

@@ -29,7 +29,7 @@ URL = "/_tablegate/snapshots/first/file"
 
 def fill(url: str) -> None:
     """Tables of all three dialects, with indexes, binary and nested values, and cells of several versions."""
-    live, azure, store = Live(url), LiveAzure(url), LiveTableStore.at(url)
+    live, azure, store = Live(url), LiveAzure(url), LiveTableStore(url)
     table = live.create("id:S", "at:N", name="people", indexes=[Index("by-city", "city:S")])
     for number in range(30):
         table.put_item(
@@ -57,7 +57,7 @@ def fill(url: str) -> None:
 
 def state(url: str) -> Any:
     """All that clients see of it, ETags too."""
-    live, azure, store = Live(url), LiveAzure(url), LiveTableStore.at(url)
+    live, azure, store = Live(url), LiveAzure(url), LiveTableStore(url)
     described = live.client.describe_table(TableName="people")["Table"]
     entities = [
         (dict(each), each.metadata["etag"])

@@ -111,7 +111,7 @@ def test_which_requests_a_fault_is_for(live: Live, control: Control, server: Run
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_azure_and_table_store_say_it_in_their_words(serve: Serve, sqlite_url: str, entry: str) -> None:
     server = serve(sqlite_url, entry=entry)
-    control, azure, store = Control(server.url), LiveAzure(server.url), LiveTableStore.at(server.url)
+    control, azure, store = Control(server.url), LiveAzure(server.url), LiveTableStore(server.url)
     table = azure.new_table()
     store.create("rows", ("pk", messages.STRING))
     control("POST", "/faults", error="throttling")
@@ -183,7 +183,7 @@ def test_members_of_a_batch_are_left_unprocessed(live: Live, control: Control, s
     with refused("ProvisionedThroughputExceededException"):
         live.client.batch_get_item(RequestItems={"table-a": {"Keys": [{"id": {"S": "1"}}]}})
     # Table Store has an error for each row.
-    store = LiveTableStore.at(server.url)
+    store = LiveTableStore(server.url)
     store.create("rows", ("pk", messages.STRING))
     put = messages.RowInBatchWriteRowRequest(
         type=messages.PUT, row_change=tablestore.row({"pk": "a"}, tablestore.cells_of({"v": 1})),

@@ -76,7 +76,7 @@ def test_what_is_noted_of_dynamodb(serve: Serve, sqlite_url: str, entry: str) ->
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_what_is_noted_of_azure_and_table_store(serve: Serve, sqlite_url: str, entry: str) -> None:
     server = serve(sqlite_url, entry=entry)
-    control, azure, store = Control(server.url), LiveAzure(server.url), LiveTableStore.at(server.url)
+    control, azure, store = Control(server.url), LiveAzure(server.url), LiveTableStore(server.url)
     control("PUT", "/requests", most=100)
     table = azure.new_table()
     key = {"PartitionKey": "p", "RowKey": "r's"}

@@ -23,7 +23,7 @@ DAY = 86_400
 
 
 def test_what_has_an_end_has_met_it_after_thirty_days(live: Live, control: Control, server: Running) -> None:
-    azure, store, now = LiveAzure(server.url), LiveTableStore.at(server.url), datetime.now(UTC)
+    azure, store, now = LiveAzure(server.url), LiveTableStore(server.url), datetime.now(UTC)
     # DynamoDB: an item with a time to live, a stream, a token of idempotency.
     table = live.create(
         "id:S", name="things", StreamSpecification={"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}

@@ -26,12 +26,12 @@ from tablegate.gateway.observability.audit import Keys, Sink, Trail, Wanted
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store
 from tests.adapters.azuretable.batch_requests import batch_of, insert_part
-from tests.adapters.azuretable.client import Clock as AzureClock
-from tests.adapters.azuretable.client import Service
-from tests.adapters.dynamodb.conftest import JSON_1_0, Clock, serving, signed
+from tests.adapters.azuretable.client import AzureRequests
+from tests.adapters.dynamodb.client import JSON_1_0, DynamoDBService, signed
 from tests.adapters.dynamodb.jobs import test_import_api
 from tests.adapters.dynamodb.jobs.conftest import Exporter
 from tests.gateway.observability.test_audit import PRECIOUS, lines, served
+from tests.support.clock import Clock
 from tests.support.object_places import FolderPlace
 from tests.support.running import Process, call_plainly
 
@@ -237,16 +237,15 @@ def trail() -> Iterator[Gathering]:
 
 def test_the_end_of_a_job_is_on_record_under_the_name_of_its_caller(tmp_path: Path, trail: Gathering) -> None:
     place = FolderPlace(tmp_path / "exports")
-    running = serving(load({"memory": True, **place.settings}, {}), Clock())
-    exporter = Exporter(next(running), place, lambda: exporter.service)
-    place.put("in/1.json", test_import_api.line("a"))
-    assert test_import_api.imported(exporter)["ImportStatus"] == "COMPLETED"
-    audit.stop()
+    with DynamoDBService.opened(Clock(), **place.settings) as service:
+        exporter = Exporter(service, place, lambda: service)
+        place.put("in/1.json", test_import_api.line("a"))
+        assert test_import_api.imported(exporter)["ImportStatus"] == "COMPLETED"
+        audit.stop()
     [ended] = [line for line in trail.lines if line["from"] == "background"]
     assert brief([ended]) == [
         ("definition", "anybody", "dynamodb", "dynamodb-import", ("orders",), "COMPLETED")
     ]
-    running.close()
 
 
 def test_requests_of_a_wsgi_server_are_on_record(trail: Gathering) -> None:
@@ -359,9 +358,9 @@ def test_a_request_beyond_a_quota_of_tables_is_on_record() -> None:
 def test_a_part_beyond_a_quota_is_on_record_beside_the_request() -> None:
     """A `$batch` is answered 202 whatever becomes of its change set."""
     with limited(write_units=1) as (app, sink):
-        clock = AzureClock()
+        clock = Clock()
         clock.ns = time.time_ns()
-        service = Service(None, clock)  # type: ignore[arg-type]
+        service = AzureRequests(clock)
         assert call_plainly(app, service.request("POST", "/Tables", {"TableName": "people"})).status == 201
         for _ in range(3):  # the first is admitted, and what it takes beyond its units is a debt
             batch = batch_of(

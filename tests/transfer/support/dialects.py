@@ -6,30 +6,23 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 import orjson
 
 from tablegate.adapters.azuretable.values import values as azure_values
-from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
+from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow, decode_row, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
-from tablegate.gateway.security.credentials import Credentials
-from tablegate.gateway.store.opening.migrating import migrate
-from tablegate.gateway.store.store import Store
-from tablegate.gateway.wiring import connect
 from tablegate.transfer.endpoints.endpoint import Definition
-from tests.adapters.azuretable import client as azure
-from tests.adapters.dynamodb import conftest as dynamodb
-from tests.adapters.tablestore import client as tablestore
+from tests.adapters.azuretable.client import AzureTableService
+from tests.adapters.dynamodb.client import DynamoDBService
+from tests.adapters.tablestore.client import Refused, TableStoreService, condition
+from tests.support.clock import Clock
 
 _KEY_TYPES = {Kind.TEXT: "S", Kind.BYTES: "B", Kind.DECIMAL: "N"}
 _COLUMN_TYPES = {Kind.TEXT: messages.STRING, Kind.BYTES: messages.BINARY, Kind.INT64: messages.INTEGER}
@@ -39,7 +32,7 @@ class Dialects:
     """Three services with as many tables as are asked for; a table of one key is made once."""
 
     def __init__(
-        self, dynamodb: dynamodb.Service, azure: azure.Service, tablestore: tablestore.Service
+        self, dynamodb: DynamoDBService, azure: AzureTableService, tablestore: TableStoreService
     ) -> None:
         self._dynamodb, self._azure, self._tablestore = dynamodb, azure, tablestore
         self._names: dict[object, str] = {}
@@ -162,9 +155,9 @@ class Dialects:
                 "PutRow",
                 table_name=name,
                 row=encode_row(WireRow(key, cells)),
-                condition=tablestore.condition({}),
+                condition=condition({}),
             )
-        except tablestore.Refused as refusal:
+        except Refused as refusal:
             return str(refusal)
         return None
 
@@ -186,7 +179,7 @@ class Dialects:
         answer = self._tablestore.call(
             "GetRow", table_name=name, primary_key=encode_row(WireRow(wire)), max_versions=2000
         )
-        found = tablestore.decode_row(answer.row)
+        found = decode_row(answer.row)
         assert found is not None
         cells: dict[str, tuple[Cell, ...]] = {}
         for cell in found.cells:
@@ -207,17 +200,9 @@ def _address(partition_key: str, row_key: str) -> str:
 @contextlib.contextmanager
 def opened() -> Iterator[Dialects]:
     """The three, for as long as the block runs."""
-    settings = Settings(database="sqlite://", memory=True)
-    database = connect(settings)
-    migrate(database)
-    azure_clock = azure.Clock()
-    engine = Engine(Store(database), EngineOptions(), azure_clock)
-    azure_now_ms = lambda: azure_clock.ns // 1_000_000  # noqa: E731
-    gateway = Gateway(engine, Credentials(settings, []), settings, azure_now_ms, azure_now_ms)
-    serving = dynamodb.serving(settings, dynamodb.Clock())
-    with tablestore.opened(tablestore.Clock()) as table_store:
-        unlimited = replace(table_store.gateway.settings, tablestore_tables=0)
-        table_store.gateway = replace(table_store.gateway, settings=unlimited)
-        yield Dialects(next(serving), azure.Service(gateway, azure_clock), table_store)
-    serving.close()
-    engine.close()
+    with (
+        DynamoDBService.opened(Clock()) as dynamodb,
+        AzureTableService.opened(Clock(step_ns=1_000)) as azure,
+        TableStoreService.opened(Clock(), tablestore_tables=0) as tablestore,
+    ):
+        yield Dialects(dynamodb, azure, tablestore)

@@ -20,7 +20,8 @@ from tablegate.adapters.azuretable.auth.bearer import Issuer
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.security.credentials import DEV_CREDENTIALS, Credentials
-from tests.adapters.azuretable.client import ACCOUNT, KEY, OTHER, Clock, Service, code_of, sign
+from tests.adapters.azuretable.client import ACCOUNT, KEY, OTHER, AzureTableService, code_of, sign
+from tests.support.clock import Clock
 
 FAILED = (403, "AuthenticationFailed")
 
@@ -33,13 +34,13 @@ def with_headers(request: Request, **changed: str) -> Request:
 # Shared Key
 
 
-def test_shared_key(service: Service) -> None:
+def test_shared_key(service: AzureTableService) -> None:
     assert service.send("GET", "/Tables").status == 200
 
 
 @pytest.mark.parametrize("key", [base64.b64decode(secret) for secret in OTHER.secrets])
 @pytest.mark.parametrize("lite", [False, True])
-def test_both_keys_of_an_account_count(service: Service, key: bytes, lite: bool) -> None:
+def test_both_keys_of_an_account_count(service: AzureTableService, key: bytes, lite: bool) -> None:
     headers = {"x-ms-date": service.now}
     authorization = sign(key, "GET", "/otheraccount/Tables", headers, "otheraccount", lite)
     request = service.request(
@@ -48,7 +49,7 @@ def test_both_keys_of_an_account_count(service: Service, key: bytes, lite: bool)
     assert service.handle(request).status == 200
 
 
-def test_the_date_header_counts_where_there_is_no_x_ms_date(service: Service) -> None:
+def test_the_date_header_counts_where_there_is_no_x_ms_date(service: AzureTableService) -> None:
     headers = {"Date": service.now}
     authorization = sign(KEY, "GET", f"/{ACCOUNT}/Tables", headers)
     request = service.request(
@@ -57,7 +58,7 @@ def test_the_date_header_counts_where_there_is_no_x_ms_date(service: Service) ->
     assert service.handle(request).status == 200
 
 
-def test_what_a_signature_covers(service: Service) -> None:
+def test_what_a_signature_covers(service: AzureTableService) -> None:
     service.create()
     good = service.request("POST", "/people", {"PartitionKey": "p", "RowKey": "r"})
     for changed in (
@@ -73,12 +74,12 @@ def test_what_a_signature_covers(service: Service) -> None:
     assert service.handle(replace(good, target=good.target + "?timeout=5")).status == 409
 
 
-def test_a_signature_covers_the_comp_parameter_alone_of_the_query(service: Service) -> None:
+def test_a_signature_covers_the_comp_parameter_alone_of_the_query(service: AzureTableService) -> None:
     service.create()
     assert service.send("GET", "/people?comp=acl&timeout=30").status == 200
 
 
-def test_a_signature_covers_the_path_as_it_was_sent(service: Service) -> None:
+def test_a_signature_covers_the_path_as_it_was_sent(service: AzureTableService) -> None:
     service.create()
     service.insert("people", "a b", "c")
     for spelling in ("a%20b", "a b", "%61%20b"):
@@ -89,7 +90,7 @@ def test_a_signature_covers_the_path_as_it_was_sent(service: Service) -> None:
     ("seconds", "good"), [(0, True), (890, True), (-890, True), (910, False), (-910, False)]
 )
 def test_a_signature_is_good_for_a_quarter_of_an_hour(
-    service: Service, clock: Clock, seconds: int, good: bool
+    service: AzureTableService, clock: Clock, seconds: int, good: bool
 ) -> None:
     request = service.request("GET", "/Tables")
     clock.advance(seconds)
@@ -110,21 +111,21 @@ def test_a_signature_is_good_for_a_quarter_of_an_hour(
         "sharedkey \xff:\xff",
     ],
 )
-def test_authorization_that_proves_nothing(service: Service, authorization: str) -> None:
+def test_authorization_that_proves_nothing(service: AzureTableService, authorization: str) -> None:
     assert code_of(service.send("GET", "/Tables", headers={"Authorization": authorization})) == FAILED
 
 
 @pytest.mark.parametrize("date", ["", "yesterday", "2023-11-14", "Tue, 99 Nov 2023 22:13:20 GMT"])
-def test_a_date_that_is_none(service: Service, date: str) -> None:
+def test_a_date_that_is_none(service: AzureTableService, date: str) -> None:
     assert code_of(service.send("GET", "/Tables", headers={"x-ms-date": date})) == FAILED
 
 
-def test_an_account_that_nobody_knows(service: Service) -> None:
+def test_an_account_that_nobody_knows(service: AzureTableService) -> None:
     request = service.request("GET", "/Tables", base="/stranger")
     assert code_of(service.handle(request)) == FAILED
 
 
-def test_nobody_asks(service: Service) -> None:
+def test_nobody_asks(service: AzureTableService) -> None:
     reply = service.handle(with_headers(service.request("GET", "/Tables"), authorization=""))
     assert code_of(reply) == (401, "NoAuthenticationInformation")
     assert dict(reply.headers)["WWW-Authenticate"].startswith("Bearer authorization_uri=https://login")
@@ -178,14 +179,14 @@ OPERATIONS: dict[str, tuple[str, str, Any, dict[str, str]]] = {
 }
 
 
-def perform(service: Service, operation: str, sas: str, **changed: Any) -> Reply:
+def perform(service: AzureTableService, operation: str, sas: str, **changed: Any) -> Reply:
     method, path, body, headers = OPERATIONS[operation]
     request = service.request(method, f"{path}?{sas}", body, headers)
     return service.handle(replace(request, **changed))
 
 
 @pytest.fixture
-def people(service: Service) -> Service:
+def people(service: AzureTableService) -> AzureTableService:
     service.create()
     service.insert("people", "p", "r")
     return service
@@ -193,7 +194,7 @@ def people(service: Service) -> Service:
 
 @pytest.mark.parametrize("operation", list(OPERATIONS))
 @pytest.mark.parametrize("permissions", ["r", "a", "u", "d", "au", "rd"])
-def test_permissions_of_a_service_sas(people: Service, operation: str, permissions: str) -> None:
+def test_permissions_of_a_service_sas(people: AzureTableService, operation: str, permissions: str) -> None:
     needed = {"query": "r", "get": "r", "insert": "a", "upsert": "au", "delete": "d"}.get(operation, "u")
     reply = perform(people, operation, service_sas(sp=permissions))
     if set(needed) <= set(permissions):
@@ -202,7 +203,7 @@ def test_permissions_of_a_service_sas(people: Service, operation: str, permissio
         assert code_of(reply) == (403, "AuthorizationPermissionMismatch")
 
 
-def test_a_service_sas_is_for_one_table(people: Service) -> None:
+def test_a_service_sas_is_for_one_table(people: AzureTableService) -> None:
     people.create("animals")
     reply = people.handle(people.request("GET", f"/animals()?{service_sas()}"))
     assert code_of(reply) == (403, "AuthorizationFailure")
@@ -212,13 +213,13 @@ def test_a_service_sas_is_for_one_table(people: Service) -> None:
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", "/Tables"), ("DELETE", "/Tables('people')"), ("GET", "/people?comp=acl")]
 )
-def test_a_service_sas_reaches_entities_only(people: Service, method: str, path: str) -> None:
+def test_a_service_sas_reaches_entities_only(people: AzureTableService, method: str, path: str) -> None:
     separator = "&" if "?" in path else "?"
     assert people.handle(people.request(method, f"{path}{separator}{service_sas()}")).status == 403
 
 
 @pytest.mark.parametrize("version", ["2012-02-12", "2014-02-14", "2015-04-05", "2019-02-02", "2021-12-02"])
-def test_versions_of_a_service_sas(people: Service, version: str) -> None:
+def test_versions_of_a_service_sas(people: AzureTableService, version: str) -> None:
     assert perform(people, "query", service_sas(sv=version)).status == 200
 
 
@@ -245,18 +246,18 @@ def test_versions_of_a_service_sas(people: Service, version: str) -> None:
         "sv=2019-02-02&tn=people&sig=%FF%FE".replace("%FF%FE", "%C3%BF"),
     ],
 )
-def test_tokens_that_prove_nothing(people: Service, sas: str) -> None:
+def test_tokens_that_prove_nothing(people: AzureTableService, sas: str) -> None:
     assert code_of(perform(people, "query", sas)) == FAILED
 
 
 @pytest.mark.parametrize(
     "form", ["2023-11-14", "2023-11-14T22:13Z", "2023-11-14T22:13:19Z", "2023-11-14T22:13:19.5Z"]
 )
-def test_forms_of_time(people: Service, form: str) -> None:
+def test_forms_of_time(people: AzureTableService, form: str) -> None:
     assert perform(people, "query", service_sas(st=form)).status == 200
 
 
-def test_a_sas_may_ask_for_https(people: Service) -> None:
+def test_a_sas_may_ask_for_https(people: AzureTableService) -> None:
     sas = service_sas(spr="https")
     assert code_of(perform(people, "query", sas)) == (403, "AuthorizationProtocolMismatch")
     assert perform(people, "query", sas, secure=True).status == 200
@@ -273,12 +274,12 @@ def test_a_sas_may_ask_for_https(people: Service) -> None:
         ("10.0.0.1", "::1", False),
     ],
 )
-def test_a_sas_may_name_addresses(people: Service, allowed: str, client: str, good: bool) -> None:
+def test_a_sas_may_name_addresses(people: AzureTableService, allowed: str, client: str, good: bool) -> None:
     reply = perform(people, "query", service_sas(sip=allowed), client=client)
     assert reply.status == 200 if good else code_of(reply) == (403, "AuthorizationSourceIPMismatch")
 
 
-def test_a_sas_may_be_bounded_by_keys(service: Service) -> None:
+def test_a_sas_may_be_bounded_by_keys(service: AzureTableService) -> None:
     service.create()
     everybody = [(partition, row) for partition in "abc" for row in "xyz"]
     for partition, row in everybody:
@@ -302,7 +303,7 @@ def test_a_sas_may_be_bounded_by_keys(service: Service) -> None:
             assert written.status == (204 if (partition, row) in inside else 403)
 
 
-def set_policy(service: Service, **parts: str) -> None:
+def set_policy(service: AzureTableService, **parts: str) -> None:
     inner = "".join(f"<{name}>{value}</{name}>" for name, value in parts.items())
     document = (
         f"<SignedIdentifiers><SignedIdentifier><Id>main</Id><AccessPolicy>{inner}</AccessPolicy>"
@@ -312,7 +313,7 @@ def set_policy(service: Service, **parts: str) -> None:
     assert service.send("PUT", "/people?comp=acl", document.encode(), headers).status == 204
 
 
-def test_a_sas_may_lean_on_a_stored_policy(people: Service) -> None:
+def test_a_sas_may_lean_on_a_stored_policy(people: AzureTableService) -> None:
     sas = service_sas(si="main", sp="", se="")
     assert code_of(perform(people, "query", sas)) == FAILED
     set_policy(people, Expiry="2030-01-01T00:00:00Z", Permission="r")
@@ -329,7 +330,7 @@ def test_a_sas_may_lean_on_a_stored_policy(people: Service) -> None:
 
 
 @pytest.mark.parametrize("version", ["2015-04-05", "2019-02-02", "2020-12-06"])
-def test_account_sas(people: Service, version: str) -> None:
+def test_account_sas(people: AzureTableService, version: str) -> None:
     assert perform(people, "query", account_sas(sv=version)).status == 200
 
 
@@ -347,7 +348,7 @@ TABLE_OPERATIONS: list[tuple[str, str, str, Any, str, str]] = [
 
 @pytest.mark.parametrize(("method", "path", "needed", "body", "resource_type", "_"), TABLE_OPERATIONS)
 def test_what_an_account_sas_must_hold(
-    people: Service, method: str, path: str, needed: str, body: Any, resource_type: str, _: str
+    people: AzureTableService, method: str, path: str, needed: str, body: Any, resource_type: str, _: str
 ) -> None:
     def send(**parameters: str) -> Reply:
         separator = "&" if "?" in path else "?"
@@ -361,7 +362,7 @@ def test_what_an_account_sas_must_hold(
     assert send(sp=needed, srt=resource_type).status < 300
 
 
-def test_no_sas_may_touch_access_policies(people: Service) -> None:
+def test_no_sas_may_touch_access_policies(people: AzureTableService) -> None:
     request = people.request("GET", f"/people?comp=acl&{account_sas()}")
     assert code_of(people.handle(request)) == (403, "AuthorizationFailure")
 
@@ -382,7 +383,7 @@ def jwks() -> dict[str, Any]:
 
 
 @pytest.fixture
-def with_issuer(service: Service, tmp_path: Path) -> Service:
+def with_issuer(service: AzureTableService, tmp_path: Path) -> AzureTableService:
     path = tmp_path / "jwks.json"
     path.write_text(json.dumps(jwks()))
     return service.with_settings(jwt_keys_file=path, jwt_issuer=ISSUER)
@@ -393,12 +394,12 @@ def token(key: Any = PRIVATE_KEY, algorithm: str = "RS256", kid: str = "one", **
     return jwt.encode(claims, key, algorithm, {"kid": kid})
 
 
-def ask(service: Service, bearer: str, secure: bool = True, version: str = "2020-12-06") -> Reply:
+def ask(service: AzureTableService, bearer: str, secure: bool = True, version: str = "2020-12-06") -> Reply:
     headers = {"Authorization": f"Bearer {bearer}", "x-ms-version": version}
     return service.handle(replace(service.request("GET", "/Tables", headers=headers), secure=secure))
 
 
-def test_a_bearer_token_of_the_issuer(with_issuer: Service) -> None:
+def test_a_bearer_token_of_the_issuer(with_issuer: AzureTableService) -> None:
     assert ask(with_issuer, token()).status == 200
     assert ask(with_issuer, token(aud="https://storage.azure.com/")).status == 200
 
@@ -408,7 +409,7 @@ OTHER_KEY = ec.generate_private_key(ec.SECP256R1())
 
 @pytest.mark.parametrize("key_ids", [("one", "two"), (None, None)])
 def test_a_bearer_token_without_a_key_id_is_tried_with_every_key(
-    service: Service, tmp_path: Path, key_ids: tuple[str | None, str | None]
+    service: AzureTableService, tmp_path: Path, key_ids: tuple[str | None, str | None]
 ) -> None:
     """`kid` is optional in tokens (RFC 7515, 4.1.4) and keys (RFC 7517, 4.5). Azurite's own test tokens have none."""
     other = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(OTHER_KEY.public_key()))
@@ -452,7 +453,7 @@ def test_a_bearer_token_without_a_key_id_is_tried_with_every_key(
         "\xff",
     ],
 )
-def test_bearer_tokens_that_prove_nothing(with_issuer: Service, bearer: str) -> None:
+def test_bearer_tokens_that_prove_nothing(with_issuer: AzureTableService, bearer: str) -> None:
     reply = ask(with_issuer, bearer)
     assert code_of(reply) == (401, "InvalidAuthenticationInfo")
     assert (
@@ -488,19 +489,19 @@ ONE = "https://devstoreaccount1.table.core.windows.net"
     ],
 )
 def test_where_tenants_are_kept_apart_a_bearer_token_is_for_one_account(
-    with_issuer: Service, settings: dict[str, str], good: str, bad: str
+    with_issuer: AzureTableService, settings: dict[str, str], good: str, bad: str
 ) -> None:
     """ "Authorize with Microsoft Entra ID": the audience is all storage accounts, or one by its own address."""
     gateway = with_issuer.with_settings(**settings).gateway
     known = Credentials(
         gateway.settings, [next(item for item in DEV_CREDENTIALS if item.access_id == ACCOUNT)]
     )
-    strict = Service(replace(gateway, credentials=known), with_issuer.clock)
+    strict = with_issuer.on(replace(gateway, credentials=known))
     assert ask(strict, token(aud=good, roles=["Storage Table Data Contributor"])).status == 200
     assert code_of(ask(strict, token(aud=bad)))[1] == "InvalidAuthenticationInfo"
 
 
-def test_bearer_tokens_need_tls(with_issuer: Service) -> None:
+def test_bearer_tokens_need_tls(with_issuer: AzureTableService) -> None:
     assert code_of(ask(with_issuer, token(), secure=False)) == FAILED
 
 
@@ -508,13 +509,13 @@ def test_bearer_tokens_need_tls(with_issuer: Service) -> None:
     ("version", "status"), [("2017-07-29", 403), ("2017-11-09", 200), ("2019-02-02", 200)]
 )
 def test_bearer_tokens_need_a_version_that_knows_them(
-    with_issuer: Service, version: str, status: int
+    with_issuer: AzureTableService, version: str, status: int
 ) -> None:
     """2017-11-09 or higher ("Versioning for Azure Storage"); the SDKs for Go and JavaScript say 2019-02-02."""
     assert ask(with_issuer, token(), version=version).status == status
 
 
-def test_challenges_came_with_a_later_version(with_issuer: Service) -> None:
+def test_challenges_came_with_a_later_version(with_issuer: AzureTableService) -> None:
     """2019-12-12 ("Authorize with Microsoft Entra ID", Bearer challenge); the Python SDK's tests ask on both sides of it."""
     stranger = token(key=STRANGER_KEY)
     old, new = (
@@ -528,7 +529,7 @@ def test_challenges_came_with_a_later_version(with_issuer: Service) -> None:
     assert "WWW-Authenticate" in dict(new.headers)
 
 
-def test_no_issuer_is_configured(service: Service) -> None:
+def test_no_issuer_is_configured(service: AzureTableService) -> None:
     assert code_of(ask(service, token())) == (401, "InvalidAuthenticationInfo")
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.http import Reply
-from tests.adapters.azuretable.client import Clock, Service, code_of
+from tests.adapters.azuretable.client import AzureTableService, code_of
+from tests.support.clock import Clock
 from tests.support.running import beyond_wsgi
 
 PATH = "/people(PartitionKey='p',RowKey='r')"
@@ -18,7 +19,7 @@ PEOPLE_ANY = {"If-Match": "*"}
 
 
 @pytest.fixture
-def people(service: Service) -> Service:
+def people(service: AzureTableService) -> AzureTableService:
     service.create()
     return service
 
@@ -30,7 +31,7 @@ def etag_of(reply: Reply) -> str:
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "garbage"])
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 def test_a_body_in_a_coding_is_bad_input_and_no_failure_of_ours(
-    people: Service, coding: str, method: str
+    people: AzureTableService, coding: str, method: str
 ) -> None:
     # The REST reference names no Content-Encoding of requests, and no capture has the service fail at one.
     path = PATH if method == "PUT" else "/people"
@@ -38,7 +39,7 @@ def test_a_body_in_a_coding_is_bad_input_and_no_failure_of_ours(
     assert people.send(method, path, body, {"Content-Encoding": coding}).status == 400
 
 
-def test_insert_answers_with_the_entity(people: Service) -> None:
+def test_insert_answers_with_the_entity(people: AzureTableService) -> None:
     reply = people.insert("people", "p", "r", name="Ada")
     assert reply.status == 201
     entity = json.loads(reply.body)
@@ -49,7 +50,7 @@ def test_insert_answers_with_the_entity(people: Service) -> None:
 
 
 @pytest.mark.parametrize(("preference", "status"), [("return-content", 201), ("return-no-content", 204)])
-def test_preferences(people: Service, preference: str, status: int) -> None:
+def test_preferences(people: AzureTableService, preference: str, status: int) -> None:
     reply = people.send("POST", "/people", {"PartitionKey": "p", "RowKey": "r"}, {"Prefer": preference})
     headers = dict(reply.headers)
     assert reply.status == status
@@ -58,14 +59,14 @@ def test_preferences(people: Service, preference: str, status: int) -> None:
     assert ("DataServiceId" in headers) is (status == 204)
 
 
-def test_insert_does_not_replace(people: Service) -> None:
+def test_insert_does_not_replace(people: AzureTableService) -> None:
     people.insert("people", "p", "r", name="Ada")
     assert code_of(people.insert("people", "p", "r", name="Bob")) == (409, "EntityAlreadyExists")
     assert people.get("people", "p", "r")["name"] == "Ada"
 
 
 @pytest.mark.parametrize("method", ["PUT", "MERGE", "PATCH"])
-def test_upserts_make_what_is_not_there(people: Service, method: str) -> None:
+def test_upserts_make_what_is_not_there(people: AzureTableService, method: str) -> None:
     reply = people.send(method, PATH, {"name": "Ada"})
     assert reply.status == 204
     assert etag_of(reply) == people.get("people", "p", "r")["odata.etag"]
@@ -73,7 +74,9 @@ def test_upserts_make_what_is_not_there(people: Service, method: str) -> None:
 
 
 @pytest.mark.parametrize("headers", [{}, PEOPLE_ANY])
-def test_put_replaces_and_merge_keeps_what_it_does_not_name(people: Service, headers: dict[str, str]) -> None:
+def test_put_replaces_and_merge_keeps_what_it_does_not_name(
+    people: AzureTableService, headers: dict[str, str]
+) -> None:
     people.insert("people", "p", "r", name="Ada", born=1815)
     people.send("MERGE", PATH, {"name": "Countess"}, headers)
     merged = people.get("people", "p", "r", "nometadata")
@@ -82,7 +85,7 @@ def test_put_replaces_and_merge_keeps_what_it_does_not_name(people: Service, hea
     assert "born" not in people.get("people", "p", "r", "nometadata")
 
 
-def test_nulls_are_dropped_and_a_merge_cannot_delete(people: Service) -> None:
+def test_nulls_are_dropped_and_a_merge_cannot_delete(people: AzureTableService) -> None:
     people.insert("people", "p", "r", name="Ada", nothing=None)
     assert "nothing" not in people.get("people", "p", "r")
     people.send("MERGE", PATH, {"name": None, "born": 1815})
@@ -92,7 +95,7 @@ def test_nulls_are_dropped_and_a_merge_cannot_delete(people: Service) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "MERGE", "PATCH", "DELETE"])
-def test_conditions(people: Service, method: str) -> None:
+def test_conditions(people: AzureTableService, method: str) -> None:
     body = None if method == "DELETE" else {"a": 1}
     assert code_of(people.send(method, PATH, body, PEOPLE_ANY)) == (404, "ResourceNotFound")
     stale = etag_of(people.insert("people", "p", "r"))
@@ -109,14 +112,14 @@ def test_conditions(people: Service, method: str) -> None:
     assert people.send(method, PATH, body, {"If-Match": fresh}).status == 204
 
 
-def test_an_etag_of_something_gone_is_not_found(people: Service) -> None:
+def test_an_etag_of_something_gone_is_not_found(people: AzureTableService) -> None:
     etag = etag_of(people.insert("people", "p", "r"))
     people.send("DELETE", PATH, headers=PEOPLE_ANY)
     assert code_of(people.send("PUT", PATH, {}, {"If-Match": etag})) == (404, "ResourceNotFound")
 
 
 @pytest.mark.parametrize("tag", ['"strong"', "W/unquoted", "abc", 'W/"a"b"', "**", 'W/"a", W/"b"'])
-def test_what_is_no_weak_etag_is_refused(people: Service, tag: str) -> None:
+def test_what_is_no_weak_etag_is_refused(people: AzureTableService, tag: str) -> None:
     people.insert("people", "p", "r")
     assert code_of(people.send("PUT", PATH, {}, {"If-Match": tag})) == (400, "InvalidInput")
 
@@ -124,18 +127,18 @@ def test_what_is_no_weak_etag_is_refused(people: Service, tag: str) -> None:
 @pytest.mark.parametrize(
     "tag", ['W/"other"', 'w/"other"', "W/\"datetime'soon'\"", "w/\"datetime'2023-11-14T22%3A13%3A20Z'\""]
 )
-def test_a_weak_etag_of_another_making_does_not_match(people: Service, tag: str) -> None:
+def test_a_weak_etag_of_another_making_does_not_match(people: AzureTableService, tag: str) -> None:
     people.insert("people", "p", "r")
     assert code_of(people.send("PUT", PATH, {}, {"If-Match": tag})) == (412, "UpdateConditionNotSatisfied")
 
 
-def test_the_w_of_an_etag_may_be_small(people: Service) -> None:
+def test_the_w_of_an_etag_may_be_small(people: AzureTableService) -> None:
     """RFC 2616, which the service is made by, reads its own literals without case (2.1); Azurite notes parity with Azure."""
     etag = etag_of(people.insert("people", "p", "r"))
     assert people.send("PUT", PATH, {}, {"If-Match": "w" + etag[1:]}).status == 204
 
 
-def test_delete_needs_a_condition(people: Service) -> None:
+def test_delete_needs_a_condition(people: AzureTableService) -> None:
     people.insert("people", "p", "r")
     assert code_of(people.send("DELETE", PATH)) == (400, "MissingRequiredHeader")
     assert people.send("DELETE", PATH, headers=PEOPLE_ANY).status == 204
@@ -143,19 +146,19 @@ def test_delete_needs_a_condition(people: Service) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_if_none_match_is_refused(people: Service, method: str) -> None:
+def test_if_none_match_is_refused(people: AzureTableService, method: str) -> None:
     headers = {"If-None-Match": "*", "If-Match": "*"}
     assert code_of(people.send(method, PATH, {}, headers)) == (400, "InvalidInput")
 
 
-def test_etags_differ_though_the_clock_stands_still(people: Service, clock: Clock) -> None:
+def test_etags_differ_though_the_clock_stands_still(people: AzureTableService, clock: Clock) -> None:
     people.insert("people", "p", "r", a=1)
     clock.advance(-3600)
     tags = {etag_of(people.send("PUT", PATH, {"a": 1}, {"x-ms-date": people.now})) for _ in range(5)}
     assert len(tags) == 5
 
 
-def test_timestamp_is_the_servers(people: Service) -> None:
+def test_timestamp_is_the_servers(people: AzureTableService) -> None:
     people.insert("people", "p", "r", Timestamp="1999-01-01T00:00:00Z")
     entity = people.get("people", "p", "r")
     assert entity["Timestamp"].startswith("2023-11-14T22:13:")
@@ -163,7 +166,7 @@ def test_timestamp_is_the_servers(people: Service) -> None:
 
 
 @pytest.mark.parametrize("method", ["MERGE", "PATCH", "PUT", "DELETE"])
-def test_verbs_may_be_tunnelled(people: Service, method: str) -> None:
+def test_verbs_may_be_tunnelled(people: AzureTableService, method: str) -> None:
     people.insert("people", "p", "r", name="Ada")
     body = None if method == "DELETE" else {"a": 1}
     assert people.send("POST", PATH, body, {"X-HTTP-Method": method, **PEOPLE_ANY}).status == 204
@@ -181,12 +184,12 @@ def test_verbs_may_be_tunnelled(people: Service, method: str) -> None:
         ("POST", "?", "XMethodIncorrectValue"),
     ],
 )
-def test_bad_tunnels(people: Service, method: str, tunnelled: str, code: str) -> None:
+def test_bad_tunnels(people: AzureTableService, method: str, tunnelled: str, code: str) -> None:
     assert code_of(people.send(method, PATH, {}, {"X-HTTP-Method": tunnelled})) == (400, code)
 
 
 @beyond_wsgi
-def test_two_tunnels(people: Service) -> None:
+def test_two_tunnels(people: AzureTableService) -> None:
     request = people.request("POST", PATH, {})
     twice = (("x-http-method", "PUT"), ("x-http-method", "PUT"))
     request = replace(request, headers=(*request.headers, *twice))
@@ -194,7 +197,7 @@ def test_two_tunnels(people: Service) -> None:
 
 
 @pytest.mark.parametrize("missing", ["PartitionKey", "RowKey"])
-def test_both_keys_are_needed(people: Service, missing: str) -> None:
+def test_both_keys_are_needed(people: AzureTableService, missing: str) -> None:
     entity = {"PartitionKey": "p", "RowKey": "r"}
     assert code_of(people.send("POST", "/people", {**entity, missing: None})) == (400, "PropertiesNeedValue")
     del entity[missing]
@@ -212,7 +215,7 @@ def test_both_keys_are_needed(people: Service, missing: str) -> None:
         {"PartitionKey": "p", "RowKey": "r", "a": 2**31},
     ],
 )
-def test_entities_that_are_refused(people: Service, entity: dict[str, Any]) -> None:
+def test_entities_that_are_refused(people: AzureTableService, entity: dict[str, Any]) -> None:
     assert code_of(people.send("POST", "/people", entity)) == (400, "InvalidInput")
 
 
@@ -235,11 +238,11 @@ def test_entities_that_are_refused(people: Service, entity: dict[str, Any]) -> N
         b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
     ],
 )
-def test_bodies_that_are_no_entities(people: Service, body: bytes) -> None:
+def test_bodies_that_are_no_entities(people: AzureTableService, body: bytes) -> None:
     assert code_of(people.send("POST", "/people", body)) == (400, "InvalidInput")
 
 
-def test_members_that_servers_send_are_taken_back(people: Service) -> None:
+def test_members_that_servers_send_are_taken_back(people: AzureTableService) -> None:
     people.insert("people", "p", "r", name="Ada", id="255", **{"id@odata.type": "Edm.Int64"})
     full = people.get("people", "p", "r", "fullmetadata")
     assert people.send("PUT", PATH, full, PEOPLE_ANY).status == 204
@@ -249,43 +252,43 @@ def test_members_that_servers_send_are_taken_back(people: Service) -> None:
     assert again == full
 
 
-def test_stray_annotations_are_ignored(people: Service) -> None:
+def test_stray_annotations_are_ignored(people: AzureTableService) -> None:
     stray = {"x@odata.type": "Edm.Int64", "name@odata.type@odata.type": "Edm.String"}
     assert people.insert("people", "p", "r", name="Ada", **stray).status == 201
 
 
-def test_a_repeated_property(people: Service) -> None:
+def test_a_repeated_property(people: AzureTableService) -> None:
     body = b'{"PartitionKey":"p","RowKey":"r","a":1,"a":1}'
     assert code_of(people.send("POST", "/people", body)) == (400, "DuplicatePropertiesSpecified")
 
 
-def test_names_differ_by_case(people: Service) -> None:
+def test_names_differ_by_case(people: AzureTableService) -> None:
     people.insert("people", "p", "r", name=1, Name=2)
     entity = people.get("people", "p", "r")
     assert (entity["name"], entity["Name"]) == (1, 2)
 
 
-def test_keys_in_the_body_must_be_those_of_the_address(people: Service) -> None:
+def test_keys_in_the_body_must_be_those_of_the_address(people: AzureTableService) -> None:
     assert people.send("PUT", PATH, {"PartitionKey": "p", "RowKey": "r"}).status == 204
     assert code_of(people.send("PUT", PATH, {"PartitionKey": "other"})) == (400, "InvalidInput")
 
 
 @pytest.mark.parametrize("name", ["123", "1a", "my-attr", "a b", "a.b", "a#"])
-def test_illegal_property_names(people: Service, name: str) -> None:
+def test_illegal_property_names(people: AzureTableService, name: str) -> None:
     assert code_of(people.insert("people", "p", "r", **{name: 1})) == (400, "PropertyNameInvalid")
 
 
 # Limits, on both sides
 
 
-def test_longest_property_name(people: Service) -> None:
+def test_longest_property_name(people: AzureTableService) -> None:
     assert people.insert("people", "p", "r", **{"a" * 255: 1}).status == 201
     reply = people.insert("people", "p", "s", **{"a" * 256: 1})
     assert code_of(reply) == (400, "PropertyNameTooLong")
     assert b'"The property name exceeds the maximum allowed length (255).\\nRequestId:' in reply.body
 
 
-def test_most_properties(people: Service) -> None:
+def test_most_properties(people: AzureTableService) -> None:
     many = {f"p{number}": number for number in range(252)}
     assert people.insert("people", "p", "r", **many).status == 201
     assert people.send("MERGE", PATH, {"p0": "again"}).status == 204
@@ -299,7 +302,7 @@ def test_most_properties(people: Service) -> None:
     assert len(people.get("people", "p", "r", "nometadata")) == 255
 
 
-def test_largest_entity(people: Service) -> None:
+def test_largest_entity(people: AzureTableService) -> None:
     # 4 + 2 * (1 + 1) for the keys, 8 + 2 + 4 + 64 KiB for each full string, and what is left for the last one.
     full = dict.fromkeys("abcdefghijklmno", "x" * 32768)
     left = (1 << 20) - 8 - 15 * (8 + 2 + 4 + 65536) - (8 + 2 + 4)
@@ -313,7 +316,7 @@ def test_largest_entity(people: Service) -> None:
     assert people.send("MERGE", PATH, {"z": "y" * (left // 2)}).status == 204
 
 
-def test_largest_body(people: Service) -> None:
+def test_largest_body(people: AzureTableService) -> None:
     entity = json.dumps({"PartitionKey": "p", "RowKey": "r"}).encode()
     assert people.send("POST", "/people", entity.ljust(4 << 20)).status == 201
     assert code_of(people.send("POST", "/people", entity.ljust((4 << 20) + 1))) == (
@@ -323,7 +326,7 @@ def test_largest_body(people: Service) -> None:
 
 
 @pytest.mark.parametrize("key", ["k" * 512, "ключ", "a'b", "100%", "a+b c", "", " ", "🙂"])
-def test_keys_by_every_verb(people: Service, key: str) -> None:
+def test_keys_by_every_verb(people: AzureTableService, key: str) -> None:
     from urllib.parse import quote
 
     quoted = quote(key.replace("'", "''"))
@@ -336,7 +339,7 @@ def test_keys_by_every_verb(people: Service, key: str) -> None:
     assert people.send("DELETE", path, headers=PEOPLE_ANY).status == 204
 
 
-def test_keys_that_may_not_be_made(people: Service) -> None:
+def test_keys_that_may_not_be_made(people: AzureTableService) -> None:
     assert code_of(people.insert("people", "a/b", "r")) == (400, "OutOfRangeInput")
     assert code_of(people.send("PUT", "/people(PartitionKey='a%2Fb',RowKey='r')", {})) == (
         400,
@@ -345,7 +348,7 @@ def test_keys_that_may_not_be_made(people: Service) -> None:
     assert code_of(people.insert("people", "p", "k" * 513)) == (400, "PropertyValueTooLarge")
 
 
-def test_the_segment_limit_of_2009(people: Service) -> None:
+def test_the_segment_limit_of_2009(people: AzureTableService) -> None:
     old = people.with_settings(url_segment_limit=260)
     overhead = len("people(PartitionKey='',RowKey='r')")
     fits, too_long = "k" * (260 - overhead), "k" * (261 - overhead)
@@ -358,17 +361,17 @@ def test_the_segment_limit_of_2009(people: Service) -> None:
 # Reading
 
 
-def test_get_what_is_not_there(people: Service) -> None:
+def test_get_what_is_not_there(people: AzureTableService) -> None:
     assert code_of(people.send("GET", PATH)) == (404, "ResourceNotFound")
     assert code_of(people.send("GET", "/animals(PartitionKey='p',RowKey='r')")) == (404, "TableNotFound")
 
 
-def test_get_ignores_if_match(people: Service) -> None:
+def test_get_ignores_if_match(people: AzureTableService) -> None:
     etag = etag_of(people.insert("people", "p", "r"))
     assert people.send("GET", PATH, headers={"If-Match": etag}).status == 200
 
 
-def test_get_selects(people: Service) -> None:
+def test_get_selects(people: AzureTableService) -> None:
     people.insert("people", "p", "r", a=1, b=2)
     reply = people.send("GET", f"{PATH}?$select=b,RowKey,missing")
     entity = json.loads(reply.body)
@@ -376,7 +379,7 @@ def test_get_selects(people: Service) -> None:
 
 
 @pytest.mark.parametrize("accept", ["application/atom+xml", "application/xml", "text/xml"])
-def test_atom_is_refused(people: Service, accept: str) -> None:
+def test_atom_is_refused(people: AzureTableService, accept: str) -> None:
     assert code_of(people.send("GET", "/people()", headers={"Accept": accept})) == (
         415,
         "AtomFormatNotSupported",
@@ -386,13 +389,13 @@ def test_atom_is_refused(people: Service, accept: str) -> None:
 @pytest.mark.parametrize(
     "accept", ["", "*/*", "application/json", "application/json;odata=minimalmetadata, text/plain"]
 )
-def test_json_is_what_there_is(people: Service, accept: str) -> None:
+def test_json_is_what_there_is(people: AzureTableService, accept: str) -> None:
     reply = people.send("GET", "/people()", headers={"Accept": accept})
     assert reply.status == 200
     assert dict(reply.headers)["Content-Type"].startswith("application/json;odata=minimalmetadata")
 
 
-def test_format_wins_over_accept(people: Service) -> None:
+def test_format_wins_over_accept(people: AzureTableService) -> None:
     reply = people.send(
         "GET", "/people()?$format=application/json;odata=nometadata", headers={"Accept": "text/xml"}
     )

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.http import Reply
-from tests.adapters.azuretable.client import Service, code_of, query_string
+from tests.adapters.azuretable.client import AzureTableService, code_of, query_string
 
 
 @pytest.fixture
-def people(service: Service) -> Service:
+def people(service: AzureTableService) -> AzureTableService:
     service.create()
     return service
 
 
-def fill(service: Service, *keys: tuple[str, str]) -> None:
+def fill(service: AzureTableService, *keys: tuple[str, str]) -> None:
     for partition, row in keys:
         assert service.insert("people", partition, row, n=int(row) if row.isdigit() else 0).status == 201
 
@@ -26,11 +26,11 @@ def keys_of(entities: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return [(entity["PartitionKey"], entity["RowKey"]) for entity in entities]
 
 
-def ask(service: Service, **options: str) -> Reply:
+def ask(service: AzureTableService, **options: str) -> Reply:
     return service.send("GET", f"/people(){query_string(options)}")
 
 
-def test_order_is_that_of_partition_then_row_over_the_whole_table(people: Service) -> None:
+def test_order_is_that_of_partition_then_row_over_the_whole_table(people: AzureTableService) -> None:
     unordered = [
         ("b", "2"),
         ("a", "10"),
@@ -46,7 +46,7 @@ def test_order_is_that_of_partition_then_row_over_the_whole_table(people: Servic
     assert keys_of(people.query("people")) == sorted(unordered)
 
 
-def test_top_is_of_a_page_and_pages_go_on(people: Service) -> None:
+def test_top_is_of_a_page_and_pages_go_on(people: AzureTableService) -> None:
     fill(people, *(("p", str(number)) for number in range(7)))
     reply = ask(people, top="3")
     assert len(json.loads(reply.body)["value"]) == 3
@@ -59,16 +59,16 @@ def test_top_is_of_a_page_and_pages_go_on(people: Service) -> None:
 @pytest.mark.parametrize(
     ("top", "status"), [("1", 200), ("1000", 200), ("1001", 400), ("-1", 400), ("x", 400), ("1.5", 400)]
 )
-def test_range_of_top(people: Service, top: str, status: int) -> None:
+def test_range_of_top(people: AzureTableService, top: str, status: int) -> None:
     assert ask(people, top=top).status == status
 
 
-def test_top_zero_is_nothing(people: Service) -> None:
+def test_top_zero_is_nothing(people: AzureTableService) -> None:
     fill(people, ("p", "1"))
     assert json.loads(ask(people, top="0").body)["value"] == []
 
 
-def test_tokens_survive_their_rows(people: Service) -> None:
+def test_tokens_survive_their_rows(people: AzureTableService) -> None:
     fill(people, *(("p", str(number)) for number in range(5)))
     headers = dict(ask(people, top="2").headers)
     token = {
@@ -80,7 +80,7 @@ def test_tokens_survive_their_rows(people: Service) -> None:
     assert keys_of(json.loads(ask(people, **token).body)["value"]) == [("p", "3"), ("p", "4")]
 
 
-def test_tokens_of_any_key_fit_headers_and_queries(people: Service) -> None:
+def test_tokens_of_any_key_fit_headers_and_queries(people: AzureTableService) -> None:
     keys = [("é🙂+%&=", "'"), ("k" * 512, "я" * 512)]
     fill(people, *keys)
     reply = ask(people, top="1")
@@ -89,11 +89,11 @@ def test_tokens_of_any_key_fit_headers_and_queries(people: Service) -> None:
 
 
 @pytest.mark.parametrize("token", ["x", "1!3!ab", "2!2!ab", "1!x!ab", "1!4!ab*c", "1!1!a", "!!", "1!2!é "])
-def test_tokens_that_are_none(people: Service, token: str) -> None:
+def test_tokens_that_are_none(people: AzureTableService, token: str) -> None:
     assert code_of(ask(people, NextPartitionKey=token)) == (400, "InvalidInput")
 
 
-def test_a_partition_query_reads_its_partition_only(people: Service) -> None:
+def test_a_partition_query_reads_its_partition_only(people: AzureTableService) -> None:
     fill(people, *((partition, str(row)) for partition in ("a", "ab", "b") for row in range(3)))
     assert keys_of(people.query("people", filter="PartitionKey eq 'a'")) == [
         ("a", "0"),
@@ -102,32 +102,32 @@ def test_a_partition_query_reads_its_partition_only(people: Service) -> None:
     ]
 
 
-def test_prefix_of_a_partition_key(people: Service) -> None:
+def test_prefix_of_a_partition_key(people: AzureTableService) -> None:
     fill(people, ("ab", "1"), ("abc", "1"), ("abd", "1"), ("abcx", "1"), ("b", "1"))
     found = people.query("people", filter="PartitionKey ge 'abc' and PartitionKey lt 'abd'")
     assert keys_of(found) == [("abc", "1"), ("abcx", "1")]
 
 
-def test_both_keys_in_a_filter_are_a_list_not_a_404(people: Service) -> None:
+def test_both_keys_in_a_filter_are_a_list_not_a_404(people: AzureTableService) -> None:
     fill(people, ("p", "1"))
     assert keys_of(people.query("people", filter="PartitionKey eq 'p' and RowKey eq '1'")) == [("p", "1")]
     assert people.query("people", filter="PartitionKey eq 'p' and RowKey eq '2'") == []
 
 
-def test_contradictory_keys_find_nothing(people: Service) -> None:
+def test_contradictory_keys_find_nothing(people: AzureTableService) -> None:
     fill(people, ("p", "1"))
     for expression in ("PartitionKey eq 'p' and PartitionKey eq 'q'", "RowKey gt '5' and RowKey lt '1'"):
         assert people.query("people", filter=expression) == []
 
 
-def test_filters_on_timestamp(people: Service) -> None:
+def test_filters_on_timestamp(people: AzureTableService) -> None:
     fill(people, ("p", "1"))
     moment = people.get("people", "p", "1")["Timestamp"]
     assert len(people.query("people", filter=f"Timestamp eq datetime'{moment}'")) == 1
     assert people.query("people", filter=f"Timestamp gt datetime'{moment}'") == []
 
 
-def test_pages_of_a_thousand(people: Service) -> None:
+def test_pages_of_a_thousand(people: AzureTableService) -> None:
     from tests.adapters.azuretable.batch_requests import batch_of, insert_part
 
     for partition in range(11):
@@ -139,7 +139,7 @@ def test_pages_of_a_thousand(people: Service) -> None:
     assert len(people.query("people", filter="RowKey ge '050'")) == 550
 
 
-def test_a_page_ends_before_it_is_too_large(people: Service) -> None:
+def test_a_page_ends_before_it_is_too_large(people: AzureTableService) -> None:
     for row in range(40):
         people.insert("people", "p", f"{row:02}", **dict.fromkeys("abcdefghijklmno", "x" * 32000))
     first = json.loads(ask(people).body)["value"]
@@ -148,7 +148,7 @@ def test_a_page_ends_before_it_is_too_large(people: Service) -> None:
     assert people.query("people", filter="missing eq 1") == []
 
 
-def test_selection(people: Service) -> None:
+def test_selection(people: AzureTableService) -> None:
     people.insert("people", "p", "1", a=1, b="x")
     [entity] = people.query("people", select="a")
     assert set(entity) == {"odata.etag", "a"}
@@ -162,7 +162,7 @@ def test_selection(people: Service) -> None:
     ("select", "projection"),
     [("RowKey,%20a", "&$select=RowKey,a"), ("a,RowKey", "&$select=a,RowKey"), ("*", ""), ("", "")],
 )
-def test_the_metadata_name_the_selection(people: Service, select: str, projection: str) -> None:
+def test_the_metadata_name_the_selection(people: AzureTableService, select: str, projection: str) -> None:
     """OData 3.0 (JSON, context of a projection), in the order of the request, for a set and for one of it."""
     people.insert("people", "p", "1", a=1)
     for path, what in (("/people()", "people"), ("/people(PartitionKey='p',RowKey='1')", "people/@Element")):
@@ -173,15 +173,15 @@ def test_the_metadata_name_the_selection(people: Service, select: str, projectio
 @pytest.mark.parametrize(
     "option", ["$orderby=a", "$skip=1", "$count=true", "$expand=a", "$inlinecount=allpages"]
 )
-def test_options_that_there_are_not(people: Service, option: str) -> None:
+def test_options_that_there_are_not(people: AzureTableService, option: str) -> None:
     assert code_of(people.send("GET", f"/people()?{option}")) == (501, "NotImplemented")
 
 
-def test_no_such_table(service: Service) -> None:
+def test_no_such_table(service: AzureTableService) -> None:
     assert code_of(service.send("GET", "/nothing()")) == (404, "TableNotFound")
 
 
-def test_plus_is_a_blank_in_a_filter(people: Service) -> None:
+def test_plus_is_a_blank_in_a_filter(people: AzureTableService) -> None:
     fill(people, ("p", "1"))
     reply = people.send("GET", "/people()?$filter=PartitionKey+eq+'p'")
     assert len(json.loads(reply.body)["value"]) == 1

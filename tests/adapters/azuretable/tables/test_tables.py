@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.azuretable.client import Clock, Service, code_of
+from tests.adapters.azuretable.client import AzureTableService, code_of
+from tests.support.clock import Clock
 
 
-def names(service: Service, options: str = "") -> list[str]:
+def names(service: AzureTableService, options: str = "") -> list[str]:
     reply = service.send("GET", f"/Tables{options}")
     assert reply.status == 200, reply
     return [table["TableName"] for table in json.loads(reply.body)["value"]]
 
 
-def test_names_are_unique_without_case_and_keep_it(service: Service) -> None:
+def test_names_are_unique_without_case_and_keep_it(service: AzureTableService) -> None:
     service.create("People")
     for name in ("People", "people", "PEOPLE"):
         assert code_of(service.send("POST", "/Tables", {"TableName": name})) == (409, "TableAlreadyExists")
@@ -40,16 +41,16 @@ def test_names_are_unique_without_case_and_keep_it(service: Service) -> None:
         ([], "InvalidInput"),
     ],
 )
-def test_names_that_are_refused(service: Service, body: Any, code: str) -> None:
+def test_names_that_are_refused(service: AzureTableService, body: Any, code: str) -> None:
     assert code_of(service.send("POST", "/Tables", body)) == (400, code)
 
 
-def test_shortest_and_longest_name(service: Service) -> None:
+def test_shortest_and_longest_name(service: AzureTableService) -> None:
     service.create("abc")
     service.create("a" * 63)
 
 
-def test_query_pages_and_filters(service: Service) -> None:
+def test_query_pages_and_filters(service: AzureTableService) -> None:
     for number in range(7):
         service.create(f"Table{number}")
     reply = service.send("GET", "/Tables?$top=3")
@@ -64,7 +65,7 @@ def test_query_pages_and_filters(service: Service) -> None:
     assert code_of(service.send("GET", "/Tables?NextTableName=x")) == (400, "InvalidInput")
 
 
-def test_more_tables_than_a_page_holds(service: Service) -> None:
+def test_more_tables_than_a_page_holds(service: AzureTableService) -> None:
     for number in range(1003):
         service.create(f"t{number:04}")
     first = service.send("GET", "/Tables")
@@ -74,7 +75,7 @@ def test_more_tables_than_a_page_holds(service: Service) -> None:
     assert names(service, "?$filter=TableName%20gt%20't1001'") == ["t1002"]
 
 
-def test_delete_and_create_again(service: Service) -> None:
+def test_delete_and_create_again(service: AzureTableService) -> None:
     service.create("people")
     service.insert("people", "p", "r")
     assert service.send("DELETE", "/Tables('PEOPLE')").status == 204
@@ -87,7 +88,7 @@ def test_delete_and_create_again(service: Service) -> None:
 
 
 def test_a_deleted_table_is_hidden_at_once_and_its_name_taken_for_a_while(
-    service: Service, clock: Clock
+    service: AzureTableService, clock: Clock
 ) -> None:
     """docs/protocols/azure-table.md rule 10.5; Azure says at least 40 seconds ("Delete Table")."""
     slow = service.with_settings(table_deletion_delay=40)
@@ -110,7 +111,7 @@ def test_a_deleted_table_is_hidden_at_once_and_its_name_taken_for_a_while(
     assert slow.query("people") == []
 
 
-def set_policies(service: Service, document: str) -> Any:
+def set_policies(service: AzureTableService, document: str) -> Any:
     return service.send("PUT", "/people?comp=acl", document.encode(), {"Content-Type": "application/xml"})
 
 
@@ -122,7 +123,7 @@ def policies(*inner: str) -> str:
     return f"<SignedIdentifiers>{''.join(inner)}</SignedIdentifiers>"
 
 
-def test_access_policies_round_trip(service: Service) -> None:
+def test_access_policies_round_trip(service: AzureTableService) -> None:
     service.create()
     sent = policies(
         policy(
@@ -152,7 +153,7 @@ def test_access_policies_round_trip(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("count", "status"), [(5, 204), (6, 400)])
-def test_most_policies(service: Service, count: int, status: int) -> None:
+def test_most_policies(service: AzureTableService, count: int, status: int) -> None:
     service.create()
     reply = set_policies(service, policies(*(policy(str(number)) for number in range(count))))
     assert reply.status == status
@@ -179,7 +180,7 @@ def test_most_policies(service: Service, count: int, status: int) -> None:
         (policies(" " * 70_000), "InvalidXmlDocument"),
     ],
 )
-def test_policies_that_are_refused(service: Service, document: str, code: str) -> None:
+def test_policies_that_are_refused(service: AzureTableService, document: str, code: str) -> None:
     service.create()
     if "<x>" in document:
         assert set_policies(service, document).status in (204, 400)
@@ -187,7 +188,7 @@ def test_policies_that_are_refused(service: Service, document: str, code: str) -
         assert code_of(set_policies(service, document)) == (400, code)
 
 
-def test_policies_of_no_table(service: Service) -> None:
+def test_policies_of_no_table(service: AzureTableService) -> None:
     assert code_of(service.send("GET", "/people?comp=acl")) == (404, "TableNotFound")
 
 
@@ -202,7 +203,7 @@ def test_policies_of_no_table(service: Service) -> None:
     ],
 )
 def test_an_account_url_that_ends_in_a_table(
-    service: Service, method: str, path: str, body: Any, expected: tuple[int, str]
+    service: AzureTableService, method: str, path: str, body: Any, expected: tuple[int, str]
 ) -> None:
     service.create("people")
     assert code_of(service.send(method, path, body)) == expected
@@ -211,7 +212,7 @@ def test_an_account_url_that_ends_in_a_table(
 # The secondary
 
 
-def test_the_secondary_reads_and_does_not_write(service: Service) -> None:
+def test_the_secondary_reads_and_does_not_write(service: AzureTableService) -> None:
     service.create()
     service.insert("people", "p", "r")
     base = "/devstoreaccount1-secondary"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.dynamodb.conftest import Service
+from tests.adapters.dynamodb.client import DynamoDBService
 
 # An entry of `keys` has p, s, g with one letter each for name and value; that of `some` has "shown" besides.
 KEYS_BYTES = 6
@@ -20,7 +20,7 @@ SHOWN_NAME_BYTES = len("shown")
 
 
 @pytest.fixture
-def items(service: Service) -> Service:
+def items(service: DynamoDBService) -> DynamoDBService:
     """`items`, key p and s, with global indexes on g: `keys` KEYS_ONLY, `some` INCLUDE shown, `all` ALL; and a local one on l."""
 
     def index(name: str, column: str, kind: str, *names: str) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def items(service: Service) -> Service:
     return service
 
 
-def put(service: Service, s: str, **more: str) -> dict[str, float]:
+def put(service: DynamoDBService, s: str, **more: str) -> dict[str, float]:
     """Put an item; the units that each index was charged."""
     item = {name: {"S": value} for name, value in {"p": "p", "s": s, "g": "g", **more}.items()}
     given = {"TableName": "items", "Item": item, "ReturnConsumedCapacity": "INDEXES"}
@@ -61,13 +61,13 @@ def arms(answer: Any) -> dict[str, float]:
     return {name: units["CapacityUnits"] for name, units in found.items()}
 
 
-def sizes(service: Service) -> dict[str, int]:
+def sizes(service: DynamoDBService) -> dict[str, int]:
     table = service.described("items")
     indexes = table["GlobalSecondaryIndexes"] + table["LocalSecondaryIndexes"]
     return {index["IndexName"]: index["IndexSizeBytes"] for index in indexes}
 
 
-def units(service: Service, index: str, **more: Any) -> float:
+def units(service: DynamoDBService, index: str, **more: Any) -> float:
     column, value = ("p", "p") if index == "local" else ("g", "g")
     answer = service.call(
         "Query",
@@ -84,7 +84,7 @@ def units(service: Service, index: str, **more: Any) -> float:
     return arms(answer)[index]
 
 
-def test_the_size_of_an_index_is_of_what_it_projects(items: Service) -> None:
+def test_the_size_of_an_index_is_of_what_it_projects(items: DynamoDBService) -> None:
     put(items, "1", l="l", shown="x" * 100, hidden="y" * 1_000)
     put(items, "2", hidden="y" * 1_000)
     whole = KEYS_BYTES + len("hidden") + 1_000
@@ -96,7 +96,7 @@ def test_the_size_of_an_index_is_of_what_it_projects(items: Service) -> None:
     }
 
 
-def test_the_size_follows_a_change_of_what_is_projected(items: Service) -> None:
+def test_the_size_follows_a_change_of_what_is_projected(items: DynamoDBService) -> None:
     """The entry stays where it is; its size does not."""
     put(items, "1", shown="x" * 10, hidden="y")
     put(items, "1", shown="x" * 300, hidden="y" * 700)
@@ -106,7 +106,7 @@ def test_the_size_follows_a_change_of_what_is_projected(items: Service) -> None:
     assert sizes(items)["some"] == KEYS_BYTES
 
 
-def test_the_size_of_an_index_that_is_made_later_is_the_same(items: Service) -> None:
+def test_the_size_of_an_index_that_is_made_later_is_the_same(items: DynamoDBService) -> None:
     put(items, "1", shown="x" * 100, hidden="y" * 1_000)
     later = {
         "IndexName": "later",
@@ -124,7 +124,9 @@ def test_the_size_of_an_index_that_is_made_later_is_the_same(items: Service) -> 
 
 
 @pytest.mark.parametrize(("entry_bytes", "expected"), [(4096, 0.5), (4097, 1.0)])
-def test_a_query_is_charged_for_the_entries(items: Service, entry_bytes: int, expected: float) -> None:
+def test_a_query_is_charged_for_the_entries(
+    items: DynamoDBService, entry_bytes: int, expected: float
+) -> None:
     """INCLUDE to the byte; KEYS_ONLY costs the least there is, however large the items are."""
     put(items, "1", l="l", shown="x" * (entry_bytes - KEYS_BYTES - SHOWN_NAME_BYTES), hidden="y" * 20_000)
     assert units(items, "some") == expected
@@ -134,7 +136,7 @@ def test_a_query_is_charged_for_the_entries(items: Service, entry_bytes: int, ex
 
 
 @pytest.mark.parametrize(("last", "expected"), [(2048, 0.5), (2049, 1.0)])
-def test_a_page_is_summed_and_then_rounded(items: Service, last: int, expected: float) -> None:
+def test_a_page_is_summed_and_then_rounded(items: DynamoDBService, last: int, expected: float) -> None:
     around = KEYS_BYTES + SHOWN_NAME_BYTES
     put(items, "1", shown="x" * (2048 - around), hidden="y" * 9_000)
     put(items, "2", shown="x" * (last - around), hidden="y" * 9_000)
@@ -145,7 +147,7 @@ def test_a_page_is_summed_and_then_rounded(items: Service, last: int, expected: 
 @pytest.mark.parametrize(("last", "expected"), [(2048, 0.5), (2049, 1.0)])
 @pytest.mark.parametrize("condition", ["shown = :shown", "NOT shown = :shown"])
 def test_a_page_with_a_filter_is_charged_for_the_entries_that_it_looked_at(
-    items: Service, last: int, expected: float, condition: str
+    items: DynamoDBService, last: int, expected: float, condition: str
 ) -> None:
     """Whether SQL judges the filter or each row is looked at; nothing passes the first, everything the second."""
     around = KEYS_BYTES + SHOWN_NAME_BYTES
@@ -163,7 +165,7 @@ def test_a_page_with_a_filter_is_charged_for_the_entries_that_it_looked_at(
     ],
 )
 def test_a_range_of_a_local_index_is_charged_for_the_whole_items_that_it_fetches(
-    items: Service, asked: dict[str, Any]
+    items: DynamoDBService, asked: dict[str, Any]
 ) -> None:
     """Each item that is fetched is rounded up by itself, on the table's arm; the entries are summed, on the index's.
 
@@ -195,13 +197,15 @@ def test_a_range_of_a_local_index_is_charged_for_the_whole_items_that_it_fetches
 
 
 @pytest.mark.parametrize(("entry_bytes", "expected"), [(1024, 1), (1025, 2)])
-def test_a_write_costs_an_index_what_it_projects(items: Service, entry_bytes: int, expected: float) -> None:
+def test_a_write_costs_an_index_what_it_projects(
+    items: DynamoDBService, entry_bytes: int, expected: float
+) -> None:
     shown = "x" * (entry_bytes - KEYS_BYTES - SHOWN_NAME_BYTES)
     consumed = put(items, "1", shown=shown, hidden="y" * 3_000)
     assert (consumed["keys"], consumed["some"], consumed["all"]) == (1, expected, 4)
 
 
-def test_a_change_in_place_costs_the_larger_entry(items: Service) -> None:
+def test_a_change_in_place_costs_the_larger_entry(items: DynamoDBService) -> None:
     """Not the sum of both, and not the later one."""
     around = KEYS_BYTES + SHOWN_NAME_BYTES
     put(items, "1", shown="x" * (2049 - around))
@@ -210,7 +214,7 @@ def test_a_change_in_place_costs_the_larger_entry(items: Service) -> None:
     assert "keys" not in put(items, "1", shown="y")
 
 
-def test_a_moved_entry_costs_each_of_both_by_itself(items: Service) -> None:
+def test_a_moved_entry_costs_each_of_both_by_itself(items: DynamoDBService) -> None:
     """A deletion of 1,025 bytes is two units, an insertion of 1,023 one: together 2,048 bytes would be two."""
     around = KEYS_BYTES + SHOWN_NAME_BYTES
     put(items, "1", shown="x" * (1025 - around))

@@ -7,21 +7,22 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.configuration.settings import Settings
-from tests.adapters.dynamodb.conftest import Clock, Service, serving
+from tests.adapters.dynamodb.client import DynamoDBService
+from tests.support.clock import Clock
 
 TABLE = {"TableName": "orders"}
 TOO_MUCH = "ProvisionedThroughputExceededException"
 
 
 @pytest.fixture
-def limited(clock: Clock) -> Iterator[Service]:
+def limited(clock: Clock) -> Iterator[DynamoDBService]:
     """A service that enforces throughput."""
-    yield from serving(Settings(database="sqlite://", memory=True, throughput="enforce"), clock)
+    with DynamoDBService.opened(clock, throughput="enforce") as made:
+        yield made
 
 
 @pytest.fixture
-def orders(limited: Service) -> Service:
+def orders(limited: DynamoDBService) -> DynamoDBService:
     """With the table `orders`: ten units a second to read and to write."""
     limited.table(BillingMode=None, ProvisionedThroughput=units(10, 10))
     return limited
@@ -36,7 +37,7 @@ def item(key: str, kilobytes: float = 0.01, **more: Any) -> dict[str, Any]:
     return {"pk": {"S": key}, "ballast": {"S": "x" * max(0, int(kilobytes * 1024) - 30)}, **more}
 
 
-def put(service: Service, key: str, kilobytes: float = 0.01, **more: Any) -> bool:
+def put(service: DynamoDBService, key: str, kilobytes: float = 0.01, **more: Any) -> bool:
     """Whether a put is let in."""
     answer = service.call("PutItem", {**TABLE, "Item": item(key, kilobytes, **more)})
     if service.last.status != 200:
@@ -44,7 +45,7 @@ def put(service: Service, key: str, kilobytes: float = 0.01, **more: Any) -> boo
     return service.last.status == 200
 
 
-def get(service: Service, key: str, **more: Any) -> bool:
+def get(service: DynamoDBService, key: str, **more: Any) -> bool:
     answer = service.call("GetItem", {**TABLE, "Key": {"pk": {"S": key}}, **more})
     if service.last.status != 200:
         assert answer["__type"].endswith(TOO_MUCH)
@@ -146,7 +147,7 @@ def test_a_change_of_throughput_counts_at_once(orders):
 # Indexes
 
 
-def indexed(limited: Service, local: bool) -> Service:
+def indexed(limited: DynamoDBService, local: bool) -> DynamoDBService:
     """`orders` with key pk, sk, 100 write units, and an index on `g` (2 units if it is global)."""
     keys = [{"AttributeName": name, "KeyType": role} for name, role in (("pk", "HASH"), ("sk", "RANGE"))]
     index: dict[str, Any] = {"IndexName": "by-g", "Projection": {"ProjectionType": "ALL"}}

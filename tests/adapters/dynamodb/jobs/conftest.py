@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.engine.background import working
-from tests.adapters.dynamodb.conftest import Clock, Service, serving
+from tests.adapters.dynamodb.client import DynamoDBService
+from tests.support.clock import Clock
 from tests.support.object_places import FolderPlace, Place, S3Place, moto_endpoint, reset_moto
 
 ACCOUNT = "000000000000"
@@ -43,7 +44,7 @@ def without_ion(monkeypatch: pytest.MonkeyPatch) -> None:
 class Exporter:
     """A service, its place of objects, and the work behind both."""
 
-    def __init__(self, service: Service, place: Place, start: Callable[[], Service]) -> None:
+    def __init__(self, service: DynamoDBService, place: Place, start: Callable[[], DynamoDBService]) -> None:
         self.service = service
         self.place = place
         self._start = start
@@ -116,12 +117,10 @@ def short_claims(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def exporter(database_url: str, place: Place, clock: Clock) -> Iterator[Exporter]:
-    running: list[Iterator[Service]] = []
+    with contextlib.ExitStack() as opened:
 
-    def start() -> Service:
-        running.append(serving(Settings(database=database_url, **place.settings), clock))
-        return next(running[-1])
+        def start() -> DynamoDBService:
+            service = DynamoDBService.opened(clock, database=database_url, **place.settings)
+            return opened.enter_context(service)
 
-    made = Exporter(start(), place, start)
-    yield made
-    made.service.gateway.engine.close()
+        yield Exporter(start(), place, start)

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.configuration.settings import Settings
-from tests.adapters.dynamodb.conftest import Clock, serving
+from tests.adapters.dynamodb.client import DynamoDBService
 from tests.adapters.dynamodb.jobs.conftest import HOUR_MS, TABLE_ARN, Exporter
+from tests.support.clock import Clock
 
 ABSENT = {"ConditionExpression": "attribute_not_exists(pk)"}
 
@@ -283,8 +283,7 @@ def test_every_batch_by_another_server(exporter: Exporter) -> None:
 
 def test_a_global_table_is_refused(clock: Clock, tmp_path: Path) -> None:
     """Developer guide, "Bulk put items considerations, quotas, and permissions"."""
-    settings = Settings(database="sqlite://", memory=True, namespaces="separate", s3_folder=tmp_path)
-    for service in serving(settings, clock):
+    with DynamoDBService.opened(clock, namespaces="separate", s3_folder=tmp_path) as service:
         service.table()
         replica = [{"Create": {"RegionName": "us-west-2"}}]
         service.call("UpdateTable", {"TableName": "orders", "ReplicaUpdates": replica})

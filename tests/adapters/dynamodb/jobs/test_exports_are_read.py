@@ -9,12 +9,12 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from tablegate.gateway.configuration.settings import Settings
 from tablegate.transfer.comparing.verifying import verify
 from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
 from tablegate.transfer.endpoints.files.dynamodb_export import DynamoDBExport
-from tests.adapters.dynamodb.conftest import Clock, serving
+from tests.adapters.dynamodb.client import DynamoDBService
 from tests.adapters.dynamodb.jobs.conftest import HOUR_MS, Exporter
+from tests.support.clock import Clock
 from tests.support.object_places import BUCKET, FolderPlace
 from tests.support.running import start
 
@@ -22,26 +22,24 @@ from tests.support.running import start
 @pytest.mark.parametrize("format_", ["DYNAMODB_JSON", "ION"])
 def test_an_export_equals_the_table(database_url: str, tmp_path: Path, clock: Clock, format_: str) -> None:
     place = FolderPlace(tmp_path / "exports")
-    running = serving(Settings(database=database_url, **place.settings), clock)
-    service = next(running)
-    exporter = Exporter(service, place, lambda: service)
-    service.table()
-    clock.ms += 1
-    exporter.keep_history()
-    exporter.put(
-        *(f"{number}" for number in range(200)), n={"N": "12.50"}, b={"B": "AAE="}, t={"SS": ["é", "x"]}
-    )
-    full = exporter.exported(ExportFormat=format_)
-    begin = clock.ms
-    clock.ms += 1
-    exporter.put("7", "new", n={"N": "2"})
-    exporter.ok("DeleteItem", TableName="orders", Key={"pk": {"S": "8"}})
-    clock.ms += HOUR_MS
-    window = {"ExportFromTime": begin / 1000}
-    later = exporter.exported(
-        ExportFormat=format_, ExportType="INCREMENTAL_EXPORT", IncrementalExportSpecification=window
-    )
-    next(running, None)  # the database is closed
+    with DynamoDBService.opened(clock, database=database_url, **place.settings) as service:
+        exporter = Exporter(service, place, lambda: service)
+        service.table()
+        clock.ms += 1
+        exporter.keep_history()
+        exporter.put(
+            *(f"{number}" for number in range(200)), n={"N": "12.50"}, b={"B": "AAE="}, t={"SS": ["é", "x"]}
+        )
+        full = exporter.exported(ExportFormat=format_)
+        begin = clock.ms
+        clock.ms += 1
+        exporter.put("7", "new", n={"N": "2"})
+        exporter.ok("DeleteItem", TableName="orders", Key={"pk": {"S": "8"}})
+        clock.ms += HOUR_MS
+        window = {"ExportFromTime": begin / 1000}
+        later = exporter.exported(
+            ExportFormat=format_, ExportType="INCREMENTAL_EXPORT", IncrementalExportSpecification=window
+        )
 
     def folder(shown: dict[str, Any]) -> Path:
         return (tmp_path / "exports" / BUCKET / shown["ExportManifest"]).parent

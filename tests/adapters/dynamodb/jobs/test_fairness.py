@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.engine.background import pacing
 from tablegate.gateway.engine.background.pacing import FEWEST_ROWS
 from tablegate.gateway.security.credentials import Credential, Scheme
-from tests.adapters.dynamodb.conftest import Clock, Service, serving, signed
+from tests.adapters.dynamodb.client import DynamoDBService, signed
 from tests.adapters.dynamodb.jobs.test_import_api import given, line, parameters
+from tests.support.clock import Clock
 from tests.support.object_places import FolderPlace
 
 ACCOUNTS = [f"{number:012}" for number in range(10)]
@@ -24,7 +24,7 @@ ROWS = 4_000
 class Accounts:
     """One server that ten accounts use, each in two regions: regions of an account share its turns."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: DynamoDBService) -> None:
         self._service = service
         self.engine = service.gateway.engine
         self.job_batches = 0
@@ -66,10 +66,8 @@ def accounts(
     place = FolderPlace(tmp_path / "exports")
     place.put("many/1", b"".join(line(f"{number:06}") for number in range(ROWS)))
     place.put("one/1", line("1"))
-    settings = Settings(
-        database=database_url, namespaces="separate", s3_bucket=("some-bucket",), **place.settings
-    )
-    for service in serving(settings, clock, *KEYS):
+    settings = {"database": database_url, "namespaces": "separate", "s3_bucket": ("some-bucket",)}
+    with DynamoDBService.opened(clock, *KEYS, **settings, **place.settings) as service:
         yield Accounts(service)
 
 

@@ -9,15 +9,15 @@ from typing import Any, get_args
 
 import pytest
 
-from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.model.commands.commands import AnyCommand
 from tablegate.gateway.security.quota_costs import COSTS
 from tablegate.gateway.security.quota_keeper import QuotaKeeper
-from tests.adapters.dynamodb.conftest import Clock, Service, serving, signed
+from tests.adapters.dynamodb.client import DynamoDBService, signed
 from tests.adapters.dynamodb.jobs import test_bulk_put_api, test_import_api
 from tests.adapters.dynamodb.jobs.conftest import Exporter
 from tests.adapters.dynamodb.operations import test_vectors
+from tests.support.clock import Clock
 from tests.support.object_places import FolderPlace
 
 OWNER = "aws/anybody"
@@ -45,11 +45,10 @@ def namespaces() -> str:
 @pytest.fixture
 def exporter(database_url: str, namespaces: str, tmp_path: Path, clock: Clock) -> Iterator[Exporter]:
     place = FolderPlace(tmp_path / "exports")
-    running = serving(Settings(database=database_url, namespaces=namespaces, **place.settings), clock)
-    made = Exporter(next(running), place, lambda: made.service)
-    made.service.gateway.quotas.now = Monotonic()
-    yield made
-    running.close()
+    settings = {"database": database_url, "namespaces": namespaces, **place.settings}
+    with DynamoDBService.opened(clock, **settings) as service:
+        service.gateway.quotas.now = Monotonic()
+        yield Exporter(service, place, lambda: service)
 
 
 def limit(exporter: Exporter, owner: str = OWNER, **limits: Any) -> None:
@@ -259,7 +258,7 @@ def test_refused_requests_are_counted_by_owner_and_kind(
     assert told == [(OWNER, "tables"), (OWNER, "requests")]
 
 
-def test_a_service_without_quotas_pays_nothing(service: Service) -> None:
+def test_a_service_without_quotas_pays_nothing(service: DynamoDBService) -> None:
     service.table()
     assert json.loads(service.last.body)
     assert not service.gateway.quotas.is_on

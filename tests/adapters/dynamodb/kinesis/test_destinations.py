@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.dynamodb.kinesis.producer import Producer, rounds
-from tablegate.gateway.configuration.settings import Settings
-from tests.adapters.dynamodb.conftest import Clock, Service, serving
+from tests.adapters.dynamodb.client import DynamoDBService
+from tests.support.clock import Clock
 
 ARN = "arn:aws:kinesis:us-east-1:000000000000:stream/changes"
 OTHER = "arn:aws:kinesis:us-east-1:000000000000:stream/others"
@@ -55,17 +55,18 @@ def kinesis(monkeypatch) -> Kinesis:
 
 
 @pytest.fixture
-def streaming(clock: Clock, kinesis: Kinesis) -> Iterator[Service]:
+def streaming(clock: Clock, kinesis: Kinesis) -> Iterator[DynamoDBService]:
     url = "http://127.0.0.1:1"
-    yield from serving(Settings(database="sqlite://", memory=True, kinesis_endpoint_url=url), clock)
+    with DynamoDBService.opened(clock, kinesis_endpoint_url=url) as made:
+        yield made
 
 
-def deliver(service: Service) -> None:
+def deliver(service: DynamoDBService) -> None:
     while service.gateway.engine.deliver("kinesis", 100)[0]:
         pass
 
 
-def listed(service: Service) -> list[dict[str, Any]]:
+def listed(service: DynamoDBService) -> list[dict[str, Any]]:
     answer = service.call("DescribeKinesisStreamingDestination", {"TableName": "orders"})
     return answer["KinesisDataStreamDestinations"]
 

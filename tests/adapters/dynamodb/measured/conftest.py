@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.configuration.settings import Settings
-from tests.adapters.dynamodb.conftest import Clock, Service, serving
+from tests.adapters.dynamodb.client import DynamoDBService
 from tests.adapters.dynamodb.jobs.conftest import Exporter
+from tests.support.clock import Clock
 from tests.support.object_places import FolderPlace
 
 BY_A = {
@@ -27,7 +27,7 @@ def with_index(**more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def prepared(service: Service) -> Service:
+def prepared(service: DynamoDBService) -> DynamoDBService:
     """`orders` on demand with an index `gsi1`; `plain` without one; `provisioned` with 5 and 5 units, index and all."""
     small = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
     service.table("orders", **with_index())
@@ -42,9 +42,9 @@ def prepared(service: Service) -> Service:
 
 
 @pytest.fixture
-def separate(clock: Clock) -> Iterator[Service]:
+def separate(clock: Clock) -> Iterator[DynamoDBService]:
     """A server whose tables belong to an account and a region, with the table `orders`."""
-    for service in serving(Settings(database="sqlite://", memory=True, namespaces="separate"), clock):
+    with DynamoDBService.opened(clock, namespaces="separate") as service:
         service.table()
         yield service
 
@@ -52,9 +52,8 @@ def separate(clock: Clock) -> Iterator[Service]:
 def exporting(tmp_path: Path, clock: Clock, **more: Any) -> Iterator[Exporter]:
     """A service on SQLite with a folder for exports and imports."""
     place = FolderPlace(tmp_path / "objects")
-    services = serving(Settings(database="sqlite://", memory=True, **place.settings, **more), clock)
-    for service in services:
-        yield Exporter(service, place, lambda: next(services))
+    with DynamoDBService.opened(clock, **place.settings, **more) as service:
+        yield Exporter(service, place, lambda: service)
 
 
 @pytest.fixture

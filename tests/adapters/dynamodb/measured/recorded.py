@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.dynamodb.conftest import Service
+from tests.adapters.dynamodb.client import DynamoDBService
 
 OK = ""
 INVALID = "One or more parameter values were invalid: "
@@ -42,7 +42,7 @@ def in_use(rest: str) -> tuple[str, str]:
     return "ResourceInUseException", IN_USE + rest
 
 
-def answer(service: Service, operation: str, request: dict[str, Any]) -> tuple[str, str]:
+def answer(service: DynamoDBService, operation: str, request: dict[str, Any]) -> tuple[str, str]:
     """(code, text) of an error; ("", "") of a success."""
     body = service.call(operation, request)
     if service.last.status == 200:
@@ -51,7 +51,7 @@ def answer(service: Service, operation: str, request: dict[str, Any]) -> tuple[s
     return body["__type"].partition("#")[2], text
 
 
-def check(service: Service, operation: str, request: dict[str, Any], *recorded: Recorded) -> None:
+def check(service: DynamoDBService, operation: str, request: dict[str, Any], *recorded: Recorded) -> None:
     """Assert that the answer to a request is one of those that were recorded."""
     found = answer(service, operation, request)
     shown = f"{operation} {request}\n   found {found}\nrecorded {recorded}"

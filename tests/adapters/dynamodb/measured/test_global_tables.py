@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.configuration.settings import Settings
-from tests.adapters.dynamodb.conftest import Clock, serving
+from tests.adapters.dynamodb.client import DynamoDBService
 from tests.adapters.dynamodb.measured.recorded import CREATE, INVALID, not_found, units
 from tests.adapters.dynamodb.tables.test_replicas import EAST, SOUTH, WEST, Regions, changes
+from tests.support.clock import Clock
 
 NAME = {"TableName": "orders"}
 OF_STRONG = "global tables with MultiRegionConsistency set to STRONG"
@@ -32,8 +32,7 @@ def witness(*actions: tuple[str, str]) -> dict[str, Any]:
 
 def serving_regions(clock: Clock, **settings: Any) -> Iterator[Regions]:
     """`orders` in us-west-2, where the measurements began."""
-    stored = Settings(database="sqlite://", memory=True, namespaces="separate", **settings)
-    for service in serving(stored, clock):
+    with DynamoDBService.opened(clock, namespaces="separate", **settings) as service:
         made = Regions(service)
         made.call(WEST, "CreateTable", {**CREATE, **NAME})
         clock.ms += 20_000

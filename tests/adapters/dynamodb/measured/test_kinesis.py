@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.dynamodb.kinesis.producer import Producer
-from tablegate.gateway.configuration.settings import Settings
-from tests.adapters.dynamodb.conftest import Clock, Service, serving
+from tests.adapters.dynamodb.client import DynamoDBService
+from tests.support.clock import Clock
 
 ARN = "arn:aws:kinesis:us-east-1:000000000000:stream/changes"
 OTHER = "arn:aws:kinesis:us-east-1:000000000000:stream/others"
@@ -45,17 +45,16 @@ def kinesis(monkeypatch) -> Kinesis:
 
 
 @pytest.fixture
-def streaming(clock: Clock, kinesis: Kinesis) -> Iterator[Service]:
+def streaming(clock: Clock, kinesis: Kinesis) -> Iterator[DynamoDBService]:
     """A control plane that takes ten seconds, and a Kinesis."""
     url = "http://127.0.0.1:1"
-    settings = Settings(database="sqlite://", memory=True, kinesis_endpoint_url=url, control_plane_delay=10.0)
-    for service in serving(settings, clock):
+    with DynamoDBService.opened(clock, kinesis_endpoint_url=url, control_plane_delay=10.0) as service:
         service.table()
         clock.ms += 10_000
         yield service
 
 
-def ask(service: Service, operation: str, arn: str = ARN, **more: Any) -> dict[str, Any]:
+def ask(service: DynamoDBService, operation: str, arn: str = ARN, **more: Any) -> dict[str, Any]:
     answer = service.call(
         f"{operation}KinesisStreamingDestination", {"TableName": "orders", "StreamArn": arn, **more}
     )
@@ -63,7 +62,7 @@ def ask(service: Service, operation: str, arn: str = ARN, **more: Any) -> dict[s
     return answer
 
 
-def refused(service: Service, operation: str, arn: str = ARN, **more: Any) -> tuple[str, str]:
+def refused(service: DynamoDBService, operation: str, arn: str = ARN, **more: Any) -> tuple[str, str]:
     given = {"TableName": "orders", "StreamArn": arn, **more}
     return service.error(f"{operation}KinesisStreamingDestination", given)
 
@@ -77,28 +76,28 @@ def not_active(arn: str = ARN) -> tuple[str, str]:
     return INVALID, f"{NOT_VALID}{text} TableName: orders, kdsArn: {arn}"
 
 
-def listed(service: Service) -> list[dict[str, Any]]:
+def listed(service: DynamoDBService) -> list[dict[str, Any]]:
     answer = service.call("DescribeKinesisStreamingDestination", {"TableName": "orders"})
     assert set(answer) == {"TableName", "KinesisDataStreamDestinations"}
     return answer["KinesisDataStreamDestinations"]
 
 
-def states(service: Service) -> list[tuple[str, str]]:
+def states(service: DynamoDBService) -> list[tuple[str, str]]:
     return [(each["StreamArn"], each["DestinationStatus"]) for each in listed(service)]
 
 
-def put(service: Service, *keys: str) -> None:
+def put(service: DynamoDBService, *keys: str) -> None:
     for key in keys:
         service.call("PutItem", {"TableName": "orders", "Item": {"pk": {"S": key}}})
         assert service.last.status == 200
 
 
-def deliver(service: Service) -> None:
+def deliver(service: DynamoDBService) -> None:
     while service.gateway.engine.deliver("kinesis", 100)[0]:
         pass
 
 
-def settle(service: Service) -> None:
+def settle(service: DynamoDBService) -> None:
     service.clock.ms += 10_000
     deliver(service)
 

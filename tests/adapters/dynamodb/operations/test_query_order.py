@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.dynamodb.conftest import Service
+from tests.adapters.dynamodb.client import DynamoDBService
 
 INDEXES = {
     "GlobalSecondaryIndexes": [
@@ -26,7 +26,7 @@ INDEXES = {
 
 
 @pytest.fixture
-def tables(service: Service) -> Service:
+def tables(service: DynamoDBService) -> DynamoDBService:
     """`hash` with key pk (S); `range` with key a, b (S) and a global index on c, d (S)."""
     service.table("hash")
     service.table(
@@ -38,20 +38,22 @@ def tables(service: Service) -> Service:
     return service
 
 
-def refusal(service: Service, operation: str, **given: Any) -> str:
+def refusal(service: DynamoDBService, operation: str, **given: Any) -> str:
     code, text = service.error(operation, {"TableName": "range", **given})
     assert code == "ValidationException"
     return text
 
 
-def query(service: Service, condition: str = "a = :a", **given: Any) -> str:
+def query(service: DynamoDBService, condition: str = "a = :a", **given: Any) -> str:
     values = {":a": {"S": "a"}, ":n": {"N": "1"}} if ":n" in condition else {":a": {"S": "a"}}
     return refusal(
         service, "Query", KeyConditionExpression=condition, ExpressionAttributeValues=values, **given
     )
 
 
-def test_whether_a_key_takes_a_condition_is_asked_after_the_other_expressions(tables: Service) -> None:
+def test_whether_a_key_takes_a_condition_is_asked_after_the_other_expressions(
+    tables: DynamoDBService,
+) -> None:
     condition = "attribute_type(a, :a)"
     given = {
         "KeyConditionExpression": condition,
@@ -101,7 +103,7 @@ INVALID = "The provided starting key is invalid"
     ],
 )
 def test_start_keys_that_a_query_does_not_take(
-    tables: Service, condition: str, start: dict[str, Any], said: str
+    tables: DynamoDBService, condition: str, start: dict[str, Any], said: str
 ) -> None:
     assert query(tables, condition, ExclusiveStartKey=start) == said
 
@@ -117,18 +119,18 @@ def test_start_keys_that_a_query_does_not_take(
     ],
 )
 def test_a_start_key_of_an_index_has_the_keys_of_both(
-    tables: Service, start: dict[str, Any], said: str
+    tables: DynamoDBService, start: dict[str, Any], said: str
 ) -> None:
     assert query(tables, "c = :a", IndexName="global", ExclusiveStartKey=start) == said
     assert refusal(tables, "Scan", IndexName="global", ExclusiveStartKey=start) == said
 
 
-def test_a_scan_of_a_table_says_more_of_a_start_key(tables: Service) -> None:
+def test_a_scan_of_a_table_says_more_of_a_start_key(tables: DynamoDBService) -> None:
     for start in ({}, {"a": A}, {"a": A, "b": B, "c": C}, {"a": A, "b": {"N": "1"}}):
         assert refusal(tables, "Scan", ExclusiveStartKey=start) == f"{INVALID}: {MISMATCH}"
 
 
-def test_a_partition_of_one_item_cannot_be_resumed(tables: Service) -> None:
+def test_a_partition_of_one_item_cannot_be_resumed(tables: DynamoDBService) -> None:
     # test_query.py test_query_no_sort_key_exclusive_start_key
     assert refusal(
         tables,
@@ -149,7 +151,7 @@ GLOBAL_ALL = (
 )
 
 
-def test_paths_do_not_reach_into_keys(tables: Service) -> None:
+def test_paths_do_not_reach_into_keys(tables: DynamoDBService) -> None:
     pair = {"Key": KEY_PAIR}
     assert refusal(tables, "GetItem", **pair, ProjectionExpression="x, a.b") == INTO + "Key: a"
     assert refusal(tables, "GetItem", **pair, ProjectionExpression="d[0]") == INTO + "IndexKey: d"
@@ -164,7 +166,7 @@ def test_paths_do_not_reach_into_keys(tables: Service) -> None:
     assert refusal(tables, "UpdateItem", **pair, UpdateExpression="set x = c[1]") == INTO + "IndexKey: c"
 
 
-def test_select_is_looked_at_between_the_two_checks_of_the_filter(tables: Service) -> None:
+def test_select_is_looked_at_between_the_two_checks_of_the_filter(tables: DynamoDBService) -> None:
     given = {"IndexName": "global", "Select": "ALL_ATTRIBUTES"}
     filtered = "Filter Expression can only contain non-primary key attributes: Primary key attribute: d"
     assert query(tables, "c = :a", FilterExpression="d = :a", **given) == filtered
@@ -172,7 +174,7 @@ def test_select_is_looked_at_between_the_two_checks_of_the_filter(tables: Servic
     assert query(tables, "z = :a", **given) == "Query condition missed key schema element: c"
 
 
-def test_index_keys_of_a_wrong_type(tables: Service) -> None:
+def test_index_keys_of_a_wrong_type(tables: DynamoDBService) -> None:
     pair = {"Key": KEY_PAIR}
     early = (
         "One or more parameter values were invalid: "

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.dynamodb.expressions.projections import in_their_order
-from tests.adapters.dynamodb.conftest import Service
+from tests.adapters.dynamodb.client import DynamoDBService
 
 MEGABYTE = 1024 * 1024
 SCALARS = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: {}"
@@ -23,7 +23,7 @@ def schema(*names: str) -> list[dict[str, str]]:
 
 
 @pytest.fixture
-def pairs(service: Service) -> Service:
+def pairs(service: DynamoDBService) -> DynamoDBService:
     """The service with `pairs`: key p, s; a global index on g that projects keys only."""
     service.table(
         "pairs",
@@ -36,7 +36,7 @@ def pairs(service: Service) -> Service:
     return service
 
 
-def refused(service: Service, operation: str, **given: Any) -> str:
+def refused(service: DynamoDBService, operation: str, **given: Any) -> str:
     code, text = service.error(operation, {"TableName": "pairs", **given})
     assert code == "ValidationException"
     return text
@@ -50,7 +50,7 @@ def query(**more: Any) -> dict[str, Any]:
 # What a filter may judge
 
 
-def test_a_query_is_filtered_by_what_the_index_projects(pairs: Service) -> None:
+def test_a_query_is_filtered_by_what_the_index_projects(pairs: DynamoDBService) -> None:
     """dynoxide's captures (eu-west-2, August 2026) have it for PartiQL; what a Query is told reads the same."""
     given = query(IndexName="on-g", values={":x": {"S": "x"}})
     given["KeyConditionExpression"] = "g = :p"
@@ -68,7 +68,7 @@ def test_a_query_is_filtered_by_what_the_index_projects(pairs: Service) -> None:
     assert pairs.call("Query", {"TableName": "pairs", **given, "FilterExpression": "s = :x"})["Count"] == 0
 
 
-def test_a_scan_finds_what_the_index_does_not_project_missing(pairs: Service) -> None:
+def test_a_scan_finds_what_the_index_does_not_project_missing(pairs: DynamoDBService) -> None:
     pairs.call("PutItem", {"TableName": "pairs", "Item": {name: {"S": name} for name in "psga"}})
     given = {"TableName": "pairs", "IndexName": "on-g", "FilterExpression": "attribute_exists(a)"}
     assert (found := pairs.call("Scan", given))["Count"] == 0 and found["ScannedCount"] == 1
@@ -80,7 +80,7 @@ def test_names_are_listed_in_the_services_order() -> None:
 
 
 @pytest.mark.parametrize("index", ["on-g", None])
-def test_a_query_for_an_empty_key_names_the_index(pairs: Service, index: str | None) -> None:
+def test_a_query_for_an_empty_key_names_the_index(pairs: DynamoDBService, index: str | None) -> None:
     """praetorian-inc/chariot-ui issue 353 shows what the service says of an index (July 2024)."""
     empty = "The AttributeValue for a key attribute cannot contain an empty string value. "
     name = "p" if index is None else "g"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.dynamodb.conftest import Service
+from tests.adapters.dynamodb.client import DynamoDBService
 
 INVALID = "The provided starting key is invalid"
 SCHEMA = "The provided key element does not match the schema"
@@ -30,9 +30,9 @@ def schema(*names: str) -> list[dict[str, str]]:
 
 
 @pytest.fixture(params=["service", "classic"])
-def pairs(request: pytest.FixtureRequest) -> Service:
+def pairs(request: pytest.FixtureRequest) -> DynamoDBService:
     """A service of either style with `pairs`: key a, b; `local` on a, c; `single` on c; `double` on c, d (keys only)."""
-    service: Service = request.getfixturevalue(request.param)
+    service: DynamoDBService = request.getfixturevalue(request.param)
     units = {"ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}}
     keys_only = {"ProjectionType": "KEYS_ONLY"}
     service.table(
@@ -53,7 +53,7 @@ def pairs(request: pytest.FixtureRequest) -> Service:
 
 
 def ask(
-    service: Service, condition: str, start: dict[str, Any], operation: str = "Query", **more: Any
+    service: DynamoDBService, condition: str, start: dict[str, Any], operation: str = "Query", **more: Any
 ) -> str:
     """What a Query (or Scan, of no condition) with a start key is told; `more` may have values of one letter each."""
     values = {f":{name}": {"S": more.pop(name)} for name in list(more) if len(name) == 1}
@@ -68,14 +68,14 @@ def ask(
 # Going on
 
 
-def put_all(service: Service) -> None:
+def put_all(service: DynamoDBService) -> None:
     for a in "xy":
         for b in "12345":
             item = wire(a=a, b=b, c="c", d=b)
             service.call("PutItem", {"TableName": "pairs", "Item": item})
 
 
-def pages(service: Service, operation: str, **given: Any) -> list[str]:
+def pages(service: DynamoDBService, operation: str, **given: Any) -> list[str]:
     """All pages of two items, as texts of a and b, going on from each last key."""
     seen: list[str] = []
     start: dict[str, Any] = {}

@@ -13,12 +13,12 @@ import pytest
 
 from tablegate.gateway.model.commands.stream_commands import Reshard
 from tablegate.gateway.model.commands.table_commands import FindTable
-from tests.adapters.dynamodb.conftest import Service
+from tests.adapters.dynamodb.client import DynamoDBService
 
 STREAMS = "DynamoDBStreams_20120810"
 
 
-def records(service: Service, arn: str) -> list[dict[str, Any]]:
+def records(service: DynamoDBService, arn: str) -> list[dict[str, Any]]:
     """The `dynamodb` member of every record of a stream with one shard."""
     described = service.call("DescribeStream", {"StreamArn": arn}, prefix=STREAMS)["StreamDescription"]
     given = {
@@ -42,7 +42,7 @@ def records(service: Service, arn: str) -> list[dict[str, Any]]:
     ],
 )
 def test_the_size_of_a_record_is_that_of_its_keys_and_the_images_it_shows(
-    service: Service, shows: str, sizes: list[int]
+    service: DynamoDBService, shows: str, sizes: list[int]
 ):
     stream = {"StreamEnabled": True, "StreamViewType": shows}
     arn = service.table(StreamSpecification=stream)["LatestStreamArn"]
@@ -53,7 +53,7 @@ def test_the_size_of_a_record_is_that_of_its_keys_and_the_images_it_shows(
     assert [record["SizeBytes"] for record in records(service, arn)] == sizes
 
 
-def test_a_child_shard_starts_at_a_greater_number_than_its_parent_ended_with(service: Service):
+def test_a_child_shard_starts_at_a_greater_number_than_its_parent_ended_with(service: DynamoDBService):
     stream = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
     arn = service.table(StreamSpecification=stream)["LatestStreamArn"]
     for count in (2, 3, 1):

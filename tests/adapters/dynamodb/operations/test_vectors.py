@@ -18,7 +18,7 @@ import pytest
 
 from tablegate.gateway.engine.vectors import searching as engine_searching
 from tablegate.gateway.engine.vectors.vector_graphs import Graph
-from tests.adapters.dynamodb.conftest import JSON_1_0, signed
+from tests.adapters.dynamodb.client import JSON_1_0, signed
 from tests.conftest import Serve
 from tests.support.raw_client import RawClient
 

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
-from tests.adapters.dynamodb.conftest import Clock, Service, serving, signed
+from tests.adapters.dynamodb.client import DynamoDBService, signed
+from tests.support.clock import Clock
 
 INVALID = "One or more parameter values were invalid: "
 OVERLAPPING = "Overlapping conditions with range keys are not supported in where clause"
@@ -32,7 +32,7 @@ TRANSACTION_KEY = (
 
 
 @pytest.fixture
-def songs(service: Service) -> Service:
+def songs(service: DynamoDBService) -> DynamoDBService:
     """`songs` with key pk, sk (S), three indexes, and items x/1, x/2, x/3, y/1."""
     service.table(
         "songs",
@@ -67,12 +67,12 @@ def index(name: str, projection: str, *keys: str, **more: Any) -> dict[str, Any]
     return {"IndexName": name, "KeySchema": roles, "Projection": {"ProjectionType": projection, **more}}
 
 
-def put(service: Service, pk: str, sk: str, more: dict[str, Any]) -> None:
+def put(service: DynamoDBService, pk: str, sk: str, more: dict[str, Any]) -> None:
     service.call("PutItem", {"TableName": "songs", "Item": {"pk": {"S": pk}, "sk": {"S": sk}, **more}})
     assert service.last.status == 200
 
 
-def run(service: Service, text: str, *parameters: Any, **more: Any) -> Any:
+def run(service: DynamoDBService, text: str, *parameters: Any, **more: Any) -> Any:
     """The answer to a statement that must succeed."""
     answer = service.call("ExecuteStatement", request(text, *parameters, **more))
     assert service.last.status == 200, answer
@@ -83,24 +83,24 @@ def request(text: str, *parameters: Any, **more: Any) -> dict[str, Any]:
     return {"Statement": text, **({"Parameters": list(parameters)} if parameters else {}), **more}
 
 
-def keys(service: Service, text: str, *parameters: Any, **more: Any) -> list[str]:
+def keys(service: DynamoDBService, text: str, *parameters: Any, **more: Any) -> list[str]:
     """The items that a SELECT * gives, as pk/sk."""
     items = run(service, text, *parameters, **more)["Items"]
     return [f"{item['pk']['S']}/{item['sk']['S']}" for item in items]
 
 
-def where(service: Service, condition: str, *parameters: Any) -> list[str]:
+def where(service: DynamoDBService, condition: str, *parameters: Any) -> list[str]:
     return keys(service, f"SELECT * FROM songs WHERE {condition}", *parameters)
 
 
-def refused(service: Service, text: str, *parameters: Any, **more: Any) -> str:
+def refused(service: DynamoDBService, text: str, *parameters: Any, **more: Any) -> str:
     """The text of the ValidationException that a statement must end in."""
     code, message = service.error("ExecuteStatement", request(text, *parameters, **more))
     assert code == "ValidationException"
     return message
 
 
-def item(service: Service, pk: str, sk: str) -> Any:
+def item(service: DynamoDBService, pk: str, sk: str) -> Any:
     key = {"pk": {"S": pk}, "sk": {"S": sk}}
     return service.call("GetItem", {"TableName": "songs", "Key": key}).get("Item")
 
@@ -146,17 +146,17 @@ def item(service: Service, pk: str, sk: str) -> Any:
         ("pk > 1", ""),
     ],
 )
-def test_where(songs: Service, condition: str, expected: str) -> None:
+def test_where(songs: DynamoDBService, condition: str, expected: str) -> None:
     assert where(songs, condition) == expected.split()
 
 
-def test_what_is_not_keyed_is_a_scan(songs: Service) -> None:
+def test_what_is_not_keyed_is_a_scan(songs: DynamoDBService) -> None:
     assert sorted(keys(songs, "SELECT * FROM songs")) == ["x/1", "x/2", "x/3", "y/1"]
     assert sorted(where(songs, "n > 2")) == ["x/3", "y/1"]
     assert sorted(where(songs, "pk = 'x' OR n = 4")) == ["x/1", "x/2", "x/3", "y/1"]
 
 
-def test_parameters_stand_for_values(songs: Service) -> None:
+def test_parameters_stand_for_values(songs: DynamoDBService) -> None:
     assert where(songs, "pk = ? AND n IN [?, 3]", {"S": "x"}, {"N": "1"}) == ["x/1", "x/3"]
     assert refused(songs, "SELECT * FROM songs WHERE pk = ?") == (
         "Number of parameters in request and statement don't match."
@@ -170,14 +170,14 @@ def test_parameters_stand_for_values(songs: Service) -> None:
     )
 
 
-def test_what_is_selected_is_named_by_the_last_name_of_its_path(songs: Service) -> None:
+def test_what_is_selected_is_named_by_the_last_name_of_its_path(songs: DynamoDBService) -> None:
     text = "SELECT pk, m.k, m.k[0], nothing FROM songs WHERE pk = 'x' AND sk = '3'"
     found = run(songs, text)["Items"]
     assert found == [{"pk": {"S": "x"}, "k": {"L": [{"S": "deep"}]}, "k[0]": {"S": "deep"}}]
     assert run(songs, "SELECT nothing FROM songs WHERE pk = 'y'")["Items"] == [{}]
 
 
-def test_order(songs: Service) -> None:
+def test_order(songs: DynamoDBService) -> None:
     select = "SELECT * FROM songs WHERE "
     assert keys(songs, select + "pk = 'x' ORDER BY sk DESC") == ["x/3", "x/2", "x/1"]
     assert keys(songs, select + "pk IN ['y', 'x'] ORDER BY pk, sk DESC") == ["x/3", "x/2", "x/1", "y/1"]
@@ -209,7 +209,7 @@ def test_order(songs: Service) -> None:
         ("pk = 'x' AND NOT (sk = '1')", "x/2 x/3"),
     ],
 )
-def test_what_a_sort_key_is_not_may_overlap(songs: Service, condition: str, expected: str) -> None:
+def test_what_a_sort_key_is_not_may_overlap(songs: DynamoDBService, condition: str, expected: str) -> None:
     """Every item once, in either order of the branches, in pages too. nubo-db's dynamodb-conformance, partiql, OR branches with
     a negated sort-key condition (eu-west-2 and us-east-1, October 2026)."""
     equality = "pk = 'x' AND sk = '2'"
@@ -267,11 +267,11 @@ def test_what_a_sort_key_is_not_may_overlap(songs: Service, condition: str, expe
         ),
     ],
 )
-def test_where_that_is_refused(songs: Service, condition: str, message: str) -> None:
+def test_where_that_is_refused(songs: DynamoDBService, condition: str, message: str) -> None:
     assert refused(songs, f"SELECT * FROM songs WHERE {condition}") == message
 
 
-def test_pages(songs: Service) -> None:
+def test_pages(songs: DynamoDBService) -> None:
     """Limit counts what is looked at, and pages run on from one range of keys to the next."""
     text = "SELECT * FROM songs WHERE pk IN ['y', 'x'] AND n <> 2"
     pages = []
@@ -287,13 +287,13 @@ def test_pages(songs: Service) -> None:
 
 
 @pytest.mark.parametrize("text", ["SELECT * FROM songs", "SELECT * FROM songs.everything WHERE g > 'a'"])
-def test_pages_of_a_scan(songs: Service, text: str) -> None:
+def test_pages_of_a_scan(songs: DynamoDBService, text: str) -> None:
     everything = keys(songs, text)
     assert paged(songs, text) == everything
     assert len(everything) > 2
 
 
-def paged(service: Service, text: str) -> list[str]:
+def paged(service: DynamoDBService, text: str) -> list[str]:
     """The items that a SELECT * gives in pages of which each looks at one, as pk/sk."""
     answer = run(service, text, Limit=1)
     found = []
@@ -304,7 +304,7 @@ def paged(service: Service, text: str) -> list[str]:
         answer = run(service, text, Limit=1, NextToken=answer["NextToken"])
 
 
-def test_a_token_belongs_to_its_statement(songs: Service) -> None:
+def test_a_token_belongs_to_its_statement(songs: DynamoDBService) -> None:
     answer = run(songs, "SELECT * FROM songs WHERE pk = ?", {"S": "x"}, Limit=1)
     assert answer["LastEvaluatedKey"] == {"pk": {"S": "x"}, "sk": {"S": "1"}}
     token = answer["NextToken"]
@@ -323,8 +323,7 @@ def test_a_token_belongs_to_its_statement(songs: Service) -> None:
 
 def test_a_token_belongs_to_its_namespace(clock: Clock) -> None:
     """Two tenants with a table of one name, and the same statement."""
-    settings = Settings(database="sqlite://", memory=True, namespaces="separate")
-    for service in serving(settings, clock):
+    with DynamoDBService.opened(clock, namespaces="separate") as service:
         text = "SELECT * FROM songs"
         tokens = {}
         for region in ("us-east-1", "us-west-2"):
@@ -352,7 +351,7 @@ def one_key_table(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("order", ["ASC", "DESC"])
-def test_a_forged_token_leads_nowhere_else(songs: Service, order: str) -> None:
+def test_a_forged_token_leads_nowhere_else(songs: DynamoDBService, order: str) -> None:
     """Whoever writes a token of their own gets what the statement is about, from another place of it at most."""
     text = f"SELECT * FROM songs WHERE pk = 'x' AND sk >= '2' ORDER BY sk {order}"
     digest, _, key = orjson.loads(base64.b64decode(run(songs, text, Limit=1)["NextToken"]))
@@ -375,7 +374,7 @@ def test_a_forged_token_leads_nowhere_else(songs: Service, order: str) -> None:
         assert refused(songs, text, NextToken=token) == "Invalid NextToken"
 
 
-def test_capacity(songs: Service) -> None:
+def test_capacity(songs: DynamoDBService) -> None:
     answer = run(songs, "SELECT * FROM songs WHERE pk = 'x'", ReturnConsumedCapacity="TOTAL")
     assert answer["ConsumedCapacity"] == {"TableName": "songs", "CapacityUnits": 0.5}
     text = "SELECT pk FROM songs.some WHERE g = 'y'"
@@ -389,7 +388,7 @@ def test_capacity(songs: Service) -> None:
 # Indexes
 
 
-def test_an_index_shows_what_it_projects(songs: Service) -> None:
+def test_an_index_shows_what_it_projects(songs: DynamoDBService) -> None:
     assert keys(songs, "SELECT * FROM songs.everything WHERE g = 'y'") == ["x/1", "x/2"]
     found = run(songs, 'SELECT * FROM "songs"."some" WHERE g = \'z\'')["Items"]
     assert [sorted(shown) for shown in found] == [["g", "pk", "sk"]]
@@ -401,7 +400,7 @@ def test_an_index_shows_what_it_projects(songs: Service) -> None:
     assert found == [{"hidden": {"S": "h"}}]
 
 
-def test_an_index_is_filtered_by_what_it_projects(songs: Service) -> None:
+def test_an_index_is_filtered_by_what_it_projects(songs: DynamoDBService) -> None:
     beyond = INVALID + "Secondary index {} does not project one or more filter attributes: [hidden]"
     text = "SELECT pk FROM songs.some WHERE g = 'y' AND hidden = 'h'"
     assert refused(songs, text) == beyond.format("some")
@@ -417,7 +416,7 @@ def test_an_index_is_filtered_by_what_it_projects(songs: Service) -> None:
     assert run(songs, text)["Items"] == [{"pk": {"S": "y"}}]
 
 
-def test_an_index_that_is_refused(songs: Service) -> None:
+def test_an_index_that_is_refused(songs: DynamoDBService) -> None:
     assert refused(songs, "SELECT hidden, n FROM songs.some WHERE g = 'y'") == (
         INVALID + "Global secondary index some does not project [hidden, n]"
     )
@@ -430,7 +429,7 @@ def test_an_index_that_is_refused(songs: Service) -> None:
 # INSERT, UPDATE, DELETE
 
 
-def test_insert(songs: Service) -> None:
+def test_insert(songs: DynamoDBService) -> None:
     text = "INSERT INTO songs VALUE {'pk': 'x', 'sk': ?, 'list': [1, null], 'set': <<'b', 'a'>>}"
     assert run(songs, text, {"S": "9"}) == {"Items": []}
     assert item(songs, "x", "9") == {
@@ -443,7 +442,7 @@ def test_insert(songs: Service) -> None:
     assert refused(songs, "INSERT INTO songs VALUE {'pk': 'x'}") == INVALID + "Missing the key sk in the item"
 
 
-def test_update(songs: Service) -> None:
+def test_update(songs: DynamoDBService) -> None:
     text = (
         "UPDATE songs SET n = n + 10, a.b = ? SET list = list_append(list, [3]), tags = set_add(tags, <<'new'>>) "
         "REMOVE m WHERE pk = 'u' AND sk = '1' AND n = 1 RETURNING ALL NEW *"
@@ -466,7 +465,7 @@ def test_update(songs: Service) -> None:
     }
 
 
-def test_what_an_update_returns(songs: Service) -> None:
+def test_what_an_update_returns(songs: DynamoDBService) -> None:
     update = "UPDATE songs SET n = n - 1 WHERE (pk = 'x' AND sk = '2') RETURNING "
     assert run(songs, update + "MODIFIED OLD *")["Items"] == [{"n": {"N": "2"}}]
     assert run(songs, update + "MODIFIED NEW *")["Items"] == [{"n": {"N": "0"}}]
@@ -475,7 +474,7 @@ def test_what_an_update_returns(songs: Service) -> None:
     assert run(songs, text)["Items"] == []
 
 
-def test_an_update_wants_its_item_to_be_there(songs: Service) -> None:
+def test_an_update_wants_its_item_to_be_there(songs: DynamoDBService) -> None:
     for condition in ("pk = 'u' AND sk = '1'", "pk = 'x' AND sk = '1' AND n = 2"):
         code, _ = songs.error("ExecuteStatement", {"Statement": f"UPDATE songs SET a = 1 WHERE {condition}"})
         assert code == "ConditionalCheckFailedException"
@@ -485,7 +484,7 @@ def test_an_update_wants_its_item_to_be_there(songs: Service) -> None:
     assert answer["Item"]["n"] == {"N": "1"}
 
 
-def test_delete(songs: Service) -> None:
+def test_delete(songs: DynamoDBService) -> None:
     text = "DELETE FROM songs WHERE pk = 'x' AND sk = '1'"
     code, _ = songs.error("ExecuteStatement", {"Statement": text + " AND n = 2"})
     assert code == "ConditionalCheckFailedException"
@@ -529,11 +528,11 @@ def test_delete(songs: Service) -> None:
         ),
     ],
 )
-def test_writes_that_are_refused(songs: Service, text: str, message: str) -> None:
+def test_writes_that_are_refused(songs: DynamoDBService, text: str, message: str) -> None:
     assert refused(songs, text) == message
 
 
-def test_an_update_that_leaves_its_item_too_deep(songs: Service) -> None:
+def test_an_update_that_leaves_its_item_too_deep(songs: DynamoDBService) -> None:
     deep: Any = {"S": "x"}
     for _ in range(31):
         deep = {"M": {"a": deep}}
@@ -547,7 +546,7 @@ def test_an_update_that_leaves_its_item_too_deep(songs: Service) -> None:
     assert found == {"TableName": "songs", **error("ValidationError", too_deep)}
 
 
-def test_a_table_that_is_not_there(service: Service) -> None:
+def test_a_table_that_is_not_there(service: DynamoDBService) -> None:
     for text in (
         "SELECT * FROM nobody",
         "DELETE FROM nobody WHERE pk = 'x'",
@@ -559,7 +558,7 @@ def test_a_table_that_is_not_there(service: Service) -> None:
         )
 
 
-def test_names_that_begin_like_placeholders(songs: Service) -> None:
+def test_names_that_begin_like_placeholders(songs: DynamoDBService) -> None:
     run(songs, "UPDATE songs SET \"#a\" = 1, \":b\" = 2 WHERE pk = 'x' AND sk = '1'")
     assert where(songs, 'pk = \'x\' AND "#a" = 1 AND ":b" = 2') == ["x/1"]
 
@@ -619,7 +618,7 @@ STATEMENTS = st.one_of(
     text=STATEMENTS,
     parameter=st.sampled_from([{"S": "x"}, {"N": "1"}, {"NULL": True}, {"L": []}, {"SS": ["a"]}]),
 )
-def test_any_statement_is_answered_or_refused(songs: Service, text: str, parameter: Any) -> None:
+def test_any_statement_is_answered_or_refused(songs: DynamoDBService, text: str, parameter: Any) -> None:
     member = request(text, *[parameter] * text.count("?"))
     songs.call("ExecuteStatement", {**member, "Limit": 2})
     assert songs.last.status in (200, 400)
@@ -636,7 +635,7 @@ KNOWN_CODES = (None, "ValidationError", "ConditionalCheckFailed", "DuplicateItem
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(condition=CONDITIONS | st.builds("pk IN ['x', 'y'] AND ({})".format, CONDITIONS))
-def test_a_keyed_select_finds_what_a_scan_finds(songs: Service, condition: str) -> None:
+def test_a_keyed_select_finds_what_a_scan_finds(songs: DynamoDBService, condition: str) -> None:
     """The ranges that a WHERE is taken apart into leave out nothing that it holds for."""
     parameters = [{"S": "x"}] * condition.count("?")
     keyed = songs.call("ExecuteStatement", request(f"SELECT * FROM songs WHERE {condition}", *parameters))
@@ -655,7 +654,7 @@ def test_a_keyed_select_finds_what_a_scan_finds(songs: Service, condition: str) 
 # BatchExecuteStatement
 
 
-def batch(service: Service, *statements: str, **more: Any) -> Any:
+def batch(service: DynamoDBService, *statements: str, **more: Any) -> Any:
     given = {"Statements": [{"Statement": text} for text in statements], **more}
     answer = service.call("BatchExecuteStatement", given)
     assert service.last.status == 200, answer
@@ -666,7 +665,7 @@ def error(code: str, message: str) -> dict[str, Any]:
     return {"Error": {"Code": code, "Message": message}}
 
 
-def test_a_batch_of_reads(songs: Service) -> None:
+def test_a_batch_of_reads(songs: DynamoDBService) -> None:
     select = "SELECT n FROM songs WHERE "
     answer = batch(
         songs,
@@ -694,7 +693,7 @@ def test_a_batch_of_reads(songs: Service) -> None:
     assert answer["ConsumedCapacity"] == [{"TableName": "songs", "CapacityUnits": 1.5}]
 
 
-def test_a_batch_of_writes(songs: Service) -> None:
+def test_a_batch_of_writes(songs: DynamoDBService) -> None:
     songs.call("PutItem", {"TableName": "songs", "Item": {"pk": {"S": "x"}, "sk": {"S": "4"}}})
     answer = batch(
         songs,
@@ -721,12 +720,12 @@ def test_a_batch_of_writes(songs: Service) -> None:
     assert item(songs, "y", "1") is None
 
 
-def test_the_size_of_a_batch(service: Service) -> None:
+def test_the_size_of_a_batch(service: DynamoDBService) -> None:
     for statements in ([], [{"Statement": "SELECT * FROM t"}] * 26):
         assert service.error("BatchExecuteStatement", {"Statements": statements})[0] == "ValidationException"
 
 
-def test_reads_and_writes_do_not_mix(songs: Service) -> None:
+def test_reads_and_writes_do_not_mix(songs: DynamoDBService) -> None:
     statements = [
         {"Statement": "SELECT * FROM songs WHERE pk = 'x' AND sk = '1'"},
         {"Statement": "DELETE FROM songs WHERE pk = 'x' AND sk = '1'"},
@@ -752,7 +751,7 @@ def test_reads_and_writes_do_not_mix(songs: Service) -> None:
         "INSERT INTO songs VALUE {'pk': 'new', 'sk': '1'}",
     ],
 )
-def test_a_batch_names_an_item_once(songs: Service, statement: str) -> None:
+def test_a_batch_names_an_item_once(songs: DynamoDBService, statement: str) -> None:
     """dynoxide's captures (eu-west-2, 2026): reads included, before anything is done."""
     found = songs.error("BatchExecuteStatement", {"Statements": [{"Statement": statement}] * 2})
     assert found == ("ValidationException", "Provided list of item keys contains duplicates")
@@ -762,7 +761,7 @@ def test_a_batch_names_an_item_once(songs: Service, statement: str) -> None:
 # ExecuteTransaction
 
 
-def transact(service: Service, *statements: str, **more: Any) -> Any:
+def transact(service: DynamoDBService, *statements: str, **more: Any) -> Any:
     given = {"TransactStatements": [{"Statement": text} for text in statements], **more}
     return service.call("ExecuteTransaction", given)
 
@@ -772,7 +771,7 @@ def reasons(answer: Any) -> list[str]:
     return [reason["Code"] for reason in answer["CancellationReasons"]]
 
 
-def test_a_transaction_of_reads(songs: Service) -> None:
+def test_a_transaction_of_reads(songs: DynamoDBService) -> None:
     select = "SELECT n FROM songs WHERE "
     answer = transact(
         songs,
@@ -814,13 +813,13 @@ def test_a_transaction_of_reads(songs: Service) -> None:
         ),
     ],
 )
-def test_what_refuses_a_transaction(songs: Service, text: str, message: str) -> None:
+def test_what_refuses_a_transaction(songs: DynamoDBService, text: str, message: str) -> None:
     answer = transact(songs, text)
     assert answer["__type"].endswith("#ValidationException")
     assert answer["message"] == f"Validation failed in TransactStatements[0]: {message}"
 
 
-def test_a_transaction_of_writes(songs: Service) -> None:
+def test_a_transaction_of_writes(songs: DynamoDBService) -> None:
     answer = transact(
         songs,
         "INSERT INTO songs VALUE {'pk': 't', 'sk': '1'}",
@@ -834,7 +833,7 @@ def test_a_transaction_of_writes(songs: Service) -> None:
     assert item(songs, "y", "1") is None
 
 
-def test_a_transaction_that_is_cancelled(songs: Service) -> None:
+def test_a_transaction_that_is_cancelled(songs: DynamoDBService) -> None:
     answer = transact(
         songs,
         "INSERT INTO songs VALUE {'pk': 'x', 'sk': '1'}",
@@ -849,7 +848,7 @@ def test_a_transaction_that_is_cancelled(songs: Service) -> None:
     ]
 
 
-def test_a_transaction_whose_writes_name_no_item(songs: Service) -> None:
+def test_a_transaction_whose_writes_name_no_item(songs: DynamoDBService) -> None:
     update = "UPDATE songs SET a = 1 WHERE "
     answer = transact(
         songs,
@@ -868,7 +867,7 @@ def test_a_transaction_whose_writes_name_no_item(songs: Service) -> None:
     assert messages[6] == "Requested resource not found"
 
 
-def test_a_transaction_with_a_token_happens_once(songs: Service) -> None:
+def test_a_transaction_with_a_token_happens_once(songs: DynamoDBService) -> None:
     text = "UPDATE songs SET n = n + 1 WHERE pk = 'x' AND sk = '1'"
     more = {"ClientRequestToken": "once", "ReturnConsumedCapacity": "INDEXES"}
     first = transact(songs, text, **more)["ConsumedCapacity"][0]
@@ -884,7 +883,7 @@ def test_a_transaction_with_a_token_happens_once(songs: Service) -> None:
 
 
 @pytest.fixture
-def foreign(service: Service) -> Service:
+def foreign(service: DynamoDBService) -> DynamoDBService:
     """`foreign`, as Table Store makes it: key pk (STRING), at (INTEGER), and three items."""
     schema = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("at", Kind.INT64),))
     command = CreateTable("tablestore", "shared", "foreign", schema, properties={"tablestore": {}})
@@ -892,7 +891,7 @@ def foreign(service: Service) -> Service:
     return service
 
 
-def test_integer_keys_take_any_number(foreign: Service) -> None:
+def test_integer_keys_take_any_number(foreign: DynamoDBService) -> None:
     for at in (1, 2, 3):
         run(foreign, f"INSERT INTO foreign VALUE {{'pk': 'x', 'at': {at}}}")
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.configuration.settings import Settings
-from tests.adapters.dynamodb.conftest import serving
+from tests.adapters.dynamodb.client import DynamoDBService
 
 ON = {"PointInTimeRecoveryEnabled": True}
 OFF = {"PointInTimeRecoveryEnabled": False}
@@ -436,7 +435,8 @@ def test_a_backup_of_nothing(orders: Any) -> None:
 @pytest.fixture
 def filing(clock: Any, tmp_path: Path) -> Iterator[Any]:
     """A service that keeps backups in tmp_path."""
-    yield from serving(Settings(database="sqlite://", memory=True, backup_directory=tmp_path), clock)
+    with DynamoDBService.opened(clock, backup_directory=tmp_path) as made:
+        yield made
 
 
 def file_away(service: Any) -> None:

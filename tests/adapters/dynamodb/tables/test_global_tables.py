@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.adapters.dynamodb.conftest import signed
+from tests.adapters.dynamodb.client import signed
 
 NAME = {"GlobalTableName": "orders"}
 GROUP = {**NAME, "ReplicationGroup": [{"RegionName": "us-east-1"}]}

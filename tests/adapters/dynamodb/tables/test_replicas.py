@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.configuration.settings import Settings
-from tests.adapters.dynamodb.conftest import Clock, Service, serving, signed
+from tests.adapters.dynamodb.client import DynamoDBService, signed
 from tests.adapters.dynamodb.tables.test_tables import with_index
+from tests.support.clock import Clock
 
 EAST, WEST, SOUTH = "us-east-1", "us-west-2", "us-east-2"
 
@@ -17,7 +17,7 @@ EAST, WEST, SOUTH = "us-east-1", "us-west-2", "us-east-2"
 class Regions:
     """The same service in several regions."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: DynamoDBService) -> None:
         self.service = service
 
     def call(self, region: str, operation: str, given: Any = None, **more: Any) -> Any:
@@ -53,7 +53,7 @@ def changes(*actions: tuple[str, str], **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def regions(clock: Clock) -> Iterator[Regions]:
-    for service in serving(Settings(database="sqlite://", memory=True, namespaces="separate"), clock):
+    with DynamoDBService.opened(clock, namespaces="separate") as service:
         made = Regions(service)
         service.table()
         yield made

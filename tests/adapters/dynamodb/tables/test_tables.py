@@ -13,7 +13,7 @@ from tablegate.gateway.model.commands.table_commands import CreateTable, NewInde
 from tablegate.gateway.model.tables.indexes import Projection
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
-from tests.adapters.dynamodb.conftest import signed
+from tests.adapters.dynamodb.client import signed
 
 KMS = "arn:aws:kms:us-east-1:000000000000:"
 OWN_KEY = key_arn(Caller("any", "000000000000", "us-east-1", ""), "alias/aws/dynamodb")

@@ -11,7 +11,7 @@ from tablegate.adapters.dynamodb.validation.shortening import has_too_much
 from tablegate.adapters.dynamodb.values.values import item_of
 from tablegate.adapters.dynamodb.wire import limits
 from tests.adapters.dynamodb import wasteful_requests
-from tests.adapters.dynamodb.conftest import JSON_1_0, signed
+from tests.adapters.dynamodb.client import JSON_1_0, signed
 
 DENSE = {
     "PutItem: item with list of numbers",

@@ -10,7 +10,7 @@ import pytest
 
 from tablegate.adapters.dynamodb.validation import long_members
 from tests.adapters.dynamodb import wasteful_requests
-from tests.adapters.dynamodb.conftest import JSON_1_0, Service, signed
+from tests.adapters.dynamodb.client import JSON_1_0, DynamoDBService, signed
 
 LONG = {
     "BatchExecuteStatement: many nothing",
@@ -34,7 +34,7 @@ LONG = {
 }
 
 
-def test_answers_are_those_without_it(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_those_without_it(service: DynamoDBService, monkeypatch: pytest.MonkeyPatch) -> None:
     service.table()
     parsed: list[int] = []
     real = orjson.loads
@@ -121,7 +121,7 @@ def hollow(operation: str, part: str) -> bytes:
 @pytest.mark.parametrize("part", ["{}", "[]", "[[]]", "[{},{}]"])
 @pytest.mark.parametrize("operation", ["BatchWriteItem", "TransactWriteItems", "ExecuteStatement"])
 def test_lists_of_nothing_are_not_parsed(
-    service: Service, monkeypatch: pytest.MonkeyPatch, operation: str, part: str
+    service: DynamoDBService, monkeypatch: pytest.MonkeyPatch, operation: str, part: str
 ) -> None:
     monkeypatch.setattr(orjson, "loads", lambda text: pytest.fail(f"parsed {len(text)} bytes"))
     headers = {"content_type": JSON_1_0, "x_amz_target": f"DynamoDB_20120810.{operation}", **signed()}
@@ -158,7 +158,7 @@ def test_legal_values_are_parsed(part: dict[str, Any]) -> None:
         assert long_members.parse(text, {"RequestItems": 25}) == body
 
 
-def test_members_that_are_dropped_are_not_read_for_the_text_of_a_refusal(service: Service) -> None:
+def test_members_that_are_dropped_are_not_read_for_the_text_of_a_refusal(service: DynamoDBService) -> None:
     """SearchVectors looks once more at the body of a request that it refuses: at what has been parsed of it."""
     names = b",".join(b'"#n%d":"x"' % number for number in range(100_000))
     text = b'{"TopK":1,"Values":0,"ExpressionAttributeNames":{%s,"#n":abc}}' % names

@@ -23,7 +23,7 @@ from tablegate.adapters.dynamodb.values.scalars import ValueRefused, canonical_n
 from tablegate.adapters.dynamodb.values.values import Item, item_of
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import LATEST, ServiceError
-from tests.adapters.dynamodb.conftest import Service
+from tests.adapters.dynamodb.client import DynamoDBService
 
 BAD_SIZE = "Item size has exceeded the maximum allowed size"
 
@@ -159,7 +159,7 @@ def test_an_error_repeats_long_lists_whole_but_no_more_than_so_much() -> None:
     assert len(refusal("BatchWriteItem", {"RequestItems": many})) < limits.TOLD_CHARACTERS + 10_000
 
 
-def test_the_collector_rests_only_while_a_large_body_is_read(service: Service) -> None:
+def test_the_collector_rests_only_while_a_large_body_is_read(service: DynamoDBService) -> None:
     service.table()
     large = {"TableName": "orders", "Item": {"pk": {"S": "1"}, "v": {"S": "x" * limits.LARGE_REQUEST_BYTES}}}
     for body in (large, {"TableName": "orders", "Item": {"pk": {"N": "x" * limits.LARGE_REQUEST_BYTES}}}):
@@ -190,7 +190,7 @@ def test_the_applied_pattern_of_buckets_matches_what_the_told_one_does(name: str
 def test_a_long_name_of_a_bucket_is_refused(
     request: pytest.FixtureRequest, style: str, more: dict[str, str]
 ) -> None:
-    service: Service = request.getfixturevalue(style)
+    service: DynamoDBService = request.getfixturevalue(style)
     given = {"S3Bucket": "a" * LONG + "!", **more}
     code, text = service.error("ExportTableToPointInTime", given)
     assert code == "ValidationException" and f"regular expression pattern: {_BUCKET.pattern}" in text
@@ -202,6 +202,6 @@ def test_what_may_be_an_arn_has_six_parts(text: str) -> None:
     assert (parts is None) == (_ANY_ARN.fullmatch(text) is None)
 
 
-def test_a_long_arn_is_refused(classic: Service) -> None:
+def test_a_long_arn_is_refused(classic: DynamoDBService) -> None:
     code, _ = classic.error("TagResource", {"ResourceArn": ":" * LONG})
     assert code == "AccessDeniedException"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.dynamodb.conftest import Service
+from tests.adapters.dynamodb.client import DynamoDBService
 
 EMPTY = "The AttributeValue for a key attribute cannot contain an empty {} value."
 MISMATCH = "One or more parameter values were invalid: Type mismatch for Index Key {} Expected: S Actual: {} IndexName: {}"
@@ -34,7 +34,7 @@ def definitions(**types: str) -> list[dict[str, str]]:
 
 
 @pytest.fixture
-def orders(service: Service) -> Service:
+def orders(service: DynamoDBService) -> DynamoDBService:
     """The service with `orders`: key pk, indexes on g (S) and b (B), the first by name made last."""
     service.table(
         AttributeDefinitions=definitions(pk="S", g="S", b="B"),
@@ -43,7 +43,7 @@ def orders(service: Service) -> Service:
     return service
 
 
-def update(service: Service, expression: str, **values: Any) -> tuple[str, str]:
+def update(service: DynamoDBService, expression: str, **values: Any) -> tuple[str, str]:
     """What an update of the item KEY is told."""
     given: dict[str, Any] = {"TableName": "orders", "Key": KEY, "UpdateExpression": expression}
     if values:
@@ -169,7 +169,7 @@ ON_KEYS = {
 @pytest.mark.parametrize("operation", ON_KEYS)
 @pytest.mark.parametrize("style", ["service", "classic"])
 def test_an_empty_key_is_told_as_the_style_tells_it(request, operation, style):
-    service: Service = request.getfixturevalue(style)
+    service: DynamoDBService = request.getfixturevalue(style)
     service.table(BillingMode=None, ProvisionedThroughput={"ReadCapacityUnits": 1, "WriteCapacityUnits": 1})
     head = "were invalid: " if style == "classic" else "are not valid. "
     told = "One or more parameter values " + head + EMPTY.format("string") + " Key: pk"

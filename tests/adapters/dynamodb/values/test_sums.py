@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.adapters.dynamodb.conftest import Service
+from tests.adapters.dynamodb.client import DynamoDBService
 
 
 @pytest.fixture
-def counter(service: Service) -> Service:
+def counter(service: DynamoDBService) -> DynamoDBService:
     service.table()
     return service
 
 
-def added(service: Service, left: str, right: str, expression: str) -> str:
+def added(service: DynamoDBService, left: str, right: str, expression: str) -> str:
     """What stands there after the sum; "" if it was refused."""
     service.call("PutItem", {"TableName": "orders", "Item": {"pk": {"S": "a"}, "n": {"N": left}}})
     given = {
@@ -60,12 +60,12 @@ WAYS = ("ADD n :by", "SET n = n + :by", "SET n = :by + n")
     ],
 )
 def test_a_sum_has_38_digits_and_not_39(
-    counter: Service, left: str, right: str, total: str, way: str
+    counter: DynamoDBService, left: str, right: str, total: str, way: str
 ) -> None:
     assert added(counter, left, right, way) == total
 
 
-def test_a_difference_too(counter: Service) -> None:
+def test_a_difference_too(counter: DynamoDBService) -> None:
     assert added(counter, "1" + "0" * 38, "1", "SET n = n - :by") == "9" * 38
     assert added(counter, "1" + "0" * 38, "-1", "SET n = n - :by") == ""
     assert added(counter, "0.1", "1" + "0" * 37, "SET n = n - :by") == "-" + "9" * 37 + ".9"

@@ -14,7 +14,7 @@ from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.http import Request
 from tablegate.gateway.security.credentials import Credential, Credentials, Scheme
-from tests.adapters.dynamodb.conftest import STORED, sign
+from tests.adapters.dynamodb.client import STORED, sign
 
 PLAIN = Request(
     "POST",

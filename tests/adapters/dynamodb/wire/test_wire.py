@@ -19,14 +19,14 @@ from tablegate.adapters.dynamodb import entry
 from tablegate.adapters.dynamodb.wire import http, limits
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.errors import Busy, LimitExceeded
-from tests.adapters.dynamodb.conftest import JSON_1_0, Service, signed
+from tests.adapters.dynamodb.client import JSON_1_0, DynamoDBService, signed
 from tests.support.running import beyond_wsgi
 
 ECHO = "DynamoDB_20120810.ListTables"
 HEADERS = {"content_type": JSON_1_0, "x_amz_target": ECHO, **signed()}
 
 
-def answering(service: Service, answer: object) -> list[object]:
+def answering(service: DynamoDBService, answer: object) -> list[object]:
     """Let ListTables give this answer; the list collects what it was given."""
     seen: list[object] = []
 
@@ -380,7 +380,7 @@ def test_a_preflight_is_allowed_what_it_asks_for(service):
 
 
 @pytest.fixture
-def through_flask(service: Service) -> Iterator[flask.testing.FlaskClient]:
+def through_flask(service: DynamoDBService) -> Iterator[flask.testing.FlaskClient]:
     app = flask.Flask("test", static_folder=None)
     app.register_blueprint(entry.create(service.gateway).blueprint())
     with app.test_client() as client:

@@ -18,14 +18,23 @@ from tablegate.adapters.tablestore.wire.plainbuffer import (
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.exchanges import next_commands
 from tablegate.gateway.http import Request
-from tests.adapters.tablestore.client import Refused, Service, cells_of, datum, plain, row, signed, units_of
+from tests.adapters.tablestore.client import (
+    Refused,
+    TableStoreService,
+    cells_of,
+    datum,
+    plain,
+    row,
+    signed,
+    units_of,
+)
 from tests.adapters.tablestore.filter_messages import single
 
 IGNORE, EXPECT_EXIST = messages.IGNORE, messages.EXPECT_EXIST
 
 
 @pytest.fixture
-def table(service: Service) -> Service:
+def table(service: TableStoreService) -> TableStoreService:
     service.create()
     return service
 
@@ -51,7 +60,7 @@ def put(pk: Any, cells: Any = (), **more: Any) -> messages.RowInBatchWriteRowReq
 
 
 def write(
-    service: Service, *tables: tuple[str, list[messages.RowInBatchWriteRowRequest]], **more: Any
+    service: TableStoreService, *tables: tuple[str, list[messages.RowInBatchWriteRowRequest]], **more: Any
 ) -> Any:
     request = messages.BatchWriteRowRequest(**more)
     for name, changes in tables:
@@ -59,7 +68,7 @@ def write(
     return service.ask("BatchWriteRow", request)
 
 
-def read(service: Service, *tables: tuple[str, list[Any]], **more: Any) -> Any:
+def read(service: TableStoreService, *tables: tuple[str, list[Any]], **more: Any) -> Any:
     more.setdefault("max_versions", 1)
     request = messages.BatchGetRowRequest()
     for name, keys in tables:
@@ -70,7 +79,7 @@ def read(service: Service, *tables: tuple[str, list[Any]], **more: Any) -> Any:
 # Writing
 
 
-def test_each_row_for_itself_in_order(table: Service) -> None:
+def test_each_row_for_itself_in_order(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1})
     answer = write(
         table,
@@ -100,7 +109,7 @@ def test_each_row_for_itself_in_order(table: Service) -> None:
     assert plain(table.get({"pk": 5})) == {"pk": 5, "a": 5}
 
 
-def test_one_row_twice_applies_in_order(table: Service) -> None:
+def test_one_row_twice_applies_in_order(table: TableStoreService) -> None:
     """Documents forbid it, and the Python and Java suites require it."""
     increment = [WireCell("n", datum(5), None, Operation.INCREMENT)]
     answer = write(
@@ -114,7 +123,7 @@ def test_one_row_twice_applies_in_order(table: Service) -> None:
     assert plain(table.get({"pk": 1})) == {"pk": 1, "n": 6, "m": 2}
 
 
-def test_several_tables_and_one_table_twice(table: Service) -> None:
+def test_several_tables_and_one_table_twice(table: TableStoreService) -> None:
     table.create("u")
     answer = write(table, ("t", [put(1, {"a": 1})]), ("u", [put(1, {"a": 2})]), ("t", [put(2, {"a": 3})]))
     assert [part.table_name for part in answer.tables] == ["t", "u", "t"]
@@ -122,7 +131,7 @@ def test_several_tables_and_one_table_twice(table: Service) -> None:
     assert plain(table.get({"pk": 2})) == {"pk": 2, "a": 3}
 
 
-def test_keys_are_returned_if_asked_for(table: Service) -> None:
+def test_keys_are_returned_if_asked_for(table: TableStoreService) -> None:
     answer = write(table, ("t", [put(1, {"a": 1}, returns=messages.RT_PK), put(2)]))
     first, second = answer.tables[0].rows
     assert plain(decode_row(first.row)) == {"pk": 1}
@@ -156,20 +165,20 @@ def test_keys_are_returned_if_asked_for(table: Service) -> None:
         ),
     ],
 )
-def test_what_fails_the_whole_request(table: Service, tables: Any, message: str) -> None:
+def test_what_fails_the_whole_request(table: TableStoreService, tables: Any, message: str) -> None:
     with pytest.raises(Refused) as told:
         write(table, *tables)
     assert (told.value.status, told.value.code, told.value.message) == (400, "OTSParameterInvalid", message)
 
 
-def test_a_table_that_is_not_there_fails_the_whole_request(table: Service) -> None:
+def test_a_table_that_is_not_there_fails_the_whole_request(table: TableStoreService) -> None:
     with pytest.raises(Refused) as told:
         write(table, ("t", [put(1)]), ("nowhere", [put(1)]))
     assert (told.value.status, told.value.code) == (404, "OTSObjectNotExist")
     assert table.get({"pk": 1}) is None
 
 
-def test_two_hundred_rows_and_four_megabytes(table: Service) -> None:
+def test_two_hundred_rows_and_four_megabytes(table: TableStoreService) -> None:
     write(table, ("t", [put(number) for number in range(limits.BATCH_WRITE_ROWS_MAX)]))
     write(
         table,
@@ -181,7 +190,7 @@ def test_two_hundred_rows_and_four_megabytes(table: Service) -> None:
 
 
 @pytest.fixture
-def pairs(service: Service) -> Service:
+def pairs(service: TableStoreService) -> TableStoreService:
     service.create("t", ("p", messages.STRING), ("i", messages.INTEGER))
     return service
 
@@ -194,7 +203,7 @@ def pair(p: str, i: int, expect: int = IGNORE) -> messages.RowInBatchWriteRowReq
     )
 
 
-def test_atomic_batches_happen_all_or_not_at_all(pairs: Service) -> None:
+def test_atomic_batches_happen_all_or_not_at_all(pairs: TableStoreService) -> None:
     answer = write(pairs, ("t", [pair("x", 1), pair("x", 2)]), is_atomic=True)
     assert [result.is_ok for result in answer.tables[0].rows] == [True, True]
     answer = write(pairs, ("t", [pair("x", 3), pair("x", 4, EXPECT_EXIST)]), is_atomic=True)
@@ -204,7 +213,7 @@ def test_atomic_batches_happen_all_or_not_at_all(pairs: Service) -> None:
     assert pairs.get({"p": "x", "i": 3}) is None
 
 
-def test_atomic_batches_are_of_one_partition(pairs: Service) -> None:
+def test_atomic_batches_are_of_one_partition(pairs: TableStoreService) -> None:
     answer = write(pairs, ("t", [pair("x", 1), pair("y", 2)]), is_atomic=True)
     for result in answer.tables[0].rows:
         assert (result.is_ok, result.error.code, result.error.message) == (
@@ -215,7 +224,7 @@ def test_atomic_batches_are_of_one_partition(pairs: Service) -> None:
     assert pairs.get({"p": "x", "i": 1}) is None
 
 
-def test_atomic_batches_have_no_transaction(pairs: Service) -> None:
+def test_atomic_batches_have_no_transaction(pairs: TableStoreService) -> None:
     with pytest.raises(Refused) as told:
         write(pairs, ("t", [pair("x", 1)]), is_atomic=True, transaction_id="x")
     assert told.value.code == "OTSParameterInvalid"
@@ -224,7 +233,7 @@ def test_atomic_batches_have_no_transaction(pairs: Service) -> None:
 # Reading
 
 
-def test_rows_keep_their_places_whether_or_not_they_are_there(table: Service) -> None:
+def test_rows_keep_their_places_whether_or_not_they_are_there(table: TableStoreService) -> None:
     table.create("u")
     table.put({"pk": 1}, {"a": 1})
     table.put({"pk": 2}, {"a": 2}, table="u")
@@ -239,20 +248,20 @@ def test_rows_keep_their_places_whether_or_not_they_are_there(table: Service) ->
     assert plain(decode_row(answer.tables[1].rows[0].row)) == {"pk": 2, "a": 2}
 
 
-def test_keys_that_do_not_fit_fail_their_row(table: Service) -> None:
+def test_keys_that_do_not_fit_fail_their_row(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1})
     answer = read(table, ("t", ["x", 1]))
     assert (answer.tables[0].rows[0].is_ok, answer.tables[0].rows[0].error.code) == (False, "OTSInvalidPK")
     assert answer.tables[0].rows[1].is_ok
 
 
-def test_a_table_without_rows_is_answered_with_none(table: Service) -> None:
+def test_a_table_without_rows_is_answered_with_none(table: TableStoreService) -> None:
     answer = read(table, ("t", []))
     assert len(answer.tables) == 1
     assert not answer.tables[0].rows
 
 
-def test_what_fails_a_read(table: Service) -> None:
+def test_what_fails_a_read(table: TableStoreService) -> None:
     with pytest.raises(Refused) as told:
         read(table)
     assert told.value.message == "No row specified in the request of BatchGetRow."
@@ -271,7 +280,7 @@ def test_what_fails_a_read(table: Service) -> None:
 # Bulk import
 
 
-def test_bulk_import(table: Service) -> None:
+def test_bulk_import(table: TableStoreService) -> None:
     answer = table.call(
         "BulkImport",
         table_name="t",
@@ -300,7 +309,9 @@ def pattern_condition(regex: str) -> messages.Condition:
 
 
 @pytest.mark.parametrize("is_atomic", [False, True])
-def test_conditions_of_many_rows_search_less_of_each_text(service: Service, is_atomic: bool) -> None:
+def test_conditions_of_many_rows_search_less_of_each_text(
+    service: TableStoreService, is_atomic: bool
+) -> None:
     """All rows of a batch are written in one piece: their patterns share a budget of 64 MiB of bytes times steps."""
     service.create("t", ("pk", messages.STRING), ("at", messages.INTEGER))
     pattern = "b|" + "[xy]z?" * 40
@@ -321,7 +332,7 @@ def test_conditions_of_many_rows_search_less_of_each_text(service: Service, is_a
     assert wrote(80) == [False] * 80
 
 
-def test_rows_that_are_searched_leave_others_a_turn(table: Service) -> None:
+def test_rows_that_are_searched_leave_others_a_turn(table: TableStoreService) -> None:
     """Between the rows of a BatchGetRow whose filter has a pattern the exchange stops."""
     body = messages.BatchGetRowRequest()
     rows = [row({"pk": pk}) for pk in range(5)]

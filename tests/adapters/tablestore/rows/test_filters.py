@@ -10,7 +10,7 @@ import pytest
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tests.adapters.tablestore.client import Refused, Service, datum, plain, rows_of
+from tests.adapters.tablestore.client import Refused, TableStoreService, datum, plain, rows_of
 from tests.adapters.tablestore.filter_messages import composite, pagination, single
 
 EQ, NE = messages.CT_EQUAL, messages.CT_NOT_EQUAL
@@ -24,13 +24,13 @@ NOT, AND, OR = messages.LO_NOT, messages.LO_AND, messages.LO_OR
 
 
 @pytest.fixture
-def table(service: Service) -> Service:
+def table(service: TableStoreService) -> TableStoreService:
     service.create(table_options=messages.TableOptions(time_to_live=-1, max_versions=3))
     service.put({"pk": 1}, {"i": 5, "d": 5.0, "s": "b", "x": b"b", "b": True, "page": "t1:42,"})
     return service
 
 
-def passes(table: Service, data: bytes) -> bool:
+def passes(table: TableStoreService, data: bytes) -> bool:
     return table.get({"pk": 1}, filter=data) is not None
 
 
@@ -38,7 +38,7 @@ def passes(table: Service, data: bytes) -> bool:
     ("column", "lower", "same", "higher"),
     [("i", 4, 5, 6), ("d", 4.5, 5.0, 5.5), ("s", "a", "b", "ba"), ("x", b"a", b"b", b"ba"), ("pk", 0, 1, 2)],
 )
-def test_comparators(table: Service, column: str, lower: Any, same: Any, higher: Any) -> None:
+def test_comparators(table: TableStoreService, column: str, lower: Any, same: Any, higher: Any) -> None:
     expected = {
         EQ: (False, True, False),
         NE: (True, False, True),
@@ -52,27 +52,27 @@ def test_comparators(table: Service, column: str, lower: Any, same: Any, higher:
         assert found == answers, comparator
 
 
-def test_values_of_other_types_are_just_different(table: Service) -> None:
+def test_values_of_other_types_are_just_different(table: TableStoreService) -> None:
     for column, value in (("i", 5.0), ("d", 5), ("s", b"b"), ("x", "b"), ("b", 1)):
         assert not passes(table, single(column, EQ, value))
         assert not passes(table, single(column, GE, value))
         assert passes(table, single(column, NE, value))
 
 
-def test_missing_columns(table: Service) -> None:
+def test_missing_columns(table: TableStoreService) -> None:
     for comparator in (EQ, NE, LT):
         assert passes(table, single("missing", comparator, 1, if_missing=True))
         assert not passes(table, single("missing", comparator, 1, if_missing=False))
 
 
-def test_existence(table: Service) -> None:
+def test_existence(table: TableStoreService) -> None:
     assert passes(table, single("i", messages.CT_EXIST))
     assert not passes(table, single("i", messages.CT_NOT_EXIST))
     assert not passes(table, single("missing", messages.CT_EXIST))
     assert passes(table, single("missing", messages.CT_NOT_EXIST))
 
 
-def test_combinations(table: Service) -> None:
+def test_combinations(table: TableStoreService) -> None:
     true, false = single("i", EQ, 5), single("i", EQ, 6)
     assert passes(table, composite(AND, true, true))
     assert not passes(table, composite(AND, true, false))
@@ -82,7 +82,7 @@ def test_combinations(table: Service) -> None:
     assert passes(table, composite(AND, composite(NOT, false), composite(OR, false, true), true))
 
 
-def test_all_versions_or_the_newest(table: Service) -> None:
+def test_all_versions_or_the_newest(table: TableStoreService) -> None:
     now = table.clock.ms
     cells = [WireCell("v", datum(value), now - age) for value, age in ((1, 2), (2, 1), (3, 0))]
     table.put({"pk": 1}, cells)
@@ -91,7 +91,7 @@ def test_all_versions_or_the_newest(table: Service) -> None:
     assert table.get({"pk": 1}, max_versions=2, filter=single("v", EQ, 1, latest_only=False)) is None
 
 
-def test_a_filter_sees_only_the_columns_selected(table: Service) -> None:
+def test_a_filter_sees_only_the_columns_selected(table: TableStoreService) -> None:
     assert table.get({"pk": 1}, columns_to_get=["s"], filter=single("i", EQ, 5, if_missing=False)) is None
     assert table.get({"pk": 1}, columns_to_get=["s"], filter=single("i", EQ, 6, if_missing=True)) is not None
 
@@ -120,23 +120,25 @@ def rule(regex: str, cast: int | None = None) -> messages.ValueTransferRule:
         ("absent", messages.VT_STRING, "", False),
     ],
 )
-def test_value_rules(table: Service, regex: str, cast: int | None, value: Any, expected: bool) -> None:
+def test_value_rules(
+    table: TableStoreService, regex: str, cast: int | None, value: Any, expected: bool
+) -> None:
     assert passes(table, single("page", EQ, value, if_missing=False, rule=rule(regex, cast))) is expected
 
 
-def test_a_value_rule_that_finds_nothing_makes_the_column_missing(table: Service) -> None:
+def test_a_value_rule_that_finds_nothing_makes_the_column_missing(table: TableStoreService) -> None:
     assert passes(table, single("page", EQ, 1, if_missing=True, rule=rule("absent", messages.VT_INTEGER)))
     assert passes(table, single("i", EQ, 1, if_missing=True, rule=rule("5", messages.VT_INTEGER)))
 
 
 @pytest.mark.parametrize("regex", ["(", r"(a)\1", "(?=a)"])
-def test_patterns_that_are_none(table: Service, regex: str) -> None:
+def test_patterns_that_are_none(table: TableStoreService, regex: str) -> None:
     with pytest.raises(Refused) as told:
         passes(table, single("page", EQ, "", rule=rule(regex)))
     assert told.value.code == "OTSParameterInvalid"
 
 
-def test_the_length_of_a_pattern_on_both_sides(table: Service) -> None:
+def test_the_length_of_a_pattern_on_both_sides(table: TableStoreService) -> None:
     """256 bytes at most (developer reference, ValueTransferRule)."""
     for regex in ("(t|" + "x" * 252 + ")", "t1|" + "é" * 126 + "x"):
         assert len(regex.encode()) == limits.REGEX_MAX_BYTES == 256
@@ -146,7 +148,7 @@ def test_the_length_of_a_pattern_on_both_sides(table: Service) -> None:
         assert told.value.code == "OTSParameterInvalid"
 
 
-def test_a_pattern_that_is_too_large_is_told_clearly(table: Service) -> None:
+def test_a_pattern_that_is_too_large_is_told_clearly(table: TableStoreService) -> None:
     with pytest.raises(Refused, match="pattern too large") as told:
         passes(table, single("page", EQ, "", rule=rule(r"\pL{40}")))
     assert told.value.code == "OTSParameterInvalid"
@@ -156,7 +158,7 @@ HOSTILE = "(a|b|c)*" * 20
 """160 characters, which took 11.5 s a row of 65,000 characters before patterns were searched by RE2."""
 
 
-def test_hostile_patterns_cost_little(table: Service) -> None:
+def test_hostile_patterns_cost_little(table: TableStoreService) -> None:
     for pk in range(5):
         table.put({"pk": pk}, {"page": ("abc" * 21_667)[:65_000]})
     began = time.process_time()
@@ -165,7 +167,7 @@ def test_hostile_patterns_cost_little(table: Service) -> None:
     assert len(rows_of(answer)) == 5
 
 
-def test_many_patterns_search_less_of_a_text(table: Service) -> None:
+def test_many_patterns_search_less_of_a_text(table: TableStoreService) -> None:
     """Together they may take only so long: 16 MiB of bytes times steps."""
     table.put({"pk": 1}, {"page": "a" * 65_000 + "b"})
     assert passes(table, single("page", messages.CT_EXIST, rule=rule("b")))
@@ -178,7 +180,7 @@ def test_many_patterns_search_less_of_a_text(table: Service) -> None:
 # Pages of columns
 
 
-def test_pages_of_columns(table: Service) -> None:
+def test_pages_of_columns(table: TableStoreService) -> None:
     table.put({"pk": 1}, {f"c{number}": number for number in range(6)})
     assert plain(table.get({"pk": 1}, filter=pagination(0, 2))) == {"pk": 1, "c0": 0, "c1": 1}
     assert plain(table.get({"pk": 1}, filter=pagination(5, 9))) == {"pk": 1, "c5": 5}
@@ -194,13 +196,13 @@ def test_pages_of_columns(table: Service) -> None:
 
 
 @pytest.mark.parametrize("data", [pagination(-1, 1), pagination(0, 0), composite(NOT, pagination(0, 1))])
-def test_pages_that_cannot_be(table: Service, data: bytes) -> None:
+def test_pages_that_cannot_be(table: TableStoreService, data: bytes) -> None:
     with pytest.raises(Refused) as told:
         passes(table, data)
     assert told.value.code == "OTSParameterInvalid"
 
 
-def test_conditions_have_no_pages(table: Service) -> None:
+def test_conditions_have_no_pages(table: TableStoreService) -> None:
     with pytest.raises(Refused) as told:
         table.update({"pk": 1}, {"a": 1}, column_condition=pagination(0, 1))
     assert told.value.code == "OTSParameterInvalid"
@@ -230,7 +232,7 @@ def test_conditions_have_no_pages(table: Service) -> None:
         ),
     ],
 )
-def test_filters_that_cannot_be(table: Service, data: bytes, message: str) -> None:
+def test_filters_that_cannot_be(table: TableStoreService, data: bytes, message: str) -> None:
     for ask in (
         lambda: passes(table, data),
         lambda: table.range({"pk": 0}, {"pk": 9}, filter=data),
@@ -245,7 +247,7 @@ def test_filters_that_cannot_be(table: Service, data: bytes, message: str) -> No
         )
 
 
-def test_number_of_filters(table: Service) -> None:
+def test_number_of_filters(table: TableStoreService) -> None:
     one = single("i", EQ, 5)
     assert passes(table, composite(AND, *[one] * (limits.FILTER_NODES_MAX - 1)))
     with pytest.raises(Refused) as told:
@@ -253,7 +255,7 @@ def test_number_of_filters(table: Service) -> None:
     assert told.value.message == "The count of filter exceeds the max: 32."
 
 
-def test_depth_of_filters(table: Service) -> None:
+def test_depth_of_filters(table: TableStoreService) -> None:
     deep = single("i", EQ, 5)
     for _ in range(limits.FILTER_NODES_MAX - 1):
         deep = composite(NOT, deep)
@@ -266,7 +268,7 @@ def test_depth_of_filters(table: Service) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"\x08\x09\x12\x00", b"\x08\x01\x12\x02\xff\xff", b"\x08\x01"])
-def test_bytes_that_are_no_filter(table: Service, data: bytes) -> None:
+def test_bytes_that_are_no_filter(table: TableStoreService, data: bytes) -> None:
     with pytest.raises(Refused) as told:
         passes(table, data)
     assert told.value.code == "OTSParameterInvalid"

@@ -12,7 +12,7 @@ from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.checksums import crc8
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, decode_row, decode_value
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tests.adapters.tablestore.client import Refused, Service, plain, row, rows_of, units_of
+from tests.adapters.tablestore.client import Refused, TableStoreService, plain, row, rows_of, units_of
 from tests.adapters.tablestore.filter_messages import single
 
 MIN, MAX = Bound.INF_MIN, Bound.INF_MAX
@@ -22,7 +22,7 @@ KEYS = [("a", -5), ("a", 0), ("a", 7), ("b", 1), ("c", 2)]
 
 
 @pytest.fixture
-def table(service: Service) -> Service:
+def table(service: TableStoreService) -> TableStoreService:
     """Rows (a,-5) (a,0) (a,7) (b,1) (c,2), each with n: its place."""
     service.create("t", ("p", messages.STRING), ("i", messages.INTEGER))
     for place, (p, i) in enumerate(KEYS):
@@ -46,7 +46,7 @@ def found(answer: Any) -> list[int]:
         ({"p": "aa", "i": 0}, {"p": MAX, "i": 0}, [3, 4]),
     ],
 )
-def test_forward(table: Service, start: Any, end: Any, places: list[int]) -> None:
+def test_forward(table: TableStoreService, start: Any, end: Any, places: list[int]) -> None:
     answer = table.range(start, end)
     assert found(answer) == places
     assert not answer.HasField("next_start_primary_key")
@@ -64,7 +64,7 @@ def test_forward(table: Service, start: Any, end: Any, places: list[int]) -> Non
     ],
 )
 def test_backward_from_the_start_inclusive_to_the_end_exclusive(
-    table: Service, start: Any, end: Any, places: list[int]
+    table: TableStoreService, start: Any, end: Any, places: list[int]
 ) -> None:
     assert found(table.range(start, end, direction=messages.BACKWARD)) == places
 
@@ -89,7 +89,7 @@ def test_backward_from_the_start_inclusive_to_the_end_exclusive(
     ],
 )
 def test_bounds_in_the_wrong_order(
-    table: Service, direction: int, start: Any, end: Any, message: str
+    table: TableStoreService, direction: int, start: Any, end: Any, message: str
 ) -> None:
     with pytest.raises(Refused) as told:
         table.range(start, end, direction=direction)
@@ -104,7 +104,7 @@ def test_bounds_in_the_wrong_order(
         ({"p": MIN, "i": "x"}, "Validate PK type fail. Input: VT_STRING, Meta: VT_INTEGER."),
     ],
 )
-def test_bounds_that_do_not_fit(table: Service, start: Any, message: str) -> None:
+def test_bounds_that_do_not_fit(table: TableStoreService, start: Any, message: str) -> None:
     for bounds in ((start, ALL[1]), (ALL[0], start)):
         with pytest.raises(Refused) as told:
             table.range(*bounds)
@@ -113,7 +113,7 @@ def test_bounds_that_do_not_fit(table: Service, start: Any, message: str) -> Non
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("limit", [1, 2, 4, 5, 6])
-def test_pages_follow_each_other(table: Service, reverse: bool, limit: int) -> None:
+def test_pages_follow_each_other(table: TableStoreService, reverse: bool, limit: int) -> None:
     start, end = BACK if reverse else ALL
     direction = messages.BACKWARD if reverse else messages.FORWARD
     places: list[int] = []
@@ -127,19 +127,19 @@ def test_pages_follow_each_other(table: Service, reverse: bool, limit: int) -> N
     assert places == ([4, 3, 2, 1, 0] if reverse else [0, 1, 2, 3, 4])
 
 
-def test_the_next_key_is_that_of_the_first_row_not_read(table: Service) -> None:
+def test_the_next_key_is_that_of_the_first_row_not_read(table: TableStoreService) -> None:
     answer = table.range(*ALL, limit=2)
     assert plain(decode_row(answer.next_start_primary_key)) == {"p": "a", "i": 7}
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-def test_a_limit_is_positive(table: Service, limit: int) -> None:
+def test_a_limit_is_positive(table: TableStoreService, limit: int) -> None:
     with pytest.raises(Refused) as told:
         table.range(*ALL, limit=limit)
     assert told.value.message == "The limit must be greater than 0."
 
 
-def test_a_range_must_say_which_versions(table: Service) -> None:
+def test_a_range_must_say_which_versions(table: TableStoreService) -> None:
     with pytest.raises(Refused) as told:
         table.range(*ALL, max_versions=None)
     assert told.value.message == "No version condition is specified."
@@ -147,21 +147,23 @@ def test_a_range_must_say_which_versions(table: Service) -> None:
         table.range(*ALL, max_versions=1, time_range=messages.TimeRange(specific_time=5))
 
 
-def test_a_limit_counts_the_rows_that_pass_the_filter(table: Service) -> None:
+def test_a_limit_counts_the_rows_that_pass_the_filter(table: TableStoreService) -> None:
     """The API page on GetRange: `limit` is the most rows that are returned (docs/explain/differences.md: no known recording)."""
     answer = table.range(*ALL, filter=single("n", messages.CT_GREATER_EQUAL, 2), limit=2)
     assert found(answer) == [2, 3]
     assert plain(decode_row(answer.next_start_primary_key)) == {"p": "c", "i": 2}
 
 
-def test_a_filtered_page_may_be_empty_and_go_on(table: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_filtered_page_may_be_empty_and_go_on(
+    table: TableStoreService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(limits, "RANGE_ROWS_MAX", 2)
     answer = table.range(*ALL, filter=single("n", messages.CT_EQUAL, 4))
     assert answer.rows == b""
     assert plain(decode_row(answer.next_start_primary_key)) == {"p": "a", "i": 7}
 
 
-def test_a_full_scan_of_ten_thousand_rows_takes_two_pages(service: Service) -> None:
+def test_a_full_scan_of_ten_thousand_rows_takes_two_pages(service: TableStoreService) -> None:
     service.create()
     for start in range(0, 10_000, 200):
         request = messages.BatchWriteRowRequest()
@@ -182,7 +184,7 @@ def test_a_full_scan_of_ten_thousand_rows_takes_two_pages(service: Service) -> N
     assert units_of(first) == (-(-5_000 * (2 + 8 + 1 + 8) // 4096), 0)
 
 
-def test_a_page_ends_at_four_megabytes(service: Service) -> None:
+def test_a_page_ends_at_four_megabytes(service: TableStoreService) -> None:
     service.create()
     for number in range(5):
         service.put({"pk": number}, {"n": number, "blob": b"x" * 1_000_000})
@@ -192,7 +194,7 @@ def test_a_page_ends_at_four_megabytes(service: Service) -> None:
     assert found(service.range({"pk": MIN}, {"pk": MAX}, columns_to_get=["n"])) == [0, 1, 2, 3, 4]
 
 
-def test_every_scanned_row_is_charged_for_its_key_and_its_selected_cells(service: Service) -> None:
+def test_every_scanned_row_is_charged_for_its_key_and_its_selected_cells(service: TableStoreService) -> None:
     service.create()
     for number in range(3):
         service.put({"pk": number}, {"a": b"x" * 4_000, "b": b"x" * 4_000})
@@ -203,14 +205,14 @@ def test_every_scanned_row_is_charged_for_its_key_and_its_selected_cells(service
     assert units_of(service.range(*bounds, columns_to_get=["c"])) == (1, 0)
 
 
-def test_key_columns_that_were_not_asked_for_can_be_left_out(table: Service) -> None:
+def test_key_columns_that_were_not_asked_for_can_be_left_out(table: TableStoreService) -> None:
     answer = table.range(*ALL, columns_to_get=["i", "n"], limit=1, return_entire_primary_keys=False)
     assert rows_of(answer) == [{"i": -5, "n": 0}]
     answer = table.range(*ALL, columns_to_get=["i", "n"], limit=1)
     assert rows_of(answer) == [{"p": "a", "i": -5, "n": 0}]
 
 
-def test_the_answer_says_how_rows_are_packed(table: Service) -> None:
+def test_the_answer_says_how_rows_are_packed(table: TableStoreService) -> None:
     answer = table.range(*ALL)
     assert answer.HasField("data_block_type")
     assert answer.data_block_type == messages.DBT_PLAIN_BUFFER
@@ -256,7 +258,7 @@ def unpacked(data: bytes, has_whole_keys: bool = True) -> tuple[list[str], list[
 MATRIX = messages.DBT_SIMPLE_ROW_MATRIX
 
 
-def test_rows_as_a_matrix(table: Service) -> None:
+def test_rows_as_a_matrix(table: TableStoreService) -> None:
     table.put({"p": "b", "i": 1}, {"other": b"\x00", "n": 1.5})
     answer = table.range(
         {"p": "a", "i": 7},
@@ -268,7 +270,7 @@ def test_rows_as_a_matrix(table: Service) -> None:
     assert unpacked(answer.rows) == (["p", "i", "n", "other"], [["a", 7, 2, None], ["b", 1, 1.5, b"\x00"]])
 
 
-def test_a_matrix_needs_columns(table: Service) -> None:
+def test_a_matrix_needs_columns(table: TableStoreService) -> None:
     with pytest.raises(Refused) as told:
         table.range(*ALL, data_block_type_hint=MATRIX)
     assert told.value.message == "DBT_SIMPLE_ROW_MATRIX need at least one column to get."
@@ -277,7 +279,7 @@ def test_a_matrix_needs_columns(table: Service) -> None:
     assert told.value.message == "DBT_SIMPLE_ROW_MATRIX need at least one column to get."
 
 
-def export(table: Service, **members: Any) -> Any:
+def export(table: TableStoreService, **members: Any) -> Any:
     return table.call(
         "BulkExport",
         table_name="t",
@@ -287,7 +289,7 @@ def export(table: Service, **members: Any) -> Any:
     )
 
 
-def test_bulk_export(table: Service) -> None:
+def test_bulk_export(table: TableStoreService) -> None:
     answer = export(table, columns_to_get=["n"])
     assert unpacked(answer.rows, has_whole_keys=False) == (["n"], [[0], [1], [2], [3], [4]])
     assert units_of(answer) == (0, 0)

@@ -14,7 +14,7 @@ from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messa
 from tablegate.gateway.model.values.keys import AUTO_INCREMENT
 from tests.adapters.tablestore.client import (
     Refused,
-    Service,
+    TableStoreService,
     datum,
     no_throughput,
     plain,
@@ -38,14 +38,14 @@ def increment(name: str, delta: Any) -> WireCell:
 
 
 @pytest.fixture
-def table(service: Service) -> Service:
+def table(service: TableStoreService) -> TableStoreService:
     """A table `t`, key `pk` INTEGER, one version."""
     service.create()
     return service
 
 
 @pytest.fixture
-def versions(service: Service) -> Service:
+def versions(service: TableStoreService) -> TableStoreService:
     """A table `t` that keeps three versions."""
     service.create(table_options=messages.TableOptions(time_to_live=-1, max_versions=3))
     return service
@@ -54,7 +54,7 @@ def versions(service: Service) -> Service:
 # Putting and getting
 
 
-def test_what_is_put_is_got_with_its_types(table: Service) -> None:
+def test_what_is_put_is_got_with_its_types(table: TableStoreService) -> None:
     values = {"b": True, "d": 1.5, "i": -(2**63), "s": "héllo", "x": b"\x00\xff"}
     table.put({"pk": 1}, values)
     wire = table.get({"pk": 1})
@@ -64,31 +64,31 @@ def test_what_is_put_is_got_with_its_types(table: Service) -> None:
     assert {found.stamp_ms for found in wire.cells} == {table.clock.ms}
 
 
-def test_columns_come_in_the_order_of_their_names(table: Service) -> None:
+def test_columns_come_in_the_order_of_their_names(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"b": 1, "a": 2, "B": 3, "_": 4})
     wire = table.get({"pk": 1})
     assert wire is not None
     assert [found.name for found in wire.cells] == ["B", "_", "a", "b"]
 
 
-def test_no_row_is_zero_bytes(table: Service) -> None:
+def test_no_row_is_zero_bytes(table: TableStoreService) -> None:
     answer = table.call("GetRow", table_name="t", primary_key=_key(1), max_versions=1)
     assert answer.row == b""
     assert units_of(answer) == (1, 0)
 
 
-def test_a_put_replaces_the_whole_row(table: Service) -> None:
+def test_a_put_replaces_the_whole_row(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1, "b": 2})
     table.put({"pk": 1}, {"c": 3})
     assert plain(table.get({"pk": 1})) == {"pk": 1, "c": 3}
 
 
-def test_a_row_may_have_no_attributes(table: Service) -> None:
+def test_a_row_may_have_no_attributes(table: TableStoreService) -> None:
     table.put({"pk": 1})
     assert plain(table.get({"pk": 1})) == {"pk": 1}
 
 
-def test_delete(table: Service) -> None:
+def test_delete(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1})
     table.delete({"pk": 1})
     assert table.get({"pk": 1}) is None
@@ -109,7 +109,9 @@ def test_delete(table: Service) -> None:
         (EXPECT_NOT_EXIST, True, False),
     ],
 )
-def test_row_existence(table: Service, operation: str, expect: int, exists: bool, holds: bool) -> None:
+def test_row_existence(
+    table: TableStoreService, operation: str, expect: int, exists: bool, holds: bool
+) -> None:
     if exists:
         table.put({"pk": 1}, {"price": 1})
     arguments = () if operation == "delete" else ({"price": 2},)
@@ -122,7 +124,7 @@ def test_row_existence(table: Service, operation: str, expect: int, exists: bool
     assert told.value.message == "Condition check failed."
 
 
-def test_put_expecting_no_row_where_there_is_none(table: Service) -> None:
+def test_put_expecting_no_row_where_there_is_none(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1}, expect=EXPECT_NOT_EXIST)
     assert plain(table.get({"pk": 1})) == {"pk": 1, "a": 1}
 
@@ -132,14 +134,14 @@ def test_put_expecting_no_row_where_there_is_none(table: Service) -> None:
 # aliyun-tablestore-java-sdk, model/CapacityUnitTest testDeleteRow, functiontest/IncrementRequest testAtomicAddWithCondition.
 
 
-def test_update_expecting_no_row_makes_one(table: Service) -> None:
+def test_update_expecting_no_row_makes_one(table: TableStoreService) -> None:
     assert units_of(table.update({"pk": 1}, {"a": 2}, expect=EXPECT_NOT_EXIST)) == (1, 1)
     assert plain(table.get({"pk": 1})) == {"pk": 1, "a": 2}
     assert refused_by_condition(lambda: table.update({"pk": 1}, {"a": 3}, expect=EXPECT_NOT_EXIST))
     assert plain(table.get({"pk": 1})) == {"pk": 1, "a": 2}
 
 
-def test_delete_expecting_no_row_where_there_is_none(table: Service) -> None:
+def test_delete_expecting_no_row_where_there_is_none(table: TableStoreService) -> None:
     assert units_of(table.delete({"pk": 1}, expect=EXPECT_NOT_EXIST)) == (1, 1)
     table.put({"pk": 1}, {"a": 1})
     assert refused_by_condition(lambda: table.delete({"pk": 1}, expect=EXPECT_NOT_EXIST))
@@ -148,11 +150,11 @@ def test_delete_expecting_no_row_where_there_is_none(table: Service) -> None:
 
 @pytest.mark.parametrize("exists", [False, True])
 def test_update_and_delete_expecting_no_row_always_fail_as_in_2017_if_that_is_set(
-    table: Service, exists: bool
+    table: TableStoreService, exists: bool
 ) -> None:
     """The document "Data operations" of 2017 (Table Store, "Data operations", 3 August 2017)."""
     settings = dataclasses.replace(table.gateway.settings, tablestore_expect_not_exist="2017")
-    then = Service(dataclasses.replace(table.gateway, settings=settings), table.clock)
+    then = table.on(dataclasses.replace(table.gateway, settings=settings))
     if exists:
         then.put({"pk": 1}, {"a": 1}, expect=EXPECT_NOT_EXIST)
     assert refused_by_condition(lambda: then.update({"pk": 1}, {"a": 2}, expect=EXPECT_NOT_EXIST))
@@ -166,7 +168,7 @@ def refused_by_condition(write: Callable[[], object]) -> bool:
     return (told.value.status, told.value.code) == (403, "OTSConditionCheckFail")
 
 
-def test_column_condition(table: Service) -> None:
+def test_column_condition(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"price": 1})
     table.update({"pk": 1}, {"price": 2}, column_condition=PRICE_IS_1)
     with pytest.raises(Refused) as told:
@@ -175,7 +177,7 @@ def test_column_condition(table: Service) -> None:
     assert plain(table.get({"pk": 1})) == {"pk": 1, "price": 2}
 
 
-def test_a_missing_column_passes_or_fails_as_the_condition_says(table: Service) -> None:
+def test_a_missing_column_passes_or_fails_as_the_condition_says(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"other": 1})
     with pytest.raises(Refused):
         table.update({"pk": 1}, {"price": 3}, column_condition=PRICE_IS_1)
@@ -186,13 +188,13 @@ def test_a_missing_column_passes_or_fails_as_the_condition_says(table: Service) 
 # Updating
 
 
-def test_an_update_leaves_other_columns_alone(table: Service) -> None:
+def test_an_update_leaves_other_columns_alone(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1, "b": 2})
     table.update({"pk": 1}, [cell("a", "now text"), cell("b", None, None, Operation.DELETE_ALL)])
     assert plain(table.get({"pk": 1})) == {"pk": 1, "a": "now text"}
 
 
-def test_an_update_makes_a_row_but_not_for_deletes_alone(table: Service) -> None:
+def test_an_update_makes_a_row_but_not_for_deletes_alone(table: TableStoreService) -> None:
     table.update({"pk": 1}, [cell("a", None, None, Operation.DELETE_ALL)])
     assert table.get({"pk": 1}) is None
     table.update({"pk": 1}, [cell("a", None, None, Operation.DELETE_ALL), cell("b", 1)])
@@ -201,13 +203,13 @@ def test_an_update_makes_a_row_but_not_for_deletes_alone(table: Service) -> None
     assert plain(table.get({"pk": 2})) == {"pk": 2, "n": 5}
 
 
-def test_the_row_stays_when_its_last_column_goes(table: Service) -> None:
+def test_the_row_stays_when_its_last_column_goes(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1})
     table.update({"pk": 1}, [cell("a", None, None, Operation.DELETE_ALL)])
     assert plain(table.get({"pk": 1})) == {"pk": 1}
 
 
-def test_cells_apply_in_the_order_of_the_request(versions: Service) -> None:
+def test_cells_apply_in_the_order_of_the_request(versions: TableStoreService) -> None:
     now = versions.clock.ms
     versions.update(
         {"pk": 1},
@@ -216,7 +218,7 @@ def test_cells_apply_in_the_order_of_the_request(versions: Service) -> None:
     assert plain(versions.get({"pk": 1})) == {"pk": 1, "a": 2, "b": 3}
 
 
-def test_delete_one_version(versions: Service) -> None:
+def test_delete_one_version(versions: TableStoreService) -> None:
     now = versions.clock.ms
     versions.put({"pk": 1}, [cell("a", 1, now - 2), cell("a", 2, now - 1), cell("a", 3, now)])
     versions.update({"pk": 1}, [cell("a", None, now - 1, Operation.DELETE_ONE)])
@@ -228,13 +230,13 @@ def test_delete_one_version(versions: Service) -> None:
 # Increments
 
 
-def test_increment(table: Service) -> None:
+def test_increment(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"n": 5, "d": 0.5})
     table.update({"pk": 1}, [increment("n", -7), increment("m", 3), increment("d", 0.25)])
     assert plain(table.get({"pk": 1})) == {"pk": 1, "n": -2, "m": 3, "d": 0.75}
 
 
-def test_an_increment_is_a_new_version(versions: Service) -> None:
+def test_an_increment_is_a_new_version(versions: TableStoreService) -> None:
     versions.put({"pk": 1}, {"n": 1})
     versions.clock.advance(1)
     versions.update({"pk": 1}, [increment("n", 1)])
@@ -246,7 +248,7 @@ def test_an_increment_is_a_new_version(versions: Service) -> None:
 @pytest.mark.parametrize(
     ("stored", "delta"), [("text", 1), (1.5, 1), (1, 1.5), (2**63 - 1, 1), (-(2**63), -1)]
 )
-def test_increments_that_cannot_be(table: Service, stored: Any, delta: Any) -> None:
+def test_increments_that_cannot_be(table: TableStoreService, stored: Any, delta: Any) -> None:
     table.put({"pk": 1}, {"n": stored})
     with pytest.raises(Refused) as told:
         table.update({"pk": 1}, [increment("n", delta)])
@@ -254,7 +256,7 @@ def test_increments_that_cannot_be(table: Service, stored: Any, delta: Any) -> N
     assert plain(table.get({"pk": 1})) == {"pk": 1, "n": stored}
 
 
-def test_a_column_that_is_incremented_may_not_be_changed_otherwise(table: Service) -> None:
+def test_a_column_that_is_incremented_may_not_be_changed_otherwise(table: TableStoreService) -> None:
     with pytest.raises(Refused) as told:
         table.update({"pk": 1}, [increment("n", 1), cell("n", 5)])
     assert told.value.code == "OTSParameterInvalid"
@@ -269,7 +271,7 @@ def returning(kind: int, *names: str) -> messages.ReturnContent:
     return messages.ReturnContent(return_type=kind, return_column_names=names)  # type: ignore[arg-type]
 
 
-def test_return_nothing_or_the_key(table: Service) -> None:
+def test_return_nothing_or_the_key(table: TableStoreService) -> None:
     assert not table.put({"pk": 1}, {"a": 1}).row
     assert not table.put({"pk": 1}, {"a": 1}, return_content=returning(messages.RT_NONE)).row
     answer = table.put({"pk": 1}, {"a": 1}, return_content=returning(messages.RT_PK))
@@ -278,7 +280,7 @@ def test_return_nothing_or_the_key(table: Service) -> None:
     assert plain(decode_row(answer.row)) == {"pk": 1}
 
 
-def test_return_columns_after_the_update(table: Service) -> None:
+def test_return_columns_after_the_update(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"n": 5, "m": 1, "a": 1})
     answer = table.update(
         {"pk": 1},
@@ -297,7 +299,7 @@ def test_return_columns_after_the_update(table: Service) -> None:
     ],
 )
 def test_only_columns_that_are_incremented_can_be_asked_back(
-    table: Service, kind: int, names: tuple[str, ...]
+    table: TableStoreService, kind: int, names: tuple[str, ...]
 ) -> None:
     """aliyun-tablestore-java-sdk, functiontest/IncrementRequest, testReturnColumnNames: nothing of such a request is done."""
     table.put({"pk": 1}, {"n": 5, "a": 1})
@@ -310,7 +312,7 @@ def test_only_columns_that_are_incremented_can_be_asked_back(
 # Versions and times
 
 
-def test_versions_newest_first_and_no_more_than_are_kept(versions: Service) -> None:
+def test_versions_newest_first_and_no_more_than_are_kept(versions: TableStoreService) -> None:
     for value in range(5):
         versions.clock.advance(1)
         versions.update({"pk": 1}, {"a": value})
@@ -320,7 +322,7 @@ def test_versions_newest_first_and_no_more_than_are_kept(versions: Service) -> N
     assert plain(versions.get({"pk": 1})) == {"pk": 1, "a": 4}
 
 
-def test_shrinking_max_versions_hides_old_ones(versions: Service) -> None:
+def test_shrinking_max_versions_hides_old_ones(versions: TableStoreService) -> None:
     now = versions.clock.ms
     versions.put({"pk": 1}, [cell("a", 1, now - 1), cell("a", 2, now)])
     versions.call("UpdateTable", table_name="t", table_options=messages.TableOptions(max_versions=1))
@@ -329,7 +331,7 @@ def test_shrinking_max_versions_hides_old_ones(versions: Service) -> None:
     assert [found.value.data for found in wire.cells] == [2]  # type: ignore[union-attr]
 
 
-def test_time_range_is_half_open(versions: Service) -> None:
+def test_time_range_is_half_open(versions: TableStoreService) -> None:
     now = versions.clock.ms
     versions.put(
         {"pk": 1}, [cell("a", 1, now - 2), cell("a", 2, now - 1), cell("a", 3, now), cell("b", 1, now)]
@@ -357,20 +359,20 @@ def test_time_range_is_half_open(versions: Service) -> None:
         {"time_range": messages.TimeRange(start_time=1, end_time=5, specific_time=3)},
     ],
 )
-def test_version_conditions_that_cannot_be(table: Service, members: dict[str, Any]) -> None:
+def test_version_conditions_that_cannot_be(table: TableStoreService, members: dict[str, Any]) -> None:
     with pytest.raises(Refused) as told:
         table.get({"pk": 1}, **members)
     assert told.value.code == "OTSParameterInvalid"
 
 
-def test_a_read_must_say_which_versions(table: Service) -> None:
+def test_a_read_must_say_which_versions(table: TableStoreService) -> None:
     with pytest.raises(Refused) as told:
         table.call("GetRow", table_name="t", primary_key=_key(1))
     assert told.value.message == "No version condition is specified."
 
 
 @pytest.mark.parametrize("stamp_ms", [-1, limits.STAMP_END_MS])
-def test_stamps_that_are_none(table: Service, stamp_ms: int) -> None:
+def test_stamps_that_are_none(table: TableStoreService, stamp_ms: int) -> None:
     with pytest.raises(Refused) as told:
         table.put({"pk": 1}, [cell("a", 1, stamp_ms)])
     assert told.value.message == "Timestamp must be in range [0, INT64_MAX/1000)."
@@ -386,7 +388,7 @@ def test_stamps_that_are_none(table: Service, stamp_ms: int) -> None:
     ],
 )
 def test_stamps_are_not_too_far_from_now(
-    service: Service, time_to_live_s: int, deviation_s: int, before_s: int, after_s: int
+    service: TableStoreService, time_to_live_s: int, deviation_s: int, before_s: int, after_s: int
 ) -> None:
     """Valid version range: [max(time of writing - offset, time of writing - time to live), time of writing + offset) in
     seconds ("Error codes", Alibaba Cloud help, Tablestore, May 2026, at "Invalid timestamp. Cell:")."""
@@ -405,7 +407,7 @@ def test_stamps_are_not_too_far_from_now(
             assert told.value.message == "Invalid timestamp. Cell:late."
 
 
-def test_what_is_past_its_time_is_not_there(service: Service) -> None:
+def test_what_is_past_its_time_is_not_there(service: TableStoreService) -> None:
     service.create(table_options=messages.TableOptions(time_to_live=86_400, max_versions=3))
     service.put({"pk": 1}, {"old": 1})
     service.clock.advance(80_000)
@@ -421,14 +423,14 @@ def test_what_is_past_its_time_is_not_there(service: Service) -> None:
 # Columns
 
 
-def test_columns_to_get(table: Service) -> None:
+def test_columns_to_get(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1, "b": 2, "c": 3})
     assert plain(table.get({"pk": 1}, columns_to_get=["a", "c", "x"])) == {"pk": 1, "a": 1, "c": 3}
     assert table.get({"pk": 1}, columns_to_get=["x"]) is None
     assert plain(table.get({"pk": 1}, columns_to_get=["x", "pk"])) == {"pk": 1}
 
 
-def test_column_range_includes_its_start_and_not_its_end(table: Service) -> None:
+def test_column_range_includes_its_start_and_not_its_end(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1, "b": 2, "c": 3, "d": 4})
     assert plain(table.get({"pk": 1}, start_column="b", end_column="d")) == {"pk": 1, "b": 2, "c": 3}
     assert plain(table.get({"pk": 1}, start_column="c")) == {"pk": 1, "c": 3, "d": 4}
@@ -439,14 +441,14 @@ def test_column_range_includes_its_start_and_not_its_end(table: Service) -> None
 
 
 @pytest.fixture
-def four(service: Service) -> Service:
+def four(service: TableStoreService) -> TableStoreService:
     service.create(
         "t", ("p", messages.STRING), ("i", messages.INTEGER), ("b", messages.BINARY), ("s", messages.STRING)
     )
     return service
 
 
-def test_four_key_columns_of_three_types(four: Service) -> None:
+def test_four_key_columns_of_three_types(four: TableStoreService) -> None:
     key = {"p": "", "i": -5, "b": b"\x00", "s": "ü"}
     four.put(key, {"a": 1})
     assert plain(four.get(key)) == {**key, "a": 1}
@@ -489,7 +491,7 @@ def test_four_key_columns_of_three_types(four: Service) -> None:
         ),
     ],
 )
-def test_keys_that_do_not_fit(four: Service, key: dict[str, Any], code: str, message: str) -> None:
+def test_keys_that_do_not_fit(four: TableStoreService, key: dict[str, Any], code: str, message: str) -> None:
     for ask in (four.get, four.put, four.delete):
         with pytest.raises(Refused) as told:
             ask(key)
@@ -497,7 +499,7 @@ def test_keys_that_do_not_fit(four: Service, key: dict[str, Any], code: str, mes
 
 
 @pytest.mark.parametrize(("kind", "unit"), [(messages.STRING, "x"), (messages.BINARY, b"x")])
-def test_length_of_a_key_value(service: Service, kind: int, unit: Any) -> None:
+def test_length_of_a_key_value(service: TableStoreService, kind: int, unit: Any) -> None:
     service.create("t", ("p", kind))
     longest = {"p": unit * limits.KEY_VALUE_MAX_BYTES}
     service.put(longest, {"a": 1})
@@ -509,7 +511,7 @@ def test_length_of_a_key_value(service: Service, kind: int, unit: Any) -> None:
     )
 
 
-def test_length_of_a_key_value_is_in_bytes(service: Service) -> None:
+def test_length_of_a_key_value_is_in_bytes(service: TableStoreService) -> None:
     service.create("t", ("p", messages.STRING))
     service.put({"p": "ü" * 512})
     with pytest.raises(Refused):
@@ -520,7 +522,7 @@ def test_length_of_a_key_value_is_in_bytes(service: Service) -> None:
 
 
 @pytest.mark.parametrize("unit", ["x", b"x"])
-def test_length_of_an_attribute(table: Service, unit: Any) -> None:
+def test_length_of_an_attribute(table: TableStoreService, unit: Any) -> None:
     table.put({"pk": 1}, {"a": unit * limits.VALUE_MAX_BYTES})
     with pytest.raises(Refused) as told:
         table.put({"pk": 1}, {"a": unit * (limits.VALUE_MAX_BYTES + 1)})
@@ -529,7 +531,7 @@ def test_length_of_an_attribute(table: Service, unit: Any) -> None:
     )
 
 
-def test_number_of_attributes(table: Service) -> None:
+def test_number_of_attributes(table: TableStoreService) -> None:
     most = {f"c{number}": 1 for number in range(limits.COLUMNS_MAX)}
     table.put({"pk": 1}, most)
     with pytest.raises(Refused) as told:
@@ -545,7 +547,7 @@ def test_number_of_attributes(table: Service) -> None:
     )
 
 
-def test_size_of_a_row(table: Service) -> None:
+def test_size_of_a_row(table: TableStoreService) -> None:
     """Names and values of the request: 2 + 8 for the key, 1 for each name."""
     half = limits.VALUE_MAX_BYTES
     table.put({"pk": 1}, {"a": "x" * half, "b": "x" * (half - 12)})
@@ -556,19 +558,19 @@ def test_size_of_a_row(table: Service) -> None:
     )
 
 
-def test_a_key_column_is_no_attribute(table: Service) -> None:
+def test_a_key_column_is_no_attribute(table: TableStoreService) -> None:
     with pytest.raises(Refused) as told:
         table.put({"pk": 1}, {"pk": 2})
     assert told.value.code == "OTSParameterInvalid"
 
 
-def test_an_update_needs_a_cell(table: Service) -> None:
+def test_an_update_needs_a_cell(table: TableStoreService) -> None:
     with pytest.raises(Refused) as told:
         table.update({"pk": 1}, {})
     assert told.value.message == "Attribute column is missing."
 
 
-def test_updates_can_be_forbidden(service: Service) -> None:
+def test_updates_can_be_forbidden(service: TableStoreService) -> None:
     service.create(table_options=messages.TableOptions(time_to_live=-1, max_versions=1, allow_update=False))
     service.put({"pk": 1}, {"a": 1})
     with pytest.raises(Refused) as told:
@@ -576,7 +578,7 @@ def test_updates_can_be_forbidden(service: Service) -> None:
     assert told.value.code == "OTSParameterInvalid"
 
 
-def test_what_is_wrong_with_a_row_is_said_before_its_table_is_looked_for(service: Service) -> None:
+def test_what_is_wrong_with_a_row_is_said_before_its_table_is_looked_for(service: TableStoreService) -> None:
     with pytest.raises(Refused) as told:
         service.put({"pk": 1}, {"#b": 1}, table="nowhere")
     assert told.value.code == "OTSParameterInvalid"
@@ -590,7 +592,7 @@ def test_what_is_wrong_with_a_row_is_said_before_its_table_is_looked_for(service
 
 
 @pytest.fixture
-def drawn(service: Service) -> Service:
+def drawn(service: TableStoreService) -> TableStoreService:
     meta = messages.TableMeta(
         table_name="t",
         primary_key=[
@@ -607,7 +609,7 @@ def drawn(service: Service) -> Service:
     return service
 
 
-def test_numbers_are_drawn_and_grow(drawn: Service) -> None:
+def test_numbers_are_drawn_and_grow(drawn: TableStoreService) -> None:
     key = {"p": "x", "id": AUTO_INCREMENT}
     numbers = []
     for value in range(3):
@@ -619,7 +621,7 @@ def test_numbers_are_drawn_and_grow(drawn: Service) -> None:
     assert numbers == sorted(set(numbers))
 
 
-def test_updates_draw_too(drawn: Service) -> None:
+def test_updates_draw_too(drawn: TableStoreService) -> None:
     answer = drawn.update(
         {"p": "x", "id": AUTO_INCREMENT}, {"a": 1}, return_content=returning(messages.RT_PK)
     )
@@ -628,7 +630,7 @@ def test_updates_draw_too(drawn: Service) -> None:
     assert plain(drawn.get(found)) == {**found, "a": 1}
 
 
-def test_only_such_a_column_can_be_drawn(table: Service, service: Service) -> None:
+def test_only_such_a_column_can_be_drawn(table: TableStoreService, service: TableStoreService) -> None:
     with pytest.raises(Refused) as told:
         table.put({"pk": AUTO_INCREMENT}, {"a": 1})
     assert told.value.status == 400
@@ -640,7 +642,7 @@ def _key(number: int) -> bytes:
     return row({"pk": number})
 
 
-def test_malformed_cells(table: Service) -> None:
+def test_malformed_cells(table: TableStoreService) -> None:
     for cells in (
         [cell("a", 1, None, Operation.DELETE_ALL)],
         [cell("a", None, None, Operation.DELETE_ONE)],
@@ -665,9 +667,9 @@ def test_malformed_cells(table: Service) -> None:
         )
 
 
-def test_failed_conditions_are_told_apart_if_that_is_set(table: Service) -> None:
+def test_failed_conditions_are_told_apart_if_that_is_set(table: TableStoreService) -> None:
     options = dataclasses.replace(table.gateway.settings, tablestore_message_style="2026")
-    modern = Service(dataclasses.replace(table.gateway, settings=options), table.clock)
+    modern = table.on(dataclasses.replace(table.gateway, settings=options))
     with pytest.raises(Refused) as told:
         modern.put({"pk": 1}, {"a": 1}, expect=EXPECT_EXIST)
     assert told.value.message == "Row does not exist which is expected existent"

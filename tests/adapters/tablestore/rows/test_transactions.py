@@ -9,32 +9,32 @@ import pytest
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tests.adapters.tablestore.client import Refused, Service, plain, row, rows_of, units_of
+from tests.adapters.tablestore.client import Refused, TableStoreService, plain, row, rows_of, units_of
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
 
 @pytest.fixture
-def table(service: Service) -> Service:
+def table(service: TableStoreService) -> TableStoreService:
     """A table (p STRING, i INTEGER) with row (a, 1)."""
     service.create("t", ("p", messages.STRING), ("i", messages.INTEGER))
     service.put({"p": "a", "i": 1}, {"n": 1})
     return service
 
 
-def start(service: Service, p: Any = "a", table: str = "t") -> str:
+def start(service: TableStoreService, p: Any = "a", table: str = "t") -> str:
     answer = service.call("StartLocalTransaction", table_name=table, key=row({"p": p}))
     assert units_of(answer) == (0, 1)
     found: str = answer.transaction_id
     return found
 
 
-def rows_in(service: Service, transaction: str = "") -> list[Any]:
+def rows_in(service: TableStoreService, transaction: str = "") -> list[Any]:
     bounds: Any = ({"p": "a", "i": Bound.INF_MIN}, {"p": "a", "i": Bound.INF_MAX})
     return rows_of(service.range(*bounds, **({"transaction_id": transaction} if transaction else {})))
 
 
-def test_commit(table: Service) -> None:
+def test_commit(table: TableStoreService) -> None:
     transaction = start(table)
     table.put({"p": "a", "i": 2}, {"n": 2}, transaction_id=transaction)
     table.update({"p": "a", "i": 1}, {"m": 5}, transaction_id=transaction)
@@ -52,7 +52,7 @@ def test_commit(table: Service) -> None:
     assert rows_in(table) == [{"p": "a", "i": 1, "n": 1, "m": 5}, {"p": "a", "i": 2, "n": 2}]
 
 
-def test_abort(table: Service) -> None:
+def test_abort(table: TableStoreService) -> None:
     transaction = start(table)
     table.delete({"p": "a", "i": 1}, transaction_id=transaction)
     assert rows_in(table, transaction) == []
@@ -60,7 +60,7 @@ def test_abort(table: Service) -> None:
     assert len(rows_in(table)) == 1
 
 
-def test_batches_in_a_transaction(table: Service) -> None:
+def test_batches_in_a_transaction(table: TableStoreService) -> None:
     transaction = start(table)
     request = messages.BatchWriteRowRequest(transaction_id=transaction)
     part = request.tables.add(table_name="t")
@@ -76,7 +76,7 @@ def test_batches_in_a_transaction(table: Service) -> None:
     assert [each["i"] for each in rows_in(table)] == [1, 3]
 
 
-def test_others_are_kept_out(table: Service) -> None:
+def test_others_are_kept_out(table: TableStoreService) -> None:
     start(table)
     for ask in (
         lambda: table.put({"p": "a", "i": 5}),
@@ -92,7 +92,7 @@ def test_others_are_kept_out(table: Service) -> None:
     start(table, "b")
 
 
-def test_a_transaction_has_sixty_seconds(table: Service) -> None:
+def test_a_transaction_has_sixty_seconds(table: TableStoreService) -> None:
     transaction = start(table)
     table.put({"p": "a", "i": 2}, transaction_id=transaction)
     table.clock.advance(limits.TRANSACTION_MS / 1000 - 1)
@@ -105,7 +105,7 @@ def test_a_transaction_has_sixty_seconds(table: Service) -> None:
     table.put({"p": "a", "i": 5})
 
 
-def test_a_transaction_ends_once(table: Service) -> None:
+def test_a_transaction_ends_once(table: TableStoreService) -> None:
     transaction = start(table)
     table.call("CommitTransaction", transaction_id=transaction)
     for ended in (transaction, UNKNOWN):
@@ -122,7 +122,7 @@ def test_a_transaction_ends_once(table: Service) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "x", "not a transaction", UNKNOWN + "0", UNKNOWN.upper()[:-1] + "F"])
-def test_texts_that_are_no_id(table: Service, name: str) -> None:
+def test_texts_that_are_no_id(table: TableStoreService, name: str) -> None:
     asks = [
         lambda: table.call("CommitTransaction", transaction_id=name),
         lambda: table.call("AbortTransaction", transaction_id=name),
@@ -140,7 +140,7 @@ def test_texts_that_are_no_id(table: Service, name: str) -> None:
         assert told.value.message == "TransactionID is invalid."
 
 
-def test_a_transaction_names_the_partition_and_no_more(table: Service) -> None:
+def test_a_transaction_names_the_partition_and_no_more(table: TableStoreService) -> None:
     with pytest.raises(Refused) as told:
         table.call("StartLocalTransaction", table_name="t", key=row({"p": "a", "i": 1}))
     assert told.value.message == "StartLocalTransaction support only one primary key."
@@ -153,14 +153,14 @@ def test_a_transaction_names_the_partition_and_no_more(table: Service) -> None:
     assert told.value.code == "OTSObjectNotExist"
 
 
-def test_writes_to_other_partitions(table: Service) -> None:
+def test_writes_to_other_partitions(table: TableStoreService) -> None:
     transaction = start(table)
     with pytest.raises(Refused) as told:
         table.put({"p": "b", "i": 1}, transaction_id=transaction)
     assert told.value.code == "OTSDataOutOfRange"
 
 
-def test_four_megabytes(table: Service) -> None:
+def test_four_megabytes(table: TableStoreService) -> None:
     transaction = start(table)
     blob = b"x" * 2_000_000
     table.put({"p": "a", "i": 1}, {"blob": blob}, transaction_id=transaction)
@@ -172,7 +172,7 @@ def test_four_megabytes(table: Service) -> None:
     assert len(rows_in(table)) == 2
 
 
-def test_tables_can_be_made_without(service: Service) -> None:
+def test_tables_can_be_made_without(service: TableStoreService) -> None:
     service.create("t", ("p", messages.STRING), enable_local_txn=False)
     service.create("u", ("p", messages.STRING), enable_local_txn=True)
     with pytest.raises(Refused) as told:

@@ -17,7 +17,7 @@ from tablegate.gateway.model.expressions.updates import Literal as Constant
 from tablegate.gateway.model.expressions.updates import Remove, SetTo
 from tablegate.gateway.model.values.rows import Contents
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
-from tests.adapters.tablestore.client import Refused, Service, cells_of, datum, row
+from tests.adapters.tablestore.client import Refused, TableStoreService, cells_of, datum, row
 
 PUT, UPDATE, DELETE = messages.PUT_ROW, messages.UPDATE_ROW, messages.DELETE_ROW
 
@@ -27,31 +27,33 @@ def spec(enable: bool = True, hours: int = 24, *columns: str) -> messages.Stream
 
 
 @pytest.fixture
-def table(service: Service) -> Service:
+def table(service: TableStoreService) -> TableStoreService:
     """A table with a stream."""
     options = messages.TableOptions(time_to_live=-1, max_versions=3)
     service.create(stream_spec=spec(), table_options=options)
     return service
 
 
-def stream_id(service: Service) -> str:
+def stream_id(service: TableStoreService) -> str:
     [stream] = service.call("ListStream", table_name="t").streams
     found: str = stream.stream_id
     return found
 
 
-def shards(service: Service, stream: str | None = None) -> list[Any]:
+def shards(service: TableStoreService, stream: str | None = None) -> list[Any]:
     return list(service.call("DescribeStream", stream_id=stream or stream_id(service)).shards)
 
 
-def iterator(service: Service, stream: str | None = None, shard: str | None = None, **more: Any) -> str:
+def iterator(
+    service: TableStoreService, stream: str | None = None, shard: str | None = None, **more: Any
+) -> str:
     stream = stream or stream_id(service)
     shard = shard or shards(service, stream)[0].shard_id
     found: str = service.call("GetShardIterator", stream_id=stream, shard_id=shard, **more).shard_iterator
     return found
 
 
-def read(service: Service, place: str, **more: Any) -> list[Any]:
+def read(service: TableStoreService, place: str, **more: Any) -> list[Any]:
     """All records from an iterator on."""
     found = []
     while True:
@@ -62,7 +64,7 @@ def read(service: Service, place: str, **more: Any) -> list[Any]:
         place = answer.next_shard_iterator
 
 
-def records(service: Service) -> list[tuple[int, WireRow]]:
+def records(service: TableStoreService) -> list[tuple[int, WireRow]]:
     return [(each.action_type, decode_row(each.record)) for each in read(service, iterator(service))]
 
 
@@ -75,7 +77,7 @@ def cell(
 # Enabling
 
 
-def test_a_stream_that_is_made_with_its_table(table: Service) -> None:
+def test_a_stream_that_is_made_with_its_table(table: TableStoreService) -> None:
     details = table.call("DescribeTable", table_name="t").stream_details
     assert (details.enable_stream, details.expiration_time) == (True, 24)
     assert details.stream_id == stream_id(table)
@@ -89,7 +91,7 @@ def test_a_stream_that_is_made_with_its_table(table: Service) -> None:
     assert not shard.HasField("parent_id")
 
 
-def test_tables_without_a_stream(service: Service) -> None:
+def test_tables_without_a_stream(service: TableStoreService) -> None:
     service.create()
     assert not service.call("ListStream", table_name="t").streams
     details = service.call("DescribeTable", table_name="t").stream_details
@@ -97,7 +99,7 @@ def test_tables_without_a_stream(service: Service) -> None:
     assert not details.HasField("stream_id")
 
 
-def test_disable_and_enable(table: Service) -> None:
+def test_disable_and_enable(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1})
     first = stream_id(table)
     answer = table.call("UpdateTable", table_name="t", stream_spec=spec(False))
@@ -113,13 +115,13 @@ def test_disable_and_enable(table: Service) -> None:
 
 
 @pytest.mark.parametrize("hours", [-1, limits.STREAM_HOURS_MAX + 1])
-def test_times_that_nothing_is_kept_for(service: Service, hours: int) -> None:
+def test_times_that_nothing_is_kept_for(service: TableStoreService, hours: int) -> None:
     with pytest.raises(Refused) as told:
         service.create(stream_spec=spec(True, hours))
     assert told.value.code == "OTSParameterInvalid"
 
 
-def test_times_that_changes_are_kept_for(service: Service) -> None:
+def test_times_that_changes_are_kept_for(service: TableStoreService) -> None:
     for name, hours, expected in (("a", 1, 1), ("b", limits.STREAM_HOURS_MAX, 168), ("c", 0, 24)):
         service.create(name, stream_spec=spec(True, hours))
         assert service.call("DescribeTable", table_name=name).stream_details.expiration_time == expected
@@ -128,7 +130,7 @@ def test_times_that_changes_are_kept_for(service: Service) -> None:
 # Records
 
 
-def test_a_put_an_update_and_a_delete(table: Service) -> None:
+def test_a_put_an_update_and_a_delete(table: TableStoreService) -> None:
     now = table.clock.ms
     table.put({"pk": 1}, {"b": "x", "a": 1})
     table.update(
@@ -160,7 +162,7 @@ def test_a_put_an_update_and_a_delete(table: Service) -> None:
         assert record.extension.stamp_us == now * 1000
 
 
-def test_a_put_over_a_row_is_one_put(table: Service) -> None:
+def test_a_put_over_a_row_is_one_put(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1})
     table.put({"pk": 1}, {"b": 2})
     assert [(kind, [each.name for each in row.cells]) for kind, row in records(table)] == [
@@ -169,20 +171,20 @@ def test_a_put_over_a_row_is_one_put(table: Service) -> None:
     ]
 
 
-def test_writes_that_failed_leave_no_record(table: Service) -> None:
+def test_writes_that_failed_leave_no_record(table: TableStoreService) -> None:
     with pytest.raises(Refused):
         table.put({"pk": 1}, {"a": 1}, expect=messages.EXPECT_EXIST)
     assert records(table) == []
 
 
-def test_a_delete_of_nothing_is_a_record(table: Service) -> None:
+def test_a_delete_of_nothing_is_a_record(table: TableStoreService) -> None:
     table.delete({"pk": 1})
     assert [kind for kind, _ in records(table)] == [DELETE]
 
 
 @pytest.mark.parametrize("in_transaction", [False, True])
 def test_an_update_that_only_deletes_has_its_cells_though_there_is_no_row(
-    table: Service, in_transaction: bool
+    table: TableStoreService, in_transaction: bool
 ) -> None:
     """A record of UPDATE_ROW has the cells of its request in their order (aliyun-tablestore-go-sdk, api_test.go, TestStream);
     whether there was a row is nothing that the service looks at, where no condition asks for it."""
@@ -201,7 +203,7 @@ def test_an_update_that_only_deletes_has_its_cells_though_there_is_no_row(
     assert (kind, record.key, record.cells) == (UPDATE, cells_of({"pk": 1}), cells)
 
 
-def test_columns_of_the_row_before(service: Service) -> None:
+def test_columns_of_the_row_before(service: TableStoreService) -> None:
     service.create(stream_spec=spec(True, 24, "a", "c"))
     service.put({"pk": 1}, {"a": 1, "b": 2})
     service.update({"pk": 1}, {"a": 5})
@@ -212,7 +214,7 @@ def test_columns_of_the_row_before(service: Service) -> None:
     assert list(details.columns_to_get) == ["a", "c"]
 
 
-def test_writes_of_other_dialects(service: Service) -> None:
+def test_writes_of_other_dialects(service: TableStoreService) -> None:
     service.create(stream_spec=spec())
     [table] = service.gateway.engine.run([FindTable("shared", "t")])
     schema = table.key_schema
@@ -238,7 +240,7 @@ def test_writes_of_other_dialects(service: Service) -> None:
 # Iterators
 
 
-def test_an_iterator_with_nothing_new_stays_what_it_is(table: Service) -> None:
+def test_an_iterator_with_nothing_new_stays_what_it_is(table: TableStoreService) -> None:
     place = iterator(table)
     answer = table.call("GetStreamRecord", shard_iterator=place)
     assert (answer.next_shard_iterator, answer.may_more_record) == (place, False)
@@ -248,7 +250,7 @@ def test_an_iterator_with_nothing_new_stays_what_it_is(table: Service) -> None:
     assert answer.next_shard_iterator != place
 
 
-def test_records_in_pages(table: Service) -> None:
+def test_records_in_pages(table: TableStoreService) -> None:
     for number in range(5):
         table.put({"pk": number}, {"a": 1})
     place = iterator(table)
@@ -261,7 +263,7 @@ def test_records_in_pages(table: Service) -> None:
     assert numbers == [datum(number) for number in range(5)]
 
 
-def test_an_iterator_by_time(table: Service) -> None:
+def test_an_iterator_by_time(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1})
     table.clock.advance(10)
     middle_us = table.clock.ms * 1000
@@ -270,7 +272,7 @@ def test_an_iterator_by_time(table: Service) -> None:
         assert len(read(table, iterator(table, timestamp=timestamp))) == expected
 
 
-def test_what_has_been_trimmed_is_told(table: Service) -> None:
+def test_what_has_been_trimmed_is_told(table: TableStoreService) -> None:
     from tablegate.gateway.engine.streams import streaming
 
     table.put({"pk": 1}, {"a": 1})
@@ -283,7 +285,7 @@ def test_what_has_been_trimmed_is_told(table: Service) -> None:
 
 
 @pytest.mark.parametrize("stream", ["", "t", "t_", "t_0", "nowhere_1", "é", "a" * 400])
-def test_streams_that_are_none(table: Service, stream: str) -> None:
+def test_streams_that_are_none(table: TableStoreService, stream: str) -> None:
     for ask in (
         lambda: table.call("DescribeStream", stream_id=stream),
         lambda: table.call("GetShardIterator", stream_id=stream, shard_id="shard-00000000"),
@@ -297,21 +299,21 @@ def test_streams_that_are_none(table: Service, stream: str) -> None:
 @pytest.mark.parametrize(
     "place", ["", "x", "::", "a:b:c", "t_1:0:1", "t_1:-1:1", f"t_1:0:{'9' * 30}", "t_1:0:²"]
 )
-def test_iterators_that_are_none(table: Service, place: str) -> None:
+def test_iterators_that_are_none(table: TableStoreService, place: str) -> None:
     with pytest.raises(Refused) as told:
         table.call("GetStreamRecord", shard_iterator=place)
     assert told.value.code == "OTSParameterInvalid"
 
 
 @pytest.mark.parametrize("shard", ["", "x", "shard-00000099", "shard-1", "shard-²²²²²²²²"])
-def test_shards_that_are_none(table: Service, shard: str) -> None:
+def test_shards_that_are_none(table: TableStoreService, shard: str) -> None:
     with pytest.raises(Refused) as told:
         table.call("GetShardIterator", stream_id=stream_id(table), shard_id=shard)
     assert told.value.status in (400, 404)
 
 
 @pytest.mark.parametrize(("length", "fine"), [(238, True), (239, False)])
-def test_streams_of_long_names_cannot_be_read(service: Service, length: int, fine: bool) -> None:
+def test_streams_of_long_names_cannot_be_read(service: TableStoreService, length: int, fine: bool) -> None:
     """aliyun-tablestore-java-sdk, functiontest/APITest, testStreamWithLongTableName."""
     name = "a" * length
     service.create(name, stream_spec=spec())
@@ -327,7 +329,7 @@ def test_streams_of_long_names_cannot_be_read(service: Service, length: int, fin
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-def test_limits_are_positive(table: Service, limit: int) -> None:
+def test_limits_are_positive(table: TableStoreService, limit: int) -> None:
     with pytest.raises(Refused):
         table.call("GetStreamRecord", shard_iterator=iterator(table), limit=limit)
     with pytest.raises(Refused):
@@ -337,12 +339,12 @@ def test_limits_are_positive(table: Service, limit: int) -> None:
 # Shards
 
 
-def reshard(service: Service, count: int) -> None:
+def reshard(service: TableStoreService, count: int) -> None:
     [table] = service.gateway.engine.run([FindTable("shared", "t")])
     service.gateway.engine.run([Reshard(table, count)])
 
 
-def test_shards_split_and_merge_and_parents_are_read_first(table: Service) -> None:
+def test_shards_split_and_merge_and_parents_are_read_first(table: TableStoreService) -> None:
     written = 0
     for count in (1, 3, 1):
         reshard(table, count)
@@ -367,7 +369,7 @@ def test_shards_split_and_merge_and_parents_are_read_first(table: Service) -> No
         assert numbers == sorted(numbers)
 
 
-def test_a_closed_shard_ends_without_an_iterator(table: Service) -> None:
+def test_a_closed_shard_ends_without_an_iterator(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1})
     place = iterator(table)
     reshard(table, 2)
@@ -376,7 +378,7 @@ def test_a_closed_shard_ends_without_an_iterator(table: Service) -> None:
     assert not answer.HasField("next_shard_iterator")
 
 
-def test_shards_are_described_in_pages(table: Service) -> None:
+def test_shards_are_described_in_pages(table: TableStoreService) -> None:
     reshard(table, 4)
     stream = stream_id(table)
     found, start = [], {}

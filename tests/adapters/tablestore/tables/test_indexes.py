@@ -9,7 +9,7 @@ import pytest
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, decode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tests.adapters.tablestore.client import Refused, Service, plain, row, rows_of, units_of
+from tests.adapters.tablestore.client import Refused, TableStoreService, plain, row, rows_of, units_of
 from tests.adapters.tablestore.filter_messages import single
 
 MIN, MAX = Bound.INF_MIN, Bound.INF_MAX
@@ -34,7 +34,7 @@ def index(
 
 
 @pytest.fixture
-def table(service: Service) -> Service:
+def table(service: TableStoreService) -> TableStoreService:
     """A table (p STRING, q INTEGER) with an index `i` on s that shows d."""
     service.create(
         "t", ("p", messages.STRING), ("q", messages.INTEGER), defined=DEFINED, index_metas=[index()]
@@ -42,16 +42,18 @@ def table(service: Service) -> Service:
     return service
 
 
-def everything(service: Service, name: str = "i", key: tuple[str, ...] = ("s", "p", "q"), **more: Any) -> Any:
+def everything(
+    service: TableStoreService, name: str = "i", key: tuple[str, ...] = ("s", "p", "q"), **more: Any
+) -> Any:
     return service.range(dict.fromkeys(key, MIN), dict.fromkeys(key, MAX), table=name, **more)
 
 
-def fill(service: Service) -> None:
+def fill(service: TableStoreService) -> None:
     while service.gateway.engine.background_batch():
         pass
 
 
-def test_rows_have_the_index_columns_first_and_then_the_rest_of_the_key(table: Service) -> None:
+def test_rows_have_the_index_columns_first_and_then_the_rest_of_the_key(table: TableStoreService) -> None:
     table.put({"p": "b", "q": 1}, {"s": "y", "d": 1.5, "n": 1})
     table.put({"p": "a", "q": 2}, {"s": "y", "n": 2})
     table.put({"p": "a", "q": 1}, {"s": "x", "d": 2.5})
@@ -65,7 +67,7 @@ def test_rows_have_the_index_columns_first_and_then_the_rest_of_the_key(table: S
     assert table.get({"s": "y", "p": "b", "q": 2}, table="i") is None
 
 
-def test_a_defined_column_holds_values_of_its_type(table: Service) -> None:
+def test_a_defined_column_holds_values_of_its_type(table: TableStoreService) -> None:
     for write in (table.put, table.update):
         with pytest.raises(Refused) as told:
             write({"p": "d", "q": 1}, {"n": b"x"})
@@ -82,7 +84,7 @@ def test_a_defined_column_holds_values_of_its_type(table: Service) -> None:
     assert [result.is_ok for result in table.ask("BatchWriteRow", request).tables[0].rows] == [True, False]
 
 
-def test_an_index_follows_its_table(table: Service) -> None:
+def test_an_index_follows_its_table(table: TableStoreService) -> None:
     table.put({"p": "a", "q": 1}, {"s": "x", "d": 1.0})
     table.update({"p": "a", "q": 1}, {"s": "y"})
     assert rows_of(everything(table)) == [{"s": "y", "p": "a", "q": 1, "d": 1.0}]
@@ -90,7 +92,7 @@ def test_an_index_follows_its_table(table: Service) -> None:
     assert rows_of(everything(table)) == []
 
 
-def test_ranges_pages_and_filters_of_an_index(table: Service) -> None:
+def test_ranges_pages_and_filters_of_an_index(table: TableStoreService) -> None:
     for number in range(6):
         table.put({"p": "a", "q": number}, {"s": f"s{number // 2}", "d": float(number)})
     bounds: Any = ({"s": "s1", "p": "a", "q": 3}, {"s": "s2", "p": "a", "q": 5})
@@ -111,7 +113,7 @@ def test_ranges_pages_and_filters_of_an_index(table: Service) -> None:
     ]
 
 
-def test_an_index_may_name_key_columns(service: Service) -> None:
+def test_an_index_may_name_key_columns(service: TableStoreService) -> None:
     metas = [index("i", ("n", "q"), ()), index("l", ("p", "s"), ("n",), local=True)]
     service.create("t", ("p", messages.STRING), ("q", messages.INTEGER), defined=DEFINED, index_metas=metas)
     service.put({"p": "a", "q": 2}, {"n": 7, "s": "y"})
@@ -128,7 +130,7 @@ def test_an_index_may_name_key_columns(service: Service) -> None:
     ]
 
 
-def test_batches_read_indexes(table: Service) -> None:
+def test_batches_read_indexes(table: TableStoreService) -> None:
     table.put({"p": "a", "q": 1}, {"s": "x", "d": 1.0})
     request = messages.BatchGetRowRequest()
     keys = [row({"s": "x", "p": "a", "q": 1}), row({"s": "x", "p": "a", "q": 2})]
@@ -139,18 +141,18 @@ def test_batches_read_indexes(table: Service) -> None:
     assert not second.row
 
 
-def test_an_index_is_not_written_to(table: Service) -> None:
+def test_an_index_is_not_written_to(table: TableStoreService) -> None:
     for ask in (table.put, table.delete):
         with pytest.raises(Refused) as told:
             ask({"s": "x", "p": "a", "q": 1}, table="i")
         assert told.value.code == "OTSParameterInvalid"
 
 
-def test_a_write_to_a_table_with_indexes_costs_a_read(table: Service) -> None:
+def test_a_write_to_a_table_with_indexes_costs_a_read(table: TableStoreService) -> None:
     assert units_of(table.put({"p": "a", "q": 1}, {"s": "x"})) == (1, 1)
 
 
-def test_indexes_are_described(table: Service) -> None:
+def test_indexes_are_described(table: TableStoreService) -> None:
     [meta] = table.call("DescribeTable", table_name="t").index_metas
     assert (meta.name, list(meta.primary_key), list(meta.defined_column)) == ("i", ["s"], ["d"])
     assert meta.index_type == messages.IT_GLOBAL_INDEX
@@ -158,7 +160,7 @@ def test_indexes_are_described(table: Service) -> None:
 
 
 @pytest.mark.parametrize("include", [True, False])
-def test_base_data_is_in_a_new_index_if_asked_for(table: Service, include: bool) -> None:
+def test_base_data_is_in_a_new_index_if_asked_for(table: TableStoreService, include: bool) -> None:
     table.put({"p": "a", "q": 1}, {"s": "x", "n": 5})
     table.call(
         "CreateIndex", main_table_name="t", index_meta=index("j", ("n",), ()), include_base_data=include
@@ -173,7 +175,7 @@ def test_base_data_is_in_a_new_index_if_asked_for(table: Service, include: bool)
     assert rows_of(everything(table, "j", ("n", "p", "q"))) == [*old, {"n": 6, "p": "a", "q": 2}]
 
 
-def test_indexes_can_be_dropped(table: Service) -> None:
+def test_indexes_can_be_dropped(table: TableStoreService) -> None:
     table.call("DropIndex", main_table_name="t", index_name="i")
     with pytest.raises(Refused) as told:
         everything(table)
@@ -183,14 +185,14 @@ def test_indexes_can_be_dropped(table: Service) -> None:
     assert told.value.code == "OTSObjectNotExist"
 
 
-def test_an_index_goes_with_its_table(table: Service) -> None:
+def test_an_index_goes_with_its_table(table: TableStoreService) -> None:
     table.call("DeleteTable", table_name="t")
     with pytest.raises(Refused) as told:
         everything(table)
     assert told.value.code == "OTSObjectNotExist"
 
 
-def test_tables_and_indexes_share_their_names(table: Service) -> None:
+def test_tables_and_indexes_share_their_names(table: TableStoreService) -> None:
     with pytest.raises(Refused) as told:
         table.create("i")
     assert told.value.code == "OTSObjectAlreadyExist"
@@ -220,7 +222,9 @@ def test_tables_and_indexes_share_their_names(table: Service) -> None:
         (index("j", ("s",), local=True), None),
     ],
 )
-def test_indexes_that_cannot_be(table: Service, meta: messages.IndexMeta, message: str | None) -> None:
+def test_indexes_that_cannot_be(
+    table: TableStoreService, meta: messages.IndexMeta, message: str | None
+) -> None:
     with pytest.raises(Refused) as told:
         table.call("CreateIndex", main_table_name="t", index_meta=meta)
     assert (told.value.status, told.value.code) == (400, "OTSParameterInvalid")
@@ -228,7 +232,7 @@ def test_indexes_that_cannot_be(table: Service, meta: messages.IndexMeta, messag
         assert told.value.message == message
 
 
-def test_number_of_indexes(table: Service) -> None:
+def test_number_of_indexes(table: TableStoreService) -> None:
     for number in range(limits.INDEXES_MAX - 1):
         table.call("CreateIndex", main_table_name="t", index_meta=index(f"i{number}"))
         fill(table)
@@ -237,7 +241,7 @@ def test_number_of_indexes(table: Service) -> None:
     assert told.value.message == "Number of index per table exceeds the quota:5."
 
 
-def test_indexes_need_a_single_version(service: Service) -> None:
+def test_indexes_need_a_single_version(service: TableStoreService) -> None:
     options = messages.TableOptions(time_to_live=-1, max_versions=2)
     with pytest.raises(Refused) as told:
         service.create(
@@ -246,7 +250,7 @@ def test_indexes_need_a_single_version(service: Service) -> None:
     assert told.value.code == "OTSParameterInvalid"
 
 
-def test_a_defined_column_of_an_index_stays(table: Service) -> None:
+def test_a_defined_column_of_an_index_stays(table: TableStoreService) -> None:
     for name in ("s", "d"):
         with pytest.raises(Refused) as told:
             table.call("DeleteDefinedColumn", table_name="t", columns=[name])
@@ -254,6 +258,6 @@ def test_a_defined_column_of_an_index_stays(table: Service) -> None:
     table.call("DeleteDefinedColumn", table_name="t", columns=["n"])
 
 
-def test_there_are_no_search_indexes_and_no_time_series(table: Service) -> None:
+def test_there_are_no_search_indexes_and_no_time_series(table: TableStoreService) -> None:
     assert not table.call("ListSearchIndex", table_name="t").indices
     assert not table.call("ListTimeseriesTable").table_metas

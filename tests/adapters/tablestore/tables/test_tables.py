@@ -14,16 +14,18 @@ from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messa
 from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
-from tests.adapters.tablestore.client import Refused, Service, datum, no_throughput, plain, rows_of
+from tests.adapters.tablestore.client import Refused, TableStoreService, datum, no_throughput, plain, rows_of
 
 INTEGER, STRING, BINARY = messages.INTEGER, messages.STRING, messages.BINARY
 
 
-def describe(service: Service, name: str = "t") -> Any:
+def describe(service: TableStoreService, name: str = "t") -> Any:
     return service.call("DescribeTable", table_name=name)
 
 
-def make(service: Service, columns: list[messages.PrimaryKeySchema], name: str = "t", **members: Any) -> None:
+def make(
+    service: TableStoreService, columns: list[messages.PrimaryKeySchema], name: str = "t", **members: Any
+) -> None:
     meta = messages.TableMeta(table_name=name, primary_key=columns, defined_column=members.pop("defined", ()))
     members.setdefault("reserved_throughput", no_throughput())
     service.call("CreateTable", table_meta=meta, **members)
@@ -36,7 +38,7 @@ def column(name: str, kind: int = INTEGER, is_drawn: bool = False) -> messages.P
     return made
 
 
-def test_a_table_is_described_as_it_was_made(service: Service) -> None:
+def test_a_table_is_described_as_it_was_made(service: TableStoreService) -> None:
     unit = messages.CapacityUnit(read=3, write=5)
     make(
         service,
@@ -69,14 +71,14 @@ def test_a_table_is_described_as_it_was_made(service: Service) -> None:
     assert told.creation_time == service.clock.ms * 1000
 
 
-def test_options_have_defaults(service: Service) -> None:
+def test_options_have_defaults(service: TableStoreService) -> None:
     make(service, [column("a")])
     options = describe(service).table_options
     assert (options.time_to_live, options.max_versions) == (-1, 1)
     assert options.deviation_cell_version_in_sec == 86_400
 
 
-def test_list_and_delete(service: Service) -> None:
+def test_list_and_delete(service: TableStoreService) -> None:
     assert list(service.call("ListTable").table_names) == []
     for name in ("b", "a", "_9"):
         make(service, [column("pk")], name)
@@ -89,7 +91,7 @@ def test_list_and_delete(service: Service) -> None:
         assert (told.value.status, told.value.code) == (404, "OTSObjectNotExist")
 
 
-def test_a_name_is_taken_once(service: Service) -> None:
+def test_a_name_is_taken_once(service: TableStoreService) -> None:
     make(service, [column("pk")])
     with pytest.raises(Refused) as told:
         make(service, [column("other")])
@@ -99,7 +101,7 @@ def test_a_name_is_taken_once(service: Service) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "1a", "a-b", "a.b", "é", "a" * 256])
-def test_names_that_no_table_can_have(service: Service, name: str) -> None:
+def test_names_that_no_table_can_have(service: TableStoreService, name: str) -> None:
     for ask in (
         lambda: make(service, [column("pk")], name),
         lambda: describe(service, name),
@@ -113,7 +115,7 @@ def test_names_that_no_table_can_have(service: Service, name: str) -> None:
         )
 
 
-def test_longest_name(service: Service) -> None:
+def test_longest_name(service: TableStoreService) -> None:
     make(service, [column("pk")], "a" * 255)
     assert describe(service, "a" * 255).table_meta.table_name == "a" * 255
 
@@ -136,7 +138,7 @@ def test_longest_name(service: Service) -> None:
         ),
     ],
 )
-def test_keys_that_no_table_can_have(service: Service, columns: Any, message: str) -> None:
+def test_keys_that_no_table_can_have(service: TableStoreService, columns: Any, message: str) -> None:
     with pytest.raises(Refused) as told:
         make(service, columns)
     assert (told.value.status, told.value.code, told.value.message) == (400, "OTSParameterInvalid", message)
@@ -152,7 +154,7 @@ def test_keys_that_no_table_can_have(service: Service, columns: Any, message: st
         {"deviation_cell_version_in_sec": 0},
     ],
 )
-def test_options_that_cannot_be(service: Service, options: dict[str, int]) -> None:
+def test_options_that_cannot_be(service: TableStoreService, options: dict[str, int]) -> None:
     asked = messages.TableOptions(**{"time_to_live": -1, "max_versions": 1, **options})
     with pytest.raises(Refused) as told:
         make(service, [column("pk")], table_options=asked)
@@ -163,14 +165,14 @@ def test_options_that_cannot_be(service: Service, options: dict[str, int]) -> No
 
 
 @pytest.mark.parametrize("units", [(-1, 0), (0, limits.THROUGHPUT_MAX_UNITS + 1)])
-def test_throughput_that_cannot_be(service: Service, units: tuple[int, int]) -> None:
+def test_throughput_that_cannot_be(service: TableStoreService, units: tuple[int, int]) -> None:
     asked = messages.ReservedThroughput(capacity_unit=messages.CapacityUnit(read=units[0], write=units[1]))
     with pytest.raises(Refused) as told:
         make(service, [column("pk")], reserved_throughput=asked)
     assert told.value.code == "OTSParameterInvalid"
 
 
-def test_most_throughput(service: Service) -> None:
+def test_most_throughput(service: TableStoreService) -> None:
     most = limits.THROUGHPUT_MAX_UNITS
     unit = messages.CapacityUnit(read=most, write=most)
     make(service, [column("pk")], reserved_throughput=messages.ReservedThroughput(capacity_unit=unit))
@@ -180,7 +182,7 @@ def test_most_throughput(service: Service) -> None:
 # Updating
 
 
-def test_an_update_touches_only_what_it_names(service: Service) -> None:
+def test_an_update_touches_only_what_it_names(service: TableStoreService) -> None:
     make(service, [column("pk")], table_options=messages.TableOptions(time_to_live=-1, max_versions=2))
     service.clock.advance(100)
     answer = service.call(
@@ -201,7 +203,7 @@ def test_an_update_touches_only_what_it_names(service: Service) -> None:
     assert answer.table_options.time_to_live == -1
 
 
-def test_full_rows_are_decided_at_creation(service: Service) -> None:
+def test_full_rows_are_decided_at_creation(service: TableStoreService) -> None:
     make(
         service,
         [column("pk")],
@@ -215,7 +217,7 @@ def test_full_rows_are_decided_at_creation(service: Service) -> None:
     assert "contain updateFullRow" in told.value.message
 
 
-def test_an_update_of_nothing(service: Service) -> None:
+def test_an_update_of_nothing(service: TableStoreService) -> None:
     make(service, [column("pk")])
     with pytest.raises(Refused) as told:
         service.call("UpdateTable", table_name="t")
@@ -229,11 +231,11 @@ def defined(*names: str) -> list[messages.DefinedColumnSchema]:
     return [messages.DefinedColumnSchema(name=name, type=messages.DCT_STRING) for name in names]
 
 
-def names_of(service: Service) -> list[str]:
+def names_of(service: TableStoreService) -> list[str]:
     return [each.name for each in describe(service).table_meta.defined_column]
 
 
-def test_defined_columns_come_and_go(service: Service) -> None:
+def test_defined_columns_come_and_go(service: TableStoreService) -> None:
     make(service, [column("pk")], defined=defined("a"))
     service.call("AddDefinedColumn", table_name="t", columns=defined("b", "c"))
     assert names_of(service) == ["a", "b", "c"]
@@ -249,7 +251,7 @@ def test_defined_columns_come_and_go(service: Service) -> None:
             ask()
 
 
-def test_number_of_defined_columns(service: Service) -> None:
+def test_number_of_defined_columns(service: TableStoreService) -> None:
     most = [f"c{number}" for number in range(limits.DEFINED_COLUMNS_MAX)]
     make(service, [column("pk")], defined=defined(*most))
     with pytest.raises(Refused) as told:
@@ -266,7 +268,7 @@ def partition(begin: Any, end: Any) -> messages.PartitionRange:
     return messages.PartitionRange(begin=encode_value(datum(begin)), end=encode_value(datum(end)))
 
 
-def test_where_a_table_was_to_be_split_is_told(service: Service) -> None:
+def test_where_a_table_was_to_be_split_is_told(service: TableStoreService) -> None:
     ranges = [partition(Bound.INF_MIN, 10), partition(10, 20), partition(20, Bound.INF_MAX)]
     make(service, [column("pk"), column("x", STRING)], partitions=ranges)
     splits = [decode_row(data).key for data in describe(service).shard_splits]
@@ -288,7 +290,9 @@ def test_where_a_table_was_to_be_split_is_told(service: Service) -> None:
         (INTEGER, list(range(10)), "The count of partitions cannot be greater than 10"),
     ],
 )
-def test_splits_that_cannot_be(service: Service, kind: int, bounds: list[Any], message: str) -> None:
+def test_splits_that_cannot_be(
+    service: TableStoreService, kind: int, bounds: list[Any], message: str
+) -> None:
     edges = [Bound.INF_MIN, *bounds, Bound.INF_MAX]
     ranges = [partition(begin, end) for begin, end in itertools.pairwise(edges)]
     with pytest.raises(Refused) as told:
@@ -296,7 +300,7 @@ def test_splits_that_cannot_be(service: Service, kind: int, bounds: list[Any], m
     assert told.value.message == message
 
 
-def test_split_points_lie_between_partitions(service: Service) -> None:
+def test_split_points_lie_between_partitions(service: TableStoreService) -> None:
     make(service, [column("p"), column("i")])
     for p in range(6):
         for i in range(2):
@@ -317,7 +321,7 @@ def test_split_points_lie_between_partitions(service: Service) -> None:
 
 @pytest.mark.parametrize("ttl", [-1, 86_400])
 def test_split_points_are_the_same_however_many_rows_are_weighed_at_once(
-    service: Service, monkeypatch: pytest.MonkeyPatch, ttl: int
+    service: TableStoreService, monkeypatch: pytest.MonkeyPatch, ttl: int
 ) -> None:
     make(
         service,
@@ -355,7 +359,9 @@ def test_split_points_are_the_same_however_many_rows_are_weighed_at_once(
         ),
     ],
 )
-def test_split_sizes_that_cannot_be(service: Service, members: dict[str, int], message: str) -> None:
+def test_split_sizes_that_cannot_be(
+    service: TableStoreService, members: dict[str, int], message: str
+) -> None:
     make(service, [column("pk")])
     with pytest.raises(Refused) as told:
         service.call("ComputeSplitPointsBySize", table_name="t", **members)
@@ -365,7 +371,7 @@ def test_split_sizes_that_cannot_be(service: Service, members: dict[str, int], m
 # Tables of other dialects
 
 
-def test_a_table_of_another_dialect_is_shown(service: Service) -> None:
+def test_a_table_of_another_dialect_is_shown(service: TableStoreService) -> None:
     schema = KeySchema((KeyColumn("user-id", Kind.TEXT),), (KeyColumn("at", Kind.DECIMAL),))
     service.gateway.engine.run([CreateTable("dynamodb", "shared", "my.table-1", schema)])
     told = describe(service, "my.table-1")
@@ -390,7 +396,7 @@ def test_a_table_of_another_dialect_is_shown(service: Service) -> None:
     assert refused.value.code == "OTSInvalidPK"
 
 
-def test_number_of_tables(service: Service) -> None:
+def test_number_of_tables(service: TableStoreService) -> None:
     """Those that Table Store made; 0 in the setting: any number."""
     service.gateway.engine.run(
         [CreateTable("dynamodb", "shared", "other", KeySchema((KeyColumn("p", Kind.TEXT),)))]
@@ -405,4 +411,4 @@ def test_number_of_tables(service: Service) -> None:
     free = dataclasses.replace(
         service.gateway, settings=dataclasses.replace(service.gateway.settings, tablestore_tables=0)
     )
-    make(Service(free, service.clock), [column("pk")], "more")
+    make(service.on(free), [column("pk")], "more")

@@ -15,7 +15,7 @@ from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.errors import NotAuthenticated
 from tablegate.gateway.security.credentials import ANY_PLACE, Credential, Credentials, Scheme
-from tests.adapters.tablestore.client import Refused, Service, signed
+from tests.adapters.tablestore.client import Refused, TableStoreService, signed
 
 NOW_MS = 1_704_164_645_000  # 2024-01-02T03:04:05Z
 HEADERS = {
@@ -133,21 +133,21 @@ def test_where_tenants_are_kept_apart_a_key_without_an_instance_is_good_for_none
     assert told.value.rule == "instance"
 
 
-def test_a_temporary_key_needs_its_token(service: Service) -> None:
+def test_a_temporary_key_needs_its_token(service: TableStoreService) -> None:
     known = credentials(session_token="tok", access_id="tablegate", secrets=("tablegate",))
     gateway = dataclasses.replace(service.gateway, credentials=known)
-    temporary = Service(gateway, service.clock)
+    temporary = service.on(gateway)
     assert temporary.post("ListTable", b"", x_ots_ststoken="tok").status == 200
     assert temporary.post("ListTable", b"", x_ots_ststoken="other").status == 403
     assert temporary.post("ListTable", b"").status == 403
 
 
-def error_of(service: Service) -> Refused:
+def error_of(service: TableStoreService) -> Refused:
     told = messages.Error.FromString(service.last.body)
     return Refused(service.last.status, told.code, told.message)
 
 
-def test_replies_carry_five_headers_and_a_signature_that_holds(service: Service) -> None:
+def test_replies_carry_five_headers_and_a_signature_that_holds(service: TableStoreService) -> None:
     reply = service.post("ListTable", b"")
     headers = dict(reply.headers)
     assert set(headers) == {
@@ -163,7 +163,7 @@ def test_replies_carry_five_headers_and_a_signature_that_holds(service: Service)
     assert headers["Authorization"] == auth.reply_signature(caller, "ListTable", own)
 
 
-def test_errors_are_signed_too(service: Service) -> None:
+def test_errors_are_signed_too(service: TableStoreService) -> None:
     reply = service.post("Nonsense", b"")
     headers = dict(reply.headers)
     caller = Caller("tablegate", "inst", "shared", b"tablegate")
@@ -171,7 +171,7 @@ def test_errors_are_signed_too(service: Service) -> None:
     assert headers["Authorization"] == auth.reply_signature(caller, "Nonsense", own)
 
 
-def test_without_a_known_key_nothing_can_be_signed(service: Service) -> None:
+def test_without_a_known_key_nothing_can_be_signed(service: TableStoreService) -> None:
     service.post("ListTable", b"", x_ots_accesskeyid="nobody")
     assert "Authorization" not in dict(service.last.headers)
     told = error_of(service)
@@ -182,7 +182,7 @@ def test_without_a_known_key_nothing_can_be_signed(service: Service) -> None:
     )
 
 
-def test_wrong_secret_and_wrong_digest(service: Service) -> None:
+def test_wrong_secret_and_wrong_digest(service: TableStoreService) -> None:
     service.post("ListTable", b"", secret="wrong")
     assert error_of(service).message == "Signature mismatch."
     service.post("ListTable", b"", x_ots_contentmd5="XUFAKrxLKna5cZ2REBfFkg==")
@@ -192,16 +192,16 @@ def test_wrong_secret_and_wrong_digest(service: Service) -> None:
     )
 
 
-def test_only_post(service: Service) -> None:
-    reply = service.send(Request("GET", "/ListTable", signed("ListTable", b"", service.clock.ms), b""))
+def test_only_post(service: TableStoreService) -> None:
+    reply = service.handle(Request("GET", "/ListTable", signed("ListTable", b"", service.clock.ms), b""))
     assert reply.status == 405
     assert error_of(service).message == "Only POST method for requests is supported."
 
 
-def test_a_path_before_the_operation_is_not_signed(service: Service) -> None:
+def test_a_path_before_the_operation_is_not_signed(service: TableStoreService) -> None:
     """The Python client prepends any path of its endpoint, and signs only the operation."""
     headers = signed("ListTable", b"", service.clock.ms)
-    assert service.send(Request("POST", "/prefix/more/ListTable", headers, b"")).status == 200
+    assert service.handle(Request("POST", "/prefix/more/ListTable", headers, b"")).status == 200
 
 
 @pytest.mark.parametrize("length", [0, 1, 44, 63, 64, 65, 200])

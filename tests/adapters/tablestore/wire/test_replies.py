@@ -16,11 +16,12 @@ from tablegate.gateway.http import Request
 from tablegate.gateway.model import errors as facts
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.expressions.predicates import Not, RowExists
-from tests.adapters.tablestore.client import Clock, Refused, Service, no_throughput, opened, row, signed
+from tests.adapters.tablestore.client import Refused, TableStoreService, no_throughput, row, signed
+from tests.support.clock import Clock
 from tests.support.running import ENTRY
 
 
-def told(service: Service) -> Refused:
+def told(service: TableStoreService) -> Refused:
     """The error of the last reply."""
     error = messages.Error.FromString(service.last.body)
     return Refused(service.last.status, error.code, error.message)
@@ -29,7 +30,7 @@ def told(service: Service) -> Refused:
 # Compression
 
 
-def test_a_deflated_request(service: Service) -> None:
+def test_a_deflated_request(service: TableStoreService) -> None:
     service.create()
     body = messages.DescribeTableRequest(table_name="t").SerializeToString()
     packed = zlib.compress(body)
@@ -47,18 +48,20 @@ def test_a_deflated_request(service: Service) -> None:
         (zlib.compress(b""), "gzip", "0"),
     ],
 )
-def test_requests_that_are_not_deflated(service: Service, body: bytes, kind: str, size: str) -> None:
+def test_requests_that_are_not_deflated(
+    service: TableStoreService, body: bytes, kind: str, size: str
+) -> None:
     service.post("ListTable", body, x_ots_request_compress_type=kind, x_ots_request_compress_size=size)
     assert (told(service).status, told(service).code) == (400, "OTSParameterInvalid")
 
 
-def test_a_deflated_bomb(service: Service) -> None:
+def test_a_deflated_bomb(service: TableStoreService) -> None:
     packed = zlib.compress(b"\x00" * (limits.BODY_MAX_BYTES + 1))
     service.post("ListTable", packed, x_ots_request_compress_type="deflate")
     assert (told(service).status, told(service).code) == (413, "OTSRequestBodyTooLarge")
 
 
-def test_a_deflated_reply(service: Service) -> None:
+def test_a_deflated_reply(service: TableStoreService) -> None:
     service.create("t" * 200)
     reply = service.post("ListTable", b"", x_ots_response_compress_type="deflate")
     headers = dict(reply.headers)
@@ -83,7 +86,7 @@ def test_a_deflated_reply(service: Service) -> None:
         "Nonsense",
     ],
 )
-def test_operations_that_are_not_offered(service: Service, operation: str) -> None:
+def test_operations_that_are_not_offered(service: TableStoreService, operation: str) -> None:
     service.post(operation, b"\x01\x02")
     error = told(service)
     assert (error.status, error.code) == (400, "OTSParameterInvalid")
@@ -154,7 +157,7 @@ def test_a_date_has_six_fractional_digits() -> None:
     assert replies.date_text(1_704_164_645_007) == "2024-01-02T03:04:05.007000Z"
 
 
-def test_what_the_server_itself_refuses(service: Service) -> None:
+def test_what_the_server_itself_refuses(service: TableStoreService) -> None:
     request = Request("POST", "/GetRow", (("x-ots-date", "x"),), b"")
     reply = service.dialect.refuse(request, facts.LimitExceeded("body", 1, 2))
     assert (reply.status, messages.Error.FromString(reply.body).code) == (413, "OTSRequestBodyTooLarge")
@@ -164,7 +167,7 @@ def test_what_the_server_itself_refuses(service: Service) -> None:
     assert (reply.status, messages.Error.FromString(reply.body).code) == (500, "OTSInternalServerError")
 
 
-def test_claims(service: Service) -> None:
+def test_claims(service: TableStoreService) -> None:
     assert service.dialect.matches(Request("POST", "/GetRow", (("x-ots-date", ""),), b""))
     assert not service.dialect.matches(Request("POST", "/GetRow", (("x-amz-date", ""),), b""))
 
@@ -173,14 +176,14 @@ def test_claims(service: Service) -> None:
 
 
 @pytest.fixture(scope="module")
-def fuzzed() -> Iterator[Service]:
+def fuzzed() -> Iterator[TableStoreService]:
     """One application for all examples."""
-    with opened(Clock()) as made:
+    with TableStoreService.opened(Clock()) as made:
         made.create(stream_spec=messages.StreamSpecification(enable_stream=True))
         yield made
 
 
-def check(service: Service, reply_status: int) -> None:
+def check(service: TableStoreService, reply_status: int) -> None:
     assert reply_status in (200, 400, 403, 404, 405, 409, 413)
     if reply_status != 200:
         assert messages.Error.FromString(service.last.body).IsInitialized()
@@ -193,7 +196,7 @@ SETTINGS = settings(
 
 @SETTINGS
 @given(operation=st.sampled_from(sorted(OPERATIONS)), body=st.binary(max_size=200))
-def test_any_body_is_answered_or_refused(fuzzed: Service, operation: str, body: bytes) -> None:
+def test_any_body_is_answered_or_refused(fuzzed: TableStoreService, operation: str, body: bytes) -> None:
     if operation not in ("CreateTable", "DeleteTable"):
         check(fuzzed, fuzzed.post(operation, body).status)
 
@@ -238,7 +241,9 @@ def spoiled(draw: st.DrawFn) -> tuple[str, bytes]:
 
 @SETTINGS
 @given(request_=spoiled())
-def test_any_spoiled_request_is_answered_or_refused(fuzzed: Service, request_: tuple[str, bytes]) -> None:
+def test_any_spoiled_request_is_answered_or_refused(
+    fuzzed: TableStoreService, request_: tuple[str, bytes]
+) -> None:
     check(fuzzed, fuzzed.post(*request_).status)
 
 
@@ -264,10 +269,10 @@ def test_any_spoiled_request_is_answered_or_refused(fuzzed: Service, request_: t
     ),
 )
 def test_any_head_is_refused(
-    fuzzed: Service, method: str, target: str, headers: list[tuple[str, str]]
+    fuzzed: TableStoreService, method: str, target: str, headers: list[tuple[str, str]]
 ) -> None:
     headers = [("x-ots-apiversion", "2015-12-31"), *headers]
-    status = fuzzed.send(Request(method, target, tuple(headers), b"")).status
+    status = fuzzed.handle(Request(method, target, tuple(headers), b"")).status
     if (method, ENTRY) == ("HEAD", "wsgi"):
         assert 400 <= status < 500  # there is no body to look at
     else:
@@ -276,8 +281,8 @@ def test_any_head_is_refused(
 
 @SETTINGS
 @given(name=st.sampled_from([name for name, _ in signed("ListTable", b"", 0)]), value=st.text(max_size=30))
-def test_any_header_value_is_refused(fuzzed: Service, name: str, value: str) -> None:
+def test_any_header_value_is_refused(fuzzed: TableStoreService, name: str, value: str) -> None:
     headers = [
         (other, value if other == name else kept) for other, kept in signed("ListTable", b"", fuzzed.clock.ms)
     ]
-    check(fuzzed, fuzzed.send(Request("POST", "/ListTable", tuple(headers), b"")).status)
+    check(fuzzed, fuzzed.handle(Request("POST", "/ListTable", tuple(headers), b"")).status)

@@ -1,0 +1,71 @@
+"""A dialect in this process, in front of a real engine and without a server: requests in, replies out.
+
+The tests of each adapter have a subclass with the calls of its API.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from types import ModuleType
+from typing import Any, ClassVar, Self
+
+import flask
+
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.dialect import Dialect, Gateway
+from tablegate.gateway.engine.engine import Engine, EngineOptions
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.security.credentials import Credential, Credentials
+from tablegate.gateway.store.opening.migrating import migrate
+from tablegate.gateway.store.store import Store
+from tablegate.gateway.wiring import backup_files_of, connect
+from tests.support.clock import Clock
+from tests.support.databases import with_database
+from tests.support.running import ENTRY, call_plainly, plain_app
+
+
+class Service:
+    """The dialect of `entry` on one gateway. `last` is the reply to the last request."""
+
+    entry: ClassVar[ModuleType]
+
+    def __init__(self, gateway: Gateway, clock: Clock) -> None:
+        self.gateway = gateway
+        self.clock = clock
+        self.dialect: Dialect = self.entry.create(gateway)
+        self.last = Reply(0, ())
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, clock: Clock, *stored: Credential, **settings: Any) -> Iterator[Self]:
+        """A service on a new database, in memory unless the settings name one. `stored`: its credentials."""
+        asked = Settings(**{"memory": "database" not in settings, **settings})
+        with with_database(asked) as made:
+            database = connect(made)
+            migrate(database)
+            store = Store(database)
+            store.backup_files = backup_files_of(made)
+            options = EngineOptions(control_plane_delay_ms=round(made.control_plane_delay * 1000))
+            engine = Engine(store, options, clock)
+            with contextlib.closing(engine):
+                yield cls(Gateway(engine, Credentials(made, stored), made, clock.now_ms, clock.now_ms), clock)
+
+    def handle(self, request: Request) -> Reply:
+        """The reply to any request."""
+        self.last = call_plainly(self._app, request) if ENTRY == "wsgi" else self.dialect.serve(request)
+        return self.last
+
+    @cached_property
+    def _app(self) -> flask.Flask:
+        return plain_app(self.gateway, lambda gateway: self.dialect)
+
+    def on(self, gateway: Gateway) -> Self:
+        """The same service on another gateway."""
+        return type(self)(gateway, self.clock)
+
+    def with_settings(self, **changed: Any) -> Self:
+        """The same service with other settings."""
+        return self.on(replace(self.gateway, settings=replace(self.gateway.settings, **changed)))
