@@ -23,7 +23,7 @@ from benchmarks import dynamodb
 from benchmarks.contestants import Postgres, Workspace, start_ours
 from benchmarks.signing import HOST, Client
 from benchmarks.signing import dynamodb as sign
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.tables.tables import Table

@@ -24,7 +24,7 @@ from benchmarks import signing
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.app import application_of, create_app
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.model.values.values import TRUE, Kind, Value
 from tablegate.gateway.server import wsgi
 from tablegate.gateway.server.connection import Connection

@@ -17,7 +17,8 @@ import click
 
 from tablegate.gateway import __version__
 from tablegate.gateway.command_line.foreign_flags import Flag, ForeignCommand, port_of, read, taken_port_told
-from tablegate.gateway.configuration.settings import BadSetting, Settings, load
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.configuration.settings import BadSetting, Settings
 
 _PORT = 10002
 _FILE = "tablegate.sqlite"

@@ -15,7 +15,8 @@ import click
 
 from tablegate.gateway import __version__
 from tablegate.gateway.command_line.foreign_flags import Flag, ForeignCommand, port_of, read, taken_port_told
-from tablegate.gateway.configuration.settings import ANY, BadSetting, Settings, load
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.configuration.settings import ANY, BadSetting, Settings
 
 _PORT = 8000
 # It has no flag for the host. Java listens on every address, of IPv6 too: what Node makes of `localhost`.

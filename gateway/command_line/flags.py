@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from tablegate.gateway.configuration.settings import SETTINGS, BadSetting, Settings, load
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.configuration.settings import SETTINGS, BadSetting, Settings
 
 Command = Callable[..., None]
 

@@ -1,32 +1,24 @@
-"""Everything that can be set, read once: flags > environment (`TABLEGATE_*`) > a TOML file > the default.
+"""The settings: one field of `Settings` for each, with its default, meaning and choices.
 
-Each setting is one field of `Settings`: its default, its meaning and its choices stand here and nowhere else, and the
-command line makes its flags from them. Numbers that belong to a dialect (item sizes, batch sizes) are no settings; they are
-in that dialect's limits.py.
+Flags, environment variables and keys of the configuration file follow from the fields (loading.py). Limits that belong to a
+dialect (item sizes, batch sizes) are not settings. They are in limits.py of the dialect.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
-import re
-import types
-import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tablegate.gateway.configuration.database_urls import BadDatabaseURL, normalise, sqlite_path
+from tablegate.gateway.configuration.database_urls import sqlite_path
 
-ENVIRONMENT_PREFIX = "TABLEGATE_"
 MOST_PORT = 65_535
 ANY = "*"
 """Of `cors_origin` and `allowed_host`: every one."""
 OPAQUE_ORIGIN = "null"
 """The Origin header of sandboxed frames and local files (RFC 6454, 7.1). It names no page, so `cors_origin` cannot have it."""
-_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*", re.ASCII)
-_ALLOWED_HOST = re.compile(r"\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.ASCII)
 
 
 class BadSetting(ValueError):
@@ -368,180 +360,3 @@ class Settings:
 
 
 SETTINGS: Mapping[str, dataclasses.Field[Any]] = {item.name: item for item in dataclasses.fields(Settings)}
-_TYPES = typing.get_type_hints(Settings)
-
-
-def load(
-    flags: Mapping[str, Any], environment: Mapping[str, str], file: Path | None = None
-) -> Settings:  # fmt: skip
-    """Settings from the three sources; a flag that is None was not given. Raises BadSetting.
-
-    The file is `file`, else TABLEGATE_CONFIG, else none.
-    """
-    values: dict[str, Any] = {}
-    config = file or (Path(environment["TABLEGATE_CONFIG"]) if environment.get("TABLEGATE_CONFIG") else None)
-    if config is not None:
-        values |= {name: _convert(name, value, f"{config}: ") for name, value in _read_file(config).items()}
-    for name in SETTINGS:
-        text = environment.get(ENVIRONMENT_PREFIX + name.upper())
-        if text:
-            values[name] = _convert(name, text, ENVIRONMENT_PREFIX)
-    values |= {name: _convert(name, value, "--") for name, value in flags.items() if value is not None}
-    return _checked(values)
-
-
-def _read_file(path: Path) -> dict[str, Any]:
-    import tomllib  # a parser in Python: who has such a file loads it
-
-    try:
-        return tomllib.loads(path.read_text())
-    except OSError as error:
-        raise BadSetting(f"cannot read {path}: {error.strerror}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise BadSetting(f"{path} is not TOML: {error}") from None
-
-
-def _checked(values: dict[str, Any]) -> Settings:
-    """What no single setting can know: how they go together."""
-    if values.get("memory"):
-        values["database"] = "sqlite://"
-    try:
-        settings = Settings(**values)
-        settings = dataclasses.replace(
-            settings,
-            database=normalise(settings.database),
-            replica=tuple(normalise(url) for url in settings.replica),
-        )
-    except BadDatabaseURL as error:
-        raise BadSetting(f"database: {error}") from None
-    settings = dataclasses.replace(
-        settings,
-        memory=settings.database == "sqlite://",
-        cors_origin=_checked_names(
-            "cors_origin",
-            settings.cors_origin,
-            _ORIGIN,
-            "scheme://host[:port] or * (null is every sandboxed frame)",
-        ),
-        allowed_host=_checked_names(
-            "allowed_host", settings.allowed_host, _ALLOWED_HOST, "a host name without port"
-        ),
-    )
-    if (settings.tls_cert is None) != (settings.tls_key is None):
-        raise BadSetting("tls_cert and tls_key must be given together")
-    if settings.tls_cert is not None and settings.tls_self_signed:
-        raise BadSetting("tls_self_signed makes a certificate; tls_cert brings one: give one of them")
-    if settings.s3_endpoint_url and settings.s3_folder is not None:
-        raise BadSetting("s3_endpoint_url and s3_folder are two places for exports: give one of them")
-    if not 0 < settings.background_share <= 1:
-        raise BadSetting("background_share must be more than 0 and at most 1")
-    if settings.workers > 1 and settings.memory:
-        raise BadSetting("workers: a database in memory is that of one process")
-    if any(url.startswith("sqlite") for url in (settings.database, *settings.replica) if settings.replica):
-        raise BadSetting("replica: only PostgreSQL has replicas")
-    return dataclasses.replace(
-        settings,
-        secret_key=_of_file(settings, "secret_key"),
-        metrics_token=_of_file(settings, "metrics_token"),
-        admin_token=_of_file(settings, "admin_token"),
-        kinesis_secret_access_key=_of_file(settings, "kinesis_secret_access_key"),
-        s3_secret_access_key=_of_file(settings, "s3_secret_access_key"),
-    )
-
-
-def _of_file(settings: Settings, name: str) -> str:
-    """A secret that may be given itself or as a file that holds it."""
-    given, path = getattr(settings, name), getattr(settings, f"{name}_file")
-    if path is None:
-        return str(given)
-    if given:
-        raise BadSetting(f"{name} and {name}_file are two ways to say one thing: give one of them")
-    try:
-        held: str = path.read_text().strip()
-    except OSError as error:
-        raise BadSetting(f"cannot read {path}: {error.strerror}") from None
-    if not held:
-        raise BadSetting(f"{name}_file: there is nothing in {path}")
-    return held
-
-
-def _checked_names(
-    setting_name: str, given: tuple[str, ...], form: re.Pattern[str], what: str
-) -> tuple[str, ...]:
-    """Names in lower case, without the slash that ends a URL."""
-    names = tuple(name.lower() if name.lower() == "file://" else name.lower().rstrip("/") for name in given)
-    for name in names:
-        if name != ANY and form.fullmatch(name) is None:
-            raise BadSetting(f"{setting_name}: {name!r} is not {what}")
-    return names
-
-
-def _convert(name: str, value: Any, source: str) -> Any:
-    """A value from a flag, the environment (always text) or the file, as the field's type has it."""
-    field = SETTINGS.get(name)
-    if field is None:
-        raise BadSetting(f"{source}{name}: there is no such setting")
-    try:
-        kind = _plain_type(name)
-        made = _read_names(value, field.metadata["separator"]) if kind is tuple else _READERS[kind](value)
-    except (ValueError, TypeError, KeyError):
-        raise BadSetting(f"{source}{name}: {value!r} is not {_NAMES[_plain_type(name)]}") from None
-    choices = field.metadata["choices"]
-    if choices and made not in choices:
-        raise BadSetting(f"{source}{name}: {value!r} is none of {', '.join(choices)}")
-    if isinstance(made, int | float) and made < 0:
-        raise BadSetting(f"{source}{name}: must not be negative")
-    most = field.metadata["most"]
-    if most is not None and made > most:
-        raise BadSetting(f"{source}{name}: must be at most {most}")
-    return made
-
-
-def _plain_type(name: str) -> type:
-    """The type of a field, without `| None` and type arguments."""
-    declared = _TYPES[name]
-    if isinstance(declared, types.UnionType):
-        declared = typing.get_args(declared)[0]
-    plain: type = typing.get_origin(declared) or declared
-    return plain
-
-
-def _read_bool(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    return {
-        "1": True,
-        "true": True,
-        "yes": True,
-        "on": True,
-        "0": False,
-        "false": False,
-        "no": False,
-        "off": False,
-    }[str(value).lower()]
-
-
-def _read_names(value: Any, separator: str) -> tuple[str, ...]:
-    given = [value] if isinstance(value, str) else value
-    return tuple(name.strip() for text in given for name in text.split(separator) if name.strip())
-
-
-def _read_int(value: Any) -> int:
-    if not isinstance(value, str | int) or isinstance(value, bool):
-        raise TypeError(value)
-    return int(value)
-
-
-def _read_float(value: Any) -> float:
-    if isinstance(value, bool) or not math.isfinite(float(value)):
-        raise ValueError(value)
-    return float(value)
-
-
-_READERS: Mapping[type, Callable[[Any], Any]] = {
-    str: str, int: _read_int, float: _read_float, bool: _read_bool,
-    Path: lambda value: Path(value).expanduser(),
-}  # fmt: skip
-_NAMES: Mapping[type, str] = {
-    str: "a text", int: "a whole number", float: "a number", bool: "yes or no", Path: "a path", tuple: "a list of names",
-}  # fmt: skip

@@ -23,7 +23,7 @@ from tablegate.adapters.dynamodb import operation_table
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.gateway import http as gateway_http
 from tablegate.gateway.app import application_of
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.http import Reply, Request

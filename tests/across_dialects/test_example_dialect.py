@@ -19,7 +19,7 @@ from docs.examples import key_value_dialect as key_value
 from tablegate.adapters.azuretable import entry as azuretable
 from tablegate.gateway.app import mount
 from tablegate.gateway.application import Application
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import Busy, DatabaseFailed, PartitionLocked, TableBusy

@@ -21,7 +21,7 @@ import pytest
 from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.server.certificates import make_self_signed
 from tablegate.gateway.wiring import connect, open_store
 from tests.support.raw_client import RawClient

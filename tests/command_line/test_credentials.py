@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tablegate.gateway.configuration.settings import BadSetting, load
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.security.credential_store import BadCredential, CredentialStore, new_secret
 from tablegate.gateway.security.credentials import (
     ANY_PLACE,

@@ -20,7 +20,8 @@ from tablegate.gateway.__main__ import main
 from tablegate.gateway.command_line.doctor import databases as database_checks
 from tablegate.gateway.command_line.doctor import machine, nodes
 from tablegate.gateway.command_line.doctor.findings import Check, Examined, Level, Told, findings_of
-from tablegate.gateway.configuration.settings import BadSetting, load
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.values.values import text
 from tablegate.gateway.security.credential_store import CredentialStore

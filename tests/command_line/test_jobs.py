@@ -14,7 +14,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.engine.backups.filed_backups import FILE
 from tablegate.gateway.model.commands.job_commands import StartJob
 from tablegate.gateway.store.opening.migrating import migrate

@@ -12,7 +12,8 @@ from tablegate.gateway.configuration.database_urls import (
     sqlite_path,
     without_password,
 )
-from tablegate.gateway.configuration.settings import BadSetting, load
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.configuration.settings import BadSetting
 
 
 def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:

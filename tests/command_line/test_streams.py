@@ -8,7 +8,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.model.commands.stream_commands import FindStream, ListShards
 from tablegate.gateway.model.commands.table_commands import AlterTable, CreateTable
 from tablegate.gateway.model.tables.tables import Rules, StreamRule

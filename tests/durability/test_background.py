@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from benchmarks.background import fill
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.app import create_app
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable, ListTables, NewIndex
 from tablegate.gateway.model.tables.indexes import Projection
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema

@@ -22,7 +22,7 @@ from sqlalchemy import make_url
 from tablegate.gateway import background
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.app import application_of
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.model.errors import Busy, OutOfSpace
 from tablegate.gateway.security.credentials import Credentials
 from tablegate.gateway.store.opening.migrating import migrate

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import requests
 
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.control import snapshots
 from tablegate.gateway.control.answers import run
 from tablegate.gateway.model.commands.snapshot_commands import ListNamespaces

@@ -20,7 +20,7 @@ import pytest
 
 from tablegate.adapters.tablestore.wire.plainbuffer import decode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.model.commands.stream_commands import Reshard
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.wiring import connect, open_store

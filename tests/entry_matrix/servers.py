@@ -17,7 +17,7 @@ from typing import Any
 
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.app import application_of, create_app
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.observability import audit

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.command_line.audited import OWN_LINES, READING
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.model.commands import (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tablegate.gateway.app import application_of, create_app
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.request_memory import RequestMemory
 
 MAX_BODY_BYTES = load({}, {}).max_body_bytes

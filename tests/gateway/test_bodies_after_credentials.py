@@ -28,7 +28,7 @@ from tablegate.adapters.dynamodb.wire import canonical_requests
 from tablegate.adapters.dynamodb.wire.auth import authorization
 from tablegate.adapters.tablestore import entry as tablestore
 from tablegate.adapters.tablestore.entry import TableStore
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.http import Reply, Request

@@ -32,7 +32,8 @@ from tablegate.adapters.tablestore import entry as tablestore
 from tablegate.gateway.app import application_of, create_app, mount
 from tablegate.gateway.application import Application
 from tablegate.gateway.background import BackgroundWork
-from tablegate.gateway.configuration.settings import Settings, load
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.dialect import Dialect, Gateway
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.observability.audit import Trail

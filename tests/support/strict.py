@@ -19,7 +19,7 @@ from tablegate.adapters.dynamodb import entry as dynamodb
 from tablegate.adapters.dynamodb.wire.auth import authorization as dynamodb_signature
 from tablegate.adapters.tablestore import entry as tablestore
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.dialect import Dialect, Gateway, reply_exchange
 from tablegate.gateway.exchanges import drive
 from tablegate.gateway.http import Reply, Request

@@ -24,7 +24,7 @@ from botocore.exceptions import ClientError
 from tablegate.adapters.tablestore.wire.auth import Caller, reply_signature
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.security.credentials import ANY_PLACE, Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL, Written, written_of
 from tablegate.gateway.wiring import connect, open_store

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.security.grant_store import ALL
 from tablegate.gateway.wiring import connect, open_store
 from tests.support.running import start

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import tablestore as ots
 
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL, written_of
 from tablegate.gateway.wiring import connect, open_store

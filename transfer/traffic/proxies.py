@@ -14,7 +14,8 @@ from weakref import WeakKeyDictionary
 
 from aiohttp import web
 
-from tablegate.gateway.configuration.settings import SETTINGS, load
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.configuration.settings import SETTINGS
 from tablegate.gateway.http import Headers, Reply, Request
 from tablegate.gateway.security.browsers import Browsers
 from tablegate.transfer.errors import TransferError

@@ -1,6 +1,6 @@
 """Checks of the settings: which clash, which have no effect, and whether the secret key is that of the stored credentials.
 
-What no server could start with is refused where settings are read (gateway/configuration/settings.py), before any check.
+What no server could start with is refused where settings are read (gateway/configuration/checks.py), before any check.
 """
 
 from __future__ import annotations

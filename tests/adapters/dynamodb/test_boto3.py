@@ -18,7 +18,7 @@ from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
 from botocore.config import Config
 from botocore.exceptions import ClientError, WaiterError
 
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL
 from tablegate.gateway.wiring import connect, open_store

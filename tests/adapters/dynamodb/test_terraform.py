@@ -20,7 +20,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect
 from tests.support.live_dynamodb import ONCE

@@ -55,7 +55,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def _database(folders: pytest.TempPathFactory) -> Path:
-    from tablegate.gateway.configuration.settings import load
+    from tablegate.gateway.configuration.loading import load
     from tablegate.gateway.store.opening.migrating import migrate
     from tablegate.gateway.wiring import connect
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.console import charts, reading
 from tablegate.gateway.model.authorization.grants import Policy
 from tablegate.gateway.model.authorization.quotas import Quota

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tablegate.gateway.configuration.settings import BadSetting, load
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.vectors import nearest, searching, vector_graphs
 from tablegate.gateway.engine.vectors.nearest import Best, Target

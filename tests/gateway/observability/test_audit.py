@@ -24,7 +24,7 @@ from tablegate.adapters.dynamodb import request_facts as dynamodb
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB_OPERATIONS
 from tablegate.adapters.tablestore import request_facts as tablestore
 from tablegate.gateway.__main__ import main
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.request_facts import Kind, RequestFacts
 from tablegate.gateway.observability import audit, audit_sinks, figures, metrics

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.app import application_of, create_app
 from tablegate.gateway.command_line.audited import OWN_LINES, READING
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.observability import audit

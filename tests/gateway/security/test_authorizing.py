@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tablegate.adapters.dynamodb import entry
 from tablegate.adapters.dynamodb.wire.auth import authorization as signature
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.accesses import Access

@@ -17,7 +17,8 @@ import requests
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import AccountSasPermissions, ResourceTypes, TableCorsRule, generate_account_sas
 
-from tablegate.gateway.configuration.settings import BadSetting, load
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.http import Reply, Request

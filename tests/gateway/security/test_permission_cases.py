@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.app import application_of
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credential, Credentials, Scheme
 from tablegate.gateway.security.grant_store import ALL, Written, written_of

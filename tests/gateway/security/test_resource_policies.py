@@ -12,7 +12,7 @@ import pytest
 
 from tablegate.adapters.dynamodb import entry
 from tablegate.adapters.dynamodb.wire.auth import authorization as signature
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.http import Request
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credential, Scheme

@@ -18,7 +18,7 @@ import pytest
 
 from tablegate.gateway.app import mount
 from tablegate.gateway.application import Application
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.dialect import Dialect, Gateway
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.commands.commands import Exchange

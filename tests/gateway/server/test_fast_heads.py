@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.http import Reply
 from tablegate.gateway.request_memory import RequestMemory
 from tablegate.gateway.server import connection, fast_heads

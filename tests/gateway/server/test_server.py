@@ -9,7 +9,8 @@ import orjson
 import pytest
 import requests
 
-from tablegate.gateway.configuration.settings import BadSetting, load
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.server.flask_bridge import request_of
 from tests.gateway.server.conftest import FakeEngine
 

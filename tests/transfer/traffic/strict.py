@@ -15,7 +15,7 @@ import tablestore as ots
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.data.tables import TableServiceClient, generate_table_sas
 
-from tablegate.gateway.configuration.settings import load
+from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL
 from tablegate.gateway.wiring import connect, open_store

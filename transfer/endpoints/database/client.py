@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tablegate.gateway.configuration.database_urls import BadDatabaseURL, normalise, without_password
-from tablegate.gateway.configuration.settings import BadSetting, load
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.model.commands.commands import AnyCommand
 from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable
 from tablegate.gateway.model.errors import (

@@ -10,7 +10,8 @@ from tablegate.adapters.dynamodb import DIALECT as DYNAMODB
 from tablegate.adapters.dynamodb.values.keys import index_view as dynamodb_view
 from tablegate.adapters.tablestore import DIALECT as TABLE_STORE
 from tablegate.adapters.tablestore.values.views import index_view as tablestore_view
-from tablegate.gateway.configuration.settings import Settings, load
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.observability import audit
 from tablegate.gateway.server.file_lock import AlreadyHeld, FileLock

@@ -18,7 +18,8 @@ from tablegate.adapters.dynamodb.object_stores.object_store import (
 )
 from tablegate.adapters.dynamodb.object_stores.opening import open_store
 from tablegate.adapters.dynamodb.object_stores.s3 import S3
-from tablegate.gateway.configuration.settings import BadSetting, Settings, load
+from tablegate.gateway.configuration.loading import load
+from tablegate.gateway.configuration.settings import BadSetting, Settings
 from tests.support.object_places import BUCKET, S3Place, moto_endpoint
 
 

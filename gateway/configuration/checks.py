@@ -1,0 +1,96 @@
+"""Checks of settings that depend on each other, and secrets that are read from files."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+from tablegate.gateway.configuration.database_urls import BadDatabaseURL, normalise
+from tablegate.gateway.configuration.settings import ANY, BadSetting, Settings
+
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*", re.ASCII)
+_ALLOWED_HOST = re.compile(r"\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.ASCII)
+
+
+def checked(values: dict[str, Any]) -> Settings:
+    """Return Settings from converted values. Raises BadSetting if they contradict each other."""
+    settings = _normalised(values)
+    _check_combinations(settings)
+    return dataclasses.replace(
+        settings,
+        secret_key=_of_file(settings, "secret_key"),
+        metrics_token=_of_file(settings, "metrics_token"),
+        admin_token=_of_file(settings, "admin_token"),
+        kinesis_secret_access_key=_of_file(settings, "kinesis_secret_access_key"),
+        s3_secret_access_key=_of_file(settings, "s3_secret_access_key"),
+    )
+
+
+def _normalised(values: dict[str, Any]) -> Settings:
+    if values.get("memory"):
+        values["database"] = "sqlite://"
+    try:
+        settings = Settings(**values)
+        settings = dataclasses.replace(
+            settings,
+            database=normalise(settings.database),
+            replica=tuple(normalise(url) for url in settings.replica),
+        )
+    except BadDatabaseURL as error:
+        raise BadSetting(f"database: {error}") from None
+    return dataclasses.replace(
+        settings,
+        memory=settings.database == "sqlite://",
+        cors_origin=_checked_names(
+            "cors_origin",
+            settings.cors_origin,
+            _ORIGIN,
+            "scheme://host[:port] or * (null is every sandboxed frame)",
+        ),
+        allowed_host=_checked_names(
+            "allowed_host", settings.allowed_host, _ALLOWED_HOST, "a host name without port"
+        ),
+    )
+
+
+def _check_combinations(settings: Settings) -> None:
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        raise BadSetting("tls_cert and tls_key must be given together")
+    if settings.tls_cert is not None and settings.tls_self_signed:
+        raise BadSetting("tls_self_signed makes a certificate; tls_cert brings one: give one of them")
+    if settings.s3_endpoint_url and settings.s3_folder is not None:
+        raise BadSetting("s3_endpoint_url and s3_folder are two places for exports: give one of them")
+    if not 0 < settings.background_share <= 1:
+        raise BadSetting("background_share must be more than 0 and at most 1")
+    if settings.workers > 1 and settings.memory:
+        raise BadSetting("workers: a database in memory is that of one process")
+    if any(url.startswith("sqlite") for url in (settings.database, *settings.replica) if settings.replica):
+        raise BadSetting("replica: only PostgreSQL has replicas")
+
+
+def _of_file(settings: Settings, name: str) -> str:
+    """Return a secret that is given by its setting or in a file."""
+    given, path = getattr(settings, name), getattr(settings, f"{name}_file")
+    if path is None:
+        return str(given)
+    if given:
+        raise BadSetting(f"{name} and {name}_file are two ways to say one thing: give one of them")
+    try:
+        held: str = path.read_text().strip()
+    except OSError as error:
+        raise BadSetting(f"cannot read {path}: {error.strerror}") from None
+    if not held:
+        raise BadSetting(f"{name}_file: there is nothing in {path}")
+    return held
+
+
+def _checked_names(
+    setting_name: str, given: tuple[str, ...], form: re.Pattern[str], what: str
+) -> tuple[str, ...]:
+    """Return names in lower case, without a trailing slash. Raises BadSetting."""
+    names = tuple(name.lower() if name.lower() == "file://" else name.lower().rstrip("/") for name in given)
+    for name in names:
+        if name != ANY and form.fullmatch(name) is None:
+            raise BadSetting(f"{setting_name}: {name!r} is not {what}")
+    return names

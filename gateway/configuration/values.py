@@ -1,0 +1,85 @@
+"""Values of settings: text from flags, the environment or a file, converted to the type of the setting."""
+
+from __future__ import annotations
+
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tablegate.gateway.configuration.settings import SETTINGS, BadSetting, Settings
+
+_TYPES = typing.get_type_hints(Settings)
+
+
+def converted(name: str, value: Any, source: str) -> Any:
+    """Return a value of the type of its setting. `source`: prefix of error texts. Raises BadSetting."""
+    field = SETTINGS.get(name)
+    if field is None:
+        raise BadSetting(f"{source}{name}: there is no such setting")
+    try:
+        kind = _plain_type(name)
+        made = _read_names(value, field.metadata["separator"]) if kind is tuple else _READERS[kind](value)
+    except (ValueError, TypeError, KeyError):
+        raise BadSetting(f"{source}{name}: {value!r} is not {_NAMES[_plain_type(name)]}") from None
+    choices = field.metadata["choices"]
+    if choices and made not in choices:
+        raise BadSetting(f"{source}{name}: {value!r} is none of {', '.join(choices)}")
+    if isinstance(made, int | float) and made < 0:
+        raise BadSetting(f"{source}{name}: must not be negative")
+    most = field.metadata["most"]
+    if most is not None and made > most:
+        raise BadSetting(f"{source}{name}: must be at most {most}")
+    return made
+
+
+def _plain_type(name: str) -> type:
+    """Return the type of a setting without `| None` and type arguments."""
+    declared = _TYPES[name]
+    if isinstance(declared, types.UnionType):
+        declared = typing.get_args(declared)[0]
+    plain: type = typing.get_origin(declared) or declared
+    return plain
+
+
+def _read_bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    return {
+        "1": True,
+        "true": True,
+        "yes": True,
+        "on": True,
+        "0": False,
+        "false": False,
+        "no": False,
+        "off": False,
+    }[str(value).lower()]
+
+
+def _read_names(value: Any, separator: str) -> tuple[str, ...]:
+    given = [value] if isinstance(value, str) else value
+    return tuple(name.strip() for text in given for name in text.split(separator) if name.strip())
+
+
+def _read_int(value: Any) -> int:
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise TypeError(value)
+    return int(value)
+
+
+def _read_float(value: Any) -> float:
+    if isinstance(value, bool) or not math.isfinite(float(value)):
+        raise ValueError(value)
+    return float(value)
+
+
+_READERS: Mapping[type, Callable[[Any], Any]] = {
+    str: str, int: _read_int, float: _read_float, bool: _read_bool,
+    Path: lambda value: Path(value).expanduser(),
+}  # fmt: skip
+_NAMES: Mapping[type, str] = {
+    str: "a text", int: "a whole number", float: "a number", bool: "yes or no", Path: "a path", tuple: "a list of names",
+}  # fmt: skip
