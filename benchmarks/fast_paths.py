@@ -36,7 +36,6 @@ from benchmarks.in_process import (
     tablestore_request,
 )
 from tablegate.adapters.azuretable.entities import entity_renderer
-from tablegate.adapters.dynamodb.expressions import request_clauses
 from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
 from tablegate.adapters.dynamodb.values import composites, values
 from tablegate.adapters.tablestore.rows import checks as tablestore_checks
@@ -108,16 +107,6 @@ def _filtered(name: str, number: int) -> list[bytes]:
     return _query(
         number, "many" if number < 160 else "p1", FilterExpression=f"v1 {name} :v", Values={":v": {"S": "z"}}
     )
-
-
-def _one_found() -> list[bytes]:
-    values = {":p": {"S": "p1"}, ":s": {"S": "0001"}}
-    condition = "pk = :p AND sk = :s"
-    return [
-        dynamodb_request(
-            "Query", TableName="items", KeyConditionExpression=condition, ExpressionAttributeValues=values
-        )
-    ] * 160
 
 
 def _conditional_updates() -> list[bytes]:
@@ -210,20 +199,6 @@ def _cases() -> Iterator[Case]:
     puts, gets, updated = (REQUESTS[f"DynamoDB {name}"] for name in ("PutItem", "GetItem", "UpdateItem"))
     yield Case("fast_check", "PutItem of eleven attributes", puts, _full_validator)
     yield Case("fast_render_rows", "filtered Query of 50", partial(_filtered, "<>", 160), _rendered_generally)
-    yield Case("fast_write", "UpdateItem", updated, _set(request_clauses, _prepared_write=_none))
-    yield Case(
-        "fast_read",
-        "Query of 50",
-        REQUESTS["DynamoDB Query of 50"],
-        _set(request_clauses, _prepared_read=_none),
-    )
-    yield Case(
-        "fast_write",
-        "UpdateItem on a condition",
-        _conditional_updates,
-        _set(request_clauses, _prepared_write=_none),
-    )
-    yield Case("fast_read", "Query of 1", _one_found, _set(request_clauses, _prepared_read=_none))
     yield Case(
         "fast_rows:put_of",
         "PutRow of 102 columns",

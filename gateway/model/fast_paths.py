@@ -65,18 +65,6 @@ FAST_PATHS: tuple[FastPath, ...] = (
         1.94,
     ),
     FastPath(
-        f"{_DYNAMODB}.expressions.fast_expressions:fast_write",
-        f"{_DYNAMODB}.expressions.request_clauses:WriteClauses._read",
-        "tests/adapters/dynamodb/expressions/test_fast_expressions.py::test_writes",
-        1.27,
-    ),
-    FastPath(
-        f"{_DYNAMODB}.expressions.fast_expressions:fast_read",
-        f"{_DYNAMODB}.expressions.request_clauses:ReadClauses._read",
-        "tests/adapters/dynamodb/expressions/test_fast_expressions.py::test_reads",
-        1.28,
-    ),
-    FastPath(
         f"{_AZURE}.entities.fast_pages:entities",
         f"{_AZURE}.entities.entity_renderer:EntityFormat.member",
         "tests/adapters/azuretable/entities/test_fast_pages.py::test_a_page_is_what_its_rows_are",

@@ -110,7 +110,6 @@ def test_one_switch_turns_all_of_them_off() -> None:
     """In a process of its own, since it is read once: everything that is chosen is the general way."""
     program = """
 from tablegate.adapters.azuretable.entities import entity_renderer
-from tablegate.adapters.dynamodb.expressions import request_clauses
 from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
 from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.tablestore.rows import checks, selections
@@ -120,8 +119,6 @@ from tablegate.gateway.model.expressions import updates
 from tablegate.transfer.comparing import sides
 assert not fast_paths.ARE_ON
 assert operation_schemas.checker("PutItem", "2026").fast_check is fast_validator.leave_to_full_validator
-assert request_clauses._prepared_read is not request_clauses.fast_read
-assert request_clauses._prepared_write is not request_clauses.fast_write
 assert (values.render_row, values.render_rows) == (values.render_row_generally, values.render_rows_generally)
 assert entity_renderer._SPLICED == ()
 assert checks._fast_put_of is checks._no_fast_put

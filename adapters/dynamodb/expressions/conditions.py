@@ -154,7 +154,7 @@ class ConditionReader(Reader):
         self._check_distinct("BETWEEN", [operand, lower, upper])
         self._check_kinds("BETWEEN", (operand, lower, upper), _ORDERED_KINDS)
         if given and isinstance(lower, Literal) and isinstance(upper, Literal):
-            order = compare(self.look_into(lower.value), self.look_into(upper.value))
+            order = compare(lower.value, upper.value)
             if order is None or order > 0:
                 rule = "between-kinds" if order is None else "between-order"
                 self.refuse(rule, lower=_bound_text(lower.value), upper=_bound_text(upper.value))
@@ -196,7 +196,7 @@ class ConditionReader(Reader):
             case Attribute(path):
                 return SizeOf(path)
             case Literal(value):
-                size = size_of(self.look_into(value))
+                size = size_of(value)
                 if size is None:
                     self.refuse("operand-type", function="size", kind=type_name(value.kind))
                 return Literal(Value(Kind.DECIMAL, Decimal(size or 0)))
@@ -212,7 +212,7 @@ class ConditionReader(Reader):
         if not isinstance(operand, Literal) or operand.value.kind is not Kind.TEXT:
             self.refuse("operand-type", function="attribute_type", kind=_type_of(operand) or _ANY_TYPE)
             return frozenset()
-        kinds = _KINDS_BY_NAME.get(self.look_into(operand.value).data)
+        kinds = _KINDS_BY_NAME.get(operand.value.data)
         if kinds is None:
             self.refuse("type-name", name=operand.value.data)
             return frozenset()

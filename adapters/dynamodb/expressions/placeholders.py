@@ -43,10 +43,6 @@ class Placeholders:
         wire = self._values.get(placeholder)
         return None if wire is None else value_of(wire)
 
-    def look_into(self, value: Value) -> Value:
-        """A value that stands for itself in an expression, beyond its type: what is made of the expression depends on it."""
-        return value
-
     def check_all_used(self) -> None:
         """Raise ServiceError if a placeholder was used by no expression. Call when all of the request's are parsed."""
         if self._unused_names:

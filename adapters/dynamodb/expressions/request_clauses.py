@@ -14,12 +14,6 @@ import orjson
 
 from tablegate.adapters.dynamodb.expressions import composite_keys, legacy
 from tablegate.adapters.dynamodb.expressions.conditions import parse_condition, refuse_filter_on_keys
-from tablegate.adapters.dynamodb.expressions.fast_expressions import (
-    PreparedRead,
-    PreparedWrite,
-    fast_read,
-    fast_write,
-)
 from tablegate.adapters.dynamodb.expressions.key_conditions import (
     ColumnCheck,
     KeyTest,
@@ -48,7 +42,6 @@ from tablegate.adapters.dynamodb.values.keys import check_given_index_keys
 from tablegate.adapters.dynamodb.values.values import render_values
 from tablegate.adapters.dynamodb.wire.call_context import Call
 from tablegate.adapters.dynamodb.wire.wording import Wording
-from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.writes import SHOWN_NOT, Returns, RowShown
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Path, Predicate, paths_of
 from tablegate.gateway.model.expressions.ranges import KeyRange
@@ -75,7 +68,6 @@ _READ_CLAUSES = _PLACEHOLDERS | {
     "QueryFilter",
     "ScanFilter",
 }
-_LEGACY_READ_CLAUSES = frozenset({"AttributesToGet", "KeyConditions", "QueryFilter", "ScanFilter"})
 _RETURNS = frozenset({"ReturnValues", "ReturnValuesOnConditionCheckFailure"})
 _WRITE_CLAUSES = _PLACEHOLDERS | {
     "AttributeUpdates",
@@ -83,21 +75,6 @@ _WRITE_CLAUSES = _PLACEHOLDERS | {
     "Expected",
     "UpdateExpression",
 }
-_LEGACY_WRITE_CLAUSES = frozenset({"AttributeUpdates", "Expected"})
-
-
-def _read_generally(given: Input, most: int, style: str) -> PreparedRead | None:
-    """In place of `fast_read` where fast paths are off."""
-    return None
-
-
-def _written_generally(given: Input) -> PreparedWrite | None:
-    """In place of `fast_write` where fast paths are off."""
-    return None
-
-
-_prepared_read = fast_paths.choose(fast_read, _read_generally)
-_prepared_write = fast_paths.choose(fast_write, _written_generally)
 
 
 def _placeholders(given: Input, wording: Wording) -> Placeholders:
@@ -113,21 +90,13 @@ class ReadClauses:
     projection: Projection | None
 
     def __init__(self, call: Call, given: Input) -> None:
-        self._style = style = call.gateway.settings.message_style
+        self._style = call.gateway.settings.message_style
         if _READ_CLAUSES.isdisjoint(given):
             self._key_tests: tuple[KeyTest, ...] | None = None
             self._filter, self._filter_name, self.projection = ALWAYS, "", None
             return
         most = _MOST_KEY_PARTS if "IndexName" in given else _PAIR
-        prepared = None if not _LEGACY_READ_CLAUSES.isdisjoint(given) else _prepared_read(given, most, style)
-        if prepared is None:
-            self._read(given, call.wording, most)
-        else:
-            self._key_tests, self._filter, self.projection = prepared
-            self._filter_name = "" if self._filter is ALWAYS else "Filter Expression"
-
-    def _read(self, given: Input, wording: Wording, most: int) -> None:
-        placeholders = _placeholders(given, wording)
+        placeholders = _placeholders(given, call.wording)
         text = given.get("KeyConditionExpression")
         key_tree = None if text is None else parse_key_condition(text, placeholders)
         self._filter, self._filter_name = self._filtered(given, placeholders)
@@ -225,12 +194,7 @@ class WriteClauses:
             self.facts, self._actions, self._condition, self._deep = _NO_UPDATE, (), ALWAYS, ()
             self.has_condition = False
             return
-        prepared = None if not _LEGACY_WRITE_CLAUSES.isdisjoint(given) else _prepared_write(given)
-        if prepared is None:
-            self._read(given, call.wording)
-        else:
-            self.facts, self._actions, self._condition, self._deep = prepared
-            self.has_condition = self._condition is not ALWAYS
+        self._read(given, call.wording)
 
     @classmethod
     def check(cls, given: Input, wording: Wording) -> None:

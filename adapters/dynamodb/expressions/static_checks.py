@@ -78,10 +78,6 @@ class Reader:
             return NULL
         return value
 
-    def look_into(self, value: Value) -> Value:
-        """See Placeholders.look_into."""
-        return self._placeholders.look_into(value)
-
     def check_count(self, call: CallNode) -> bool:
         """Whether a call has as many operands as its function takes; refuses it if not."""
         if len(call.operands) == _OPERAND_COUNTS[call.function]:

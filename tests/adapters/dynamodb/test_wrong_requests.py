@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablegate.adapters.dynamodb.expressions import request_clauses
 from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
 from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST
 from tests.adapters.dynamodb.client import DynamoDBService
@@ -185,8 +184,6 @@ def answers_generally(service: DynamoDBService, operation: str, body: Any) -> tu
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(operation_schemas, "checker", general)
-        patch.setattr(request_clauses, "_prepared_read", request_clauses._read_generally)
-        patch.setattr(request_clauses, "_prepared_write", request_clauses._written_generally)
         return answers(service, operation, body)
 
 
