@@ -185,7 +185,7 @@ def _write(table: Table, number: int) -> Write:
     item = dynamodb.item(dynamodb.partition_of(number), number)
     values = tuple(Value(Kind.TEXT, item[name]["S"]) for name in ("pk", "sk"))
     contents = Contents(json.dumps(item, separators=(",", ":")).encode(), None, dynamodb.ITEM_BYTES)
-    return Write(table, Key(values, table.key_schema.position(values)), Replace(contents), wants_old=False)
+    return Write(table, Key(values, table.key_schema.position(values)), Replace(contents))
 
 
 if __name__ == "__main__":

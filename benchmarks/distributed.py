@@ -72,7 +72,7 @@ class Entry:
     def write(self, table: Table, p: str, s: int, **options: Any) -> Write:
         key = table.key_schema.key({"p": text(p), "s": decimal(s)})
         contents = Contents.of_values({"p": text(p), "s": decimal(s), "body": text(_BODY)})
-        return Write(table, key, Replace(contents), wants_old=False, **options)
+        return Write(table, key, Replace(contents), **options)
 
     def number(self) -> int:
         return next(self._numbers)

@@ -43,7 +43,7 @@ from tablegate.adapters.tablestore.rows import selections
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.engine.rows import blind_writes, loading, page_builder, reading
+from tablegate.gateway.engine.rows import loading, page_builder, reading
 from tablegate.gateway.model.commands.row_commands import Load
 from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.expressions import updates
@@ -118,12 +118,6 @@ def _conditional_updates() -> list[bytes]:
         )
         for n in range(160)
     ]  # fmt: skip
-
-
-def _batches() -> list[bytes]:
-    item = {f"v{number}": {"S": "x" * 80} for number in range(9)}
-    puts = [{"PutRequest": {"Item": {"pk": {"S": f"b{n}"}, "sk": {"S": "s"}, **item}}} for n in range(25)]
-    return [dynamodb_request("BatchWriteItem", RequestItems={"items": puts})] * 16
 
 
 _WIDE = 100
@@ -208,7 +202,6 @@ def _cases() -> Iterator[Case]:
     yield Case(
         "FastDraft", "UpdateItem of 102 attributes", _wide_updates, _set(updates, _draft_of=updates.Draft.of)
     )
-    yield Case("fast_puts", "PutItem of 102 attributes", _wide_puts, _set(blind_writes, puts=_none))
     yield Case("fast_pages:entities", "Azure query of 200", _entities, _set(entity_renderer, _SPLICED=()))
     row_puts, row_gets = REQUESTS["Table Store PutRow"], REQUESTS["Table Store GetRow"]
     yield Case("fast_rows:put_of", "PutRow", row_puts, _set(tablestore_checks, _fast_put_of=_none))
@@ -218,8 +211,6 @@ def _cases() -> Iterator[Case]:
     one_by_one = _set(selections.Selection, encoder_of_many=lambda *_: None)
     yield Case("fast_pages:encoder_of_many", "GetRange of 200", in_range, one_by_one)
     yield Case("FastDraft", "UpdateItem", updated, _set(updates, _draft_of=updates.Draft.of))
-    yield Case("fast_puts", "PutItem", puts, _set(blind_writes, puts=_none))
-    yield Case("fast_puts", "BatchWriteItem of 25", _batches, _set(blind_writes, puts=_none))
     yield Case(
         "FastDraft",
         "UpdateItem on a condition",

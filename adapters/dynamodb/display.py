@@ -31,7 +31,7 @@ def put_of(table: Table, document: Any) -> Write:
         item = item_of(document)
         if is_too_large(item.size_bytes):
             raise ValueError("an item has 400 KB at most")
-        return put_write(table, item, None, wants_old=False)
+        return put_write(table, item, None)
     except ServiceError as refusal:
         raise ValueError(refusal.message) from None
     except (BadKey, KeyTooLong):

@@ -131,7 +131,7 @@ class _Planting:
 
             def puts(batch: list[Item] = batch) -> Exchange[None]:
                 table = yield from find_table(Call("PutItem", {}, self._caller, self._gateway), name)
-                writes = [put_write(table, item, None, wants_old=False) for item in batch]
+                writes = [put_write(table, item, None) for item in batch]
                 for outcome in (yield from each([WriteGroup((write,)) for write in writes])):
                     if isinstance(outcome, GatewayError):
                         raise outcome

@@ -116,7 +116,7 @@ def _write(request: Request, table: Table, key: Key, change: Change) -> Exchange
     if etag := request.header("if-match"):
         # What is no ETag of ours is that of no row.
         condition = RevisionIs(int(etag[1:-1]) if re.fullmatch('"[0-9]{1,19}"', etag) else -1)
-    [outcome] = yield from write_rows(Write(table, key, change, condition, wants_old=False))
+    [outcome] = yield from write_rows(Write(table, key, change, condition))
     return Reply(204, _etag(outcome.new))
 
 

@@ -95,12 +95,6 @@ FAST_PATHS: tuple[FastPath, ...] = (
         1.63,
     ),
     FastPath(
-        "tablegate.gateway.engine.rows.blind_writes:fast_puts",
-        "tablegate.gateway.engine.rows.writing:Batch._decide",
-        "tests/gateway/engine/rows/test_blind_writes.py::test_both_ways_leave_the_same_rows",
-        1.28,
-    ),
-    FastPath(
         "tablegate.gateway.engine.rows.loading:fast_load",
         "tablegate.gateway.engine.rows.writing:Batch._decide",
         "tests/gateway/engine/rows/test_loading.py::test_both_ways_leave_the_same_rows",

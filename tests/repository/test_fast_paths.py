@@ -96,11 +96,10 @@ def test_the_documentation_has_the_list() -> None:
 @pytest.mark.fast_paths
 def test_a_fast_path_is_taken_while_it_is_safe() -> None:
     """A new field of a command or table switches off the fast paths that have not heard of it: here is where that shows."""
-    from tablegate.gateway.engine.rows import blind_writes, page_builder, reading
+    from tablegate.gateway.engine.rows import page_builder, reading
     from tablegate.gateway.model.expressions import updates
 
     assert updates._draft_of is updates._fast_draft_of
-    assert blind_writes._IS_SAFE
     assert page_builder._TAKES_MANY
     assert reading._LOOKS_UP
     assert reading._IS_SAFE
@@ -113,7 +112,7 @@ from tablegate.adapters.azuretable.entities import entity_renderer
 from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
 from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.tablestore.rows import checks, selections
-from tablegate.gateway.engine.rows import blind_writes, page_builder, reading
+from tablegate.gateway.engine.rows import page_builder, reading
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.expressions import updates
 from tablegate.transfer.comparing import sides
@@ -124,7 +123,6 @@ assert entity_renderer._SPLICED == ()
 assert checks._fast_put_of is checks._no_fast_put
 assert not selections._ENCODES
 assert updates._draft_of == updates.Draft.of
-assert blind_writes.puts is blind_writes._looks
 assert not (page_builder._TAKES_MANY or reading._LOOKS_UP)
 assert not sides._HASHES_BODIES
 assert (reading._prefiltered, reading._concatenated) == (reading._row_by_row, reading._no_bodies)

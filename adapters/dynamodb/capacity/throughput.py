@@ -102,9 +102,7 @@ class Throttle:
         commands = next_commands(exchange, None)
         while not isinstance(commands, Returned):
             refusals = self._refusals(call, commands)
-            admitted = [
-                _told_all(command) for command, refusal in zip(commands, refusals, strict=True) if not refusal
-            ]
+            admitted = [command for command, refusal in zip(commands, refusals, strict=True) if not refusal]
             answers = iter((yield admitted) if admitted else ())
             outcomes = [refusal or next(answers) for refusal in refusals]
             for command, outcome, refusal in zip(commands, outcomes, refusals, strict=True):
@@ -148,13 +146,6 @@ class Throttle:
             bucket = self._buckets.get(cost.key)
             if bucket is not None:
                 bucket.units -= cost.units
-
-
-def _told_all(command: AnyCommand) -> AnyCommand:
-    """The command, changed so that its outcome has the old rows too, on which its cost depends."""
-    if not isinstance(command, WriteGroup):
-        return command
-    return command._replace(writes=tuple(write._replace(wants_old=True) for write in command.writes))
 
 
 # What commands cost

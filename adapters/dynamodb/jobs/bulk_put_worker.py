@@ -190,7 +190,7 @@ class BulkPutWorker(ObjectWorker[_Open]):
             values = {"kind": text(kind), "number": Value(Kind.INT64, number), "line": text(line)}
             key = _REPORT_KEY.decode(_REPORT_KEY.position((values["kind"], values["number"])))
             contents = Contents.of_values(values)
-            writes.append(WriteGroup((Write(report, key, Replace(contents), wants_old=False),)))
+            writes.append(WriteGroup((Write(report, key, Replace(contents)),)))
         return writes
 
     # The report

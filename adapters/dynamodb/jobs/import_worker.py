@@ -127,7 +127,7 @@ class ImportWorker(ObjectWorker[SourceObjects]):
         errors = 0
         for each in found:
             try:
-                groups.append(WriteGroup((put_write(table, checked_item(each), None, wants_old=False),)))
+                groups.append(WriteGroup((put_write(table, checked_item(each), None),)))
                 sources.append(each)
             except (ServiceError, GatewayError) as error:
                 self._log(job, each, _text_of(error), job.progress["errors"] + errors)

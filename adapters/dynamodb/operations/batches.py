@@ -10,7 +10,7 @@ import orjson
 from tablegate.adapters.dynamodb.capacity import consumed_capacity, contributors
 from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE
 from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses
-from tablegate.adapters.dynamodb.operations.items import answer_wants_old, delete_write, put_write
+from tablegate.adapters.dynamodb.operations.items import delete_write, put_write
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.wire import limits, messages
@@ -82,7 +82,7 @@ def batch_write_item(call: Call) -> Exchange[Answer]:
     owners: list[tuple[str, dict[str, Any]]] = []
     for name, members in requests.items():
         table = yield from find_table(call, name)
-        made = list(_writes(table, members, answer_wants_old(call, table)))
+        made = list(_writes(table, members))
         if len({write.key.position for write in made}) < len(made):
             raise validation(messages.bare("duplicate-keys"))
         writes += made
@@ -107,12 +107,12 @@ def batch_write_item(call: Call) -> Exchange[Answer]:
     return {"UnprocessedItems": unprocessed, **consumed_capacity.batch_write(call, done)}
 
 
-def _writes(table: Table, members: list[dict[str, Any]], wants_old: bool) -> Iterator[Write]:
+def _writes(table: Table, members: list[dict[str, Any]]) -> Iterator[Write]:
     for member in members:
         if "PutRequest" in member:
-            yield put_write(table, member["PutRequest"]["Item"], None, wants_old)
+            yield put_write(table, member["PutRequest"]["Item"], None)
         else:
-            yield delete_write(table, member["DeleteRequest"]["Key"], None, wants_old)
+            yield delete_write(table, member["DeleteRequest"]["Key"], None)
 
 
 def _some_left_out(

@@ -54,13 +54,11 @@ def _got(call: Call, clauses: ReadClauses, get: Get, row: Row | None) -> Answer:
 
 
 def _put(call: Call, clauses: WriteClauses, table: Table) -> SingleStep:
-    wants_old = answer_wants_old(call, table)
-    return _single_write(call, put_write(table, call.input["Item"], clauses, wants_old))
+    return _single_write(call, put_write(table, call.input["Item"], clauses))
 
 
 def _delete(call: Call, clauses: WriteClauses, table: Table) -> SingleStep:
-    wants_old = answer_wants_old(call, table)
-    return _single_write(call, delete_write(table, call.input["Key"], clauses, wants_old))
+    return _single_write(call, delete_write(table, call.input["Key"], clauses))
 
 
 def _update(call: Call, clauses: WriteClauses, table: Table) -> SingleStep:
@@ -81,9 +79,9 @@ def _single_write(call: Call, write: Write) -> SingleStep:
 # Writes, also as parts of batches and transactions
 
 
-def put_write(table: Table, item: Item, clauses: WriteClauses | None, wants_old: bool = True) -> Write:
-    """The write that puts an item whose size has been checked. `clauses`: its condition, if it has one; `wants_old`: whether
-    the answer needs the old item. Raises ServiceError, BadKey, KeyTooLong."""
+def put_write(table: Table, item: Item, clauses: WriteClauses | None) -> Write:
+    """The write that puts an item whose size has been checked. `clauses`: its condition, if it has one. Raises ServiceError,
+    BadKey, KeyTooLong."""
     key = keys.item_key(table, item)
     if table.vector_indexes:
         vectors.check_put(table, item.contents)
@@ -92,20 +90,15 @@ def put_write(table: Table, item: Item, clauses: WriteClauses | None, wants_old:
     contents = item.contents
     if not table.key_schema.is_text_pair:
         contents = composites.stored_contents(table, key, contents)
-    return Write(
-        table, key, Replace(contents), condition, view, _keep_kinds, wants_old=wants_old, shown=shown
-    )
+    return Write(table, key, Replace(contents), condition, view, _keep_kinds, shown=shown)
 
 
-def delete_write(
-    table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses | None, wants_old: bool = True
-) -> Write:
-    """The write that deletes the item under a wire key. `clauses`: its condition, if it has one; `wants_old`: whether the
-    answer needs the old item. Raises ServiceError, BadKey."""
+def delete_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses | None) -> Write:
+    """The write that deletes the item under a wire key. `clauses`: its condition, if it has one. Raises ServiceError, BadKey."""
     key = keys.key_of(table, wire_key)
     condition = clauses.condition(table) if clauses is not None and clauses.has_condition else ALWAYS
     shown = SHOWN_NOT if clauses is None else clauses.shown
-    return Write(table, key, Remove(), condition, view, wants_old=wants_old, shown=shown)
+    return Write(table, key, Remove(), condition, view, shown=shown)
 
 
 def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
@@ -166,18 +159,6 @@ def _depth(value: Value) -> int:
 
 
 # Answers
-
-
-def answer_wants_old(call: Call, table: Table) -> bool:
-    """Whether something in the answer to a put or delete depends on the old item."""
-    given = call.input
-    return (
-        given.get("ReturnValues", "NONE") != "NONE"
-        or given.get("ReturnConsumedCapacity", "NONE") != "NONE"
-        or given.get("ReturnItemCollectionMetrics", "NONE") != "NONE"
-        or bool(table.indexes)
-        or bool(table.vector_indexes)
-    )
 
 
 def written(call: Call, write: Write) -> Exchange[dict[str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from tablegate.gateway.engine.rows import blind_writes
+from tablegate.gateway.engine.rows.writing import WITHOUT_ROWS
 from tablegate.gateway.engine.tables import indexing
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.row_commands import Load, WriteGroup
@@ -20,7 +20,7 @@ from tablegate.gateway.store.rows import entries, rows
 from tablegate.gateway.store.sql.databases import Occupied
 from tablegate.gateway.store.store import Store
 
-_FEATURES = blind_writes.HARMLESS_FEATURES | {"indexes"}
+_FEATURES = frozenset({"expiry.attribute", "indexes", "max_versions", "stamped"})
 """What a table may have (Table.features) whose rows are stored so: all of it follows from the new rows alone."""
 
 
@@ -28,7 +28,7 @@ def fast_load(store: Store, command: Load, now: int) -> bool:
     """Store rows where there are none, in a transaction of its own. `now`: ticks of 100 ns since 1970. False: nothing was done,
     because the table has more than rows and entries, or some row was there. Raises StaleTable, Retry, CommitLost, Busy."""
     table = command.table
-    if not table.features <= _FEATURES or table.state_at(now // 10_000) in blind_writes.WITHOUT_ROWS:
+    if not table.features <= _FEATURES or table.state_at(now // 10_000) in WITHOUT_ROWS:
         return False
     made = [Row(position, contents, now) for position, contents in command.rows]
     if table.rules.expiry is not None:
@@ -61,8 +61,5 @@ def puts_of(command: Load) -> WriteGroup:
     table = command.table
     decode = table.key_schema.decode
     return WriteGroup(
-        tuple(
-            Write(table, decode(position), Replace(contents), wants_old=False)
-            for position, contents in command.rows
-        )
+        tuple(Write(table, decode(position), Replace(contents)) for position, contents in command.rows)
     )

@@ -1,7 +1,7 @@
 """The write path. Everything that changes a row goes through `Batch`, and nothing else in the project saves one.
 
 A list of groups becomes one transaction (docs/architecture.md section 4): tables, tokens, claims, old rows, the pure `apply` on
-each group in order of arrival, save, commit. What can be told without the old rows (blind_writes.py) skips the middle of that.
+each group in order of arrival, save, commit.
 Locks are taken in one order everywhere: tables, tokens, rows by key, counters.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 import orjson
 
 from tablegate.gateway.engine.replication import replica_writes
-from tablegate.gateway.engine.rows import blind_writes, numbering
+from tablegate.gateway.engine.rows import numbering
 from tablegate.gateway.engine.streams import streaming
 from tablegate.gateway.engine.streams.streaming import Record
 from tablegate.gateway.engine.tables import indexing
@@ -28,7 +28,7 @@ from tablegate.gateway.model.errors import (
     TokenReused,
     TransactionMissing,
 )
-from tablegate.gateway.model.tables.tables import HistoryRule, Table
+from tablegate.gateway.model.tables.tables import HistoryRule, State, Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.sql.databases import Retry, Session
@@ -39,6 +39,9 @@ from tablegate.gateway.store.transactions import local_transactions, tokens
 log = logging.getLogger(__name__)
 
 Answer = list[Outcome] | Replayed | GatewayError
+
+WITHOUT_ROWS = frozenset({State.CREATING, State.DELETING})
+"""The states in which a table takes no writes."""
 
 
 class _OutOfDate(Exception):
@@ -71,8 +74,6 @@ class Batch:
         self._records: list[Record] = []
         self._mirrors: dict[int, list[Table]] = {}
         self._is_replicated = False
-        self._histories: dict[int, HistoryRule] = {}
-        self._is_recorded = False
         self._deleted: replica_writes.Deleted | None = None
         self.answers: list[Answer] = []
 
@@ -94,55 +95,19 @@ class Batch:
         for table in tables.values():
             if table.rules.replication is not None:
                 self._is_replicated = True
-            if table.rules.history is not None:
-                self._histories[table.id] = table.rules.history
         if self._is_replicated:
             self._mirrors = replica_writes.mirrors(self._store, tables)
             tables = {**tables, **{peer.id: peer for peers in self._mirrors.values() for peer in peers}}
         first = self._groups[0].writes if self._groups else ()
         self._near = first[0].key.position.partition if first else b""
-        if self._during is not None:
-            with self._store.write(self._nowait) as session:
-                checked = self._store.catalog.check(session, self._tables(), lock=True, near=self._near)
-                self._decide(session, tables, checked)
-                self._during(session, self.answers)
-            return
-        puts = blind_writes.puts(self._groups, tables.values(), self._now)
-        if len(self._histories) > 1:
-            puts = None  # one time for all of them is what _keep_history knows
-        with self._store.write(self._nowait, self._near) as session:
+        # A batch of a job may make a table besides, which no single node can do.
+        near = self._near if self._during is None else b""
+        with self._store.write(self._nowait, near) as session:
             # Asked together and answered together: on PostgreSQL this is one round trip up to the first answer used.
             outdated = self._store.catalog.check(session, self._tables(), lock=True, near=self._near)
-            if puts is not None and self._put_blindly(session, puts, outdated):
-                return
             self._decide(session, tables, outdated)
-
-    # What needs no look at the old rows (blind_writes.py)
-
-    def _put_blindly(self, session: Session, puts: list[list[Row]], outdated: Callable[[], set[int]]) -> bool:
-        """Save rows over whatever is there, in one statement; of several for one key the last. False if some of what is
-        there must be looked at after all: then everything is to be done again, over what this has saved."""
-        last = {(table_id, row.position): row for table_id, row in self._rows_of(puts)}
-        if self._histories:
-            self._record_blindly(session, sorted(last))
-        saved = rows.put_many(session, [(key[0], last[key]) for key in sorted(last)])
-        stale = outdated()
-        if stale:
-            raise _OutOfDate(stale)
-        if saved() < len(last):
-            return False
-        self.answers = [[Outcome(None, row) for row in left] for left in puts]
-        return True
-
-    def _record_blindly(self, session: Session, keys: list[RowKey]) -> None:
-        """Let the database record what is there, of rows that are about to be put in a table with a history; see _keep_history.
-        It holds also where everything is done again over what was put."""
-        [(table_id, rule)] = self._histories.items()
-        wanted = [key for key in keys if key[0] == table_id]
-        rows.claim(session, wanted)
-        latest = history.latest_change(session, [rule.id])
-        history.record_present(session, rule.id, max(self._now, latest() + 1, rule.floor + 1), wanted)
-        self._is_recorded = True
+            if self._during is not None:
+                self._during(session, self.answers)
 
     def _tables(self) -> list[Table]:
         """The table of each write, as its group has parsed it: groups may have seen different versions of one table."""
@@ -150,16 +115,6 @@ class Batch:
         for peers in self._mirrors.values():
             named += peers
         return named
-
-    def _rows_of(self, left: list[list[Row]]) -> list[tuple[int, Row]]:
-        """(table id, row) of every write."""
-        return [
-            (write.table.id, row)
-            for group, rows_of_group in zip(self._groups, left, strict=True)
-            for write, row in zip(group.writes, rows_of_group, strict=True)
-        ]
-
-    # What has to look at the old rows
 
     def _decide(self, session: Session, tables: dict[int, Table], outdated: Callable[[], set[int]]) -> None:
         answers: list[Answer | None] = self._refusals(tables)
@@ -190,7 +145,7 @@ class Batch:
         self._save(session, keys, before, view, tables)
         if self._deleted is not None:
             self._deleted.keep(session)
-        if histories and not self._is_recorded:
+        if histories:
             self._keep_history(session, histories, before, view, latest())
         if self._records:
             streaming.record(session, self._records, self._now_ms)
@@ -201,7 +156,7 @@ class Batch:
         busy = {
             table.id: TableBusy(table.name, state.value)
             for table in tables.values()
-            if (state := table.state_at(self._now_ms)) in blind_writes.WITHOUT_ROWS
+            if (state := table.state_at(self._now_ms)) in WITHOUT_ROWS
         }
         # A replica is brought its rows before anybody may write to it, and the table of an import its items.
         if not busy or self._during is not None:

@@ -95,11 +95,9 @@ class Write(NamedTuple):
     """One write of one row.
 
     `actor` is whoever a change stream names: "" for clients, "expiry" for the sweep. `view` is the asking dialect's.
-    `wants_old`: whether the answer needs the old row; if not, a put without a condition may leave `Outcome.old` None and
-    give `Outcome.new` the time of the clock, and its rule is asked only where the old row has kinds of its own. `recorded`:
-    what change streams are told, where it does not follow from `change`. `shown`: what the answer shows of the row. `stamp`: of
-    a Replace or Remove that was made in a replica of the table, when it was (ticks): it is carried out only if nothing later
-    has been written here.
+    `recorded`: what change streams are told, where it does not follow from `change`. `shown`: what the answer shows of the row.
+    `stamp`: of a Replace or Remove that was made in a replica of the table, when it was (ticks): it is carried out only if
+    nothing later has been written here.
     """
 
     table: Table
@@ -109,7 +107,6 @@ class Write(NamedTuple):
     view: View | None = None
     rule: RowRule | None = None
     actor: str = ""
-    wants_old: bool = True
     recorded: Recorded | None = None
     shown: RowShown = SHOWN_NOT
     stamp: int | None = None

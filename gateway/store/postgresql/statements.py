@@ -25,7 +25,6 @@ from tablegate.gateway.store.sql.databases import (
     Wild,
 )
 from tablegate.gateway.store.sql.prefilters import spelled
-from tablegate.gateway.store.tables import history
 
 # A transaction's number, and how far the log was when it had locked something, so that it has a record before and its commit can
 # only have one behind (PostgreSQL.committed).
@@ -72,23 +71,11 @@ UPDATE rows r SET modified_at = k.modified_at, expires_at_ms = k.expires_at_ms, 
 FROM {_ROWS} AS k({rows.COLUMNS})
 WHERE r.table_id = k.table_id AND r.partition = k.partition AND r.sort = k.sort AND r.slot = k.slot"""
 
-PUT = rows.put("greatest")
-_PUT_MANY = f"INSERT INTO rows ({rows.COLUMNS}) SELECT * FROM {_ROWS}" + rows.put_over("greatest")
 _COPY = f"COPY rows ({rows.COLUMNS}) FROM STDIN (FORMAT binary)"
 
 _REMOVE_MANY = f"""
 DELETE FROM rows r USING {_KEYS} AS k(table_id, partition, sort, slot)
 WHERE r.table_id = k.table_id AND r.partition = k.partition AND r.sort = k.sort AND r.slot = k.slot"""
-
-# Keys that had no row have the placeholder of a claim.
-_RECORD_MANY = f"""
-INSERT INTO history ({history.COLUMNS})
-SELECT ?::bigint, ?::bigint, k.slot, k.partition, k.sort, k.full_key, r.modified_at, r.size_bytes, r.kinds, r.body
-FROM unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[], ?::bytea[]) AS k(table_id, partition, sort, slot, full_key)
-CROSS JOIN LATERAL (
-    SELECT * FROM rows s
-    WHERE s.table_id = k.table_id AND s.partition = k.partition AND s.sort = k.sort AND s.slot = k.slot LIMIT 1
-) r"""
 
 _ADD_ENTRIES = f"INSERT INTO entries ({entries.COLUMNS}) SELECT * FROM {_ENTRIES}" + entries.RESIZE
 _REMOVE_ENTRIES = f"""
@@ -154,19 +141,11 @@ class PostgreSQLStatements(Statements):
         else:
             session.send(_SAVE_MANY, _columns(rows_to_save))
 
-    def put_rows(self, session: Session, rows_to_put: Sequence[Row]) -> Pending[int]:
-        if len(rows_to_put) == 1:
-            return session.send(PUT, rows_to_put[0])
-        return session.send(_PUT_MANY, _columns(rows_to_put))
-
     def load_rows(self, session: Session, rows_to_load: Sequence[Row]) -> None:
         try:
             session.copy(_COPY, binary_rows.encode(rows_to_load))
         except psycopg.errors.UniqueViolation:
             raise Occupied from None
-
-    def record_rows(self, session: Session, history_id: int, at: int, keys: Sequence[Row]) -> None:
-        session.send(_RECORD_MANY, (history_id, at, *_columns(keys)))
 
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
         _send(session, rows.REMOVE, _REMOVE_MANY, [*keys, *claims])

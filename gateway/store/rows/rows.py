@@ -44,22 +44,6 @@ ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET modified_at = exclud
 REMOVE = "DELETE FROM rows WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?"
 
 
-def put_over(greatest: str) -> str:
-    """The end of an INSERT that stores rows over whatever is there, `modified_at` growing nonetheless; but rows with kinds of
-    another dialect are left as they are."""
-    return f"""
-ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET
-    modified_at = {greatest}(excluded.modified_at, rows.modified_at + 1), expires_at_ms = excluded.expires_at_ms,
-    size_bytes = excluded.size_bytes, kinds = excluded.kinds, body = excluded.body, full_key = excluded.full_key,
-    checksum = excluded.checksum, checksum_at = {greatest}(excluded.modified_at, rows.modified_at + 1)
-WHERE rows.kinds IS NULL"""
-
-
-def put(greatest: str) -> str:
-    """The statement that puts one row over whatever is there."""
-    return _INSERT + put_over(greatest)
-
-
 def claim(session: Session, keys: Sequence[RowKey]) -> None:
     """Lock these keys until the transaction ends, whether or not they have rows. `keys` sorted, without repeats."""
     if keys:
@@ -101,14 +85,6 @@ def save_many(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
     values = _columns(rows)
     if values:
         session.statements.save_rows(session, values)
-
-
-def put_many(session: Session, rows: Iterable[tuple[int, Row]]) -> Pending[int]:
-    """Store rows, (table id, row), sorted by key, over existing rows without reading these. Return how many were stored.
-
-    An existing row that has kinds is not replaced, because the new row may have to keep these. A `modified_at` that is not later
-    than that of the existing row becomes the next one after it."""
-    return session.statements.put_rows(session, _columns(rows))
 
 
 def load(session: Session, rows: Iterable[tuple[int, Row]]) -> None:

@@ -211,19 +211,9 @@ class Statements(ABC):
         """Store rows over what is there, on keys that have been claimed."""
 
     @abstractmethod
-    def put_rows(self, session: Session, rows: Sequence[Row]) -> Pending[int]:
-        """Store rows on keys that have not been claimed, but for those over rows with kinds of their own; how many. One whose
-        `modified_at` is not later than that of the row there gets the next number."""
-
-    @abstractmethod
     def load_rows(self, session: Session, rows: Sequence[Row]) -> None:
         """Store many rows where there are none, as quickly as the database can. Raises Occupied where there is one; then the
         transaction is of no more use."""
-
-    @abstractmethod
-    def record_rows(self, session: Session, history_id: int, at: int, keys: Sequence[Row]) -> None:
-        """Put what there is under keys that have been claimed, (table id, partition, sort, slot, full key), into a history; a key
-        that has no row too."""
 
     @abstractmethod
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:

@@ -23,17 +23,11 @@ from tablegate.gateway.store.sql.databases import (
     Wild,
 )
 from tablegate.gateway.store.sql.prefilters import spelled
-from tablegate.gateway.store.tables import history
 
 # Before this release aggregates have no order of their own; they take rows as the ordered query below them hands them on.
 _HAS_ORDERED_AGGREGATES = sqlite3.sqlite_version_info >= (3, 44)
 _HAS_JSON = sqlite3.sqlite_version_info >= (3, 38)
 
-_PUT = rows.put("max")
-_RECORD = f"""
-INSERT INTO history ({history.COLUMNS})
-SELECT ?, ?, ?, ?, ?, ?, r.modified_at, coalesce(r.size_bytes, 0), r.kinds, r.body
-FROM (SELECT 1) LEFT JOIN rows r ON r.table_id = ? AND r.partition = ? AND r.sort = ? AND r.slot = ?"""
 _GLOB_WILD = {Wild.RUN: "*", Wild.STOP: '[".]'}
 _GLOB_SPECIAL = re.compile(r"[*?\[]")
 
@@ -83,22 +77,9 @@ class SQLiteStatements(Statements):
     def save_rows(self, session: Session, rows_to_save: Sequence[Row]) -> None:
         session.execute_many(rows.SAVE, rows_to_save)
 
-    def put_rows(self, session: Session, rows_to_put: Sequence[Row]) -> Pending[int]:
-        count = session.execute_many(_PUT, rows_to_put)
-        return lambda: count
-
     def load_rows(self, session: Session, rows_to_load: Sequence[Row]) -> None:
         if session.execute_many(rows.INSERT, rows_to_load) < len(rows_to_load):
             raise Occupied
-
-    def record_rows(self, session: Session, history_id: int, at: int, keys: Sequence[Row]) -> None:
-        session.execute_many(
-            _RECORD,
-            [
-                (history_id, at, slot, partition, sort, full_key, table_id, partition, sort, slot)
-                for table_id, partition, sort, slot, full_key in keys
-            ],
-        )
 
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
         if keys:

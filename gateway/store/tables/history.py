@@ -6,10 +6,9 @@ the row is what it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from tablegate.gateway.model.commands.write_groups import RowKey
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows.scans import StoredRow
@@ -78,12 +77,6 @@ def record(session: Session, changed: Iterable[tuple[HistoryKey, Row | None]], a
         f"INSERT INTO history ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [_values(key, at, row) for key, row in changed],
     )
-
-
-def record_present(session: Session, history_id: int, at: int, keys: Sequence[RowKey]) -> None:
-    """Note what there is under keys, (table id, position), sorted, which have been claimed: as `record` does, without a look."""
-    stored = [(table_id, *stored_position(position)) for table_id, position in keys]
-    session.statements.record_rows(session, history_id, at, stored)
 
 
 def _values(key: HistoryKey, at: int, row: Row | None) -> tuple[Any, ...]:

@@ -159,4 +159,4 @@ def _load(table: Table, rows: Sequence[Row]) -> Load:
 
 def _put(table: Table, row: Row) -> WriteGroup:
     key = table.key_schema.decode(row.position)
-    return WriteGroup((Write(table, key, Replace(_kept(table, row)), wants_old=False),))
+    return WriteGroup((Write(table, key, Replace(_kept(table, row))),))

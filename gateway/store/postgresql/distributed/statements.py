@@ -17,14 +17,12 @@ from tablegate.gateway.model.values.keys import slot_of
 from tablegate.gateway.store.postgresql.database import PostgresSession
 from tablegate.gateway.store.postgresql.statements import (
     LOCK_VERSIONS,
-    PUT,
     TRANSACTION_ID,
     PostgreSQLStatements,
 )
 from tablegate.gateway.store.rows import entries, rows
 from tablegate.gateway.store.sql.checksums import ROW_WIDTH
 from tablegate.gateway.store.sql.databases import Key, Occupied, Pending, Row, Session
-from tablegate.gateway.store.tables import history
 
 # Of a row, an entry or a key: table or index, partition, sort, slot.
 SLOT = 3
@@ -36,12 +34,6 @@ SELECT t.id, t.version FROM tables t LEFT JOIN rows r ON r.table_id = 0 AND r.sl
 WHERE t.id = ANY(?::bigint[]) FOR SHARE OF t"""
 
 _VERSIONS = "SELECT id, version FROM tables WHERE id = ANY(?::bigint[])"
-
-# Rows and what they were are on one node; keys that had no row have the placeholder of a claim.
-_RECORD = f"""
-INSERT INTO history ({history.COLUMNS})
-SELECT ?::bigint, ?::bigint, r.slot, r.partition, r.sort, ?::bytea, r.modified_at, r.size_bytes, r.kinds, r.body
-FROM rows r WHERE r.table_id = ? AND r.partition = ? AND r.sort = ? AND r.slot = ?"""
 
 _CLAIM = """
 INSERT INTO rows (table_id, partition, sort, slot, modified_at, size_bytes) VALUES (?, ?, ?, ?, 0, 0)
@@ -124,18 +116,6 @@ class DistributedStatements(PostgreSQLStatements):
 
     def save_rows(self, session: Session, rows_to_save: Sequence[Row]) -> None:
         _send_each(session, rows.SAVE, rows_to_save)
-
-    def put_rows(self, session: Session, rows_to_put: Sequence[Row]) -> Pending[int]:
-        answers = [
-            session.send(_of_many(PUT, len(some)), [value for each in some for value in each])
-            for some in cast(SessionOfNodes, session).together(rows_to_put)
-        ]
-        return lambda: sum([answer() for answer in answers])
-
-    def record_rows(self, session: Session, history_id: int, at: int, keys: Sequence[Row]) -> None:
-        for some in cast(SessionOfNodes, session).together(keys):
-            for *key, full_key in some:
-                session.send(_RECORD, (history_id, at, full_key, *key))
 
     def load_rows(self, session: Session, rows_to_load: Sequence[Row]) -> None:
         try:

@@ -121,7 +121,7 @@ class Model:
         more = {"n": decimal(dice.randrange(1000)), **color, **at}
         match dice.randrange(8):
             case 0 | 1:
-                client.write(client.put(*key, **more)._replace(wants_old=False))
+                client.write(client.put(*key, **more))
             case 2:
                 client.write(client.edit(*key, SetTo(("n",), Literal(decimal(dice.randrange(1000))))))
             case 3:
@@ -233,7 +233,7 @@ def test_puts_without_a_look_are_recorded_once(
     before = recorded(engine)
     clock.advance(1)
     puts = [
-        client.put(p, s, n=decimal(5))._replace(wants_old=False)
+        client.put(p, s, n=decimal(5))
         for client in (*kept, other)
         for p, s in (("a", 1), ("a", 2), ("a", 3), (long, 1), (long, 2))
     ]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import threading
+
 import pytest
 
 from tablegate.gateway.engine.engine import Engine
@@ -10,19 +13,28 @@ from tablegate.gateway.model.commands.table_commands import AlterTable, DropTabl
 from tablegate.gateway.model.commands.writes import Keep, Write
 from tablegate.gateway.model.errors import ConditionFailed, GroupRefused, StaleTable, TokenReused
 from tablegate.gateway.model.expressions.predicates import (
+    ALWAYS,
+    And,
     Attribute,
     Compare,
     Comparison,
+    Exists,
     Literal,
     Not,
+    Predicate,
     RevisionIs,
     RowExists,
 )
 from tablegate.gateway.model.expressions.updates import Current, Plus, SetTo
 from tablegate.gateway.model.expressions.updates import Literal as Constant
 from tablegate.gateway.model.tables.tables import Rules
-from tablegate.gateway.model.values.values import decimal, text
-from tests.gateway.engine.conftest import Client, make_table
+from tablegate.gateway.model.values.values import Value, decimal, text
+from tablegate.gateway.store.opening.opening import open_database
+from tablegate.gateway.store.sql.databases import Database
+from tablegate.gateway.store.store import Store
+from tests.gateway.engine.conftest import Client, Clock, make_table
+from tests.support.concurrency import all_at_once
+from tests.support.databases import at_another_node
 
 
 def test_a_put_replaces_the_whole_row(things: Client) -> None:
@@ -196,3 +208,89 @@ def test_a_condition_reads_values(things: Client) -> None:
     things.write(things.put("a", condition=is_seven))
     with pytest.raises(ConditionFailed):
         things.write(things.put("a", condition=is_seven))
+
+
+def test_the_revision_grows_even_when_the_clock_stands(engine: Engine, clock: Clock) -> None:
+    things = Client(engine, make_table(engine))
+    things.write(things.put("a"), things.put("b"))
+    before = [row.modified_at for row in things.rows()]
+    clock.ns -= 10**9
+    things.write(things.put("a", n=decimal(1)), things.put("b"))
+    things.write(things.put("a", n=decimal(2)))
+    assert [row.modified_at for row in things.rows()] == [before[0] + 2, before[1] + 1]
+
+
+def test_nothing_is_put_into_a_table_that_is_gone(engine: Engine, database: Database) -> None:
+    things = Client(engine, make_table(engine))
+    other = Client(engine, make_table(engine, "other"))
+    [_] = engine.run([DropTable(things.table)])
+    answers = engine.run([WriteGroup((client.put("a"),)) for client in (things, other)])
+    assert [type(answer) for answer in answers] == [StaleTable, StaleTable]
+    assert other.rows() == []
+    with database.read() as session:
+        assert session.query("SELECT count(*) FROM rows") == [(0,)]
+
+
+def test_puts_of_two_servers_neither_deadlock_nor_lose_a_revision(database: Database) -> None:
+    engines = [Engine(Store(database))]
+    if database.shared:
+        url = database.engine.url.render_as_string(hide_password=False)
+        engines.append(Engine(Store(open_database(at_another_node(url)))))
+    table = make_table(engines[0])
+    lists, keys = 40, [f"p{number}" for number in range(6)]
+    together = threading.Barrier(4)
+
+    def put(writer: int) -> None:
+        choice = random.Random(writer)
+        client = Client(engines[writer % len(engines)], table)
+        together.wait()
+        for _ in range(lists):
+            client.write(*(client.put(p, writer=text(str(writer))) for p in choice.sample(keys, 4)))
+
+    client = Client(engines[0], table)
+    client.write(*(client.put(p) for p in keys))
+    before = {row.position: row.modified_at for row in client.rows()}
+    all_at_once([lambda writer=writer: put(writer) for writer in range(4)])  # type: ignore[misc]
+    after = client.rows()
+    assert len(after) == len(keys)
+    assert all(row.modified_at > before[row.position] and "writer" in row.latest for row in after)
+    for engine in engines[1:]:
+        engine.close()
+
+
+# Inserts
+
+
+def insert(client: Client, p: str, **values: Value) -> Write:
+    return client.put(p, **values)._replace(condition=Not(RowExists()))
+
+
+@pytest.mark.parametrize(
+    "condition", [Not(RowExists()), Not(Exists(("p",))), And((Not(Exists(("p",))), ALWAYS))]
+)
+def test_an_insert_that_meets_a_row_fails_alone(engine: Engine, condition: Predicate) -> None:
+    things = Client(engine, make_table(engine))
+    things.write(things.put("b", n=decimal(1)))
+    groups = [
+        WriteGroup((things.put(p, n=decimal(2))._replace(condition=condition),)) for p in ("a", "b", "c")
+    ]
+    first, second, third = engine.run(groups)
+    assert isinstance(second, ConditionFailed)
+    assert second.row.latest["n"] == decimal(1)
+    assert first[0].old is None and third[0].old is None
+    assert [row.latest["n"] for row in things.rows()] == [decimal(2), decimal(1), decimal(2)]
+
+
+def test_a_group_of_inserts_is_whole_or_not_at_all(engine: Engine) -> None:
+    things = Client(engine, make_table(engine))
+    things.write(things.put("b"))
+    [answer] = engine.run([WriteGroup(tuple(insert(things, p) for p in ("a", "b", "c")))])
+    assert isinstance(answer, GroupRefused)
+    assert [row.latest["p"] for row in things.rows()] == [text("b")]
+
+
+def test_two_inserts_of_one_row_have_one_winner(engine: Engine) -> None:
+    things = Client(engine, make_table(engine))
+    first, second = engine.run([WriteGroup((insert(things, "a", n=decimal(n)),)) for n in (1, 2)])
+    assert first[0].new.latest["n"] == decimal(1)
+    assert isinstance(second, ConditionFailed)

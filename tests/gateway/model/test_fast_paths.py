@@ -1,0 +1,35 @@
+"""What is new keeps the fast paths off that have not been thought through for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model.commands.commands import ReadAll, WriteGroup
+from tablegate.gateway.model.tables.tables import Rules, State, Table
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.values import Kind
+from tests.gateway.engine.conftest import PAIR
+
+
+def test_a_rule_that_nobody_has_heard_of_is_a_feature() -> None:
+    """A fast path lists the features that it covers, so a new side effect of writes keeps it off."""
+
+    @dataclass(frozen=True)
+    class RulesOfTomorrow(Rules):
+        audits: bool = False
+
+    def table(rules: Rules) -> Table:
+        return Table(1, "", "t", "t", PAIR, (), rules, {}, State.ACTIVE, 0, 1, 0)
+
+    assert table(RulesOfTomorrow()).features == frozenset()
+    assert table(RulesOfTomorrow(audits=True)).features == {"audits"}
+    drawn = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("s", Kind.INT64, auto_increment=True),))
+    assert replace(table(Rules()), key_schema=drawn).features == {"auto_increment"}
+
+
+def test_a_field_that_nobody_has_heard_of_keeps_fast_paths_off() -> None:
+    assert fast_paths.covers(WriteGroup, "writes token transaction")
+    assert not fast_paths.covers(WriteGroup, "writes token")
+    assert fast_paths.covers(ReadAll, "gets max_bytes")
+    assert not fast_paths.covers(ReadAll, "gets")
