@@ -115,22 +115,21 @@ class Engine:
         the last write of whoever reads now; a replica that has not come so far does not answer.
         """
         outcomes: list[Any] = [None] * len(commands)
-        writes, reads = [], []
+        writes: dict[int, row_commands.WriteGroup] = {}
+        reads: dict[int, Reading] = {}
         for at, command in enumerate(commands):
             kind = type(command)
             if kind is row_commands.WriteGroup:
-                writes.append(at)
+                writes[at] = cast(row_commands.WriteGroup, command)
             elif kind in _READS:
-                reads.append(at)
+                reads[at] = cast(Reading, command)
             else:
                 outcomes[at] = self._single_commands.run(cast(SingleCommand, command))
         if writes:
-            groups = cast(list[row_commands.WriteGroup], [commands[at] for at in writes])
-            for at, answer in zip(writes, self._transactions.write(groups, nowait), strict=True):
+            for at, answer in zip(writes, self._transactions.write([*writes.values()], nowait), strict=True):
                 outcomes[at] = answer
         if reads:
-            answers = self._read([commands[at] for at in reads], nowait, written)  # type: ignore[misc]
-            for at, answer in zip(reads, answers, strict=True):
+            for at, answer in zip(reads, self._read([*reads.values()], nowait, written), strict=True):
                 outcomes[at] = answer
         return outcomes
 
@@ -172,8 +171,8 @@ class Engine:
                 yield from reading.read_in_slices(self._store, commands, now_ms, outcomes, reader)
         except Exception as error:
             log.info("pages will be read without a stop: %r", error)
-        left = [at for at in range(len(commands)) if at not in outcomes]
-        if left:
+        if len(outcomes) < len(commands):
+            left = [at for at in range(len(commands)) if at not in outcomes]
             outcomes.update(zip(left, self._transactions.read([commands[at] for at in left]), strict=True))
 
     @property

@@ -6,19 +6,18 @@ somebody chose by hand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Write, numbered
 from tablegate.gateway.model.values.keys import AUTO_INCREMENT
 from tablegate.gateway.store.sql.counters import advance, partition_counter
 from tablegate.gateway.store.sql.databases import Session
 
 
-def draw(session: Session, groups: Mapping[int, WriteGroup], now: int) -> dict[int, list[Write]]:
+def draw(session: Session, groups: Mapping[int, Sequence[Write]], now: int) -> dict[int, Sequence[Write]]:
     """The writes of each group, with numbers for the columns that ask for one. Counters are locked in the order of their
     names. `now` in ticks of 100 ns since 1970."""
-    writes = {at: list(group.writes) for at, group in groups.items()}
+    writes = {at: list(group) for at, group in groups.items()}
     asking: dict[str, list[tuple[int, int]]] = {}
     for at, group in writes.items():
         for ordinal, write in enumerate(group):
@@ -30,4 +29,4 @@ def draw(session: Session, groups: Mapping[int, WriteGroup], now: int) -> dict[i
         first = advance(session, name, len(askers), now // 10) - len(askers) + 1
         for number, (at, ordinal) in enumerate(askers, first):
             writes[at][ordinal] = numbered(writes[at][ordinal], number)
-    return writes
+    return {**writes}

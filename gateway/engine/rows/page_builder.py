@@ -128,6 +128,8 @@ class PageBuilder:
         """Add rows of the result in order. Whether a limit has stopped the page."""
         if self._takes_many:
             chunk = chunk[self._fast_take(chunk) :]
+            if chunk and self.budget.scanned and self.budget.rows_left == 0:  # however large the next row is
+                self._stop_before(StoredRow(chunk[0]))
             if self._is_stopped:
                 return True
         for columns in chunk:
@@ -137,14 +139,15 @@ class PageBuilder:
 
     def add_in_slices(self, chunks: Iterable[Chunk]) -> Generator[None, None, None]:
         """Add rows of the result in order until a limit stops the page, one by one, in slices that are bounded in time."""
-        slices = _Slices()
+        left, until = _SLICE_ROWS, perf_counter() + _SLICE_S
         for chunk in chunks:
             for columns in chunk:
                 if self._add_row(columns):
                     return
-                if slices.is_over:
+                left -= 1
+                if not left or perf_counter() >= until:
                     yield
-                    slices.begin()
+                    left, until = _SLICE_ROWS, perf_counter() + _SLICE_S
 
     def _fast_take(self, chunk: Chunk) -> int:
         """The fast path of `_add_row`: take the first rows of a chunk together, as many as need no look at each; how many."""
@@ -184,8 +187,7 @@ class PageBuilder:
             row = None if row is None else command.cut(row)
             size = 0 if row is None else row.size_bytes
         if budget.refuses(size):
-            self._next = found if budget.peeks else None
-            self._is_stopped = True
+            self._stop_before(found)
             return True
         budget.scan(1, size)
         self._last = found
@@ -195,6 +197,10 @@ class PageBuilder:
             budget.give(1, size)
         self._is_stopped = budget.is_spent
         return self._is_stopped
+
+    def _stop_before(self, found: Row) -> None:
+        self._next = found if self.budget.peeks else None
+        self._is_stopped = True
 
     def _passed(self, row: Row) -> Row | None:
         """A row as the reader may see it, or None if the filter is not true of it."""
@@ -228,24 +234,6 @@ class PageBuilder:
         self.budget.scan(count, size)
         self._last = None if last is None else StoredRow(last)
         return last
-
-
-class _Slices:
-    """Says after which rows a slice is over."""
-
-    def __init__(self) -> None:
-        self.begin()
-
-    def begin(self) -> None:
-        """Begin a slice."""
-        self._rows_left = _SLICE_ROWS
-        self._until = perf_counter() + _SLICE_S
-
-    @property
-    def is_over(self) -> bool:
-        """To be asked once for each row."""
-        self._rows_left -= 1
-        return self._rows_left <= 0 or perf_counter() >= self._until
 
 
 def projected(row: Row, names: frozenset[str]) -> Row:

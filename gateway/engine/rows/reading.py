@@ -84,9 +84,7 @@ def read_in_slices(
     outcomes become known, each under the index of its command. `reader`: of the session that is open until the end."""
     if not store.database.has_snapshots:
         outcomes.update(_read_claimed(store, commands, now_ms))
-    gets = _gets_of(
-        [command for command in commands if type(command) is not ReadAll or not _is_byte_limited(command)]
-    )
+    gets = _fetched_together(commands)
     # Who asks alone for one row needs no transaction: one statement is a snapshot.
     is_alone = len(commands) == len(gets) == 1 and not store.shared and not gets[0].transaction
     with store.look() if is_alone else store.read(reader) as session:
@@ -156,7 +154,7 @@ def _read_claimed(store: Store, commands: list[Reading], now_ms: int) -> dict[in
     """Where sessions have no snapshots: the outcomes, by index, of those commands whose rows must be of one moment. Their keys
     are claimed as by a writer, read, and given back."""
     wanted = {at: command for at, command in enumerate(commands) if _is_of_one_moment(command)}
-    gets = _gets_of([*wanted.values()])
+    gets = [get for command in wanted.values() for get in command.gets]
     if not gets:
         return {}
     keys = sorted({(get.table.id, get.position) for get in gets})
@@ -230,7 +228,7 @@ def _written(session: Session, command: Get | Read, now_ms: int) -> dict[Positio
 
 def fast_look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> list[Outcome]:
     """The fast path of `read_in_slices`: point reads, in one statement."""
-    gets = _gets_of(commands)
+    gets = _fetched_together(commands)
     with store.look() as session:
         found, versions = rows.look_up(session, list({(get.table.id, get.position) for get in gets}))
     stale = {get.table.id for get in gets if versions.get(get.table.id) != get.table.version}
@@ -269,13 +267,13 @@ def _too_large(together: list[Row | None], command: ReadAll) -> LimitExceeded | 
     return LimitExceeded("rows-together", command.max_bytes, size) if size > command.max_bytes else None
 
 
-def _gets_of(commands: Sequence[Reading]) -> list[Get]:
-    """The point reads of commands."""
+def _fetched_together(commands: Sequence[Reading]) -> list[Get]:
+    """The point reads of commands, without those that are fetched some at a time."""
     gets: list[Get] = []
     for command in commands:
         if type(command) is Get:
             gets.append(command)
-        elif isinstance(command, ReadAll):
+        elif isinstance(command, ReadAll) and not _is_byte_limited(command):
             gets += command.gets
     return gets
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 import orjson
 
@@ -67,15 +68,27 @@ class Batch:
         self._store = store
         self._groups = groups
         self._now = now
-        self._nowait = nowait
         self._now_ms = now // 10_000
+        self._nowait = nowait
         self._during = during
-        self._near = b""
-        self._records: list[Record] = []
+        self._parsed: list[Table] = []
+        """The table of each write, as its group has parsed it: groups may have seen different versions of one table."""
+        self._tables: dict[int, Table] = {}
+        self._features: set[str] = set()
+        """What some of these tables have (Table.features)."""
+        self._has_tokens = self._is_commit = False
         self._mirrors: dict[int, list[Table]] = {}
-        self._is_replicated = False
         self._deleted: replica_writes.Deleted | None = None
+        self._records: list[Record] = []
         self.answers: list[Answer] = []
+        for group in groups:
+            self._has_tokens = self._has_tokens or group.token is not None
+            self._is_commit = self._is_commit or bool(group.transaction)
+            for write in group.writes:
+                self._parsed.append(write.table)
+                self._tables[write.table.id] = write.table
+        for table in self._tables.values():
+            self._features |= table.features
 
     def run(self) -> None:
         """Write everything in one transaction. Raises Retry, CommitLost, Busy, DatabaseFailed.
@@ -83,109 +96,104 @@ class Batch:
         If one table is not what parse saw, nothing of the list is written and all of it is parsed again: groups of one
         request may be in the same list, and must not be written twice when their request is.
         """
+        if "replication" in self._features:
+            self._add_mirrors()
+        first = self._groups[0].writes if self._groups else ()
+        near = first[0].key.position.partition if first else b""
+        # A batch of a job may make a table besides, which no single node can do.
+        entered_near = near if self._during is None else b""
         try:
-            self._run()
+            with self._store.write(self._nowait, entered_near) as session:
+                # Asked together and answered together: on PostgreSQL this is one round trip up to the first answer used.
+                outdated = self._store.catalog.check(session, self._parsed, lock=True, near=near)
+                self._decide(session, outdated)
+                if self._during is not None:
+                    self._during(session, self.answers)
         except _OutOfDate as found:
             for table_id in found.tables:
                 self._store.catalog.cache.forget(table_id)
             self.answers = [StaleTable() for _ in self._groups]
 
-    def _run(self) -> None:
-        tables = {write.table.id: write.table for group in self._groups for write in group.writes}
-        for table in tables.values():
-            if table.rules.replication is not None:
-                self._is_replicated = True
-        if self._is_replicated:
-            self._mirrors = replica_writes.mirrors(self._store, tables)
-            tables = {**tables, **{peer.id: peer for peers in self._mirrors.values() for peer in peers}}
-        first = self._groups[0].writes if self._groups else ()
-        self._near = first[0].key.position.partition if first else b""
-        # A batch of a job may make a table besides, which no single node can do.
-        near = self._near if self._during is None else b""
-        with self._store.write(self._nowait, near) as session:
-            # Asked together and answered together: on PostgreSQL this is one round trip up to the first answer used.
-            outdated = self._store.catalog.check(session, self._tables(), lock=True, near=self._near)
-            self._decide(session, tables, outdated)
-            if self._during is not None:
-                self._during(session, self.answers)
-
-    def _tables(self) -> list[Table]:
-        """The table of each write, as its group has parsed it: groups may have seen different versions of one table."""
-        named = [write.table for group in self._groups for write in group.writes]
+    def _add_mirrors(self) -> None:
+        """Find the strong replicas of the tables: they are written to as these are."""
+        self._mirrors = replica_writes.mirrors(self._store, self._tables)
         for peers in self._mirrors.values():
-            named += peers
-        return named
+            for peer in peers:
+                self._parsed.append(peer)
+                self._tables[peer.id] = peer
+                self._features |= peer.features
 
-    def _decide(self, session: Session, tables: dict[int, Table], outdated: Callable[[], set[int]]) -> None:
-        answers: list[Answer | None] = self._refusals(tables)
-        remembered = self._take_tokens(session, answers)
-        live = [at for at, answer in enumerate(answers) if answer is None]
-        writes = numbering.draw(session, {at: self._groups[at] for at in live}, self._now)
-        self._check_partition_locks(session, answers)
-        live = [at for at in live if answers[at] is None]
-        wanted = {(write.table.id, write.key.position) for at in live for write in writes[at]}
+    def _decide(self, session: Session, outdated: Callable[[], set[int]]) -> None:
+        """Lock what the groups are about, read it, apply the groups in order of arrival, and save what they leave. Only what
+        the groups and their tables have is asked about."""
+        answers: list[Answer | None] = [None] * len(self._groups)
+        # A replica is brought its rows before anybody may write to it, and the table of an import its items.
+        if self._during is None:
+            self._refuse_while_busy(answers)
+        remembered = self._take_tokens(session, answers) if self._has_tokens else {}
+        writes: dict[int, Sequence[Write]] = {
+            at: group.writes for at, group in enumerate(self._groups) if answers[at] is None
+        }
+        if "auto_increment" in self._features:
+            writes = numbering.draw(session, writes, self._now)
+        if self._is_commit or "has_local_transactions" in self._features:
+            self._check_partition_locks(session, answers)
+            writes = {at: writes[at] for at in writes if answers[at] is None}
+        wanted = {(write.table.id, write.key.position) for of_group in writes.values() for write in of_group}
         if self._mirrors:
             wanted |= {(peer.id, key[1]) for key in wanted for peer in self._mirrors.get(key[0], ())}
         keys = sorted(wanted)
         fetched = rows.claim_and_fetch(session, keys)
-        histories = {table.id: rule for table in tables.values() if (rule := table.rules.history)}
-        latest = history.latest_change(session, [rule.id for rule in histories.values()])
+        histories = self._histories() if "history" in self._features else {}
+        latest = (
+            history.latest_change(session, [rule.id for rule in histories.values()]) if histories else None
+        )
         stale = outdated()
         if stale:
             raise _OutOfDate(stale)
         before = fetched()
-        if self._is_replicated:
-            self._deleted = replica_writes.Deleted(session, tables, keys)
+        if "replication" in self._features:
+            self._deleted = replica_writes.Deleted(session, self._tables, keys)
             self._now = max(self._now, self._deleted.latest + 1)
         view: dict[RowKey, Row | None] = dict(before)
-        for at in live:
-            answers[at] = self._apply(session, self._groups[at], writes[at], view, remembered)
+        for at, of_group in writes.items():
+            answers[at] = self._apply(session, self._groups[at], of_group, view, remembered)
             if self._groups[at].transaction and isinstance(answers[at], list):
                 local_transactions.remove(session, self._groups[at].transaction)
-        self._save(session, keys, before, view, tables)
+        self._save(session, keys, before, view)
         if self._deleted is not None:
             self._deleted.keep(session)
-        if histories:
+        if latest is not None:
             self._keep_history(session, histories, before, view, latest())
         if self._records:
             streaming.record(session, self._records, self._now_ms)
-        self.answers = [answer for answer in answers if answer is not None]
+        self.answers = cast(list[Answer], answers)
 
-    def _refusals(self, tables: Mapping[int, Table]) -> list[Answer | None]:
-        """For each group None, or why a table takes no writes now."""
-        busy = {
-            table.id: TableBusy(table.name, state.value)
-            for table in tables.values()
-            if (state := table.state_at(self._now_ms)) in WITHOUT_ROWS
-        }
-        # A replica is brought its rows before anybody may write to it, and the table of an import its items.
-        if not busy or self._during is not None:
-            return [None] * len(self._groups)
-        return [
-            next(
-                (
-                    busy[each.table.id]
-                    for each in group.writes
-                    if each.table.id in busy and each.stamp is None
-                ),
-                None,
-            )
-            for group in self._groups
-        ]
+    def _refuse_while_busy(self, answers: list[Answer | None]) -> None:
+        """Refuse the groups that write to a table that takes no writes now."""
+        busy: dict[int, TableBusy] = {}
+        for table in self._tables.values():
+            state = table.state_at(self._now_ms)
+            if state in WITHOUT_ROWS:
+                busy[table.id] = TableBusy(table.name, state.value)
+        if not busy:
+            return
+        for at, group in enumerate(self._groups):
+            for write in group.writes:
+                if write.table.id in busy and write.stamp is None:
+                    answers[at] = answers[at] or busy[write.table.id]
 
     def _check_partition_locks(self, session: Session, answers: list[Answer | None]) -> None:
         """Refuse writes to partitions that a local transaction has locked; a commit must be of one that is still open."""
         wanted: set[local_transactions.Partition] = set()
-        commits = False
         for group in self._groups:
-            commits = commits or bool(group.transaction)
             for write in group.writes:
                 if write.table.rules.has_local_transactions:
                     wanted.add((write.table.id, write.key.position.partition))
         if wanted and session.statements.guards_partitions:
             local_transactions.guard(session, wanted)
         locked = local_transactions.partition_locks(session, sorted(wanted), self._now_ms) if wanted else {}
-        if not locked and not commits:
+        if not locked and not self._is_commit:
             return
         for at, group in enumerate(self._groups):
             if group.transaction:
@@ -218,7 +226,7 @@ class Batch:
         self,
         session: Session,
         group: WriteGroup,
-        writes: list[Write],
+        writes: Sequence[Write],
         view: dict[RowKey, Row | None],
         remembered: dict[tuple[str, str], tuple[bytes, str]],
     ) -> Answer:
@@ -258,7 +266,6 @@ class Batch:
         keys: list[RowKey],
         before: dict[RowKey, Row],
         after: dict[RowKey, Row | None],
-        tables: dict[int, Table],
     ) -> None:
         saved: list[tuple[int, Row]] = []
         removed: list[RowKey] = []
@@ -270,13 +277,18 @@ class Batch:
                 (unused if old is None else removed).append(key)
             elif new is not old:
                 saved.append((key[0], new))
-            table = tables[key[0]]
+            table = self._tables[key[0]]
             if new is not old and (table.indexes or table.vector_indexes):
                 changed.setdefault(key[0], []).append((old, new))
         rows.save_many(session, saved)
         rows.remove_many(session, removed, claims=unused)
         for table_id, pairs in changed.items():
-            indexing.keep_up(session, tables[table_id], pairs)
+            indexing.keep_up(session, self._tables[table_id], pairs)
+
+    def _histories(self) -> dict[int, HistoryRule]:
+        return {
+            table.id: rule for table in self._tables.values() if (rule := table.rules.history) is not None
+        }
 
     def _keep_history(
         self,

@@ -195,7 +195,9 @@ class Walk:
         """Chunks in column order, which is key order, up to the first row that may tie with others; returns that row, or
         None at the end. `slot`: of the one partition that they are all of, which cannot tie."""
         source = self._source
-        for chunk in self._raw(lower, upper, reverse, slot):
+        while True:
+            where, bounds, order = columns_between(source.alias, lower, upper, reverse, slot)
+            chunk, last = self._fetch(where, bounds, order)
             for at, columns in enumerate(chunk):
                 if len(columns[source.sort]) >= KEPT_BYTES or (
                     slot is None and len(columns[source.partition]) >= KEPT_BYTES
@@ -203,21 +205,10 @@ class Walk:
                     if at:
                         yield chunk[:at]
                     return columns
-            yield chunk
-        return None
-
-    def _raw(
-        self, lower: tuple[bytes, bytes], upper: tuple[bytes, bytes], reverse: bool, slot: int | None
-    ) -> Iterator[Chunk]:
-        """Chunks in column order."""
-        source = self._source
-        while True:
-            where, bounds, order = columns_between(source.alias, lower, upper, reverse, slot)
-            chunk, last = self._fetch(where, bounds, order)
             if chunk:
                 yield chunk
             if last is None:
-                return
+                return None
             partition, sort = last[source.partition], last[source.sort]
             if reverse:
                 upper = (partition, sort)

@@ -176,24 +176,21 @@ class SQLite(Database):
         except sqlite3.Error as error:
             raise _sqlite_error(error) from error
 
-    def _readers_of_thread(self) -> dict[int, Held]:
+    def _readers_with(self, reader: int) -> dict[int, Held]:
+        """The connections that this thread reads on, by their numbers; the one of this number is among them."""
         try:
             readers: dict[int, Held] = self._local.readers
         except AttributeError:
             readers = self._local.readers = {}
+        if reader not in readers:
+            readers[reader] = self._held()
         return readers
 
     def read(self, reader: int = 0) -> AbstractContextManager[Session]:
-        return self._reading(reader, is_one_statement=False)
+        return _Reading(self._readers_with(reader), reader, is_one_statement=False)
 
     def look(self, reader: int = 0) -> AbstractContextManager[Session]:
-        return self._reading(reader, is_one_statement=True)
-
-    def _reading(self, reader: int, is_one_statement: bool) -> AbstractContextManager[Session]:
-        readers = self._readers_of_thread()
-        if reader not in readers:
-            readers[reader] = self._held()
-        return _Reading(readers, reader, is_one_statement)
+        return _Reading(self._readers_with(reader), reader, is_one_statement=True)
 
     @contextmanager
     def write(self, nowait: bool = False, near: bytes = b"") -> Iterator[Session]:

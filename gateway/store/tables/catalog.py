@@ -110,20 +110,20 @@ class Catalog:
         `near`: a partition that the transaction will write to (Statements.versions). Of a table that is there in two versions
         one is out of date, whichever the database has."""
         expected: dict[int, int] = {}
-        several = {
-            table.id for table in tables if expected.setdefault(table.id, table.version) != table.version
-        }
+        several: set[int] = set()
+        for table in tables:
+            if expected.setdefault(table.id, table.version) != table.version:
+                several.add(table.id)
         answer = session.statements.versions(session, sorted(expected), lock, near)
 
         def outdated() -> set[int]:
-            found = answer()
-            if found and len(found[0]) > 2:
-                session.transaction_id = found[0][2]
-            current = {columns[0]: columns[1] for columns in found}
-            outdated = {
-                table_id for table_id, version in expected.items() if current.get(table_id) != version
-            }
-            return outdated | several
+            current: set[int] = set()
+            for table_id, version, *transaction_id in answer():
+                if version == expected[table_id]:
+                    current.add(table_id)
+                if transaction_id:
+                    [session.transaction_id] = transaction_id
+            return (expected.keys() - current) | several
 
         return outdated
 
