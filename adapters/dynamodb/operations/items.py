@@ -90,7 +90,7 @@ def put_write(table: Table, item: Item, clauses: WriteClauses | None) -> Write:
     contents = item.contents
     if not table.key_schema.is_text_pair:
         contents = composites.stored_contents(table, key, contents)
-    return Write(table, key, Replace(contents), condition, view, _keep_kinds, shown=shown)
+    return Write(table, key, Replace(contents), condition, view, keep_kinds, shown=shown)
 
 
 def delete_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses | None) -> Write:
@@ -118,10 +118,6 @@ def check_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses
     key = keys.key_of(table, wire_key)
     condition = clauses.condition(table) if clauses.has_condition else ALWAYS
     return Write(table, key, Keep(), condition, view, shown=clauses.shown)
-
-
-def _keep_kinds(old: Row | None, new: Contents) -> Contents:
-    return new if old is None or old.contents.is_native else keep_kinds(old, new)
 
 
 def _check_updated(table: Table, may_nest: tuple[str, ...], old: Row | None, new: Contents) -> Contents:

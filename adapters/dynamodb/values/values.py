@@ -402,7 +402,7 @@ def as_kind(value: Value, kind: Kind) -> Value | None:
 
 def keep_kinds(old: Row | None, new: Contents) -> Contents:
     """The new contents, with the stored kind of every attribute whose value is just what DynamoDB saw of the old one."""
-    if old is None or old.contents.is_native:
+    if old is None or old.is_native:
         return new
     latest = new.latest
     kept = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tablegate.gateway.model import fast_paths
-from tablegate.gateway.model.commands.commands import ReadAll, WriteGroup
+from tablegate.gateway.model.commands.row_commands import ReadAll, WriteGroup
 from tablegate.gateway.model.tables.tables import Rules, State, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
