@@ -13,6 +13,7 @@ from tablegate.adapters.azuretable.call_context import (
     Call,
     find_table,
     judge_table,
+    method_of,
     options_of,
     service_id,
 )
@@ -29,7 +30,6 @@ from tablegate.adapters.azuretable.wire.errors import (
     as_json,
     service_error_of,
 )
-from tablegate.adapters.azuretable.wire.methods import method_of
 from tablegate.adapters.azuretable.wire.multipart import InnerAnswer, InnerHead, InnerRequest
 from tablegate.gateway.exchanges import exchange_of, write_rows
 from tablegate.gateway.http import Request

@@ -57,6 +57,25 @@ def service_id(request_id: str) -> str:
     return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:]}"
 
 
+_TUNNELLED = frozenset({"MERGE", "PATCH", "PUT", "DELETE"})
+
+
+def method_of(request: Request) -> str:
+    """The verb that a request means: its own, or the one tunnelled through POST in X-HTTP-Method. Raises ServiceError
+    XMethodIncorrectCount, XMethodNotUsingPost, XMethodIncorrectValue."""
+    if "x-http-method" not in request.header_map:
+        return request.method
+    sent = request.header_values("x-http-method")
+    if len(sent) > 1:
+        raise ServiceError("XMethodIncorrectCount")
+    if request.method != "POST":
+        raise ServiceError("XMethodNotUsingPost")
+    method = sent[0].strip().upper()
+    if method not in _TUNNELLED:
+        raise ServiceError("XMethodIncorrectValue")
+    return method
+
+
 def options_of(query: str) -> dict[str, str]:
     """The decoded options of a raw query; of a repeated one the first, but two signatures are as good as none.
 

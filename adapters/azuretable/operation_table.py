@@ -1,6 +1,6 @@
 """The operation table: (resource, verb, comp) -> the handler that answers it.
 
-What an address means is in wire/addresses.py; a verb may be tunnelled (wire/methods.py). A combination that is not here is
+What an address means is in wire/addresses.py; a verb may be tunnelled (call_context.method_of). A combination that is not here is
 answered with 405.
 """
 
@@ -39,6 +39,7 @@ class Operation(NamedTuple):
 
 
 _P = Permission
+_READING = frozenset({"GET", "HEAD"})
 _IN_BATCHES = (_P.PUT, _P.UPDATE, _P.DELETE, _P.READ, _P.QUERY, _P.SCAN)
 PLAIN = ""
 """A request that names no component."""
@@ -65,6 +66,21 @@ OPERATIONS: Mapping[tuple[type, str, str], Operation] = {
 }
 
 
+def operation_of(call: Call) -> Operation:
+    """The operation that a call asks for. Raises ServiceError where there is none."""
+    resource = call.address.resource
+    if isinstance(resource, Nested):
+        return _NESTED
+    if call.address.secondary and call.method not in _READING:
+        raise ServiceError("InsufficientAccountPermissions")
+    if (call.options.get("restype") == "service") is not isinstance(resource, Service):
+        raise ServiceError("InvalidQueryParameterValue")
+    row = OPERATIONS.get((type(resource), call.method, call.options.get("comp", PLAIN)))
+    if row is None:
+        raise ServiceError("MethodNotAllowed")
+    return row
+
+
 def purpose_of(resource: Resource, method: str, comp: str) -> Purpose:
     """What a request is for. To have an address explained that means nothing is to read."""
     if isinstance(resource, Nested):
@@ -73,7 +89,7 @@ def purpose_of(resource: Resource, method: str, comp: str) -> Purpose:
     return Purpose((_P.READ,)) if row is None else row.purpose
 
 
-def refuse_nested(call: Call, resource: Nested) -> Exchange[Answer]:
+def _refuse_nested(call: Call, resource: Nested) -> Exchange[Answer]:
     """Answer a client whose account URL ends in a table's name: /T/Tables, /T/$batch and their like. Always raises.
 
     The service has no such resources, and refuses each in its own way; SDKs recognise code and text and tell their users
@@ -90,3 +106,6 @@ def refuse_nested(call: Call, resource: Nested) -> Exchange[Answer]:
         case TableEntry():
             yield from find_table(call, resource.table)
             raise ServiceError("InvalidInput", KEY_COUNT)
+
+
+_NESTED = Operation(_refuse_nested)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable
 from functools import lru_cache
 
 from google.protobuf.message import Message
@@ -18,7 +17,7 @@ from tablegate.adapters.tablestore.values.values import key_type
 from tablegate.adapters.tablestore.values.views import index_view
 from tablegate.adapters.tablestore.wire import auth, limits, replies
 from tablegate.adapters.tablestore.wire.auth import Caller
-from tablegate.adapters.tablestore.wire.call_context import Call, check_names, judge_names, names_known_tables
+from tablegate.adapters.tablestore.wire.call_context import Call, after_names, names_known_tables
 from tablegate.adapters.tablestore.wire.errors import (
     INTERNAL,
     PLANTED,
@@ -31,10 +30,9 @@ from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.plainbuffer import CELL_BEGINNING
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.dialect import Dialect, Gateway
-from tablegate.gateway.exchanges import Steps, exchange_of
+from tablegate.gateway.exchanges import Steps
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.authorization.quotas import account_of
-from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.errors import GatewayError, LimitExceeded
 from tablegate.gateway.model.request_facts import RequestFacts
 from tablegate.gateway.model.tables.tables import Table
@@ -137,7 +135,7 @@ class TableStore(Dialect):
     def begin(self, call: Call) -> Steps[Message]:
         """Authorize the tables that a call names, and begin its operation (Dialect.begin)."""
         handler = self._operations[call.operation].handler
-        return handler(call) if names_known_tables(call) else _after_names(call, handler)
+        return handler(call) if names_known_tables(call) else after_names(call, handler)
 
     def render(self, request: Request, caller: Caller, answer: Message) -> Reply:
         """Return the signed reply with an answer (Dialect.render)."""
@@ -206,13 +204,6 @@ class TableStore(Dialect):
         else:
             told = service_error_of(error) if isinstance(error, GatewayError) else INTERNAL
         return replies.reply(request, _operation_name(request.path), None, told, self.gateway.real_now_ms())
-
-
-def _after_names(call: Call, handler: Callable[[Call], Steps[Message]]) -> Exchange[Message]:
-    """An operation after the names of its tables have been looked up, because one is forbidden, unknown or unusual."""
-    yield from judge_names(call)
-    yield from check_names(call)
-    return (yield from exchange_of(handler(call)))
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import Message
 
-from tablegate.adapters.tablestore.rows import batches, ranges, rows, transactions
+from tablegate.adapters.tablestore.rows import batch_reads, batch_writes, ranges, rows, transactions
 from tablegate.adapters.tablestore.streams import streams
 from tablegate.adapters.tablestore.tables import indexes, splits, tables
 from tablegate.adapters.tablestore.wire.call_context import Call
@@ -78,13 +78,15 @@ OPERATIONS: Mapping[str, Operation] = {
     "UpdateRow": Operation(messages.UpdateRowRequest, rows.update_row, Purpose((_P.UPDATE,))),
     "DeleteRow": Operation(messages.DeleteRowRequest, rows.delete_row, Purpose((_P.DELETE,))),
     "BatchGetRow": Operation(
-        messages.BatchGetRowRequest, batches.batch_get_row, Purpose((_P.READ,), Way.BATCH)
+        messages.BatchGetRowRequest, batch_reads.batch_get_row, Purpose((_P.READ,), Way.BATCH)
     ),
     "BatchWriteRow": Operation(
-        messages.BatchWriteRowRequest, batches.batch_write_row, Purpose(_WRITES, Way.BATCH)
+        messages.BatchWriteRowRequest, batch_writes.batch_write_row, Purpose(_WRITES, Way.BATCH)
     ),
     "GetRange": Operation(messages.GetRangeRequest, ranges.get_range, Purpose((_P.QUERY, _P.SCAN))),
-    "BulkImport": Operation(messages.BulkImportRequest, batches.bulk_import, Purpose(_WRITES, Way.BATCH)),
+    "BulkImport": Operation(
+        messages.BulkImportRequest, batch_writes.bulk_import, Purpose(_WRITES, Way.BATCH)
+    ),
     "BulkExport": Operation(
         messages.BulkExportRequest, ranges.bulk_export, Purpose((_P.QUERY, _P.SCAN), Way.BATCH)
     ),

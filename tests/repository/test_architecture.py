@@ -32,7 +32,7 @@ GROUPS = {
         "entry",
     ),
     "adapters.azuretable": (
-        "wire", "values", "auth", "call_context", "entities", "queries", "tables", "batches",
+        "wire", "values", "auth", "call_context", "entities", "replies", "queries", "tables", "batches",
         "operation_table", "request_facts", "display", "entry",
     ),
     "adapters.tablestore": (

@@ -6,6 +6,9 @@ cover the path as it was sent. Source: "Authorize with Shared Key" (Table servic
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +22,8 @@ from tablegate.adapters.azuretable.wire import addresses, limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Request
+from tablegate.gateway.model.authorization.authorizations import Authorization, Source
+from tablegate.gateway.security.credentials import Credential, Scheme
 
 _SHARED_KEY = re.compile(r"(SharedKey|SharedKeyLite) ([^:]+):([A-Za-z0-9+/=]+)")
 _FULL = Grant()
@@ -31,6 +36,35 @@ class Account:
     name: str
     keys: tuple[bytes, ...]
     namespace: str
+
+
+def account_of(gateway: Gateway, name: str) -> Account:
+    """The account of a name. Raises ServiceError."""
+    credential = gateway.credentials.find(Scheme.AZURE, name)
+    if credential is None:
+        raise ServiceError("AuthenticationFailed")
+    return _account_of(credential, gateway.credentials.namespace(Scheme.AZURE, name))
+
+
+@lru_cache(maxsize=1024)
+def _account_of(credential: Credential, namespace: str) -> Account:
+    keys = []
+    for secret in credential.secrets:
+        try:
+            keys.append(base64.b64decode(secret, validate=True))
+        except (binascii.Error, ValueError):
+            keys.append(secret.encode())  # an account's key need not be base64 for SDKs that do not decode it
+    return Account(credential.access_id, tuple(keys), namespace)
+
+
+def issuer_of(gateway: Gateway) -> Issuer | None:
+    """The issuer whose bearer tokens count, by the settings."""
+    settings = gateway.settings
+    if settings.jwt_keys_file is None:
+        return None
+    document = json.loads(settings.jwt_keys_file.read_text())
+    usual = bearer.ONE_ACCOUNT if gateway.credentials.keeps_apart else bearer.EVERY_ACCOUNT
+    return Issuer.of_jwks(document, settings.jwt_issuer or None, settings.jwt_audience or usual)
 
 
 def verify(
@@ -59,6 +93,20 @@ def verify(
     else:
         raise bearer.refusal(issuer, "NoAuthenticationInformation")
     return grant
+
+
+def authorize(request: Request, account: Account, grant: Grant, gateway: Gateway) -> Authorization | None:
+    """Give a request its authorization, and return it. None: the caller may do everything.
+
+    The grants of the account's key decide, which bound what the key has signed, too; or the roles of a token.
+    """
+    credentials = gateway.credentials
+    credential = credentials.find(Scheme.AZURE, account.name)
+    assert credential is not None  # or nobody could have signed
+    policy = credential.policy if grant.roles is None else credentials.policy_of_roles(grant.roles)
+    source = Source(request.client, request.secure)
+    request.authorization = credentials.authorization(credential, policy, source, gateway.real_now_ms())
+    return request.authorization
 
 
 def _by_token(request: Request, token: str, account: Account, issuer: Issuer | None, now: float) -> Grant:

@@ -143,33 +143,30 @@ def parse_entity(body: bytes) -> ParsedEntity:
         if attribute is None:
             continue
         # The commonest kinds at once; what they are and how they count is said by values.read, bodies and size_bytes.
-        kind = type(wire)
-        if edm is not None:
-            pass
-        elif kind is str and len(wire) <= limits.STRING_MAX_UNITS // 2:
+        kind = type(wire) if edm is None else None
+        if kind is str and len(wire) <= limits.STRING_MAX_UNITS // 2:
             members[attribute] = {"S": wire}
             size += name_size + (len(wire) if wire.isascii() else len(wire.encode()))
-            continue
         elif kind is bool:
             members[attribute] = {"BOOL": wire}
             size += name_size + 1
-            continue
         elif kind is int and -(2**31) <= wire < 2**31:
             members[attribute] = {"I32": str(wire)}
             size += name_size + 4
             is_native = False
-            continue
-        value = values.read(wire, edm)
-        if value is not None:
+        elif (value := values.read(wire, edm)) is not None:
             members[attribute] = bodies.tagged(value)
             size += name_size + size_bytes(value)
             is_native = is_native and not bodies.is_foreign(value)
     if len(members) > limits.PROPERTIES_MAX:
         raise ServiceError("TooManyProperties")
-    typed = is_annotated and any(
-        found.get(f"{name}@odata.type") not in (None, "Edm.String") for name in ("PartitionKey", "RowKey")
-    )
+    typed = is_annotated and _has_typed_keys(found)
     return ParsedEntity(_key(found, "PartitionKey"), _key(found, "RowKey"), members, size, is_native, typed)
+
+
+def _has_typed_keys(found: Mapping[str, Any]) -> bool:
+    types = (found.get("PartitionKey@odata.type"), found.get("RowKey@odata.type"))
+    return any(edm not in (None, "Edm.String") for edm in types)
 
 
 def _key(found: Mapping[str, Any], name: str) -> str | None:

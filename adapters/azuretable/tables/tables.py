@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from tablegate.adapters.azuretable import DIALECT
-from tablegate.adapters.azuretable.auth.shared_access import Action, Policy
+from tablegate.adapters.azuretable.auth.shared_access import Action, Grant, Policy, SharedAccess
 from tablegate.adapters.azuretable.call_context import Answer, Call, find_table, find_table_now
 from tablegate.adapters.azuretable.entities import entity_parser, entity_renderer
 from tablegate.adapters.azuretable.entities.entities import preference_of
@@ -135,7 +135,7 @@ def get_access_policies(call: Call, resource: EntitySet) -> Exchange[Answer]:
     """GET or HEAD of /T?comp=acl: the table's stored access policies, as XML. Raises ServiceError, TableMissing."""
     call.grant.check(Action.ACCESS_POLICY, resource.table)
     table = yield from find_table_now(call, resource.table)
-    body = b"" if call.method == "HEAD" else documents.policies_xml(policies_of(table))
+    body = b"" if call.method == "HEAD" else documents.policies_xml(_policies_of(table))
     return Answer(200, [("Content-Type", "application/xml")], body)
 
 
@@ -153,6 +153,13 @@ def set_access_policies(call: Call, resource: EntitySet) -> Exchange[Answer]:
     return Answer(204)
 
 
-def policies_of(table: Table) -> list[Policy]:
-    """A table's stored access policies."""
+def _policies_of(table: Table) -> list[Policy]:
     return [Policy(**stored) for stored in table.properties.get(DIALECT, {}).get("policies", ())]
+
+
+def under_policy(call: Call, access: SharedAccess) -> Exchange[Call]:
+    """A call under the stored policy that its token names."""
+    assert access.table is not None  # account tokens name no policy
+    table = yield from find_table(call, access.table)
+    under = access.under(_policies_of(table), call.gateway.now_ms() / 1000)
+    return dataclasses.replace(call, grant=Grant(under))

@@ -81,3 +81,12 @@ def _check_columns(cells: Sequence[WireCell], known: Container[str]) -> None:
             raise invalid(f"The type of column '{name}' is invalid.")
         if stamp_ms is not None and not 0 <= stamp_ms < limits.STAMP_END_MS:
             raise invalid("Timestamp must be in range [0, INT64_MAX/1000).")
+
+
+def check_counts(nothing: str, most: int, tables: Sequence[tuple[str, int]]) -> None:
+    """Refuse a batch of too many rows, and one of no row with the text `nothing`. `tables`: names and numbers of rows."""
+    if not tables:
+        raise invalid(nothing)
+    count = sum(count for _, count in tables)
+    if count > most or len(tables) > most:
+        raise invalid(f"Rows count exceeds the upper limit: {most}.")

@@ -49,12 +49,12 @@ def get_row(call: Call) -> Steps[Message]:
 
 
 def _get_step(call: Call, wire: WireRow, selection: selections.Selection, target: Target) -> SingleStep:
-    command = _asked_row(call, target, wire, call.message.transaction_id, selection)
+    command = command_to_read(call, target, wire, selection, call.message.transaction_id)
     return SingleStep(command, partial(_got, target, selection))
 
 
-def _asked_row(
-    call: Call, target: Target, wire: WireRow, transaction: str, selection: selections.Selection
+def command_to_read(
+    call: Call, target: Target, wire: WireRow, selection: selections.Selection, transaction: str = ""
 ) -> Get | Read:
     """The command that reads the row with a key, of a table or of an index. Raises ServiceError."""
     shown = selection if selection.columns else None

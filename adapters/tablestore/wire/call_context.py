@@ -10,16 +10,19 @@ An index is a table here, to be read and not written: a Target is a table seen u
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+
+from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.wire.auth import Caller
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.names import check_table_name, is_name
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.exchanges import one
+from tablegate.gateway.exchanges import Steps, exchange_of, one
 from tablegate.gateway.model.authorization.authorizations import Authorization, Named
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
@@ -149,6 +152,13 @@ def names_known_tables(call: Call) -> bool:
         return True
     is_known = all(call.known_table(name) is not None for name in named_tables(message))
     return is_known and getattr(message, "table_meta", None) is None
+
+
+def after_names(call: Call, handler: Callable[[Call], Steps[Message]]) -> Exchange[Message]:
+    """An operation after the names of its tables have been looked up, because one is forbidden, unknown or unusual."""
+    yield from judge_names(call)
+    yield from check_names(call)
+    return (yield from exchange_of(handler(call)))
 
 
 def judge_names(call: Call) -> Exchange[None]:

@@ -76,6 +76,14 @@ class RowError(ServiceError):
     """What is wrong with one row in its table: in a batch it is that row's result, whatever its code."""
 
 
+def is_of_row(error: ServiceError) -> bool:
+    """True if an error found while a batch is parsed is the result of one row."""
+    return error.code in _ROW_CODES or isinstance(error, RowError)
+
+
+_ROW_CODES = frozenset({"OTSInvalidPK", "OTSConditionCheckFail", "OTSRowOperationConflict"})
+
+
 def invalid(message: str) -> ServiceError:
     """The request breaks a rule of the service; sending it again cannot help."""
     return ServiceError("OTSParameterInvalid", message)
@@ -185,6 +193,9 @@ def planted(code: str) -> ServiceError:
     texts = {**dict(_PLAIN.values()), INTERNAL.code: INTERNAL.message, **_PLANTED_TEXTS}
     return ServiceError(code, texts.get(code, "The request was refused."))
 
+
+LEFT_OUT = RowError("OTSServerBusy", planted("OTSServerBusy").message)
+"""The result of a row that a test has left unprocessed (gateway/handling.py)."""
 
 _AUTHENTICATION = {
     "unknown-key": ("OTSAuthFailed", "The AccessKeyID does not exist."),

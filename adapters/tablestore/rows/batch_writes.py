@@ -1,7 +1,7 @@
-"""BatchGetRow, BatchWriteRow, BulkImport: many single-row operations in one request, each with its own result.
+"""BatchWriteRow, BulkImport: many writes of single rows in one request, each with its own result.
 
-What is wrong with the request as a whole (its size, its names, a table that is not there) fails it; what is wrong with one
-row (its key's shape, its condition) is that row's result. Results keep the order of the request.
+What is wrong with the request as a whole (its size, its names, a table that is not there) fails it. What is wrong with one
+row (its key's shape, its condition) is the result of that row. Results keep the order of the request.
 Source: docs/protocols/table-store.md section 4.5.
 """
 
@@ -14,11 +14,15 @@ from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.capacity import consumed_capacity
 from tablegate.adapters.tablestore.capacity.capacity import of_bulk, request_size
-from tablegate.adapters.tablestore.rows import foreign_names, selections
-from tablegate.adapters.tablestore.rows.checks import checked_delete, checked_put, checked_update
+from tablegate.adapters.tablestore.rows import foreign_names
+from tablegate.adapters.tablestore.rows.checks import (
+    check_counts,
+    checked_delete,
+    checked_put,
+    checked_update,
+)
 from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
-from tablegate.adapters.tablestore.rows.rows import shown_row
-from tablegate.adapters.tablestore.rows.transactions import get, write_groups
+from tablegate.adapters.tablestore.rows.transactions import write_groups
 from tablegate.adapters.tablestore.rows.writes import (
     Destination,
     RowWrite,
@@ -26,16 +30,15 @@ from tablegate.adapters.tablestore.rows.writes import (
     parse_put,
     parse_update,
 )
-from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.values.lengths import check_request
 from tablegate.adapters.tablestore.values.values import key_value_shown
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.call_context import Call, Target, find_target, find_written
+from tablegate.adapters.tablestore.wire.call_context import Call, find_written
 from tablegate.adapters.tablestore.wire.errors import (
-    RowError,
+    LEFT_OUT,
     ServiceError,
     invalid,
-    planted,
+    is_of_row,
     service_error_of,
 )
 from tablegate.adapters.tablestore.wire.names import check_table_name
@@ -43,22 +46,11 @@ from tablegate.adapters.tablestore.wire.plainbuffer import WireRow
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway import handling
 from tablegate.gateway.exchanges import each
-from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.commands import Exchange
-from tablegate.gateway.model.commands.row_commands import GroupOutcome, Shown, WriteGroup
+from tablegate.gateway.model.commands.row_commands import GroupOutcome, WriteGroup
 from tablegate.gateway.model.errors import GatewayError, GroupRefused, TableMissing
 from tablegate.gateway.model.expressions.patterns import reach_bytes
 from tablegate.gateway.model.expressions.predicates import ALWAYS, patterns_of, with_reach
-from tablegate.gateway.model.tables.pages import Page
-from tablegate.gateway.model.values.rows import Row
-
-_ROW_CODES = frozenset({"OTSInvalidPK", "OTSConditionCheckFail", "OTSRowOperationConflict"})
-"""Errors found while parsing that are one row's own."""
-
-_LEFT_OUT = planted("OTSServerBusy")
-"""The result of a row that a test has left unprocessed (gateway/handling.py)."""
-
-NO_VERSION = "No version condition is specified while querying row."
 
 _KINDS: dict[int, tuple[Callable[..., Any], Callable[[Call, Destination, Any, Any], RowWrite]]] = {
     messages.PUT: (checked_put, parse_put),
@@ -67,81 +59,11 @@ _KINDS: dict[int, tuple[Callable[..., Any], Callable[[Call, Destination, Any, An
 }
 
 
-# Reading
-
-
-def batch_get_row(call: Call) -> Exchange[Message]:
-    """BatchGetRow: rows by their keys, of several tables. A row that cannot be read has its error in the answer. Raises
-    ServiceError, TableMissing for what is wrong with the request as a whole."""
-    tables = call.message.tables
-    _check_counts(
-        "No row specified in the request of BatchGetRow.",
-        limits.BATCH_GET_ROWS_MAX,
-        [(table.table_name, len(table.primary_key)) for table in tables],
-    )
-    is_left_out = handling.is_left_out
-    commands: list[Command[Row | Page | None]] = []
-    rows: list[tuple[Target, selections.Selection, int | ServiceError]] = []
-    for table in tables:
-        selection = selections.parse(table, NO_VERSION)
-        shown = selection if selection.columns else None
-        target = yield from find_target(call, table.table_name)
-        for data in table.primary_key:
-            try:
-                if is_left_out is not None and is_left_out():
-                    raise RowError(_LEFT_OUT.code, _LEFT_OUT.message)
-                commands.append(_get(target, keys.decode(data), call.may_be_old, shown))
-            except ServiceError as error:
-                if not _is_of_row(error):
-                    raise
-                rows.append((target, selection, error))
-            else:
-                rows.append((target, selection, len(commands) - 1))
-    outcomes = yield from each(commands)
-    answer = messages.BatchGetRowResponse()
-    results = iter(rows)
-    for table in tables:
-        part = answer.tables.add(table_name=table.table_name)
-        for _ in table.primary_key:
-            target, selection, number = next(results)
-            if any(patterns_of(selection.predicate)):
-                yield []  # others have a turn between rows that may take long
-            part.rows.append(
-                _got(target, selection, number if isinstance(number, ServiceError) else outcomes[number])
-            )
-    return answer
-
-
-def _get(target: Target, wire: WireRow, may_be_old: bool, shown: Shown | None) -> Command[Row | Page | None]:
-    if target.index is not None:
-        return keys.index_get(target, wire.key)._replace(may_be_old=may_be_old, shown=shown)
-    keys.check_values(wire.key, may_draw=False)
-    return get(target.table, keys.key_of(target.table, wire.key).position, "", may_be_old, shown)
-
-
-def _got(
-    target: Target, selection: selections.Selection, outcome: Row | Page | GatewayError | ServiceError | None
-) -> messages.RowInBatchGetRowResponse:
-    if isinstance(outcome, GatewayError | ServiceError):
-        return messages.RowInBatchGetRowResponse(is_ok=False, error=service_error_of(outcome).as_message())
-    if isinstance(outcome, Page):
-        outcome = outcome.rows[0] if outcome.rows else None
-    data, consumed = shown_row(target, selection, outcome)
-    consumed_capacity.count_read(target, consumed)
-    result = messages.RowInBatchGetRowResponse(is_ok=True, consumed=consumed)
-    if data:
-        result.row = data
-    return result
-
-
-# Writing
-
-
 def batch_write_row(call: Call) -> Exchange[Message]:
     """BatchWriteRow: each row is written by itself or, with is_atomic, the rows of each table together. A row that is refused
     has its error in the answer. Raises ServiceError, TableMissing for what is wrong with the request as a whole."""
     message = call.message
-    _check_counts(
+    check_counts(
         "No row is specified in BatchWriteRow.",
         limits.BATCH_WRITE_ROWS_MAX,
         [(table.table_name, len(table.rows)) for table in message.tables],
@@ -185,7 +107,7 @@ def bulk_import(call: Call) -> Exchange[Message]:
     """BulkImport: rows of one table are written each by itself, without conditions. A row that is refused has its error in
     the answer. Raises ServiceError, TableMissing for what is wrong with the request as a whole."""
     message = call.message
-    _check_counts(
+    check_counts(
         f"No operation is specified for table: '{message.table_name}'.",
         limits.BATCH_WRITE_ROWS_MAX,
         [(message.table_name, len(message.rows))] if message.rows else [],
@@ -219,14 +141,6 @@ def bulk_import(call: Call) -> Exchange[Message]:
     return answer
 
 
-def _check_counts(nothing: str, most: int, tables: Sequence[tuple[str, int]]) -> None:
-    if not tables:
-        raise invalid(nothing)
-    count = sum(count for _, count in tables)
-    if count > most or len(tables) > most:
-        raise invalid(f"Rows count exceeds the upper limit: {most}.")
-
-
 def _checked(call: Call, table_name: str, rows: Sequence[Any]) -> Exchange[list[WireRow | PlainPut]]:
     """The rows of one table, a WireRow or PlainPut each. Raises ServiceError."""
     made: list[WireRow | PlainPut] = []
@@ -246,16 +160,12 @@ def _parsed(call: Call, into: Destination, wire: WireRow | PlainPut, row: Any) -
     is_left_out = handling.is_left_out
     try:
         if is_left_out is not None and is_left_out():
-            return _LEFT_OUT
+            return LEFT_OUT
         return parse(call, into, wire, row)
     except ServiceError as error:
-        if _is_of_row(error):
+        if is_of_row(error):
             return error
         raise
-
-
-def _is_of_row(error: ServiceError) -> bool:
-    return error.code in _ROW_CODES or isinstance(error, RowError)
 
 
 def _checked_atomic(parsed: list[RowWrite | ServiceError]) -> list[RowWrite | ServiceError]:

@@ -1,0 +1,93 @@
+"""BatchGetRow: many reads of single rows in one request.
+
+What is wrong with the request as a whole fails it. What is wrong with one row is the result of that row. Results keep the
+order of the request. Source: docs/protocols/table-store.md section 4.5.
+"""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+
+from tablegate.adapters.tablestore.capacity import consumed_capacity
+from tablegate.adapters.tablestore.rows import selections
+from tablegate.adapters.tablestore.rows.checks import (
+    check_counts,
+)
+from tablegate.adapters.tablestore.rows.rows import command_to_read, shown_row
+from tablegate.adapters.tablestore.values import keys
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.call_context import Call, Target, find_target
+from tablegate.adapters.tablestore.wire.errors import (
+    LEFT_OUT,
+    ServiceError,
+    is_of_row,
+    service_error_of,
+)
+from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from tablegate.gateway import handling
+from tablegate.gateway.exchanges import each
+from tablegate.gateway.model.commands.command import Command
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.expressions.predicates import patterns_of
+from tablegate.gateway.model.tables.pages import Page
+from tablegate.gateway.model.values.rows import Row
+
+_NO_VERSION = "No version condition is specified while querying row."
+
+
+def batch_get_row(call: Call) -> Exchange[Message]:
+    """BatchGetRow: rows by their keys, of several tables. A row that cannot be read has its error in the answer. Raises
+    ServiceError, TableMissing for what is wrong with the request as a whole."""
+    tables = call.message.tables
+    check_counts(
+        "No row specified in the request of BatchGetRow.",
+        limits.BATCH_GET_ROWS_MAX,
+        [(table.table_name, len(table.primary_key)) for table in tables],
+    )
+    is_left_out = handling.is_left_out
+    commands: list[Command[Row | Page | None]] = []
+    rows: list[tuple[Target, selections.Selection, int | ServiceError]] = []
+    for table in tables:
+        selection = selections.parse(table, _NO_VERSION)
+        target = yield from find_target(call, table.table_name)
+        for data in table.primary_key:
+            if is_left_out is not None and is_left_out():
+                rows.append((target, selection, LEFT_OUT))
+                continue
+            try:
+                commands.append(command_to_read(call, target, keys.decode(data), selection))
+            except ServiceError as error:
+                if not is_of_row(error):
+                    raise
+                rows.append((target, selection, error))
+            else:
+                rows.append((target, selection, len(commands) - 1))
+    outcomes = yield from each(commands)
+    answer = messages.BatchGetRowResponse()
+    results = iter(rows)
+    for table in tables:
+        part = answer.tables.add(table_name=table.table_name)
+        for _ in table.primary_key:
+            target, selection, number = next(results)
+            if any(patterns_of(selection.predicate)):
+                yield []  # others have a turn between rows that may take long
+            part.rows.append(
+                _got(target, selection, number if isinstance(number, ServiceError) else outcomes[number])
+            )
+    return answer
+
+
+def _got(
+    target: Target, selection: selections.Selection, outcome: Row | Page | GatewayError | ServiceError | None
+) -> messages.RowInBatchGetRowResponse:
+    if isinstance(outcome, GatewayError | ServiceError):
+        return messages.RowInBatchGetRowResponse(is_ok=False, error=service_error_of(outcome).as_message())
+    if isinstance(outcome, Page):
+        outcome = outcome.rows[0] if outcome.rows else None
+    data, consumed = shown_row(target, selection, outcome)
+    consumed_capacity.count_read(target, consumed)
+    result = messages.RowInBatchGetRowResponse(is_ok=True, consumed=consumed)
+    if data:
+        result.row = data
+    return result
