@@ -20,13 +20,13 @@ def told_in_one_line() -> Iterator[None]:
     from tablegate.gateway.security.policies.errors import BadPolicy
     from tablegate.gateway.security.secret_cipher import WrongKey
     from tablegate.gateway.server.file_lock import AlreadyHeld
-    from tablegate.gateway.server.serving import Refused
+    from tablegate.gateway.server.startup_errors import StartupError
     from tablegate.gateway.store.opening.migrating import NewerDatabase
     from tablegate.gateway.store.sql.databases import Retry, Unusable
 
     try:
         yield
-    except (BadSetting, BadCredential, BadGrant, BadPolicy, WrongKey, Refused, Unusable) as error:
+    except (BadSetting, BadCredential, BadGrant, BadPolicy, WrongKey, StartupError, Unusable) as error:
         raise click.ClickException(str(error)) from None
     except AlreadyHeld as error:
         raise click.ClickException(

@@ -64,7 +64,7 @@ def read(words: Sequence[str], flags: Mapping[str, Flag], unknown: str) -> dict[
 def taken_port_told(words: Callable[[str, int], str]) -> Iterator[None]:
     """Within it, what keeps a server from starting is told in one line: of a port that is taken, these words about a host and
     a port, as the other program has them."""
-    from tablegate.gateway.server.serving import PortTaken
+    from tablegate.gateway.server.startup_errors import PortTaken
 
     try:
         with told_in_one_line():

@@ -1,13 +1,12 @@
-"""From settings to a process that serves: refuse what is unsafe, take the lock, migrate, listen, tell, serve, leave.
+"""The start of a server, from its settings: check them, lock the database, migrate, add initial data, listen, announce, serve.
 
-Knows the order of these steps and what is printed. How several processes are kept is in workers.py.
+Knows the order of these steps and what is printed. One process is in server_process.py, several are in workers.py.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ipaddress
-import logging
 import os
 import resource
 import signal
@@ -15,46 +14,26 @@ import socket
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from tablegate.gateway import __version__
 from tablegate.gateway.application import Application
-from tablegate.gateway.background import BackgroundWork
 from tablegate.gateway.configuration.database_urls import without_password
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.dialect import BadSeed
 from tablegate.gateway.health import PATHS
-from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.model.errors import GatewayError
-from tablegate.gateway.model.tables.namespaces import SNAPSHOTS
-from tablegate.gateway.observability import audit, logs
-from tablegate.gateway.server import certificates, listening, server, workers, wsgi
+from tablegate.gateway.observability import logs
+from tablegate.gateway.server import certificates, listening, workers
 from tablegate.gateway.server.file_lock import FileLock
+from tablegate.gateway.server.initial_data import add_initial_data
 from tablegate.gateway.server.relay import RelaySocket
+from tablegate.gateway.server.server_process import ServerProcess
+from tablegate.gateway.server.startup_errors import PortTaken, StartupError
 from tablegate.gateway.store.opening.migrating import migrate, revision_of, steps
 from tablegate.gateway.store.opening.opening import prepare_file
-from tablegate.gateway.wiring import OpenDatabase, connect, open_store, wire
-
-if TYPE_CHECKING:
-    from tablegate.gateway.observability.telemetry import Telemetry
+from tablegate.gateway.wiring import connect, open_store
 
 _OWN_DESCRIPTORS = 512
-
-
-class Refused(Exception):
-    """The gateway will not start like this. The text says what to do."""
-
-
-class PortTaken(Refused):
-    """A port that somebody else has."""
-
-    def __init__(self, host: str, port: int, reason: str) -> None:
-        super().__init__(f"cannot listen on {host} port {port}: {reason}")
-        self.host, self.port = host, port
 
 
 class Announcement:
@@ -83,7 +62,7 @@ _ANNOUNCEMENT = Announcement()
 
 
 def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> None:
-    """Serve until SIGTERM or SIGINT. Raises Refused, AlreadyHeld, NewerDatabase, BadSetting, BadCredential."""
+    """Serve until SIGTERM or SIGINT. Raises StartupError, AlreadyHeld, NewerDatabase, BadSetting, BadCredential."""
     logs.configure(settings.log_level)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read again
     _check_exposure(settings)
@@ -92,56 +71,59 @@ def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> Non
     _allow_descriptors(settings.max_connections)
     inherited = workers.inherited()
     if inherited is not None:
-        _take_a_place(settings, inherited)
+        _replace_worker(settings, inherited)
         return
     with _sole_owner(settings):
         tls = _certificate(settings)
         database = connect(settings)
         migrate(database)
         opened = open_store(settings, database)
-        _furnish(settings, opened)
+        add_initial_data(settings, opened)
         sockets = [_bind(settings.host, port) for port in _ports(settings)]
-        figures = _metrics_socket(settings)
+        metrics_socket = _metrics_socket(settings)
         announcement.bound(settings, sockets)
 
-        def ready(*served: Any) -> None:
+        def announce(application: Application) -> None:
             if workers.is_first():
-                announcement.ready(*served)
+                announcement.ready(settings, application, sockets, metrics_socket)
 
         if settings.workers > 1:
             opened.close()
             relay = _relay() if settings.database_path is not None else None
             workers.supervise(
                 settings.workers,
-                lambda: _work(settings, sockets, figures, tls, None, ready, relay),
+                lambda: ServerProcess(settings, sockets, metrics_socket, tls, announce, relay).run(),
                 sockets,
-                None if figures is None else figures.fileno(),
+                None if metrics_socket is None else metrics_socket.fileno(),
                 settings.drain_seconds + settings.stop_seconds,
-                # A program that is started in a worker's place would have to find the others' way to the writer.
+                # A program that replaces a worker would have to find the others' socket of the writer.
                 may_replace=relay is None,
             )
             if relay is not None:
                 relay.remove()
         else:
-            _work(settings, sockets, figures, tls, opened, ready)
+            ServerProcess(settings, sockets, metrics_socket, tls, announce, opened=opened).run()
             announcement.closed()
 
 
-def _take_a_place(settings: Settings, inherited: workers.Inherited) -> None:
-    """Serve on the sockets of a server that runs, in the place of one of its workers, which may be of an earlier release. Raises
-    Refused where the database is not ready for this one: it serves others, who are not to be surprised."""
+def _replace_worker(settings: Settings, inherited: workers.Inherited) -> None:
+    """Serve in the place of a worker of a running server, on its sockets. The other workers may be of an earlier release. Raises
+    StartupError if the database is not migrated for this release: a migration could break them."""
     database = connect(settings)
     found, wanted = revision_of(database), steps()[-1]
     if found != wanted:
-        raise Refused(f"the schema is {found}, and this release has {wanted}: run `tablegate migrate` first")
+        raise StartupError(
+            f"the schema is {found}, and this release has {wanted}: run `tablegate migrate` first"
+        )
     sockets = [socket.socket(fileno=descriptor) for descriptor in inherited.sockets]
-    figures = None if inherited.figures is None else socket.socket(fileno=inherited.figures)
+    metrics_socket = None if inherited.figures is None else socket.socket(fileno=inherited.figures)
 
-    def ready(*_: Any) -> None:
+    def announce(_: Application) -> None:
         os.write(inherited.ready, b".")
         os.close(inherited.ready)
 
-    _work(settings, sockets, figures, _certificate(settings), open_store(settings, database), ready)
+    tls, opened = _certificate(settings), open_store(settings, database)
+    ServerProcess(settings, sockets, metrics_socket, tls, announce, opened=opened).run()
 
 
 def _relay() -> RelaySocket:
@@ -150,133 +132,7 @@ def _relay() -> RelaySocket:
         return RelaySocket.make(folder)
     except OSError as error:
         os.rmdir(folder)
-        raise Refused(f"cannot make a socket in {folder} (TMPDIR): {error}") from None
-
-
-def _work(
-    settings: Settings,
-    sockets: list[socket.socket],
-    figures: socket.socket | None,
-    tls: certificates.Certificate | None,
-    opened: OpenDatabase | None,
-    announce: Callable[[Settings, Application, list[socket.socket], socket.socket | None], None],
-    relay: RelaySocket | None = None,
-) -> None:
-    """What one server process does; a worker opens the database for itself. `announce` is called when requests are being
-    answered. `relay`: of several on a SQLite file the first writes."""
-    is_writer = relay is None or workers.is_first()
-    opened = opened or open_store(settings, connect(settings, reads_only=not is_writer))
-    dialects = wire(settings, opened)
-    trail = _trail(settings, opened)
-    telemetry = _telemetry(settings, opened)
-    served = server.ServerContext(dialects, _application(dialects), trail, telemetry)
-    share = (
-        settings.background_share if workers.is_first() else 0.0
-    )  # of the server, not of each of its processes
-    gateway = dialects.gateway
-    background = BackgroundWork(
-        opened.engine,
-        opened.credential_store,
-        gateway.credentials,
-        share,
-        dialects.quota_keeper,
-        settings.credentials_period,
-        settings.background_share,
-    )
-
-    def ready() -> None:
-        if tls is not None:
-            # A SIGHUP that came earlier met nobody, and the process that forked this one has read the files at its own start.
-            _read_again(tls)
-            tls.watch_expiry()
-        background.start()
-        if workers.is_first() and figures is not None:
-            _serve_metrics(dialects, figures)
-        announce(settings, dialects, sockets, figures)
-
-    def reload() -> None:
-        background.look_at_credentials_now()
-        if tls is not None:
-            if not _read_again(tls):
-                return
-            tls.check_expiry(time.time())
-        logs.info("credentials and certificates are read again")
-
-    listen_address = server.ListenAddress(
-        sockets,
-        lane_of(settings),
-        tls.context if tls is not None else None,
-        relay,
-        is_writer,
-        workers.is_worker(),
-    )
-    is_clean = server.run(served, listen_address, ready, reload)
-    if trail is not None:
-        audit.stop()
-    if telemetry is not None:
-        telemetry.close()
-    if not is_clean:
-        # A thread is stuck in the database, and would be waited for at the end of the interpreter.
-        logging.shutdown()
-        os._exit(1)
-    background.stop()
-    opened.close()
-
-
-def _furnish(settings: Settings, opened: OpenDatabase) -> None:
-    """Make the credentials and the tables with which the server begins, and put them on record. Raises Refused, BadCredential."""
-    planted = [
-        name
-        for name, value in (("--from", settings.start_from), ("--seed", settings.seed))
-        if value is not None
-    ]
-    _remove_unfinished_snapshots(opened)
-    if settings.credentials_file is None and not planted:
-        return
-    with contextlib.ExitStack() as stack:
-        if settings.audit:
-            from tablegate.gateway.observability.audit_sinks import recording
-
-            try:
-                stack.enter_context(recording(settings, opened.store))
-            except OSError as error:
-                raise _audit_refused(settings, error) from None
-        if settings.credentials_file is not None:
-            opened.credential_store.add_first(settings.credentials_file)
-        if planted:
-            _plant(settings, opened)
-        for name in planted:
-            audit.record_operation(f"serve {name}", (), "done")
-
-
-def _remove_unfinished_snapshots(opened: OpenDatabase) -> None:
-    with opened.store.read() as session:
-        names = opened.store.catalog.namespaces(session)
-    if any(name.startswith(SNAPSHOTS) for name in names):
-        from tablegate.gateway.control import snapshots
-
-        snapshots.remove_unfinished(opened.engine, opened.store.shared, time.time_ns() // 1_000_000)
-
-
-def _audit_refused(settings: Settings, error: OSError) -> Refused:
-    return Refused(f"cannot write the audit {settings.audit}: {error.strerror}")
-
-
-def _plant(settings: Settings, opened: OpenDatabase) -> None:
-    """Make the tables with which the server begins. Raises Refused."""
-    from tablegate.gateway.control import answers, seeds, snapshots
-
-    dialects = wire(settings, opened).dialects
-    try:
-        if settings.start_from is not None:
-            snapshots.start_from(opened.engine, settings.start_from)
-    except (answers.BadRequest, answers.Refused, GatewayError, OSError) as error:
-        raise Refused(f"from {settings.start_from}: {error}") from None
-    try:
-        if settings.seed is not None:
-            seeds.from_folder(dialects, settings.seed)
-    except BadSeed as error:
-        raise Refused(f"seed: {error}") from None
+        raise StartupError(f"cannot make a socket in {folder} (TMPDIR): {error}") from None
 
 
 def _stop_with_stdin() -> None:
@@ -285,53 +141,6 @@ def _stop_with_stdin() -> None:
         while os.read(sys.stdin.fileno(), 4096):
             pass
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _trail(settings: Settings, opened: OpenDatabase) -> audit.Trail | None:
-    """Where what is done goes on record; it has begun. Raises Refused."""
-    if not settings.audit:
-        return None
-    from tablegate.gateway.observability.audit_sinks import trail_of
-
-    try:
-        trail = trail_of(settings, opened.store)
-    except OSError as error:
-        raise _audit_refused(settings, error) from None
-    if trail is not None:
-        audit.start(trail)
-    return trail
-
-
-def _telemetry(settings: Settings, opened: OpenDatabase) -> Telemetry | None:
-    """OpenTelemetry, if it is asked for; else nothing of it is imported. Raises Refused."""
-    if not settings.otel:
-        return None
-    try:
-        from tablegate.gateway.observability.telemetry import Telemetry
-    except ImportError as error:
-        raise Refused(f"otel: pip install 'tablegate[otel]' ({error.name} is not there)") from None
-    telemetry = Telemetry()
-    opened.store.database.trace_statements(telemetry.statement)
-    return telemetry
-
-
-def _application(dialects: Application) -> Callable[[Request], Reply]:
-    """The WSGI application, called with a request. Flask is loaded and the application made when the first comes, since many
-    servers of tests never need it."""
-    lock = threading.Lock()
-
-    @cache
-    def made() -> wsgi.Application:
-        from tablegate.gateway.app import mount
-
-        return mount(dialects)
-
-    def call(request: Request) -> Reply:
-        with lock:
-            application = made()
-        return wsgi.call(application, request)
-
-    return call
 
 
 def _tell(settings: Settings, dialects: Application, urls: list[str], figures: socket.socket | None) -> None:
@@ -350,17 +159,10 @@ def _tell(settings: Settings, dialects: Application, urls: list[str], figures: s
     print("\n".join(lines), flush=True)
 
 
-def lane_of(settings: Settings) -> str:
-    """The lane that `auto` means; measured, see docs/architecture.md, "The tick"."""
-    if settings.lane != "auto":
-        return settings.lane
-    return "inline" if settings.database.startswith("sqlite") else "thread"
-
-
 def _check_exposure(settings: Settings) -> None:
-    """Raise Refused where auth `dev`, which lets everybody in, would be had from other machines by oversight."""
+    """Raise StartupError where auth `dev`, which lets everybody in, would be had from other machines by oversight."""
     if is_exposed(settings):
-        raise Refused(
+        raise StartupError(
             f"auth is dev, which takes any AWS access key, and {settings.host} can be reached from elsewhere: "
             "use --auth strict with stored credentials, or say --insecure if you mean it"
         )
@@ -406,7 +208,7 @@ def _sole_owner(settings: Settings) -> Iterator[None]:
     try:
         lock = FileLock(path)
     except OSError as error:
-        raise Refused(f"cannot lock the database {path}: {error.strerror}") from None
+        raise StartupError(f"cannot lock the database {path}: {error.strerror}") from None
     try:
         yield
     finally:
@@ -432,34 +234,6 @@ def _metrics_socket(settings: Settings) -> socket.socket | None:
     return _bind(settings.host if is_loopback(settings.host) else "127.0.0.1", settings.metrics_port)
 
 
-def _serve_metrics(dialects: Application, figures: socket.socket) -> None:
-    """Serve /metrics on its own port, from a thread that ends with the process."""
-    from werkzeug.serving import WSGIRequestHandler, make_server
-
-    from tablegate.gateway.app import metrics_app
-
-    class Quiet(WSGIRequestHandler):
-        def log(self, *_: Any) -> None:
-            """No line for each look at the figures."""
-
-    figures.setblocking(True)
-    host, port = figures.getsockname()[:2]
-    made = make_server(
-        host, port, metrics_app(dialects.gateway), threaded=True, request_handler=Quiet, fd=figures.fileno()
-    )
-    threading.Thread(target=made.serve_forever, name="metrics", daemon=True).start()
-
-
-def _read_again(tls: certificates.Certificate) -> bool:
-    """Whether the certificate could be used. If not, that is logged."""
-    try:
-        tls.reload()
-    except OSError as error:
-        logs.error("the certificate cannot be used, the last one stays", None, reason=str(error))
-        return False
-    return True
-
-
 def _certificate(settings: Settings) -> certificates.Certificate | None:
     if not settings.is_secure:
         return None
@@ -476,7 +250,7 @@ def _certificate(settings: Settings) -> certificates.Certificate | None:
     try:
         return certificates.Certificate(certificate, key)
     except OSError as error:
-        raise Refused(f"cannot use the certificate {certificate}: {error}") from None
+        raise StartupError(f"cannot use the certificate {certificate}: {error}") from None
 
 
 def _url(settings: Settings, listening: socket.socket) -> str:

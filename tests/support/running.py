@@ -39,7 +39,7 @@ from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.observability.audit import Trail
 from tablegate.gateway.server import listening, server, wsgi
 from tablegate.gateway.server.flask_bridge import WSGI_REQUEST
-from tablegate.gateway.server.serving import lane_of
+from tablegate.gateway.server.server_process import lane_of
 from tablegate.gateway.server.wsgi import environ_of
 from tablegate.gateway.wiring import connect, open_store
 

@@ -1,0 +1,74 @@
+"""The data with which a server begins: credentials, a snapshot and a seed that the settings name.
+
+Each is recorded in the audit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.dialect import BadSeed
+from tablegate.gateway.model.errors import GatewayError
+from tablegate.gateway.model.tables.namespaces import SNAPSHOTS
+from tablegate.gateway.observability import audit
+from tablegate.gateway.server.startup_errors import StartupError
+from tablegate.gateway.wiring import OpenDatabase, wire
+
+
+def add_initial_data(settings: Settings, opened: OpenDatabase) -> None:
+    """Add the credentials and tables with which the server begins. Raises StartupError, BadCredential."""
+    sources = [
+        name
+        for name, value in (("--from", settings.start_from), ("--seed", settings.seed))
+        if value is not None
+    ]
+    _remove_unfinished_snapshots(opened)
+    if settings.credentials_file is None and not sources:
+        return
+    with contextlib.ExitStack() as stack:
+        if settings.audit:
+            from tablegate.gateway.observability.audit_sinks import recording
+
+            try:
+                stack.enter_context(recording(settings, opened.store))
+            except OSError as error:
+                raise audit_unavailable(settings, error) from None
+        if settings.credentials_file is not None:
+            opened.credential_store.add_first(settings.credentials_file)
+        if sources:
+            _add_tables(settings, opened)
+        for name in sources:
+            audit.record_operation(f"serve {name}", (), "done")
+
+
+def audit_unavailable(settings: Settings, error: OSError) -> StartupError:
+    """Return the error for an audit file that cannot be written."""
+    return StartupError(f"cannot write the audit {settings.audit}: {error.strerror}")
+
+
+def _remove_unfinished_snapshots(opened: OpenDatabase) -> None:
+    with opened.store.read() as session:
+        names = opened.store.catalog.namespaces(session)
+    if any(name.startswith(SNAPSHOTS) for name in names):
+        from tablegate.gateway.control import snapshots
+
+        snapshots.remove_unfinished(opened.engine, opened.store.shared, time.time_ns() // 1_000_000)
+
+
+def _add_tables(settings: Settings, opened: OpenDatabase) -> None:
+    """Add the tables of the snapshot and of the seed. Raises StartupError."""
+    from tablegate.gateway.control import answers, seeds, snapshots
+
+    dialects = wire(settings, opened).dialects
+    try:
+        if settings.start_from is not None:
+            snapshots.start_from(opened.engine, settings.start_from)
+    except (answers.BadRequest, answers.Refused, GatewayError, OSError) as error:
+        raise StartupError(f"from {settings.start_from}: {error}") from None
+    try:
+        if settings.seed is not None:
+            seeds.from_folder(dialects, settings.seed)
+    except BadSeed as error:
+        raise StartupError(f"seed: {error}") from None

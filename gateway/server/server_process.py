@@ -1,0 +1,201 @@
+"""One server process: it opens the database, builds the application, serves, and closes everything.
+
+A server is one such process, or several workers (workers.py), of which each opens the database for itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from tablegate.gateway.application import Application
+from tablegate.gateway.background import BackgroundWork
+from tablegate.gateway.configuration.settings import Settings
+from tablegate.gateway.http import Reply, Request
+from tablegate.gateway.observability import audit, logs
+from tablegate.gateway.server import server, workers, wsgi
+from tablegate.gateway.server.certificates import Certificate
+from tablegate.gateway.server.initial_data import audit_unavailable
+from tablegate.gateway.server.relay import RelaySocket
+from tablegate.gateway.server.startup_errors import StartupError
+from tablegate.gateway.wiring import OpenDatabase, connect, open_store, wire
+
+if TYPE_CHECKING:
+    from tablegate.gateway.observability.telemetry import Telemetry
+
+
+class ServerProcess:
+    """A server process, from the open database to the end of `run`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        sockets: list[socket.socket],
+        metrics_socket: socket.socket | None,
+        tls: Certificate | None,
+        announce: Callable[[Application], None],
+        relay: RelaySocket | None = None,
+        opened: OpenDatabase | None = None,
+    ) -> None:
+        """
+        announce: called when requests are being answered.
+        relay: the socket of the writer, if there are several processes on a SQLite file. The first process writes.
+        opened: the database, if it is open already.
+        """
+        self._settings = settings
+        self._sockets = sockets
+        self._metrics_socket = metrics_socket
+        self._tls = tls
+        self._announce = announce
+        self._relay = relay
+        self._is_writer = relay is None or workers.is_first()
+        self._opened = opened or open_store(settings, connect(settings, reads_only=not self._is_writer))
+        self._application = wire(settings, self._opened)
+        self._trail = _trail(settings, self._opened)
+        self._telemetry = _telemetry(settings, self._opened)
+        self._background = BackgroundWork(
+            self._opened.engine,
+            self._opened.credential_store,
+            self._application.gateway.credentials,
+            # The share is of the server, not of each of its processes.
+            settings.background_share if workers.is_first() else 0.0,
+            self._application.quota_keeper,
+            settings.credentials_period,
+            settings.background_share,
+        )
+
+    def run(self) -> None:
+        """Serve until SIGTERM or SIGINT, then close the database. Ends the process if a thread is stuck."""
+        context = server.ServerContext(
+            self._application, _wsgi_caller(self._application), self._trail, self._telemetry
+        )
+        listen_address = server.ListenAddress(
+            self._sockets,
+            lane_of(self._settings),
+            self._tls.context if self._tls is not None else None,
+            self._relay,
+            self._is_writer,
+            workers.is_worker(),
+        )
+        is_clean = server.run(context, listen_address, self._ready, self._reload)
+        if self._trail is not None:
+            audit.stop()
+        if self._telemetry is not None:
+            self._telemetry.close()
+        if not is_clean:
+            # A thread is stuck in the database, and the end of the interpreter would wait for it.
+            logging.shutdown()
+            os._exit(1)
+        self._background.stop()
+        self._opened.close()
+
+    def _ready(self) -> None:
+        if self._tls is not None:
+            # A SIGHUP that came before this process handled it is lost, and the certificate was read by the parent at its start.
+            _reload_certificate(self._tls)
+            self._tls.watch_expiry()
+        self._background.start()
+        if workers.is_first() and self._metrics_socket is not None:
+            _serve_metrics(self._application, self._metrics_socket)
+        self._announce(self._application)
+
+    def _reload(self) -> None:
+        """Read credentials and certificates again, at SIGHUP."""
+        self._background.look_at_credentials_now()
+        if self._tls is not None:
+            if not _reload_certificate(self._tls):
+                return
+            self._tls.check_expiry(time.time())
+        logs.info("credentials and certificates are read again")
+
+
+def lane_of(settings: Settings) -> str:
+    """Return the lane that `auto` means; measured, see docs/architecture.md, "The tick"."""
+    if settings.lane != "auto":
+        return settings.lane
+    return "inline" if settings.database.startswith("sqlite") else "thread"
+
+
+def _reload_certificate(tls: Certificate) -> bool:
+    """Return False if the certificate cannot be used. That is logged."""
+    try:
+        tls.reload()
+    except OSError as error:
+        logs.error("the certificate cannot be used, the last one stays", None, reason=str(error))
+        return False
+    return True
+
+
+def _trail(settings: Settings, opened: OpenDatabase) -> audit.Trail | None:
+    """Begin to write the audit, if there is one. Raises StartupError."""
+    if not settings.audit:
+        return None
+    from tablegate.gateway.observability.audit_sinks import trail_of
+
+    try:
+        trail = trail_of(settings, opened.store)
+    except OSError as error:
+        raise audit_unavailable(settings, error) from None
+    if trail is not None:
+        audit.start(trail)
+    return trail
+
+
+def _telemetry(settings: Settings, opened: OpenDatabase) -> Telemetry | None:
+    """Begin OpenTelemetry, if the settings want it. Otherwise nothing of it is imported. Raises StartupError."""
+    if not settings.otel:
+        return None
+    try:
+        from tablegate.gateway.observability.telemetry import Telemetry
+    except ImportError as error:
+        raise StartupError(f"otel: pip install 'tablegate[otel]' ({error.name} is not there)") from None
+    telemetry = Telemetry()
+    opened.store.database.trace_statements(telemetry.statement)
+    return telemetry
+
+
+def _wsgi_caller(application: Application) -> Callable[[Request], Reply]:
+    """Return a function that calls the WSGI application. Its first call loads Flask, which many servers of tests never need."""
+    lock = threading.Lock()
+
+    @cache
+    def made() -> wsgi.Application:
+        from tablegate.gateway.app import mount
+
+        return mount(application)
+
+    def call(request: Request) -> Reply:
+        with lock:
+            wsgi_application = made()
+        return wsgi.call(wsgi_application, request)
+
+    return call
+
+
+def _serve_metrics(application: Application, metrics_socket: socket.socket) -> None:
+    """Serve /metrics on its own port, from a thread that ends with the process."""
+    from werkzeug.serving import WSGIRequestHandler, make_server
+
+    from tablegate.gateway.app import metrics_app
+
+    class Quiet(WSGIRequestHandler):
+        def log(self, *_: Any) -> None:
+            """No line for each request of the figures."""
+
+    metrics_socket.setblocking(True)
+    host, port = metrics_socket.getsockname()[:2]
+    made = make_server(
+        host,
+        port,
+        metrics_app(application.gateway),
+        threaded=True,
+        request_handler=Quiet,
+        fd=metrics_socket.fileno(),
+    )
+    threading.Thread(target=made.serve_forever, name="metrics", daemon=True).start()
