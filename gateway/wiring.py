@@ -185,11 +185,11 @@ def index_views(settings: Settings) -> dict[str, IndexView]:
     return {name: view for name, view in found.items() if view is not None}
 
 
-Listing = Callable[[Table], tuple[str, str, str]]
+DescribeTable = Callable[[Table], tuple[str, str, str]]
 """How a dialect calls a table: its name, its key, its address (`listed` in adapters/*/entry.py)."""
 
 
-def listings(settings: Settings) -> dict[str, Listing]:
+def table_describers(settings: Settings) -> dict[str, DescribeTable]:
     """Dialect -> how it calls tables."""
     return {name: _module(name, "entry").listed for name in sorted(settings.dialects)}
 

@@ -189,7 +189,7 @@ def _outcome(opened: Any, command: Any) -> Any:
 
 def _list(settings: Settings) -> None:
     from tablegate.gateway.store.sql import progress
-    from tablegate.gateway.wiring import listings
+    from tablegate.gateway.wiring import table_describers
 
     with opened_database(settings) as opened:
         with opened.store.read() as session:
@@ -198,7 +198,7 @@ def _list(settings: Settings) -> None:
         now_ms = time.time_ns() // 1_000_000
         for table in sorted(found, key=lambda item: (item.namespace, item.name)):
             click.echo(f"{table.name}\n  namespace {table.namespace}, {table.state_at(now_ms).value}")
-            for dialect, listed in listings(settings).items():
+            for dialect, listed in table_describers(settings).items():
                 name, keys, address = listed(table)
                 click.echo(f"  {dialect}\t{name}\t{keys}\t{address}")
             click.echo()

@@ -43,7 +43,7 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.server.flask_bridge import current_request
-from tablegate.gateway.wiring import Display, displays, listings
+from tablegate.gateway.wiring import Display, displays, table_describers
 
 # Counting is a scan: what a list has not counted by then, the page of the table itself does.
 _COUNTING_S = 1.0
@@ -57,7 +57,7 @@ class Pages:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._recorder = Recorder()
-        self._listings = listings(gateway.settings)
+        self._listings = table_describers(gateway.settings)
         self._displays: Mapping[str, Display] = displays(gateway.settings)
         self.writable = next((each for each in self._displays.values() if each.put_of is not None), None)
         """The dialect in whose form rows can be put. None: no mounted dialect has one."""
