@@ -89,7 +89,7 @@ def open_store(settings: Settings, database: Database) -> OpenDatabase:
     store.backup_files = backup_files_of(settings)
     store.damage = Damage(os.environ.get("PROMETHEUS_MULTIPROC_DIR"))
     options = EngineOptions(
-        control_plane_delay_ms=round(settings.control_plane_delay * 1000),
+        table_creation_delay_ms=round(settings.table_creation_delay * 1000),
         sweep_period_s=settings.sweep_period,
         stream_shards=settings.stream_shards,
         stream_roll_ms=round(settings.stream_roll_hours * 3_600_000),

@@ -106,7 +106,7 @@ def _settings(given: dict[str, str]) -> Settings:
                 "memory": True if "in_memory" in given else None,
                 "database": None if "in_memory" in given else f"sqlite:///{folder / _FILE}",
                 "namespaces": "shared" if "shared" in given else "keys",
-                "control_plane_delay": _DELAY_S if "delayed" in given else None,
+                "table_creation_delay": _DELAY_S if "delayed" in given else None,
                 "cors_origin": _origins(given.get("cors", "")),
             },
             os.environ,

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.configuration.settings import SETTINGS, BadSetting, Settings
+from tablegate.gateway.configuration.settings import FORMER_NAMES, SETTINGS, BadSetting, Settings
 
 Command = Callable[..., None]
 
@@ -30,6 +30,7 @@ def with_settings(every: bool) -> Callable[[Command], Command]:
         # Where click keeps the options that were put on below this one.
         vars(call)["__click_params__"] = list(vars(command).get("__click_params__", []))
         names = [name for name, field in SETTINGS.items() if every or field.metadata["everywhere"]]
+        names += [former for former, name in FORMER_NAMES.items() if name in names]
         wrapped: Any = call
         for name in reversed(names):
             wrapped = _option(name)(wrapped)
@@ -42,11 +43,15 @@ def with_settings(every: bool) -> Callable[[Command], Command]:
 
 
 def _option(name: str) -> Callable[[Any], Any]:
-    field = SETTINGS[name]
-    flag = "--" + (field.metadata["flag"] or name.replace("_", "-"))
+    """Return the flag of a setting. `name`: its name, or its deprecated one, whose flag is hidden from --help."""
+    field = SETTINGS[FORMER_NAMES.get(name, name)]
+    is_former = name in FORMER_NAMES
+    flag = "--" + (name.replace("_", "-") if is_former else field.metadata["flag"] or name.replace("_", "-"))
     default = field.default
     if isinstance(default, bool):
-        return click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=field.metadata["meaning"])
+        return click.option(
+            f"{flag}/--no-{flag[2:]}", name, default=None, help=field.metadata["meaning"], hidden=is_former
+        )
     shown = ",".join(default) if isinstance(default, tuple) else default
     help_text = field.metadata["meaning"] + (f" [default: {shown}]" if shown not in (None, "") else "")
     choices = field.metadata["choices"]
@@ -54,6 +59,7 @@ def _option(name: str) -> Callable[[Any], Any]:
         flag, name, type=click.Choice(choices) if choices else str, default=None, help=help_text,
         multiple=isinstance(default, tuple),
         metavar=None if choices else name.rpartition("_")[2].upper(),
+        hidden=is_former,
     )  # fmt: skip
 
 

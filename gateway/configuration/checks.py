@@ -61,8 +61,8 @@ def _check_combinations(settings: Settings) -> None:
         raise BadSetting("tls_self_signed makes a certificate; tls_cert brings one: give one of them")
     if settings.s3_endpoint_url and settings.s3_folder is not None:
         raise BadSetting("s3_endpoint_url and s3_folder are two places for exports: give one of them")
-    if not 0 < settings.background_share <= 1:
-        raise BadSetting("background_share must be more than 0 and at most 1")
+    if not 0 < settings.background_cpu_share <= 1:
+        raise BadSetting("background_cpu_share must be more than 0 and at most 1")
     if settings.workers > 1 and settings.memory:
         raise BadSetting("workers: a database in memory is that of one process")
     if any(url.startswith("sqlite") for url in (settings.database, *settings.replica) if settings.replica):

@@ -33,12 +33,19 @@ def setting(
     separator: str = ",",
     flag: str = "",
     most: int | None = None,
+    formerly: str = "",
 ) -> Any:
-    """A field of Settings. `serve` has a flag for each, of its name or of another one; `everywhere`: all other commands have it
-    too. `separator`: what stands between the members of a list that is given as one text. `most`: the largest number."""
+    """A field of Settings, and a flag of `serve`.
+
+    - `everywhere`: a flag of all other commands, too.
+    - `separator`: stands between the members of a list that is given as one text.
+    - `flag`: the name of the flag, if not that of the setting.
+    - `most`: the largest number.
+    - `formerly`: a deprecated name. It works for one release, with a warning.
+    """
     metadata = {
         "meaning": meaning, "choices": choices, "everywhere": everywhere, "separator": separator, "flag": flag,
-        "most": most,
+        "most": most, "formerly": formerly,
     }  # fmt: skip
     return dataclasses.field(default=default, metadata=metadata, repr=default != "")
 
@@ -194,7 +201,11 @@ class Settings:
         ("2026", "classic"),
     )
     throughput: str = setting("off", "Whether provisioned throughput throttles.", ("off", "enforce"))
-    control_plane_delay: float = setting(0.0, "Seconds that tables stay CREATING, UPDATING and DELETING.")
+    table_creation_delay: float = setting(
+        0.0,
+        "Seconds that tables stay CREATING, UPDATING and DELETING.",
+        formerly="control_plane_delay",
+    )
     table_deletion_delay: float = setting(0.0, "Azure: seconds for which a deleted table's name is not free.")
     sweep_period: float = setting(60.0, "Seconds between two sweeps for expired rows.")
     tablestore_tables: int = setting(
@@ -210,8 +221,10 @@ class Settings:
         "Table Store: today EXPECT_NOT_EXIST is met by an absent row; in 2017 UpdateRow and DeleteRow failed with it.",
         ("today", "2017"),
     )
-    background_share: float = setting(
-        0.25, "Share of one core, at most 1, for background work: purging, filling indexes, expiry, trimming."
+    background_cpu_share: float = setting(
+        0.25,
+        "Share of one core, at most 1, for background work: purging, filling indexes, expiry, trimming.",
+        formerly="background_share",
     )
     vector_memory_bytes: int = setting(
         512 << 20,
@@ -282,10 +295,13 @@ class Settings:
 
     # The server process
     workers: int = setting(1, "Server processes. On a SQLite file one of them writes, and all read.")
-    lane: str = setting(
-        "auto", "Where the database is called: in the event loop, on one thread, or reads in it and writes on one.",
+    database_thread: str = setting(
+        "auto",
+        "Thread of database calls. inline: the event loop; thread: one thread; split: reads in the event loop, writes on "
+        "one thread; auto: inline with SQLite, thread with PostgreSQL.",
         ("auto", "inline", "thread", "split"),
-    )  # fmt: skip
+        formerly="lane",
+    )
     tick_requests: int = setting(256, "Most requests that go to the database together.")
     tick_bytes: int = setting(4 << 20, "Most bytes of request bodies that go to the database together.")
     max_connections: int = setting(1000, "Open connections; more are answered 503.")
@@ -360,3 +376,7 @@ class Settings:
 
 
 SETTINGS: Mapping[str, dataclasses.Field[Any]] = {item.name: item for item in dataclasses.fields(Settings)}
+FORMER_NAMES: Mapping[str, str] = {
+    field.metadata["formerly"]: name for name, field in SETTINGS.items() if field.metadata["formerly"]
+}
+"""Deprecated name -> name of the setting."""

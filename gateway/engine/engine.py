@@ -44,13 +44,13 @@ _READS = {row_commands.Get, row_commands.Read, row_commands.ReadAll, vector_comm
 
 
 class EngineOptions(NamedTuple):
-    """`control_plane_delay_ms`: how long tables stay creating, updating, deleting. `sweep_period_s`: between looks for
+    """`table_creation_delay_ms`: how long tables stay creating, updating, deleting. `sweep_period_s`: between looks for
     expired rows. `stream_shards`: how many shards a new stream has. `stream_roll_ms`: the age at which an open shard
     is closed and has a child (0: never). `failover_s`: how long a database that cannot be reached is waited for.
     `vector_memory_bytes`: how much memory vector searches may keep. `vector_approximate_from`: of how many vectors on they may be
     approximate (0: never). `replication_lag_ms`: how long a write stays in its own replica at least."""
 
-    control_plane_delay_ms: int = 0
+    table_creation_delay_ms: int = 0
     sweep_period_s: float = 60.0
     stream_shards: int = 1
     stream_roll_ms: int = 0
@@ -81,7 +81,7 @@ class Engine:
         store.vector_approximate_from = options.vector_approximate_from
         self._options = options
         self._now = now
-        definer = Definer(store, options.control_plane_delay_ms, options.stream_shards)
+        definer = Definer(store, options.table_creation_delay_ms, options.stream_shards)
         self._transactions = Transactions(store, options.failover_s, now)
         self._single_commands = SingleCommands(store, self._transactions, definer, now)
         pauses = BackgroundOptions(options.sweep_period_s, options.stream_roll_ms, options.replication_lag_ms)

@@ -64,10 +64,10 @@ class ServerProcess:
             self._opened.credential_store,
             self._application.gateway.credentials,
             # The share is of the server, not of each of its processes.
-            settings.background_share if workers.is_first() else 0.0,
+            settings.background_cpu_share if workers.is_first() else 0.0,
             self._application.quota_keeper,
             settings.credentials_period,
-            settings.background_share,
+            settings.background_cpu_share,
         )
 
     def run(self) -> None:
@@ -117,8 +117,8 @@ class ServerProcess:
 
 def lane_of(settings: Settings) -> str:
     """Return the lane that `auto` means; measured, see docs/architecture.md, "The tick"."""
-    if settings.lane != "auto":
-        return settings.lane
+    if settings.database_thread != "auto":
+        return settings.database_thread
     return "inline" if settings.database.startswith("sqlite") else "thread"
 
 

@@ -33,7 +33,7 @@ from tests.support.running import Process
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 # A batch takes milliseconds, and its rest fifty times as long.
-CRAWLING = ("--background-share", "0.02")
+CRAWLING = ("--background-cpu-share", "0.02")
 
 
 @contextlib.contextmanager
@@ -129,7 +129,7 @@ def test_what_is_under_way_is_seen_from_outside_and_goes_on_after_kill_9(
     for _, did, left in before.values():
         assert did + left == ROWS
         assert left
-    with running(tmp_path, database_url, "--background-share", "1") as (process, client):
+    with running(tmp_path, database_url, "--background-cpu-share", "1") as (process, client):
         until(lambda: index_of(client, "indexed")["IndexStatus"] == "ACTIVE")
         until(lambda: not shown(database_url))
         until(lambda: not any(metrics(process, "tablegate_background_rows_left").values()))
@@ -190,9 +190,11 @@ def started(database_url: str, monkeypatch: pytest.MonkeyPatch, tables: int, wan
 def test_the_share_of_background_work_is_more_than_none_and_at_most_all(tmp_path: Path) -> None:
     for share, code in (("0", 1), ("1.01", 1), ("nan", 1), ("1", 0), ("0.001", 0)):
         done = CliRunner().invoke(
-            main, ["healthcheck", "--url", "http://127.0.0.1:1", "--background-share", share]
+            main, ["healthcheck", "--url", "http://127.0.0.1:1", "--background-cpu-share", share]
         )
-        assert ("background_share" in done.output or "background-share" in done.output) is bool(code), share
+        assert ("background_cpu_share" in done.output or "background-cpu-share" in done.output) is bool(
+            code
+        ), share
 
 
 @pytest.mark.soak

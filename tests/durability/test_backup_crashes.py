@@ -103,7 +103,7 @@ class Restarted:
         self.directory.mkdir()
         self._begin = lambda: Process(
             folder, "--database", database_url, "--dialects", "dynamodb",
-            "--background-share", "1", "--backup-directory", str(self.directory),
+            "--background-cpu-share", "1", "--backup-directory", str(self.directory),
         )  # fmt: skip
         self.process = self._begin()
         self.process.wait_until_ready()

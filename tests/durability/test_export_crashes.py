@@ -97,7 +97,7 @@ def test_kills_during_exports_and_imports(tmp_path: Path, database_url: str) -> 
         folder = str(tmp_path / "exports")
         process = Process(
             tmp_path, "--database", database_url, "--dialects", "dynamodb", "--s3-folder", folder,
-            "--background-share", "1",
+            "--background-cpu-share", "1",
         )  # fmt: skip
         process.wait_until_ready()
         return process

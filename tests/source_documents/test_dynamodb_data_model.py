@@ -330,7 +330,7 @@ def test_index_data_is_stored_apart_from_table_data(dynamodb):
 
 
 def test_a_new_table_is_creating_and_cannot_be_used(shared_database_url):
-    running = start(shared_database_url, dialects="dynamodb", control_plane_delay=3600)
+    running = start(shared_database_url, dialects="dynamodb", table_creation_delay=3600)
     table = Live(running.url).create("Id:S", name="table-of-an-hour")
     assert table.table_status == "CREATING"
     for use in (table.scan, lambda: table.put_item(Item={"Id": "1"})):
@@ -340,7 +340,7 @@ def test_a_new_table_is_creating_and_cannot_be_used(shared_database_url):
 
 
 def test_a_table_is_used_once_it_is_active(shared_database_url):
-    running = start(shared_database_url, dialects="dynamodb", control_plane_delay=0.2)
+    running = start(shared_database_url, dialects="dynamodb", table_creation_delay=0.2)
     table = Live(running.url).create("Id:S", name="table-of-a-moment")
     while table.table_status != "ACTIVE":
         table.reload()

@@ -87,10 +87,10 @@ def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
         opened.engine,
         opened.credential_store,
         application_of(app).gateway.credentials,
-        made.background_share,
+        made.background_cpu_share,
         opened.quota_keeper(application_of(app).gateway.quotas),
         made.credentials_period,
-        made.background_share,
+        made.background_cpu_share,
     )
 
     def finish() -> None:

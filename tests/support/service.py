@@ -48,7 +48,7 @@ class Service:
             migrate(database)
             store = Store(database)
             store.backup_files = backup_files_of(made)
-            options = EngineOptions(control_plane_delay_ms=round(made.control_plane_delay * 1000))
+            options = EngineOptions(table_creation_delay_ms=round(made.table_creation_delay * 1000))
             engine = Engine(store, options, clock)
             with contextlib.closing(engine):
                 yield cls(Gateway(engine, Credentials(made, stored), made, clock.now_ms, clock.now_ms), clock)

@@ -144,7 +144,7 @@ def war(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> It
             opened.credential_store.add(credential, granted)
     opened.close()
     logging.getLogger("tablestore-client").setLevel(logging.CRITICAL)  # it tells each refusal as an error
-    server = start(database_url, background_share=1.0, **given)
+    server = start(database_url, background_cpu_share=1.0, **given)
     try:
         made = War(server.url, is_separate)
         made.furnish()

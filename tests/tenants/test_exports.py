@@ -42,7 +42,7 @@ def tenants(database_url: str, tmp_path: Path) -> Iterator[tuple[Any, Any]]:
     for credential in CREDENTIALS:
         opened.credential_store.add(credential, [ALL])
     opened.close()
-    server = start(database_url, background_share=1.0, **given)
+    server = start(database_url, background_cpu_share=1.0, **given)
     victim, thief = (Tenant(server.url, name).dynamodb() for name in ACCOUNTS)
     try:
         victim.create_table(TableName="music", **KEY)

@@ -177,7 +177,7 @@ def _place(table: Table, index: str) -> dict[str, Any]:
 
 
 def _state(call: Call, known: Mapping[str, Any]) -> dict[str, Any]:
-    delay_ms = call.gateway.settings.control_plane_delay * 1000
+    delay_ms = call.gateway.settings.table_creation_delay * 1000
     is_settled = call.gateway.now_ms() >= known["changed_at_ms"] + delay_ms
     states = ("ENABLING", "ENABLED") if known["on"] else ("DISABLING", "DISABLED")
     return {"ContributorInsightsStatus": states[is_settled]}

@@ -178,7 +178,7 @@ def _statuses(call: Call, table: Table) -> Exchange[dict[str, str]]:
 def _status(call: Call, table: Table, known: Mapping[str, Any], is_told: bool) -> str:
     """The state of a destination. `is_told`: it has still to be told changes. A destination is DISABLED if its
     table was reset and has no follower any more."""
-    delay_ms = call.gateway.settings.control_plane_delay * 1000
+    delay_ms = call.gateway.settings.table_creation_delay * 1000
     is_settled = call.gateway.now_ms() >= known["changed_at_ms"] + delay_ms
     if not known["on"]:
         return "DISABLED" if is_settled and not is_told else "DISABLING"

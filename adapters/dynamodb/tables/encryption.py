@@ -81,7 +81,7 @@ def changed(call: Call, known: TableProperties) -> TableProperties:
         raise running_changes.in_use("Server-Side Encryption is still being updated")
     counted = _counted(known, now_ms)
     key = key_of(call, given)
-    delay_ms = round(call.gateway.settings.control_plane_delay * 1000)
+    delay_ms = round(call.gateway.settings.table_creation_delay * 1000)
     change = {**counted, "former_key": known.encryption_key, "at_ms": now_ms, "until_ms": now_ms + delay_ms}
     return replace(known, encryption_key=key, encryption_change=change)
 

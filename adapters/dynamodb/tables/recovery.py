@@ -66,7 +66,7 @@ def _is_new(call: Call, table: Table) -> bool:
     """True until continuous backups are ENABLED by themselves, or by switching recovery on."""
     if TableProperties.of(table).continuous_backups:
         return False
-    active_at_ms = table.created_at_ms + call.gateway.settings.control_plane_delay * 1000
+    active_at_ms = table.created_at_ms + call.gateway.settings.table_creation_delay * 1000
     return call.gateway.now_ms() < active_at_ms + limits.CONTINUOUS_BACKUPS_DELAY_MS
 
 

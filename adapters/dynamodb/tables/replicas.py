@@ -249,7 +249,7 @@ def _settings_with(call: Call, table: Table, entries: Sequence[Wire]) -> dict[st
     known = TableProperties.of(table)
     own = known.replicas.get(call.caller.region, {})
     settings = {**known.replicas, call.caller.region: {**own, **replica_settings.of_itself(known)}}
-    delay_ms = round(call.gateway.settings.control_plane_delay * 1000)
+    delay_ms = round(call.gateway.settings.table_creation_delay * 1000)
     has_service_key = known.encryption_key == replica_rules.service_key(call, call.caller.region)
     for entry in entries:
         region, key = entry["RegionName"], entry.get("KMSMasterKeyId")

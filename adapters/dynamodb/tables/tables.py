@@ -274,7 +274,7 @@ def _with_settings(
         insights={name: known for name, known in properties.insights.items() if name not in dropped},
     )
     if "TableClass" in given and not is_updating:
-        delay_ms = round(call.gateway.settings.control_plane_delay * 1000)
+        delay_ms = round(call.gateway.settings.table_creation_delay * 1000)
         properties = table_class.changed(properties, given["TableClass"], call.gateway.now_ms(), delay_ms)
     return encryption.changed(call, properties) if "SSESpecification" in given else properties
 

@@ -73,10 +73,10 @@ def _attribute(table: Table) -> str | None:
 
 
 def _refuse_soon_again(call: Call, table: Table) -> None:
-    """Raise ServiceError if the last change is too recent (TABLE-143). Without `control_plane_delay` changes may follow one
+    """Raise ServiceError if the last change is too recent (TABLE-143). Without `table_creation_delay` changes may follow one
     another at once."""
     changed_at_ms = TableProperties.of(table).time_to_live_at_ms
-    if changed_at_ms is None or not call.gateway.settings.control_plane_delay:
+    if changed_at_ms is None or not call.gateway.settings.table_creation_delay:
         return
     if call.gateway.now_ms() < changed_at_ms + limits.TIME_TO_LIVE_CHANGE_MS:
         raise validation("Time to live has been modified multiple times within a fixed interval")

@@ -32,5 +32,5 @@ def classic(clock: Clock) -> Iterator[DynamoDBService]:
 @pytest.fixture
 def delayed(clock: Clock) -> Iterator[DynamoDBService]:
     """A control plane that takes ten seconds."""
-    with DynamoDBService.opened(clock, control_plane_delay=10.0) as made:
+    with DynamoDBService.opened(clock, table_creation_delay=10.0) as made:
         yield made

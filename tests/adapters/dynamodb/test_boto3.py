@@ -314,7 +314,7 @@ def test_a_segment_reads_about_its_share(live):
 @pytest.fixture(scope="module")
 def slow(shared_database_url: str) -> Iterator[Live]:
     """A server whose tables take half a second to be made and dropped."""
-    running = start(shared_database_url, dialects="dynamodb", control_plane_delay=0.5)
+    running = start(shared_database_url, dialects="dynamodb", table_creation_delay=0.5)
     yield Live(running.url, DEFAULTS)
     running.stop()
 

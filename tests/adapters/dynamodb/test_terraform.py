@@ -807,7 +807,7 @@ def provider(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Provide
     database = connect(load({"database": url, "synchronous": "normal"}, {}))
     migrate(database)
     database.close()
-    running: Running = start(url, namespaces="separate", control_plane_delay=delay, **settings)
+    running: Running = start(url, namespaces="separate", table_creation_delay=delay, **settings)
     yield Provider(running.url, tmp_path)
     running.stop()
 

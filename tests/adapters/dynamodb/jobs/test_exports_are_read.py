@@ -57,7 +57,7 @@ def test_an_export_equals_the_table(database_url: str, tmp_path: Path, clock: Cl
 
 def test_a_client_waits_for_both(database_url: str, tmp_path: Path) -> None:
     place = FolderPlace(tmp_path / "exports")
-    server = start(database_url, s3_folder=str(tmp_path / "exports"), background_share=1.0)
+    server = start(database_url, s3_folder=str(tmp_path / "exports"), background_cpu_share=1.0)
     keys = {"aws_access_key_id": "any", "aws_secret_access_key": "any", "region_name": "us-east-1"}
     config = Config(retries={"max_attempts": 0})
     client = boto3.client("dynamodb", endpoint_url=server.url, config=config, **keys)

@@ -64,4 +64,4 @@ def exporter(tmp_path: Path, clock: Clock) -> Iterator[Exporter]:
 @pytest.fixture
 def delayed_exporter(tmp_path: Path, clock: Clock) -> Iterator[Exporter]:
     """The same with a control plane that takes ten seconds."""
-    yield from exporting(tmp_path, clock, control_plane_delay=10.0)
+    yield from exporting(tmp_path, clock, table_creation_delay=10.0)

@@ -47,7 +47,7 @@ def regions(clock: Clock) -> Iterator[Regions]:
 @pytest.fixture
 def slow(clock: Clock) -> Iterator[Regions]:
     """The same with a control plane that takes ten seconds."""
-    yield from serving_regions(clock, control_plane_delay=10.0)
+    yield from serving_regions(clock, table_creation_delay=10.0)
 
 
 def ok(regions: Regions, region: str, operation: str, given: Any = None) -> Any:

@@ -48,7 +48,7 @@ def kinesis(monkeypatch) -> Kinesis:
 def streaming(clock: Clock, kinesis: Kinesis) -> Iterator[DynamoDBService]:
     """A control plane that takes ten seconds, and a Kinesis."""
     url = "http://127.0.0.1:1"
-    with DynamoDBService.opened(clock, kinesis_endpoint_url=url, control_plane_delay=10.0) as service:
+    with DynamoDBService.opened(clock, kinesis_endpoint_url=url, table_creation_delay=10.0) as service:
         service.table()
         clock.ms += 10_000
         yield service

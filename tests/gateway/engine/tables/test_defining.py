@@ -110,7 +110,7 @@ def test_rows_and_bytes_are_counted(things: Client) -> None:
 @pytest.fixture
 def slow(database: Database, clock: Clock) -> Engine:
     """An engine whose tables take ten seconds to be created, updated and deleted."""
-    return Engine(Store(database), EngineOptions(control_plane_delay_ms=10_000), clock)
+    return Engine(Store(database), EngineOptions(table_creation_delay_ms=10_000), clock)
 
 
 def test_a_table_is_creating_until_its_delay_is_over(slow: Engine, clock: Clock) -> None:
