@@ -120,6 +120,8 @@ class Dialect(ABC):
     own names that they mean."""
     batches: ClassVar[frozenset[str]] = frozenset()
     """Operations of several members, each of which may be left unprocessed (handling.is_left_out)."""
+    blocking_operations: ClassVar[frozenset[str]] = frozenset()
+    """Operations that may wait for something else than the database. The server runs them on a thread."""
     methods: ClassVar[frozenset[str]] = frozenset(
         {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
     )
@@ -190,10 +192,6 @@ class Dialect(ABC):
             return self.render(request, caller, (yield from exchange))
         except Exception as error:
             return self.render_error(request, caller, error)
-
-    def may_block(self, request: Request) -> bool:
-        """True if answering a request may wait for something else than the database. The server then runs it on a thread."""
-        return False
 
     @cached_property
     def _browsers(self) -> Browsers:

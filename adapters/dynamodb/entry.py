@@ -89,6 +89,9 @@ class DynamoDB(Dialect):
     operation_kinds = request_facts.KINDS
     refused_part_marks = request_facts.PART_MARKS
     batches = frozenset({"BatchGetItem", "BatchWriteItem"})
+    blocking_operations = frozenset(
+        target.partition(".")[2] for target, row in OPERATIONS.items() if row.may_block
+    )
     refusal_statuses = frozenset({400, 403})
 
     def __init__(self, gateway: Gateway) -> None:
@@ -133,11 +136,6 @@ class DynamoDB(Dialect):
     def only_reads(self, request: Request) -> bool:
         """Whether a request wants nothing but to read rows (Dialect.only_reads)."""
         return self.operation(request) in READING and self._throttle is None
-
-    def may_block(self, request: Request) -> bool:
-        """True for operations that read an object store or count a table first (Dialect.may_block)."""
-        row = self._operations.get(request.header_map.get("x-amz-target", ""))
-        return row is not None and row.may_block
 
     def facts(self, request: Request, reply: Reply | None = None) -> RequestFacts:
         """Return the facts of a request (Dialect.facts)."""

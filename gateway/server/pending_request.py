@@ -39,9 +39,10 @@ class PendingRequest(Request):
     http_10 = False
     refusal: Reply | None = None
 
-    # Of the server: since when it is in hand (monotonic seconds), whose request it is, and what is planted in it.
+    # Of the server: when it began (monotonic seconds), its dialect and its operation, and the faults that it meets.
     began = 0.0
     dialect: Dialect | None = None
+    operation = ""
     met: Met | None = None
     is_held_back = False
     span: Any = None  # with OpenTelemetry alone

@@ -206,13 +206,15 @@ class Server:
             self._heads.pop(connection.client, None)
 
     def handle(self, pending: PendingRequest) -> None:
-        """Have a request handled; it is answered once, in a later turn of the loop. One that is watched comes here twice."""
+        """Have a request handled. It is answered once, in a later turn of the loop. A watched request is handled here twice."""
         dialect, met = pending.dialect, pending.met
         if met is None:
             pending.began = monotonic()
             if self._telemetry is not None:
                 pending.span = self._telemetry.began(pending)
             dialect = pending.dialect = self._application.dialect_of(pending)
+            if dialect is not None:
+                pending.operation = dialect.operation(pending)
             instead = self._application.reject_cross_origin(pending)
             if instead is None and dialect is not None and self._application.watch.is_on:
                 pending.met = self._application.watch.meet(pending, dialect)
@@ -226,7 +228,7 @@ class Server:
         if self._relay is not None and not self._may_read_here(pending):
             self._relay.forward(pending)
             return
-        if dialect is not None and not dialect.may_block(pending):
+        if dialect is not None and pending.operation not in dialect.blocking_operations:
             self._ticker.submit(pending, dialect.handle if met is None else met.watched(dialect.handle))
         else:
             self._threads.submit(self._serve, pending)
@@ -255,7 +257,7 @@ class Server:
         seconds = monotonic() - pending.began
         dialect = pending.dialect
         if dialect is not None:
-            name, operation = dialect.name, dialect.operation(pending)
+            name, operation = dialect.name, pending.operation
         else:
             name, operation = "gateway", pending.path if reply.status < 400 else ""
         metrics.answered((name, operation, reply.status, seconds))
@@ -278,6 +280,8 @@ class Server:
             pending.is_unauthenticated = True
             pending.began = monotonic()
             pending.dialect = self._application.dialect_of(pending)
+            if pending.dialect is not None:
+                pending.operation = pending.dialect.operation(pending)
             if self._telemetry is not None:
                 pending.span = self._telemetry.began(pending)
         return reply

@@ -169,15 +169,13 @@ class Toy(Dialect):
     """Takes every request. Those whose path begins with /flask may block."""
 
     name = "toy"
+    blocking_operations = frozenset({"flask"})
 
     def matches(self, request: Request) -> bool:
         return True
 
     def operation(self, request: Request) -> str:
-        return request.path
-
-    def may_block(self, request: Request) -> bool:
-        return request.path.startswith("/flask")
+        return "flask" if request.path.startswith("/flask") else request.path
 
     def authenticate(self, request: Request) -> None:
         return None
