@@ -65,6 +65,11 @@ def whole_request(data: bytes, most_head_bytes: int, most_target_bytes: int) -> 
             return None
         headers_of_head = (*before, (_AUTHORIZATION, proof), *after)
         return start[0], start[1], headers_of_head, {**known, _AUTHORIZATION: proof}, data[end + 4 :]
+    return _unknown_head(data, end, rest, most_target_bytes)
+
+
+def _unknown_head(data: bytes, end: int, rest: bytes, most_target_bytes: int) -> Whole | None:
+    """Read a head line by line. `rest`: the head without the value of its Authorization, empty if it has none."""
     lines = data[:end].split(b"\r\n")
     first_line = lines[0]
     first = _starts.get(first_line) or _start_of(first_line)
@@ -93,7 +98,7 @@ def whole_request(data: bytes, most_head_bytes: int, most_target_bytes: int) -> 
     if len(data) != end + 4 + int(length):
         return None
     # Of a first line that is not remembered, the address of a row, the same head hardly ever comes again.
-    is_likely_again = proof and len(rest) <= _REMEMBERED_HEAD_BYTES and first_line in _starts
+    is_likely_again = rest and len(rest) <= _REMEMBERED_HEAD_BYTES and first_line in _starts
     if is_likely_again and known.keys() - _REMEMBERED == _PROOF_NAMES:
         _remember_head(rest, first, headers, known, int(length))
     return first[0], first[1], tuple(headers), known, data[end + 4 :]
