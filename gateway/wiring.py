@@ -6,24 +6,20 @@ of it.
 
 from __future__ import annotations
 
-import importlib
 import os
 import secrets
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
+from tablegate.gateway.adapter_modules import create_dialect
 from tablegate.gateway.application import Application
 from tablegate.gateway.clock import Clock
 from tablegate.gateway.configuration.database_urls import hosts_of
 from tablegate.gateway.configuration.settings import BadSetting, Settings
-from tablegate.gateway.dialect import Dialect, Gateway
+from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.vectors.vector_support import can_approximate
-from tablegate.gateway.model.tables.indexes import IndexView
-from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credentials
 from tablegate.gateway.security.quota_keeper import QuotaKeeper
@@ -36,8 +32,6 @@ from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 
 if TYPE_CHECKING:
-    from tablegate.gateway.model.commands.writes import Write
-    from tablegate.gateway.model.values.rows import Row
     from tablegate.gateway.store.opening.replicas import Replicas
     from tablegate.gateway.store.tables.backup_files import BackupDirectory
 
@@ -148,7 +142,7 @@ def wire(settings: Settings, opened: OpenDatabase) -> Application:
         quotas=quotas,
         grants=opened.credential_store.grants,
     )
-    dialects = tuple(_create(name, gateway) for name in settings.dialects)
+    dialects = tuple(create_dialect(name, gateway) for name in settings.dialects)
     return Application(gateway, dialects, opened.clock, keeper)
 
 
@@ -157,58 +151,3 @@ def _credentials(settings: Settings, store: CredentialStore) -> Credentials:
     credentials.replace(store.load(), store.roles)
     credentials.keep_resource_policies(store.resource_policies)
     return credentials
-
-
-def _module(name: str, part: str) -> ModuleType:
-    """A module of an adapter, by the name that the settings give. Raises BadSetting if there is none.
-
-    This is the one place where a module is found by its name: a dialect is a folder of adapters/ with an entry.py that
-    has `create(gateway)` and `listed(table)`; nothing under gateway/ knows more of it.
-    """
-    module = f"tablegate.adapters.{name}.{part}"
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not module.startswith(error.name):
-            raise
-        raise BadSetting(f"dialects: there is no adapter {name}") from None
-
-
-def _create(name: str, gateway: Gateway) -> Dialect:
-    dialect: Dialect = _module(name, "entry").create(gateway)
-    return dialect
-
-
-def index_views(settings: Settings) -> dict[str, IndexView]:
-    """Dialect -> how it reads the key columns of the indexes that it makes, if it has a way of its own."""
-    found = {name: getattr(_module(name, "values.keys"), "index_view", None) for name in settings.dialects}
-    return {name: view for name, view in found.items() if view is not None}
-
-
-DescribeTable = Callable[[Table], tuple[str, str, str]]
-"""How a dialect calls a table: its name, its key, its address (`listed` in adapters/*/entry.py)."""
-
-
-def table_describers(settings: Settings) -> dict[str, DescribeTable]:
-    """Dialect -> how it calls tables."""
-    return {name: _module(name, "entry").listed for name in sorted(settings.dialects)}
-
-
-class Display(NamedTuple):
-    """How a dialect shows rows to people (adapters/*/display.py): what its form is called; a row as a JSON document; a few lines
-    of its SDK that read a table of a server at a URL; the write that puts a row of such a document (raises ValueError),
-    where it can be written so."""
-
-    form: str
-    shown_row: Callable[[Table, Row], Any]
-    snippet: Callable[[Table, str], str]
-    put_of: Callable[[Table, Any], Write] | None
-
-
-def displays(settings: Settings) -> dict[str, Display]:
-    """Dialect -> how it shows rows."""
-    made = {}
-    for name in settings.dialects:
-        module = _module(name, "display")
-        made[name] = Display(module.FORM, module.shown_row, module.snippet, getattr(module, "put_of", None))
-    return made

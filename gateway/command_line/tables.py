@@ -188,8 +188,8 @@ def _outcome(opened: Any, command: Any) -> Any:
 
 
 def _list(settings: Settings) -> None:
+    from tablegate.gateway.adapter_modules import table_describers
     from tablegate.gateway.store.sql import progress
-    from tablegate.gateway.wiring import table_describers
 
     with opened_database(settings) as opened:
         with opened.store.read() as session:

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import flask
 import orjson
 
+from tablegate.gateway.adapter_modules import Display, displays, table_describers
 from tablegate.gateway.console.charts import CHARTS, Recorder
 from tablegate.gateway.console.reading import (
     CHANGES,
@@ -43,7 +44,6 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.server.flask_bridge import current_request
-from tablegate.gateway.wiring import Display, displays, table_describers
 
 # Counting is a scan: what a list has not counted by then, the page of the table itself does.
 _COUNTING_S = 1.0

@@ -23,7 +23,7 @@ GROUPS = {
         "model", "exchanges", "configuration", "observability", "handling", "http", "request_bodies", "request_memory",
         "observability.audit", "store", "observability.audit_sinks", "security", "engine", "security.quota_keeper",
         "security.gate", "clock", "observability.telemetry", "server.flask_bridge", "dialect",
-        "control", "health", "application", "wiring", "console", "app",
+        "control", "health", "application", "adapter_modules", "wiring", "console", "app",
         "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
@@ -238,8 +238,8 @@ def test_nobody_asks_which_database_it_is() -> None:
 
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_only_the_settings_name_a_module(module: str) -> None:
-    """wiring.py finds an adapter by the name that the settings give. Everything else is imported."""
-    if module != "gateway.wiring":
+    """adapter_modules.py finds an adapter by its name in the settings. Everything else is imported."""
+    if module != "gateway.adapter_modules":
         assert not [name for name in IMPORTS[module] if name == "importlib"]
         assert "__import__" not in FILES[module].read_text()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
+from tablegate.gateway.adapter_modules import index_views
 from tablegate.gateway.command_line.doctor.findings import Examined, Level, Told
 from tablegate.gateway.model.errors import DataCorrupted
 from tablegate.gateway.model.tables.indexes import Index
@@ -17,7 +18,6 @@ from tablegate.gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH, checks
 from tablegate.gateway.store.sql.databases import Database, Session
 from tablegate.gateway.store.sql.positions import position_of, stored_position
 from tablegate.gateway.store.store import Store
-from tablegate.gateway.wiring import index_views
 
 _ROWS_TOGETHER = 500
 _MOST_NAMED = 20
