@@ -8,7 +8,7 @@ from tablegate.adapters.azuretable.entities.entity_renderer import rule_of
 from tablegate.adapters.azuretable.wire import errors as azuretable
 from tablegate.adapters.azuretable.wire import limits as azuretable_limits
 from tablegate.adapters.dynamodb.expressions.updates import facts_of
-from tablegate.adapters.dynamodb.operations.items import _check_updated
+from tablegate.adapters.dynamodb.operations.update_rules import check_updated
 from tablegate.adapters.dynamodb.wire import errors as dynamodb
 from tablegate.adapters.dynamodb.wire import limits as dynamodb_limits
 from tablegate.adapters.tablestore.wire import errors as tablestore
@@ -48,7 +48,7 @@ def told(write: Write) -> RowRefused | None:
 def update(value: Value) -> Write:
     key = Key((text("1"),), SCHEMA.position((text("1"),)))
     actions = (SetTo(("a",), Literal(value)),)
-    return Write(TABLE, key, Edit(actions), rule=partial(_check_updated, TABLE, facts_of(actions).may_nest))
+    return Write(TABLE, key, Edit(actions), rule=partial(check_updated, TABLE, facts_of(actions).may_nest))
 
 
 def test_an_update_of_dynamodb_is_refused_by_facts() -> None:

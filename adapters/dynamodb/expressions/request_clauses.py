@@ -160,7 +160,8 @@ class ReadClauses:
             return ALWAYS
         if key_names:
             refuse_filter_on_keys(paths_of(self._filter), key_names, self._filter_name)
-        return _bound(table, self._filter)
+        schema = table.key_schema
+        return self._filter if schema.is_pair else composite_keys.bound(schema, self._filter)
 
     def cut(self, table: Table, row: Row) -> bytes:
         """What the answer shows of a row of a table, as JSON."""
@@ -237,7 +238,8 @@ class WriteClauses:
         """The condition of a write that has one. Raises ServiceError if it leads into a key attribute of this table."""
         if self._deep:
             _refuse_paths_into_keys(self._deep, table)
-        return _bound(table, self._condition)
+        schema = table.key_schema
+        return self._condition if schema.is_pair else composite_keys.bound(schema, self._condition)
 
     def actions(self, table: Table) -> tuple[Action, ...]:
         """The actions of an update. Raises ServiceError if one writes the table's key or leads into a key attribute."""
@@ -271,13 +273,6 @@ def _projection(given: Input, placeholders: Placeholders) -> Projection | None:
         return parse_projection(text, placeholders)
     names = given.get("AttributesToGet")
     return None if names is None else legacy.attributes_to_get(names)
-
-
-def _bound(table: Table, predicate: Predicate) -> Predicate:
-    """A condition or filter of a table, which may have a composite key."""
-    if predicate is ALWAYS or table.key_schema.is_pair:
-        return predicate
-    return composite_keys.bound(table.key_schema, predicate)
 
 
 def _refuse_paths_into_keys(paths: Iterable[Path], table: Table) -> None:

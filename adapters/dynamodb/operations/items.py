@@ -16,22 +16,20 @@ from tablegate.adapters.dynamodb.capacity import consumed_capacity, contributors
 from tablegate.adapters.dynamodb.expressions import legacy
 from tablegate.adapters.dynamodb.expressions.projections import touched
 from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
-from tablegate.adapters.dynamodb.expressions.updates import statement_bytes
+from tablegate.adapters.dynamodb.operations.update_rules import check_statement_size, check_updated
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values import composites, keys, vectors
-from tablegate.adapters.dynamodb.values.values import Item, is_too_large, keep_kinds, render_values, view
-from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.values.values import Item, keep_kinds, render_values, view
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, on_table
-from tablegate.adapters.dynamodb.wire.errors import condition_failed, validation
+from tablegate.adapters.dynamodb.wire.errors import condition_failed
 from tablegate.gateway.exchanges import SingleStep, exchange_of
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Get, Outcome, WriteGroup
 from tablegate.gateway.model.commands.writes import SHOWN_NOT, Edit, Keep, Remove, Replace, Write
-from tablegate.gateway.model.errors import BadOperand, ConditionFailed, GatewayError, RowRefused
-from tablegate.gateway.model.expressions.predicates import ALWAYS, Attributes
+from tablegate.gateway.model.errors import BadOperand, ConditionFailed, GatewayError
+from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.values.rows import Contents, Row
-from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.gateway.model.values.rows import Row
 
 
 def _get(call: Call, clauses: ReadClauses, table: Table) -> SingleStep:
@@ -64,10 +62,9 @@ def _delete(call: Call, clauses: WriteClauses, table: Table) -> SingleStep:
 def _update(call: Call, clauses: WriteClauses, table: Table) -> SingleStep:
     write = update_write(table, call.input["Key"], clauses)
     assert isinstance(write.change, Edit)
-    size_bytes = statement_bytes(clauses.facts, write.change.actions)
-    if is_too_large(size_bytes) and "UpdateExpression" in call.input:
+    if "UpdateExpression" in call.input:
         # Transactions, PartiQL and AttributeUpdates are measured by the finished item alone (paritysuite, October 2026).
-        raise validation(messages.bare("update-size"))
+        check_statement_size(clauses.facts, write.change.actions)
     return _single_write(call, write)
 
 
@@ -107,7 +104,7 @@ def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClause
     key = keys.key_of(table, wire_key)
     facts = clauses.facts
     change = Edit(clauses.actions(table), facts.may_create)
-    rule = partial(_check_updated, table, facts.may_nest)
+    rule = partial(check_updated, table, facts.may_nest)
     condition = clauses.condition(table) if clauses.has_condition else ALWAYS
     return Write(table, key, change, condition, view, rule, shown=clauses.shown)
 
@@ -118,40 +115,6 @@ def check_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses
     key = keys.key_of(table, wire_key)
     condition = clauses.condition(table) if clauses.has_condition else ALWAYS
     return Write(table, key, Keep(), condition, view, shown=clauses.shown)
-
-
-def _check_updated(table: Table, may_nest: tuple[str, ...], old: Row | None, new: Contents) -> Contents:
-    """The rule of updates: what an item must obey in size, in the depth of attributes that may have become too deep, in its
-    index keys and in its vectors. Raises RowRefused, BadKey."""
-    if is_too_large(new.size_bytes):
-        raise RowRefused("update-size")
-    for name in may_nest:
-        value = new.value(name)
-        if value is not None and value.kind in _DOCUMENTS and _depth(value) > limits.NESTING_LEVELS:
-            raise RowRefused("nesting")
-    if table.indexes:
-        before: Attributes = {} if old is None else old.contents
-        keys.check_updated_index_keys(table, before, new)
-    if table.vector_indexes:
-        vectors.check_updated(table, {} if old is None else old.contents, new)
-    return new
-
-
-_DOCUMENTS = frozenset({Kind.MAP, Kind.LIST})
-
-
-def _depth(value: Value) -> int:
-    """Levels of a value: 1 for a scalar, one more for each document around it. Stops counting just past the limit."""
-    level, values = 0, [value]
-    while values and level <= limits.NESTING_LEVELS:
-        level += 1
-        values = [
-            member
-            for holder in values
-            if holder.kind in (Kind.MAP, Kind.LIST)
-            for member in (holder.data.values() if holder.kind is Kind.MAP else holder.data)
-        ]
-    return level
 
 
 # Answers

@@ -1,4 +1,4 @@
-"""Scalars as DynamoDB spells them: numbers in decimal digits, binaries in base64, booleans; and how a value is refused.
+"""Scalars as DynamoDB spells them: numbers in decimal digits, binaries in base64, booleans, moments; and how a value is refused.
 
 Knows the limits of each (docs/protocols/dynamodb.md rules 9 and 21) and what each is billed. Knows nothing of documents or sets.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from binascii import a2b_base64
+from datetime import date
 from typing import Any, NoReturn
 
 from tablegate.adapters.dynamodb.wire import limits, messages
@@ -157,3 +158,15 @@ def boolean_of(data: Any) -> bool:
         if data.upper() in ("FALSE", "0", "NO"):
             return False
     wrong_type("Boolean", data)
+
+
+_TICKS_PER_DAY = 864_000_000_000
+_TICKS_PER_SECOND = 10_000_000
+
+
+def datetime_text(ticks: int) -> str:
+    """ISO 8601 with seven digits and Z of ticks of 100 ns since 0001-01-01."""
+    days, rest = divmod(ticks, _TICKS_PER_DAY)
+    seconds, fraction = divmod(rest, _TICKS_PER_SECOND)
+    day = date.fromordinal(days + 1)
+    return f"{day.isoformat()}T{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction:07}Z"

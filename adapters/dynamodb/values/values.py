@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping
-from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -25,6 +24,7 @@ from tablegate.adapters.dynamodb.values.scalars import (
     binary_bytes,
     boolean_of,
     canonical_number,
+    datetime_text,
     number_size_bytes,
     utf8_bytes,
     wrong_type,
@@ -352,9 +352,6 @@ _MEASURES = {
 
 # How DynamoDB sees the other dialects' kinds
 
-_TICKS_PER_DAY = 864_000_000_000
-_TICKS_PER_SECOND = 10_000_000
-
 
 def view(value: Value) -> Value:
     """A stored value as a DynamoDB client sees it: exactly, or as text; never rounded (docs/architecture.md section 7)."""
@@ -379,14 +376,6 @@ def _view_double(data: float) -> Value:
     if math.isnan(data):
         return Value(Kind.TEXT, "NaN")
     return Value(Kind.TEXT, "Infinity" if data > 0 else "-Infinity")
-
-
-def datetime_text(ticks: int) -> str:
-    """ISO 8601 with seven digits and Z of ticks of 100 ns since 0001-01-01."""
-    days, rest = divmod(ticks, _TICKS_PER_DAY)
-    seconds, fraction = divmod(rest, _TICKS_PER_SECOND)
-    day = date.fromordinal(days + 1)
-    return f"{day.isoformat()}T{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction:07}Z"
 
 
 def as_kind(value: Value, kind: Kind) -> Value | None:

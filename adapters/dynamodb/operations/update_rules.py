@@ -1,0 +1,55 @@
+"""Rules of updates: the size of an update expression, and what an updated item must obey."""
+
+from __future__ import annotations
+
+from tablegate.adapters.dynamodb.expressions.updates import UpdateFacts, statement_bytes
+from tablegate.adapters.dynamodb.values import keys, vectors
+from tablegate.adapters.dynamodb.values.values import is_too_large
+from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire.errors import validation
+from tablegate.gateway.model.errors import RowRefused
+from tablegate.gateway.model.expressions.predicates import Attributes
+from tablegate.gateway.model.expressions.updates import Action
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.rows import Contents, Row
+from tablegate.gateway.model.values.values import Kind, Value
+
+
+def check_statement_size(facts: UpdateFacts, actions: tuple[Action, ...]) -> None:
+    """Raise ServiceError if an UpdateExpression writes more than an item may hold."""
+    if is_too_large(statement_bytes(facts, actions)):
+        raise validation(messages.bare("update-size"))
+
+
+def check_updated(table: Table, may_nest: tuple[str, ...], old: Row | None, new: Contents) -> Contents:
+    """The rule of updates: what an item must obey in size, in the depth of attributes that may have become too deep, in its
+    index keys and in its vectors. Raises RowRefused, BadKey."""
+    if is_too_large(new.size_bytes):
+        raise RowRefused("update-size")
+    for name in may_nest:
+        value = new.value(name)
+        if value is not None and value.kind in _DOCUMENTS and _depth(value) > limits.NESTING_LEVELS:
+            raise RowRefused("nesting")
+    if table.indexes:
+        before: Attributes = {} if old is None else old.contents
+        keys.check_updated_index_keys(table, before, new)
+    if table.vector_indexes:
+        vectors.check_updated(table, {} if old is None else old.contents, new)
+    return new
+
+
+_DOCUMENTS = frozenset({Kind.MAP, Kind.LIST})
+
+
+def _depth(value: Value) -> int:
+    """Levels of a value: 1 for a scalar, one more for each document around it. Stops counting just past the limit."""
+    level, values = 0, [value]
+    while values and level <= limits.NESTING_LEVELS:
+        level += 1
+        values = [
+            member
+            for holder in values
+            if holder.kind in (Kind.MAP, Kind.LIST)
+            for member in (holder.data.values() if holder.kind is Kind.MAP else holder.data)
+        ]
+    return level
