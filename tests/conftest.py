@@ -19,6 +19,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import hypothesis
@@ -87,6 +88,19 @@ def _refusals_are_not_held_back() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(server_module, "HELD_BACK_S", 0.0)
         yield
+
+
+@pytest.fixture
+def clock_of_pages(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A clock of pages that goes on by `step` seconds at each reading."""
+    state = SimpleNamespace(now=1000.0, step=0.0)
+
+    def monotonic() -> float:
+        state.now += state.step
+        return state.now
+
+    monkeypatch.setattr(page_budget, "monotonic", monotonic)
+    return state
 
 
 @pytest.fixture(scope="session")

@@ -38,18 +38,6 @@ BICYCLE = {
 ITEM_LIMIT = 409_600
 
 
-@pytest.fixture
-def catalog(dynamodb: Live):
-    """ProductCatalog: a simple primary key."""
-    return dynamodb.create("Id:N")
-
-
-@pytest.fixture
-def thread(dynamodb: Live):
-    """A composite primary key."""
-    return dynamodb.create("ForumName:S", "Subject:S")
-
-
 def everything(table) -> list[dict]:
     return table.scan()["Items"]
 

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.support.live_dynamodb import Live, refused, sized
+from tests.support.live_dynamodb import refused, sized
 
 BOOK = {"Id": 101, "Title": "Book 101 Title", "InPublication": True}
 BICYCLE = {"Id": 201, "Title": "18-Bicycle 201", "Color": ["Red", "Black"]}
 ITEM_LIMIT = 409_600
 MAXIMAL = 40  # items of the maximal size that 16 MB (16,777,216 bytes) have room for
-
-
-@pytest.fixture
-def catalog(dynamodb: Live):
-    """A simple primary key."""
-    return dynamodb.create("Id:N")
-
-
-@pytest.fixture
-def thread(dynamodb: Live):
-    """A composite primary key."""
-    return dynamodb.create("ForumName:S", "Subject:S")
 
 
 def everything(table) -> list[dict]:

@@ -5,7 +5,6 @@ All eight of its GetRange examples are here.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,59 +22,51 @@ MIN, MAX = Bound.INF_MIN, Bound.INF_MAX
 
 
 @pytest.fixture(scope="module")
-def live(shared_database_url: str) -> Iterator[LiveTableStore]:
-    """The wire client at a live server with default settings."""
-    running = start(shared_database_url, dialects="tablestore")
-    yield LiveTableStore(running.url)
-    running.stop()
-
-
-@pytest.fixture(scope="module")
 def live_as_in_2017(shared_database_url: str) -> Iterator[LiveTableStore]:
     """The same with what the document of 2017 says of EXPECT_NOT_EXIST."""
     running = start(shared_database_url, dialects="tablestore", tablestore_expect_not_exist="2017")
-    client = LiveTableStore(running.url)
-    client._names = (f"then{number}" for number in itertools.count())
-    yield client
+    yield LiveTableStore(running.url, stem="then")
     running.stop()
 
 
 @pytest.fixture
-def table(live: LiveTableStore) -> str:
+def table(tablestore: LiveTableStore) -> str:
     """A new table with key `pk` INTEGER."""
-    name = live.new_name()
-    live.create(name)
+    name = tablestore.new_name()
+    tablestore.create(name)
     return name
 
 
 # Rows
 
 
-def test_rows_of_one_table_have_one_key_and_attributes_of_their_own(live: LiveTableStore, table: str) -> None:
-    live.put({"pk": 1}, {"a": 1}, table)
-    live.put({"pk": 2}, {"b": "text", "a": "other"}, table)
-    live.put({"pk": 3}, {}, table)
-    assert plain(live.get({"pk": 2}, table)) == {"pk": 2, "b": "text", "a": "other"}
-    assert plain(live.get({"pk": 3}, table)) == {"pk": 3}
+def test_rows_of_one_table_have_one_key_and_attributes_of_their_own(
+    tablestore: LiveTableStore, table: str
+) -> None:
+    tablestore.put({"pk": 1}, {"a": 1}, table)
+    tablestore.put({"pk": 2}, {"b": "text", "a": "other"}, table)
+    tablestore.put({"pk": 3}, {}, table)
+    assert plain(tablestore.get({"pk": 2}, table)) == {"pk": 2, "b": "text", "a": "other"}
+    assert plain(tablestore.get({"pk": 3}, table)) == {"pk": 3}
     for key in ({}, {"other": 1}, {"pk": "1"}, {"pk": 1, "more": 1}):
         with pytest.raises(Refused) as told:
-            live.put(key, {"a": 1}, table)
+            tablestore.put(key, {"a": 1}, table)
         assert told.value.status == 400
 
 
-def test_the_seven_operations(live: LiveTableStore, table: str) -> None:
-    live.put({"pk": 1}, {"a": 1}, table)
-    live.update({"pk": 1}, {"b": 2}, table)
-    assert plain(live.get({"pk": 1}, table)) == {"pk": 1, "a": 1, "b": 2}
-    write_batch(live, table, [(messages.PUT, 2, {"a": 2}), (messages.DELETE, 1, {})])
-    assert read_batch(live, table, [1, 2]) == [None, {"pk": 2, "a": 2}]
-    assert rows_of(live.range({"pk": MIN}, {"pk": MAX}, table)) == [{"pk": 2, "a": 2}]
-    live.delete({"pk": 2}, table)
-    assert live.get({"pk": 2}, table) is None
+def test_the_seven_operations(tablestore: LiveTableStore, table: str) -> None:
+    tablestore.put({"pk": 1}, {"a": 1}, table)
+    tablestore.update({"pk": 1}, {"b": 2}, table)
+    assert plain(tablestore.get({"pk": 1}, table)) == {"pk": 1, "a": 1, "b": 2}
+    write_batch(tablestore, table, [(messages.PUT, 2, {"a": 2}), (messages.DELETE, 1, {})])
+    assert read_batch(tablestore, table, [1, 2]) == [None, {"pk": 2, "a": 2}]
+    assert rows_of(tablestore.range({"pk": MIN}, {"pk": MAX}, table)) == [{"pk": 2, "a": 2}]
+    tablestore.delete({"pk": 2}, table)
+    assert tablestore.get({"pk": 2}, table) is None
 
 
 def write_batch(
-    live: LiveTableStore, table: str, changes: list[tuple[int, Any, Any]], expect: int = IGNORE
+    tablestore: LiveTableStore, table: str, changes: list[tuple[int, Any, Any]], expect: int = IGNORE
 ) -> Any:
     request = messages.BatchWriteRowRequest()
     part = request.tables.add(table_name=table)
@@ -85,50 +76,52 @@ def write_batch(
             row_change=row({"pk": pk}, cells),
             condition=messages.Condition(row_existence=expect),  # type: ignore[arg-type]
         )
-    return live.ask("BatchWriteRow", request)
+    return tablestore.ask("BatchWriteRow", request)
 
 
-def read_batch(live: LiveTableStore, table: str, keys: list[Any]) -> list[Any]:
+def read_batch(tablestore: LiveTableStore, table: str, keys: list[Any]) -> list[Any]:
     request = messages.BatchGetRowRequest()
     request.tables.add(table_name=table, primary_key=[row({"pk": pk}) for pk in keys], max_versions=1)
-    [part] = live.ask("BatchGetRow", request).tables
+    [part] = tablestore.ask("BatchGetRow", request).tables
     return [plain(decode_row(result.row)) if result.row else None for result in part.rows]
 
 
-def test_a_put_deletes_what_was_there_before(live: LiveTableStore, table: str) -> None:
-    live.put({"pk": 1}, {"a": 1, "b": 2}, table)
-    live.put({"pk": 1}, {"c": 3}, table)
-    assert plain(live.get({"pk": 1}, table)) == {"pk": 1, "c": 3}
+def test_a_put_deletes_what_was_there_before(tablestore: LiveTableStore, table: str) -> None:
+    tablestore.put({"pk": 1}, {"a": 1, "b": 2}, table)
+    tablestore.put({"pk": 1}, {"c": 3}, table)
+    assert plain(tablestore.get({"pk": 1}, table)) == {"pk": 1, "c": 3}
 
 
-def test_an_update_adds_modifies_and_deletes_columns(live: LiveTableStore, table: str) -> None:
-    live.put({"pk": 1}, {"a": 1, "b": 2}, table)
+def test_an_update_adds_modifies_and_deletes_columns(tablestore: LiveTableStore, table: str) -> None:
+    tablestore.put({"pk": 1}, {"a": 1, "b": 2}, table)
     cells = [*cells_of({"c": 3, "a": 9}), WireCell("b", None, None, Operation.DELETE_ALL)]
-    live.update({"pk": 1}, cells, table)
-    assert plain(live.get({"pk": 1}, table)) == {"pk": 1, "a": 9, "c": 3}
+    tablestore.update({"pk": 1}, cells, table)
+    assert plain(tablestore.get({"pk": 1}, table)) == {"pk": 1, "a": 9, "c": 3}
 
 
-def test_an_update_of_no_row_makes_one_but_not_by_deletes_alone(live: LiveTableStore, table: str) -> None:
-    live.update({"pk": 1}, {"a": 1}, table)
-    assert plain(live.get({"pk": 1}, table)) == {"pk": 1, "a": 1}
-    live.update({"pk": 2}, [WireCell("a", None, None, Operation.DELETE_ALL)], table)
-    assert live.get({"pk": 2}, table) is None
+def test_an_update_of_no_row_makes_one_but_not_by_deletes_alone(
+    tablestore: LiveTableStore, table: str
+) -> None:
+    tablestore.update({"pk": 1}, {"a": 1}, table)
+    assert plain(tablestore.get({"pk": 1}, table)) == {"pk": 1, "a": 1}
+    tablestore.update({"pk": 2}, [WireCell("a", None, None, Operation.DELETE_ALL)], table)
+    assert tablestore.get({"pk": 2}, table) is None
 
 
-def test_deleting_what_is_not_there_does_nothing(live: LiveTableStore, table: str) -> None:
-    live.delete({"pk": 1}, table)
-    assert live.get({"pk": 1}, table) is None
+def test_deleting_what_is_not_there_does_nothing(tablestore: LiveTableStore, table: str) -> None:
+    tablestore.delete({"pk": 1}, table)
+    assert tablestore.get({"pk": 1}, table) is None
 
 
 # Conditions
 
 
-def test_ignore_checks_nothing(live: LiveTableStore, table: str) -> None:
+def test_ignore_checks_nothing(tablestore: LiveTableStore, table: str) -> None:
     for _ in range(2):
-        live.put({"pk": 1}, {"a": 1}, table, expect=IGNORE)
-        live.update({"pk": 1}, {"a": 2}, table, expect=IGNORE)
+        tablestore.put({"pk": 1}, {"a": 1}, table, expect=IGNORE)
+        tablestore.update({"pk": 1}, {"a": 2}, table, expect=IGNORE)
     for _ in range(2):
-        live.delete({"pk": 1}, table, expect=IGNORE)
+        tablestore.delete({"pk": 1}, table, expect=IGNORE)
 
 
 def failing(ask: Any) -> str:
@@ -138,61 +131,65 @@ def failing(ask: Any) -> str:
     return told.value.code
 
 
-def test_expect_exist_succeeds_only_if_the_row_exists(live: LiveTableStore, table: str) -> None:
+def test_expect_exist_succeeds_only_if_the_row_exists(tablestore: LiveTableStore, table: str) -> None:
     for ask in (
-        lambda: live.put({"pk": 1}, {"a": 1}, table, expect=EXPECT_EXIST),
-        lambda: live.update({"pk": 1}, {"a": 1}, table, expect=EXPECT_EXIST),
-        lambda: live.delete({"pk": 1}, table, expect=EXPECT_EXIST),
+        lambda: tablestore.put({"pk": 1}, {"a": 1}, table, expect=EXPECT_EXIST),
+        lambda: tablestore.update({"pk": 1}, {"a": 1}, table, expect=EXPECT_EXIST),
+        lambda: tablestore.delete({"pk": 1}, table, expect=EXPECT_EXIST),
     ):
         assert failing(ask) == "OTSConditionCheckFail"
-    live.put({"pk": 1}, {"a": 1}, table)
-    live.put({"pk": 1}, {"a": 2}, table, expect=EXPECT_EXIST)
-    live.update({"pk": 1}, {"a": 3}, table, expect=EXPECT_EXIST)
-    live.delete({"pk": 1}, table, expect=EXPECT_EXIST)
+    tablestore.put({"pk": 1}, {"a": 1}, table)
+    tablestore.put({"pk": 1}, {"a": 2}, table, expect=EXPECT_EXIST)
+    tablestore.update({"pk": 1}, {"a": 3}, table, expect=EXPECT_EXIST)
+    tablestore.delete({"pk": 1}, table, expect=EXPECT_EXIST)
 
 
-def test_expect_not_exist_succeeds_only_if_the_row_does_not_exist(live: LiveTableStore, table: str) -> None:
-    live.put({"pk": 1}, {"a": 1}, table, expect=EXPECT_NOT_EXIST)
+def test_expect_not_exist_succeeds_only_if_the_row_does_not_exist(
+    tablestore: LiveTableStore, table: str
+) -> None:
+    tablestore.put({"pk": 1}, {"a": 1}, table, expect=EXPECT_NOT_EXIST)
     assert (
-        failing(lambda: live.put({"pk": 1}, {"a": 2}, table, expect=EXPECT_NOT_EXIST))
+        failing(lambda: tablestore.put({"pk": 1}, {"a": 2}, table, expect=EXPECT_NOT_EXIST))
         == "OTSConditionCheckFail"
     )
-    assert plain(live.get({"pk": 1}, table)) == {"pk": 1, "a": 1}
+    assert plain(tablestore.get({"pk": 1}, table)) == {"pk": 1, "a": 1}
 
 
 @pytest.mark.parametrize("exists", [False, True])
 def test_updates_and_deletes_of_rows_that_must_not_exist_fail(
     live_as_in_2017: LiveTableStore, exists: bool
 ) -> None:
-    live, table = live_as_in_2017, live_as_in_2017.new_name()
-    live.create(table)
+    tablestore, table = live_as_in_2017, live_as_in_2017.new_name()
+    tablestore.create(table)
     if exists:
-        live.put({"pk": 1}, {"a": 1}, table, expect=EXPECT_NOT_EXIST)
+        tablestore.put({"pk": 1}, {"a": 1}, table, expect=EXPECT_NOT_EXIST)
     for ask in (
-        lambda: live.update({"pk": 1}, {"a": 2}, table, expect=EXPECT_NOT_EXIST),
-        lambda: live.delete({"pk": 1}, table, expect=EXPECT_NOT_EXIST),
+        lambda: tablestore.update({"pk": 1}, {"a": 2}, table, expect=EXPECT_NOT_EXIST),
+        lambda: tablestore.delete({"pk": 1}, table, expect=EXPECT_NOT_EXIST),
     ):
         assert failing(ask) == "OTSConditionCheckFail"
-    assert plain(live.get({"pk": 1}, table)) == ({"pk": 1, "a": 1} if exists else None)
+    assert plain(tablestore.get({"pk": 1}, table)) == ({"pk": 1, "a": 1} if exists else None)
 
 
-def test_updates_and_deletes_of_rows_that_must_not_exist_today(live: LiveTableStore, table: str) -> None:
+def test_updates_and_deletes_of_rows_that_must_not_exist_today(
+    tablestore: LiveTableStore, table: str
+) -> None:
     """They succeed where there is no row, as a PutRow does: "Conditional update", Alibaba Cloud help, Tablestore, 2025."""
-    live.delete({"pk": 1}, table, expect=EXPECT_NOT_EXIST)
-    live.update({"pk": 1}, {"a": 1}, table, expect=EXPECT_NOT_EXIST)
+    tablestore.delete({"pk": 1}, table, expect=EXPECT_NOT_EXIST)
+    tablestore.update({"pk": 1}, {"a": 1}, table, expect=EXPECT_NOT_EXIST)
     for ask in (
-        lambda: live.update({"pk": 1}, {"a": 2}, table, expect=EXPECT_NOT_EXIST),
-        lambda: live.delete({"pk": 1}, table, expect=EXPECT_NOT_EXIST),
+        lambda: tablestore.update({"pk": 1}, {"a": 2}, table, expect=EXPECT_NOT_EXIST),
+        lambda: tablestore.delete({"pk": 1}, table, expect=EXPECT_NOT_EXIST),
     ):
         assert failing(ask) == "OTSConditionCheckFail"
-    assert plain(live.get({"pk": 1}, table)) == {"pk": 1, "a": 1}
+    assert plain(tablestore.get({"pk": 1}, table)) == {"pk": 1, "a": 1}
 
 
-def test_failures_have_a_code(live: LiveTableStore, table: str) -> None:
+def test_failures_have_a_code(tablestore: LiveTableStore, table: str) -> None:
     for ask, code in (
-        (lambda: live.put({"pk": 1}, {"#": 1}, table), "OTSParameterInvalid"),
-        (lambda: live.put({"pk": 1}, {"a": "x" * 2_097_153}, table), "OTSParameterInvalid"),
-        (lambda: live.put({"pk": 1}, {"a": 1}, table, expect=EXPECT_EXIST), "OTSConditionCheckFail"),
+        (lambda: tablestore.put({"pk": 1}, {"#": 1}, table), "OTSParameterInvalid"),
+        (lambda: tablestore.put({"pk": 1}, {"a": "x" * 2_097_153}, table), "OTSParameterInvalid"),
+        (lambda: tablestore.put({"pk": 1}, {"a": 1}, table, expect=EXPECT_EXIST), "OTSConditionCheckFail"),
     ):
         with pytest.raises(Refused) as told:
             ask()
@@ -202,57 +199,57 @@ def test_failures_have_a_code(live: LiveTableStore, table: str) -> None:
 # Reading one row
 
 
-def test_a_row_whole_or_some_columns_of_it(live: LiveTableStore, table: str) -> None:
-    live.put({"pk": 1}, {"a": 1, "b": 2}, table)
-    assert plain(live.get({"pk": 1}, table)) == {"pk": 1, "a": 1, "b": 2}
-    assert plain(live.get({"pk": 1}, table, columns_to_get=["b"])) == {"pk": 1, "b": 2}
-    assert plain(live.get({"pk": 1}, table, columns_to_get=["pk", "a"])) == {"pk": 1, "a": 1}
+def test_a_row_whole_or_some_columns_of_it(tablestore: LiveTableStore, table: str) -> None:
+    tablestore.put({"pk": 1}, {"a": 1, "b": 2}, table)
+    assert plain(tablestore.get({"pk": 1}, table)) == {"pk": 1, "a": 1, "b": 2}
+    assert plain(tablestore.get({"pk": 1}, table, columns_to_get=["b"])) == {"pk": 1, "b": 2}
+    assert plain(tablestore.get({"pk": 1}, table, columns_to_get=["pk", "a"])) == {"pk": 1, "a": 1}
     with pytest.raises(Refused) as told:
-        live.call("GetRow", table_name=table, primary_key=row({}), max_versions=1)
+        tablestore.call("GetRow", table_name=table, primary_key=row({}), max_versions=1)
     assert told.value.status == 400
 
 
 # Batches
 
 
-def test_writes_of_a_batch_are_independent(live: LiveTableStore, table: str) -> None:
-    other = live.new_name()
-    live.create(other)
-    live.put({"pk": 1}, {"a": 1}, table)
+def test_writes_of_a_batch_are_independent(tablestore: LiveTableStore, table: str) -> None:
+    other = tablestore.new_name()
+    tablestore.create(other)
+    tablestore.put({"pk": 1}, {"a": 1}, table)
     request = messages.BatchWriteRowRequest()
     for name, pk, expect in ((table, 1, EXPECT_EXIST), (other, 1, EXPECT_EXIST), (table, 2, IGNORE)):
         part = request.tables.add(table_name=name)
         condition = messages.Condition(row_existence=expect)  # type: ignore[arg-type]
         cells = {"a": "x" * 5_000}
         part.rows.add(type=messages.PUT, row_change=row({"pk": pk}, cells), condition=condition)
-    answer = live.ask("BatchWriteRow", request)
+    answer = tablestore.ask("BatchWriteRow", request)
     results = [part.rows[0] for part in answer.tables]
     assert [result.is_ok for result in results] == [True, False, True]
     assert results[1].error.code == "OTSConditionCheckFail"
     assert [units_of(result) for result in results if result.is_ok] == [(1, 2), (0, 2)]
-    assert live.get({"pk": 2}, table) is not None
+    assert tablestore.get({"pk": 2}, table) is not None
 
 
-def test_puts_updates_and_deletes_in_one_batch(live: LiveTableStore, table: str) -> None:
-    live.put({"pk": 2}, {"a": 1}, table)
-    live.put({"pk": 3}, {"a": 1}, table)
+def test_puts_updates_and_deletes_in_one_batch(tablestore: LiveTableStore, table: str) -> None:
+    tablestore.put({"pk": 2}, {"a": 1}, table)
+    tablestore.put({"pk": 3}, {"a": 1}, table)
     write_batch(
-        live,
+        tablestore,
         table,
         [(messages.PUT, 1, {"a": 1}), (messages.UPDATE, 2, {"b": 2}), (messages.DELETE, 3, {})],
     )
-    assert read_batch(live, table, [1, 2, 3]) == [{"pk": 1, "a": 1}, {"pk": 2, "a": 1, "b": 2}, None]
+    assert read_batch(tablestore, table, [1, 2, 3]) == [{"pk": 1, "a": 1}, {"pk": 2, "a": 1, "b": 2}, None]
 
 
-def test_reads_of_a_batch_are_independent(live: LiveTableStore, table: str) -> None:
-    other = live.new_name()
-    live.create(other)
-    live.put({"pk": 1}, {"a": "x" * 5_000}, table)
-    live.put({"pk": 1}, {"a": 1}, other)
+def test_reads_of_a_batch_are_independent(tablestore: LiveTableStore, table: str) -> None:
+    other = tablestore.new_name()
+    tablestore.create(other)
+    tablestore.put({"pk": 1}, {"a": "x" * 5_000}, table)
+    tablestore.put({"pk": 1}, {"a": 1}, other)
     request = messages.BatchGetRowRequest()
     request.tables.add(table_name=table, primary_key=[row({"pk": 1}), row({"pk": "x"})], max_versions=1)
     request.tables.add(table_name=other, primary_key=[row({"pk": 1}), row({"pk": 2})], max_versions=1)
-    first, second = live.ask("BatchGetRow", request).tables
+    first, second = tablestore.ask("BatchGetRow", request).tables
     assert [result.is_ok for result in (*first.rows, *second.rows)] == [True, False, True, True]
     assert first.rows[1].error.code == "OTSInvalidPK"
     assert [units_of(result) for result in (first.rows[0], *second.rows)] == [(2, 0), (1, 0), (1, 0)]
@@ -271,13 +268,13 @@ ROWS: list[dict[str, Any]] = [
 
 
 @pytest.fixture(scope="module")
-def letters(live: LiveTableStore) -> str:
+def letters(tablestore: LiveTableStore) -> str:
     """The table of the GetRange examples 1 to 7."""
     name = "letters"
-    live.create(name, ("PK1", STRING), ("PK2", INTEGER))
+    tablestore.create(name, ("PK1", STRING), ("PK2", INTEGER))
     for each in ROWS:
         attributes = {column: value for column, value in each.items() if column.startswith("Attr")}
-        live.put({"PK1": each["PK1"], "PK2": each["PK2"]}, attributes, name)
+        tablestore.put({"PK1": each["PK1"], "PK2": each["PK2"]}, attributes, name)
     return name
 
 
@@ -285,68 +282,68 @@ def bound(first: Any, second: Any) -> dict[str, Any]:
     return {"PK1": first, "PK2": second}
 
 
-def test_example_1_a_range(live: LiveTableStore, letters: str) -> None:
-    answer = live.range(bound("A", 2), bound("C", 1), letters)
+def test_example_1_a_range(tablestore: LiveTableStore, letters: str) -> None:
+    answer = tablestore.range(bound("A", 2), bound("C", 1), letters)
     assert rows_of(answer) == ROWS[:4]
     assert units_of(answer) == (1, 0)
     assert not answer.HasField("next_start_primary_key")
 
 
-def test_example_2_the_whole_table(live: LiveTableStore, letters: str) -> None:
+def test_example_2_the_whole_table(tablestore: LiveTableStore, letters: str) -> None:
     """The example leaves PK2 out; the text says that a bound has as many columns as the key."""
-    answer = live.range(bound(MIN, MIN), bound(MAX, MAX), letters)
+    answer = tablestore.range(bound(MIN, MIN), bound(MAX, MAX), letters)
     assert rows_of(answer) == ROWS
     assert units_of(answer) == (1, 0)
     with pytest.raises(Refused) as told:
-        live.range({"PK1": MIN}, {"PK1": MAX}, letters)
+        tablestore.range({"PK1": MIN}, {"PK1": MAX}, letters)
     assert told.value.code == "OTSInvalidPK"
 
 
-def test_example_3_virtual_points_in_some_columns(live: LiveTableStore, letters: str) -> None:
-    answer = live.range(bound("A", MIN), bound("A", MAX), letters)
+def test_example_3_virtual_points_in_some_columns(tablestore: LiveTableStore, letters: str) -> None:
+    answer = tablestore.range(bound("A", MIN), bound("A", MAX), letters)
     assert rows_of(answer) == ROWS[:3]
     assert units_of(answer) == (1, 0)
 
 
-def test_example_4_backward(live: LiveTableStore, letters: str) -> None:
-    answer = live.range(bound("C", 1), bound("A", 5), letters, direction=messages.BACKWARD)
+def test_example_4_backward(tablestore: LiveTableStore, letters: str) -> None:
+    answer = tablestore.range(bound("C", 1), bound("A", 5), letters, direction=messages.BACKWARD)
     assert rows_of(answer) == [ROWS[4], ROWS[3], ROWS[2]]
     assert units_of(answer) == (1, 0)
 
 
-def test_example_5_a_column_that_is_no_key(live: LiveTableStore, letters: str) -> None:
+def test_example_5_a_column_that_is_no_key(tablestore: LiveTableStore, letters: str) -> None:
     asked: Any = (bound("C", MIN), bound("C", MAX), letters)
-    literally = live.range(*asked, columns_to_get=["Attr1"], return_entire_primary_keys=False)
+    literally = tablestore.range(*asked, columns_to_get=["Attr1"], return_entire_primary_keys=False)
     assert rows_of(literally) == [{"Attr1": "Alpha"}]
-    today = live.range(*asked, columns_to_get=["Attr1"])
+    today = tablestore.range(*asked, columns_to_get=["Attr1"])
     assert rows_of(today) == [ROWS[5]]
     assert units_of(today) == (1, 0)
 
 
-def test_example_6_a_column_that_is_a_key(live: LiveTableStore, letters: str) -> None:
+def test_example_6_a_column_that_is_a_key(tablestore: LiveTableStore, letters: str) -> None:
     asked: Any = (bound("C", MIN), bound("C", MAX), letters)
-    literally = live.range(*asked, columns_to_get=["Attr1", "PK1"], return_entire_primary_keys=False)
+    literally = tablestore.range(*asked, columns_to_get=["Attr1", "PK1"], return_entire_primary_keys=False)
     assert rows_of(literally) == [{"PK1": "C"}, {"PK1": "C", "Attr1": "Alpha"}]
-    today = live.range(*asked, columns_to_get=["Attr1", "PK1"])
+    today = tablestore.range(*asked, columns_to_get=["Attr1", "PK1"])
     assert rows_of(today) == [ROWS[4], ROWS[5]]
     assert units_of(today) == (1, 0)
 
 
-def test_example_7_limit_and_breakpoint(live: LiveTableStore, letters: str) -> None:
-    first = live.range(bound("A", MIN), bound("A", MAX), letters, limit=2)
+def test_example_7_limit_and_breakpoint(tablestore: LiveTableStore, letters: str) -> None:
+    first = tablestore.range(bound("A", MIN), bound("A", MAX), letters, limit=2)
     assert rows_of(first) == ROWS[:2]
     assert units_of(first) == (1, 0)
     breakpoint_ = plain(decode_row(first.next_start_primary_key))
     assert breakpoint_ == bound("A", 6)
-    second = live.range(breakpoint_, bound("A", MAX), letters, limit=2)
+    second = tablestore.range(breakpoint_, bound("A", MAX), letters, limit=2)
     assert rows_of(second) == [ROWS[2]]
     assert units_of(second) == (1, 0)
     assert not second.HasField("next_start_primary_key")
 
 
-def test_example_8_capacity_of_a_range(live: LiveTableStore) -> None:
-    name = live.new_name()
-    live.create(name, ("PK1", INTEGER))
+def test_example_8_capacity_of_a_range(tablestore: LiveTableStore) -> None:
+    name = tablestore.new_name()
+    tablestore.create(name, ("PK1", INTEGER))
     long = "x" * 1000
     table: dict[int, dict[str, Any]] = {
         1: {"Attr2": long},
@@ -355,23 +352,23 @@ def test_example_8_capacity_of_a_range(live: LiveTableStore) -> None:
         4: {"Attr1": long, "Attr2": long},
     }
     for key, attributes in table.items():
-        live.put({"PK1": key}, attributes, name)
-    answer = live.range({"PK1": 1}, {"PK1": 4}, name, columns_to_get=["PK1", "Attr1"])
+        tablestore.put({"PK1": key}, attributes, name)
+    answer = tablestore.range({"PK1": 1}, {"PK1": 4}, name, columns_to_get=["PK1", "Attr1"])
     assert rows_of(answer) == [{"PK1": 1}, {"PK1": 2, "Attr1": 8}, {"PK1": 3, "Attr1": long}]
     assert 11 + 24 + 1016 == 1051
     assert units_of(answer) == (1, 0)
 
 
-def test_a_column_that_is_not_read_is_not_paid(live: LiveTableStore) -> None:
+def test_a_column_that_is_not_read_is_not_paid(tablestore: LiveTableStore) -> None:
     """Example 8 with values of a size that tells: with Attr2 the rows would be 60,015 bytes more."""
-    name = live.new_name()
-    live.create(name, ("PK1", INTEGER))
+    name = tablestore.new_name()
+    tablestore.create(name, ("PK1", INTEGER))
     for key in (1, 2):
-        live.put({"PK1": key}, {"Attr1": "x" * (2048 - 11 - 5), "Attr2": "x" * 20_000}, name)
-    live.put({"PK1": 3}, {"Attr2": "x" * 20_000}, name)
+        tablestore.put({"PK1": key}, {"Attr1": "x" * (2048 - 11 - 5), "Attr2": "x" * 20_000}, name)
+    tablestore.put({"PK1": 3}, {"Attr2": "x" * 20_000}, name)
 
     def read_units(end: int, *names: str) -> int:
-        answer = live.range({"PK1": 1}, {"PK1": end}, name, columns_to_get=names)
+        answer = tablestore.range({"PK1": 1}, {"PK1": end}, name, columns_to_get=names)
         return int(units_of(answer)[0])
 
     assert read_units(3, "PK1", "Attr1") == 1  # 4,096 bytes
@@ -379,80 +376,84 @@ def test_a_column_that_is_not_read_is_not_paid(live: LiveTableStore) -> None:
     assert read_units(4, "PK1", "Attr1", "Attr2") == 16  # 64,122 bytes
 
 
-def test_virtual_points_are_beyond_every_value(live: LiveTableStore) -> None:
-    name = live.new_name()
-    live.create(name, ("i", INTEGER), ("s", STRING))
+def test_virtual_points_are_beyond_every_value(tablestore: LiveTableStore) -> None:
+    name = tablestore.new_name()
+    tablestore.create(name, ("i", INTEGER), ("s", STRING))
     keys = [(-(2**63), ""), (0, "\U0010ffff"), (2**63 - 1, "\uffff" * 300)]
     for i, s in keys:
-        live.put({"i": i, "s": s}, {}, name)
-    found = rows_of(live.range({"i": MIN, "s": MIN}, {"i": MAX, "s": MAX}, name))
+        tablestore.put({"i": i, "s": s}, {}, name)
+    found = rows_of(tablestore.range({"i": MIN, "s": MIN}, {"i": MAX, "s": MAX}, name))
     assert [(each["i"], each["s"]) for each in found if each] == keys
-    assert rows_of(live.range({"i": 0, "s": MIN}, {"i": 0, "s": MAX}, name)) == [{"i": 0, "s": "\U0010ffff"}]
+    assert rows_of(tablestore.range({"i": 0, "s": MIN}, {"i": 0, "s": MAX}, name)) == [
+        {"i": 0, "s": "\U0010ffff"}
+    ]
 
 
-def test_rows_come_in_the_order_of_their_keys(live: LiveTableStore) -> None:
-    name = live.new_name()
-    live.create(name, ("i", INTEGER), ("s", STRING))
+def test_rows_come_in_the_order_of_their_keys(tablestore: LiveTableStore) -> None:
+    name = tablestore.new_name()
+    tablestore.create(name, ("i", INTEGER), ("s", STRING))
     keys = [(i, s) for i in (-10, -1, 0, 2, 10) for s in ("", "a", "b", "ba")]
     for i, s in reversed(keys):
-        live.put({"i": i, "s": s}, {}, name)
-    found = rows_of(live.range({"i": MIN, "s": MIN}, {"i": MAX, "s": MAX}, name))
+        tablestore.put({"i": i, "s": s}, {}, name)
+    found = rows_of(tablestore.range({"i": MIN, "s": MIN}, {"i": MAX, "s": MAX}, name))
     assert [(each["i"], each["s"]) for each in found if each] == keys
 
 
 def test_ranges_are_closed_on_their_start_and_open_on_their_end_either_way(
-    live: LiveTableStore, letters: str
+    tablestore: LiveTableStore, letters: str
 ) -> None:
     a, b = bound("A", 5), bound("B", 10)
-    assert rows_of(live.range(a, b, letters)) == ROWS[1:3]
-    assert rows_of(live.range(b, a, letters, direction=messages.BACKWARD)) == [ROWS[3], ROWS[2]]
+    assert rows_of(tablestore.range(a, b, letters)) == ROWS[1:3]
+    assert rows_of(tablestore.range(b, a, letters, direction=messages.BACKWARD)) == [ROWS[3], ROWS[2]]
 
 
-def test_a_row_without_the_columns_asked_for_is_left_out(live: LiveTableStore, letters: str) -> None:
+def test_a_row_without_the_columns_asked_for_is_left_out(tablestore: LiveTableStore, letters: str) -> None:
     whole: Any = (bound(MIN, MIN), bound(MAX, MAX), letters)
-    found = rows_of(live.range(*whole, columns_to_get=["Attr2"]))
+    found = rows_of(tablestore.range(*whole, columns_to_get=["Attr2"]))
     assert found == [{"PK1": "A", "PK2": 2, "Attr2": "Bell"}, {"PK1": "A", "PK2": 6, "Attr2": "Blood"}]
-    found = rows_of(live.range(*whole, columns_to_get=["Attr1", "Attr2"]))
+    found = rows_of(tablestore.range(*whole, columns_to_get=["Attr1", "Attr2"]))
     assert found == [each for each in ROWS if len(each) > 2]
 
 
-def test_no_more_rows_than_the_limit(live: LiveTableStore, letters: str) -> None:
+def test_no_more_rows_than_the_limit(tablestore: LiveTableStore, letters: str) -> None:
     whole: Any = (bound(MIN, MIN), bound(MAX, MAX), letters)
     for limit in (1, 3, 6, 7):
-        assert rows_of(live.range(*whole, limit=limit)) == ROWS[:limit]
+        assert rows_of(tablestore.range(*whole, limit=limit)) == ROWS[:limit]
 
 
-def test_a_page_ends_at_four_megabytes(live: LiveTableStore, table: str) -> None:
+def test_a_page_ends_at_four_megabytes(tablestore: LiveTableStore, table: str) -> None:
     for number in range(3):
-        live.put({"pk": number}, {"blob": b"x" * 2_000_000}, table)
-    answer = live.range({"pk": MIN}, {"pk": MAX}, table)
+        tablestore.put({"pk": number}, {"blob": b"x" * 2_000_000}, table)
+    answer = tablestore.range({"pk": MIN}, {"pk": MAX}, table)
     assert [each["pk"] for each in rows_of(answer) if each] == [0, 1]
     assert plain(decode_row(answer.next_start_primary_key)) == {"pk": 2}
 
 
 @pytest.mark.parametrize(("last", "read"), [(100, 3), (101, 2)])
-def test_a_page_holds_exactly_four_megabytes(live: LiveTableStore, table: str, last: int, read: int) -> None:
+def test_a_page_holds_exactly_four_megabytes(
+    tablestore: LiveTableStore, table: str, last: int, read: int
+) -> None:
     """Three rows of 4,194,304 bytes are a page; with one byte more the third is the next page's. In both directions."""
     overhead = len("pk") + 8 + len("blob")
     half = 4_194_304 // 2
     for number, size in enumerate((half, half - 100, last, 100)):
-        live.put({"pk": number}, {"blob": b"x" * (size - overhead)}, table)
-        live.put({"pk": 100 - number}, {"blob": b"x" * (size - overhead)}, table)
-    forward = live.range({"pk": MIN}, {"pk": 50}, table)
+        tablestore.put({"pk": number}, {"blob": b"x" * (size - overhead)}, table)
+        tablestore.put({"pk": 100 - number}, {"blob": b"x" * (size - overhead)}, table)
+    forward = tablestore.range({"pk": MIN}, {"pk": 50}, table)
     assert [each["pk"] for each in rows_of(forward) if each] == list(range(read))
     assert plain(decode_row(forward.next_start_primary_key)) == {"pk": read}
-    backward = live.range({"pk": MAX}, {"pk": 50}, table, direction=messages.BACKWARD)
+    backward = tablestore.range({"pk": MAX}, {"pk": 50}, table, direction=messages.BACKWARD)
     assert [each["pk"] for each in rows_of(backward) if each] == [100 - number for number in range(read)]
     assert plain(decode_row(backward.next_start_primary_key)) == {"pk": 100 - read}
 
 
-def test_a_page_ends_at_five_thousand_rows(live: LiveTableStore, table: str) -> None:
+def test_a_page_ends_at_five_thousand_rows(tablestore: LiveTableStore, table: str) -> None:
     for start_ in range(0, 5_200, 200):
-        write_batch(live, table, [(messages.PUT, number, {}) for number in range(start_, start_ + 200)])
-    answer = live.range({"pk": MIN}, {"pk": MAX}, table)
+        write_batch(tablestore, table, [(messages.PUT, number, {}) for number in range(start_, start_ + 200)])
+    answer = tablestore.range({"pk": MIN}, {"pk": MAX}, table)
     assert len(rows_of(answer)) == 5_000
     breakpoint_ = plain(decode_row(answer.next_start_primary_key))
     assert breakpoint_ == {"pk": 5_000}
-    answer = live.range(breakpoint_, {"pk": MAX}, table)
+    answer = tablestore.range(breakpoint_, {"pk": MAX}, table)
     assert len(rows_of(answer)) == 200
     assert not answer.HasField("next_start_primary_key")

@@ -23,15 +23,15 @@ class WallClock:
 
 
 class LiveTableStore(TableStoreCalls):
-    """The instance of a server at `url`. `new_name` gives each test tables of its own."""
+    """The instance of a server at `url`. `new_name` gives each test tables of its own, `stem` and a number."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, stem: str = "t") -> None:
         self.url = url
         self.clock = WallClock()
-        self._numbers = itertools.count()
+        self._names = (f"{stem}{number}" for number in itertools.count())
 
     def new_name(self) -> str:
-        return f"t{next(self._numbers)}"
+        return next(self._names)
 
     def handle(self, request: Request) -> Reply:
         """The reply to any request, over a connection of its own."""

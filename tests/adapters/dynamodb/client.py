@@ -29,13 +29,16 @@ class DynamoDBService(Service):
         pairs = tuple({"host": "localhost:8000", **named}.items())
         return self.handle(Request(method, target, pairs, body))
 
+    def post(self, operation: str, body: bytes, prefix: str = "DynamoDB_20120810", **headers: str) -> Reply:
+        """The reply to an operation with any body, signed in form only (auth is dev)."""
+        headers = {"content_type": JSON_1_0, "x_amz_target": f"{prefix}.{operation}", **signed(), **headers}
+        return self.send(body=body, **headers)
+
     def call(
         self, operation: str, given: Any = None, prefix: str = "DynamoDB_20120810", **headers: str
     ) -> Any:
-        """The decoded answer to an operation, signed in form only (auth is dev)."""
-        body = orjson.dumps({} if given is None else given)
-        headers = {"content_type": JSON_1_0, "x_amz_target": f"{prefix}.{operation}", **signed(), **headers}
-        reply = self.send(body=body, **headers)
+        """The decoded answer to an operation."""
+        reply = self.post(operation, orjson.dumps({} if given is None else given), prefix, **headers)
         return orjson.loads(reply.body) if reply.body else None
 
     def error(self, operation: str, given: Any = None, **headers: str) -> tuple[str, str]:

@@ -18,7 +18,7 @@ import pytest
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.http import Reply
 from tests.adapters.dynamodb import wasteful_requests
-from tests.adapters.dynamodb.client import JSON_1_0, DynamoDBService, signed
+from tests.adapters.dynamodb.client import DynamoDBService
 from tests.support.clock import Clock
 from tests.support.refusal_costs import NOT_REFUSED, Bounds, cpu_seconds, problem
 
@@ -70,12 +70,7 @@ def refused_at_little_cost(style: str, wanted: set[str] | None) -> set[str]:
             label = f"{operation}: {name}"
             seen.add(label)
             prefix = "DynamoDBStreams" if operation == "GetRecords" else "DynamoDB"
-            headers = {
-                "content_type": JSON_1_0,
-                "x_amz_target": f"{prefix}_20120810.{operation}",
-                **signed(),
-            }
-            found = cost_problem(body, partial(service.send, body=body, **headers))
+            found = cost_problem(body, partial(service.post, operation, body, f"{prefix}_20120810"))
             if found is not None and found.startswith(NOT_REFUSED):
                 not_refused.add(label)
             elif found is not None:
@@ -110,13 +105,12 @@ def test_items_are_measured_no_further_than_they_may_be_large(dynamodb: DynamoDB
         item = {"pk": {"S": "1"}, "v": {"L": [{"N": "1"}] * count}, "s": {"S": "x" * spare}}
         return orjson.dumps({"TableName": "orders", "Item": item})
 
-    headers = {"content_type": JSON_1_0, "x_amz_target": "DynamoDB_20120810.PutItem", **signed()}
     body = put(1_000_000, 0)
-    assert cost_problem(body, lambda: dynamodb.send(body=body, **headers)) is None
+    assert cost_problem(body, lambda: dynamodb.post("PutItem", body)) is None
     assert b"Item size has exceeded the maximum allowed size" in dynamodb.last.body
     used_bytes = len("pk") + 1 + len("v") + 3 + 3 * 100_000 + len("s")
     for spare, status in ((limits.ITEM_BYTES - used_bytes, 200), (limits.ITEM_BYTES - used_bytes + 1, 400)):
-        assert dynamodb.send(body=put(100_000, spare), **headers).status == status
+        assert dynamodb.post("PutItem", put(100_000, spare)).status == status
 
 
 @pytest.mark.parametrize(

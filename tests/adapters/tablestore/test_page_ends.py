@@ -7,14 +7,12 @@ that the filter keeps back, by 4 KB and rounded up. That a page takes five secon
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, decode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.engine.rows import page_budget
 from tests.adapters.tablestore.client import TableStoreService, plain, rows_of, units_of
 from tests.adapters.tablestore.filter_messages import single
 
@@ -119,19 +117,6 @@ def test_a_row_without_the_column_that_is_read_costs_its_key(table: TableStoreSe
     answer = table.range(*ALL, columns_to_get=["a"])
     assert (keys(answer), units_of(answer)) == ([], (2, 0))
     assert units_of(table.range({"pk": 1}, ALL[1], columns_to_get=["a"])) == (1, 0)
-
-
-@pytest.fixture
-def clock_of_pages(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A clock that goes on by so many seconds whenever a page looks at it."""
-    state = SimpleNamespace(now=1000.0, step=0.0)
-
-    def monotonic() -> float:
-        state.now += state.step
-        return state.now
-
-    monkeypatch.setattr(page_budget, "monotonic", monotonic)
-    return state
 
 
 @pytest.mark.parametrize("way", range(3))

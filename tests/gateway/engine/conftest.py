@@ -20,11 +20,13 @@ from tablegate.gateway.model.tables.tables import Rules, Table
 from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
+from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.postgresql.database import PostgreSQL
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 from tests.conftest import KINDS, new_database
-from tests.support.databases import OWN_URL
+from tests.support.clock import Clock
+from tests.support.databases import OWN_URL, at_another_node
 from tests.support.statements import listener, statements_say_where  # noqa: F401
 
 # A plain PostgreSQL under the statements that are for a distributed one, so that they are tried where there is no Citus.
@@ -45,27 +47,10 @@ def database_url(
         yield url
 
 
-class Clock:
-    """Nanoseconds since 1970; goes on by itself only by a microsecond a look, so that nothing is simultaneous."""
-
-    def __init__(self) -> None:
-        self.ns = 1_700_000_000_000_000_000
-
-    def __call__(self) -> int:
-        self.ns += 1_000
-        return self.ns
-
-    def advance(self, seconds: float) -> None:
-        self.ns += int(seconds * 1e9)
-
-    @property
-    def ms(self) -> int:
-        return self.ns // 1_000_000
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    """It goes on at each reading: nothing is simultaneous."""
+    return Clock(step_ns=1_000)
 
 
 @pytest.fixture
@@ -74,6 +59,18 @@ def engine(database: Database, clock: Clock) -> Iterator[Engine]:
     made.register_view("test", lambda value, is_partition: value)
     yield made
     made.close()
+
+
+@pytest.fixture
+def engines(database: Database) -> Iterator[list[Engine]]:
+    """Two servers on one database where the database allows it, else one."""
+    made = [Engine(Store(database))]
+    if database.shared:
+        url = database.engine.url.render_as_string(hide_password=False)
+        made.append(Engine(Store(open_database(at_another_node(url)))))
+    yield made
+    for engine in made:
+        engine.close()
 
 
 def column(name: str, kind: Kind = Kind.TEXT) -> KeyColumn:

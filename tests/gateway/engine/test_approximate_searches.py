@@ -27,8 +27,9 @@ from tablegate.gateway.model.values.vectors import Metric, packed
 from tablegate.gateway.store.rows.vectors import Versions
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import open_store
-from tests.gateway.engine.conftest import PAIR, Client, Clock, column, do_background_work
+from tests.gateway.engine.conftest import PAIR, Client, column, do_background_work
 from tests.gateway.engine.vectors.test_searching import by_meaning, check, list_of, make, names, score, search
+from tests.support.clock import Clock
 
 Array = NDArray[np.float32]
 MEMORY = 1 << 30

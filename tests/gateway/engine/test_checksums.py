@@ -20,8 +20,9 @@ from tablegate.gateway.model.values.values import Kind, Value, decimal, text
 from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.sql import checksums
 from tablegate.gateway.store.sql.databases import Database
-from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
+from tests.gateway.engine.conftest import Client, by_color, do_background_work, make_table
 from tests.gateway.engine.rows.test_reading import partition
+from tests.support.clock import Clock
 
 # What a release before 0014 does when it stores a row (SAVE and set_expiry of 0013).
 SAVE_OF_0013 = """

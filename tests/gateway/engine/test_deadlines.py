@@ -5,12 +5,10 @@ The clock here goes on by so many seconds whenever a page looks at it.
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tablegate.gateway.engine.rows import page_budget
 from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     Attribute,
@@ -37,18 +35,6 @@ WAYS: dict[str, Predicate] = {
     "prefiltered, none passes": color(Comparison.EQ, "blue"),
     "one by one, none passes": color(Comparison.NE, "red"),
 }
-
-
-@pytest.fixture
-def clock_of_pages(monkeypatch: pytest.MonkeyPatch) -> Any:
-    state = SimpleNamespace(now=1000.0, step=0.0)
-
-    def monotonic() -> float:
-        state.now += state.step
-        return state.now
-
-    monkeypatch.setattr(page_budget, "monotonic", monotonic)
-    return state
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import os
 import random
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,27 +27,12 @@ from tablegate.gateway.model.expressions.predicates import (
 from tablegate.gateway.model.expressions.updates import Current, Minus, Plus, SetTo
 from tablegate.gateway.model.expressions.updates import Literal as Constant
 from tablegate.gateway.model.values.values import decimal, text
-from tablegate.gateway.store.opening.opening import open_database
-from tablegate.gateway.store.sql.databases import Database
-from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, make_table
 from tests.support.concurrency import all_at_once
-from tests.support.databases import at_another_node
 
 pytestmark = pytest.mark.soak
 
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
-
-
-@pytest.fixture
-def engines(database: Database) -> Iterator[list[Engine]]:
-    made = [Engine(Store(database))]
-    if database.shared:
-        url = database.engine.url.render_as_string(hide_password=False)
-        made.append(Engine(Store(open_database(at_another_node(url)))))
-    yield made
-    for engine in made:
-        engine.close()
 
 
 def test_a_conditional_insert_has_one_winner(engines: list[Engine]) -> None:

@@ -18,7 +18,6 @@ import pytest
 
 from tablegate.gateway.engine.vectors import searching as engine_searching
 from tablegate.gateway.engine.vectors.vector_graphs import Graph
-from tests.adapters.dynamodb.client import JSON_1_0, signed
 from tests.conftest import Serve
 from tests.support.raw_client import RawClient
 
@@ -710,8 +709,7 @@ def test_the_body_is_read_strictly(service, change, error) -> None:
 
 def test_the_column_of_a_fault_is_that_of_its_line(service) -> None:
     body = b'{"TableName":\n "docs", "TopK" :  null}'
-    headers = {"content_type": JSON_1_0, "x_amz_target": "DynamoDB_20120810.SearchVectors", **signed()}
-    answer = orjson.loads(service.send(body=body, **headers).body)
+    answer = orjson.loads(service.post("SearchVectors", body).body)
     assert answer["Message"] == "invalid type: null, expected i32 at line 2 column 23"
 
 

@@ -11,7 +11,7 @@ from tablegate.adapters.dynamodb.validation.shortening import has_too_much
 from tablegate.adapters.dynamodb.values.values import item_of
 from tablegate.adapters.dynamodb.wire import limits
 from tests.adapters.dynamodb import wasteful_requests
-from tests.adapters.dynamodb.client import JSON_1_0, signed
+from tests.adapters.dynamodb.client import DynamoDBService
 
 DENSE = {
     "PutItem: item with list of numbers",
@@ -30,17 +30,13 @@ DENSE = {
 }
 
 
-def test_what_is_dense_is_not_parsed(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_dense_is_not_parsed(service: DynamoDBService, parsed: list[int]) -> None:
     service.table()
-    parsed: list[int] = []
-    real = orjson.loads
-    monkeypatch.setattr(orjson, "loads", lambda text: parsed.append(len(text)) or real(text))
     seen = set()
     for name, operation, body in wasteful_requests.dynamodb(10_000_000, DENSE):
         seen.add(f"{operation}: {name}")
         parsed.clear()
-        headers = {"content_type": JSON_1_0, "x_amz_target": f"DynamoDB_20120810.{operation}", **signed()}
-        assert (service.send(body=body, **headers).status, parsed) == (400, []), (operation, name)
+        assert (service.post(operation, body).status, parsed) == (400, []), (operation, name)
     assert seen == DENSE
 
 
@@ -84,6 +80,5 @@ def test_a_batch_of_an_item_that_is_too_large_is_among_them(
         operation = "PutItem" if b"TableName" in text else "BatchWriteItem"
         with monkeypatch.context() as patched:
             patched.setattr(orjson, "loads", lambda text: pytest.fail(f"parsed {len(text)} bytes"))
-            headers = {"content_type": JSON_1_0, "x_amz_target": f"DynamoDB_20120810.{operation}", **signed()}
-            reply = service.send(body=text, **headers)
+            reply = service.post(operation, text)
         assert b"Item size has exceeded the maximum allowed size" in reply.body

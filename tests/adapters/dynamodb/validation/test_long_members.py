@@ -10,7 +10,7 @@ import pytest
 
 from tablegate.adapters.dynamodb.validation import long_members
 from tests.adapters.dynamodb import wasteful_requests
-from tests.adapters.dynamodb.client import JSON_1_0, DynamoDBService, signed
+from tests.adapters.dynamodb.client import DynamoDBService
 
 LONG = {
     "BatchExecuteStatement: many nothing",
@@ -34,11 +34,10 @@ LONG = {
 }
 
 
-def test_answers_are_those_without_it(service: DynamoDBService, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_those_without_it(
+    service: DynamoDBService, parsed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     service.table()
-    parsed: list[int] = []
-    real = orjson.loads
-    monkeypatch.setattr(orjson, "loads", lambda text: parsed.append(len(text)) or real(text))
     seen = set()
     for name, operation, body in wasteful_requests.dynamodb(1_500_000, LONG):
         seen.add(f"{operation}: {name}")
@@ -46,8 +45,7 @@ def test_answers_are_those_without_it(service: DynamoDBService, monkeypatch: pyt
         for min_bytes in (len(body) + 1, len(body)):
             parsed.clear()
             monkeypatch.setattr(long_members, "MIN_BYTES", min_bytes)
-            headers = {"content_type": JSON_1_0, "x_amz_target": f"DynamoDB_20120810.{operation}", **signed()}
-            reply = service.send(body=body, **headers)
+            reply = service.post(operation, body)
             answers.append((reply.status, reply.body))
         assert answers[0] == answers[1], (operation, name)
         assert answers[0][0] == 400
@@ -124,8 +122,7 @@ def test_lists_of_nothing_are_not_parsed(
     service: DynamoDBService, monkeypatch: pytest.MonkeyPatch, operation: str, part: str
 ) -> None:
     monkeypatch.setattr(orjson, "loads", lambda text: pytest.fail(f"parsed {len(text)} bytes"))
-    headers = {"content_type": JSON_1_0, "x_amz_target": f"DynamoDB_20120810.{operation}", **signed()}
-    reply = service.send(body=hollow(operation, part), **headers)
+    reply = service.post(operation, hollow(operation, part))
     assert (reply.status, b"SerializationException" in reply.body) == (400, True)
 
 
@@ -163,7 +160,6 @@ def test_members_that_are_dropped_are_not_read_for_the_text_of_a_refusal(service
     names = b",".join(b'"#n%d":"x"' % number for number in range(100_000))
     text = b'{"TopK":1,"Values":0,"ExpressionAttributeNames":{%s,"#n":abc}}' % names
     assert len(text) > long_members.MIN_BYTES
-    headers = {"content_type": JSON_1_0, "x_amz_target": "DynamoDB_20120810.SearchVectors", **signed()}
-    reply = service.send(body=text, **headers)
+    reply = service.post("SearchVectors", text)
     answer = orjson.loads(reply.body)
     assert (reply.status, answer["message"].partition(" at line")[0]) == (400, "missing field `TableName`")

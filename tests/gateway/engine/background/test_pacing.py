@@ -29,7 +29,8 @@ from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import Database, LockHeld, Session
 from tablegate.gateway.store.sql.progress import EXPIRY_BACKFILL, INDEX_BACKFILL, PURGE, Progress
 from tablegate.gateway.store.store import Store
-from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
+from tests.gateway.engine.conftest import Client, by_color, do_background_work, make_table
+from tests.support.clock import Clock
 
 ROWS = 300
 

@@ -24,7 +24,8 @@ from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.backups.test_restoring import run
-from tests.gateway.engine.conftest import PAIR, Client, Clock, do_background_work, make_table
+from tests.gateway.engine.conftest import PAIR, Client, do_background_work, make_table
+from tests.support.clock import Clock
 
 KIND = "kind"
 

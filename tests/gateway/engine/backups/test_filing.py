@@ -33,7 +33,8 @@ from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import backup_files, namespace_documents
 from tablegate.gateway.store.tables.backup_files import Attempt, BackupDirectory
 from tests.gateway.engine.backups.test_restoring import found, keeping, recorded, run
-from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
+from tests.gateway.engine.conftest import Client, by_color, do_background_work, make_table
+from tests.support.clock import Clock
 from tests.support.stored_tables import StoredRows, stored_entries, stored_rows
 
 

@@ -46,7 +46,8 @@ from tablegate.gateway.model.values.rows import TICKS_PER_MS
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
-from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
+from tests.gateway.engine.conftest import Client, by_color, do_background_work, make_table
+from tests.support.clock import Clock
 from tests.support.soak import minutes_long
 from tests.support.stored_tables import StoredRows, stored_entries, stored_rows
 

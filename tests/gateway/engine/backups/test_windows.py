@@ -14,7 +14,8 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import TICKS_PER_MS
 from tablegate.gateway.model.values.values import decimal
 from tests.gateway.engine.backups.test_restoring import run
-from tests.gateway.engine.conftest import Client, Clock, do_background_work, make_table
+from tests.gateway.engine.conftest import Client, do_background_work, make_table
+from tests.support.clock import Clock
 
 _KEYS = 40
 _STEPS = 240

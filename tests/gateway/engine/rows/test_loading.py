@@ -17,7 +17,8 @@ from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
 from tablegate.gateway.model.values.rows import Cell, Contents
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
 from tablegate.gateway.store.sql.databases import Database
-from tests.gateway.engine.conftest import PAIR, Client, Clock, by_color, make_table
+from tests.gateway.engine.conftest import PAIR, Client, by_color, make_table
+from tests.support.clock import Clock
 
 STREAM = StreamRule("label", True, "NEW_AND_OLD_IMAGES", 86_400_000, 0)
 

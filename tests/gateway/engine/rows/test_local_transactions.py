@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -39,8 +38,9 @@ from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.transactions import local_transactions as local_transactions_of_store
-from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
+from tests.gateway.engine.conftest import Client, by_color, do_background_work, make_table
 from tests.gateway.engine.streams.test_streaming import ask, everything, make, stream_of
+from tests.support.clock import Clock
 from tests.support.databases import at_another_node
 
 LIMIT = 4 << 20
@@ -295,17 +295,6 @@ def test_where_a_table_is_on_many_nodes_only_a_partition_is_locked(held: Client,
             begin(held, "c", named("kept-out", "c"))
     begin(held, "c", named("let-in", "c"))
     others.close()
-
-
-@pytest.fixture
-def engines(database: Database) -> Iterator[list[Engine]]:
-    made = [Engine(Store(database))]
-    if database.shared:
-        url = database.engine.url.render_as_string(hide_password=False)
-        made.append(Engine(Store(open_database(at_another_node(url)))))
-    yield made
-    for engine in made:
-        engine.close()
 
 
 def test_no_writer_slips_into_a_held_partition(engines: list[Engine]) -> None:

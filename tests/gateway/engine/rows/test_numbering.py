@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-
-import pytest
 
 from tablegate.gateway.engine.engine import Engine, run_with_retries
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
@@ -16,11 +13,8 @@ from tablegate.gateway.model.tables.tables import Rules, Table
 from tablegate.gateway.model.values.keys import AUTO_INCREMENT, Key, KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents
 from tablegate.gateway.model.values.values import Kind, Value, text
-from tablegate.gateway.store.opening.opening import open_database
-from tablegate.gateway.store.sql.databases import Database
-from tablegate.gateway.store.store import Store
-from tests.gateway.engine.conftest import Clock, do_background_work
-from tests.support.databases import at_another_node
+from tests.gateway.engine.conftest import do_background_work
+from tests.support.clock import Clock
 
 SCHEMA = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("id", Kind.INT64, auto_increment=True),))
 
@@ -90,17 +84,6 @@ def test_counters_go_with_their_table(engine: Engine) -> None:
     do_background_work(engine)
     with engine._store.read() as session:
         assert session.query("SELECT count(*) FROM counters WHERE name LIKE 'drawn/%'")[0][0] == 0
-
-
-@pytest.fixture
-def engines(database: Database) -> Iterator[list[Engine]]:
-    made = [Engine(Store(database))]
-    if database.shared:
-        url = database.engine.url.render_as_string(hide_password=False)
-        made.append(Engine(Store(open_database(at_another_node(url)))))
-    yield made
-    for engine in made:
-        engine.close()
 
 
 def test_no_number_is_drawn_twice_by_many(engines: list[Engine]) -> None:

@@ -46,18 +46,22 @@ def outline(client: Client, limits: PageLimits, reverse: bool, many: bool) -> ob
     return [(row.position, row.body) for row in page.rows], page.scanned, page.scanned_bytes, ends
 
 
+def any_limits(chance: random.Random) -> PageLimits:
+    return PageLimits(
+        scanned=chance.choice([None, 1, 2, 64, 149, 150, 151]),
+        returned=chance.choice([None, None, 1, 63, 64, 65, 150]),
+        size_bytes=chance.choice([None, 1, 500, 3_000, 7_000, 1_000_000]),
+        seconds=chance.choice([None, 60.0]),
+        peek=chance.random() < 0.5,
+        filled_bytes=chance.choice([None, None, 3_000]),
+        returned_bytes=chance.choice([None, None, 3_000]),
+    )
+
+
 def test_pages_are_those_of_rows_cut_one_by_one(client: Client) -> None:
     chance = random.Random(7)
     for _ in range(150):
-        limits = PageLimits(
-            scanned=chance.choice([None, 1, 2, 64, 149, 150, 151]),
-            returned=chance.choice([None, None, 1, 63, 64, 65, 150]),
-            size_bytes=chance.choice([None, 1, 500, 3_000, 7_000, 1_000_000]),
-            seconds=chance.choice([None, 60.0]),
-            peek=chance.random() < 0.5,
-            filled_bytes=chance.choice([None, None, 3_000]),
-            returned_bytes=chance.choice([None, None, 3_000]),
-        )
+        limits = any_limits(chance)
         reverse = chance.random() < 0.5
         assert outline(client, limits, reverse, True) == outline(client, limits, reverse, False), limits
 
@@ -81,15 +85,7 @@ def test_pages_taken_many_rows_at_once_are_those_of_a_walk_row_by_row(
         return [(row.position, row.body) for row in page.rows], page.scanned, page.scanned_bytes, ends
 
     for _ in range(150):
-        limits = PageLimits(
-            scanned=chance.choice([None, 1, 2, 64, 149, 150, 151]),
-            returned=chance.choice([None, None, 1, 63, 64, 65, 150]),
-            size_bytes=chance.choice([None, 1, 500, 3_000, 7_000, 1_000_000]),
-            seconds=chance.choice([None, 60.0]),
-            peek=chance.random() < 0.5,
-            filled_bytes=chance.choice([None, None, 3_000]),
-            returned_bytes=chance.choice([None, None, 3_000]),
-        )
+        limits = any_limits(chance)
         reverse = chance.random() < 0.5
         with monkeypatch.context() as patched:
             patched.setattr(PageBuilder, "_fast_take", counted)

@@ -20,7 +20,8 @@ from tablegate.gateway.model.commands.table_commands import AlterTable, DropTabl
 from tablegate.gateway.model.tables.changes import Change
 from tablegate.gateway.model.tables.tables import StreamRule, Table
 from tablegate.gateway.model.values.values import decimal
-from tests.gateway.engine.conftest import Client, Clock, do_background_work, make_table
+from tests.gateway.engine.conftest import Client, do_background_work, make_table
+from tests.support.clock import Clock
 
 
 class Target:

@@ -28,7 +28,8 @@ from tablegate.gateway.model.values.values import Kind, Value, decimal, text
 from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
-from tests.gateway.engine.conftest import Client, Clock, column, do_background_work
+from tests.gateway.engine.conftest import Client, column, do_background_work
+from tests.support.clock import Clock
 from tests.support.databases import at_another_node
 
 HOUR_MS = 3_600_000

@@ -11,7 +11,8 @@ from tablegate.gateway.model.errors import StaleTable, TableBusy, TableExists, T
 from tablegate.gateway.model.tables.tables import Rules, State, Table
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
-from tests.gateway.engine.conftest import PAIR, Client, Clock, by_color, do_background_work, make_table
+from tests.gateway.engine.conftest import PAIR, Client, by_color, do_background_work, make_table
+from tests.support.clock import Clock
 
 
 def test_a_table_is_found_as_it_was_made(engine: Engine) -> None:

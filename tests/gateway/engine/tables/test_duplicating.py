@@ -18,7 +18,8 @@ from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule,
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import decimal, text
 from tablegate.gateway.store.postgresql.pipeline import Pipeline
-from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
+from tests.gateway.engine.conftest import Client, by_color, do_background_work, make_table
+from tests.support.clock import Clock
 
 STREAM = StreamRule("label", True, "NEW_AND_OLD_IMAGES", 86_400_000, 0)
 

@@ -7,7 +7,8 @@ from tablegate.gateway.engine.tables import expiring
 from tablegate.gateway.model.commands.table_commands import AlterTable
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.values import Value, decimal, text
-from tests.gateway.engine.conftest import Client, Clock, do_background_work, make_table
+from tests.gateway.engine.conftest import Client, do_background_work, make_table
+from tests.support.clock import Clock
 
 
 def expiring_table(engine: Engine) -> Client:

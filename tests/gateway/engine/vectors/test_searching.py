@@ -32,7 +32,8 @@ from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Kind, Value, decimal, text
 from tablegate.gateway.model.values.vectors import Metric, packed
 from tablegate.gateway.store.store import Store
-from tests.gateway.engine.conftest import PAIR, Client, Clock, column, do_background_work, make_table
+from tests.gateway.engine.conftest import PAIR, Client, column, do_background_work, make_table
+from tests.support.clock import Clock
 
 FLOAT32 = np.finfo(np.float32)
 
