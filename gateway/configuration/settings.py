@@ -33,7 +33,6 @@ def setting(
     separator: str = ",",
     flag: str = "",
     most: int | None = None,
-    formerly: str = "",
 ) -> Any:
     """A field of Settings, and a flag of `serve`.
 
@@ -41,11 +40,10 @@ def setting(
     - `separator`: stands between the members of a list that is given as one text.
     - `flag`: the name of the flag, if not that of the setting.
     - `most`: the largest number.
-    - `formerly`: a deprecated name. It works for one release, with a warning.
     """
     metadata = {
         "meaning": meaning, "choices": choices, "everywhere": everywhere, "separator": separator, "flag": flag,
-        "most": most, "formerly": formerly,
+        "most": most,
     }  # fmt: skip
     return dataclasses.field(default=default, metadata=metadata, repr=default != "")
 
@@ -201,11 +199,7 @@ class Settings:
         ("2026", "classic"),
     )
     throughput: str = setting("off", "Whether provisioned throughput throttles.", ("off", "enforce"))
-    table_creation_delay: float = setting(
-        0.0,
-        "Seconds that tables stay CREATING, UPDATING and DELETING.",
-        formerly="control_plane_delay",
-    )
+    table_creation_delay: float = setting(0.0, "Seconds that tables stay CREATING, UPDATING and DELETING.")
     table_deletion_delay: float = setting(0.0, "Azure: seconds for which a deleted table's name is not free.")
     sweep_period: float = setting(60.0, "Seconds between two sweeps for expired rows.")
     tablestore_tables: int = setting(
@@ -222,9 +216,7 @@ class Settings:
         ("today", "2017"),
     )
     background_cpu_share: float = setting(
-        0.25,
-        "Share of one core, at most 1, for background work: purging, filling indexes, expiry, trimming.",
-        formerly="background_share",
+        0.25, "Share of one core, at most 1, for background work: purging, filling indexes, expiry, trimming."
     )
     vector_memory_bytes: int = setting(
         512 << 20,
@@ -300,7 +292,6 @@ class Settings:
         "Thread of database calls. inline: the event loop; thread: one thread; split: reads in the event loop, writes on "
         "one thread; auto: inline with SQLite, thread with PostgreSQL.",
         ("auto", "inline", "thread", "split"),
-        formerly="lane",
     )
     tick_requests: int = setting(256, "Most requests that go to the database together.")
     tick_bytes: int = setting(4 << 20, "Most bytes of request bodies that go to the database together.")
@@ -377,6 +368,8 @@ class Settings:
 
 SETTINGS: Mapping[str, dataclasses.Field[Any]] = {item.name: item for item in dataclasses.fields(Settings)}
 FORMER_NAMES: Mapping[str, str] = {
-    field.metadata["formerly"]: name for name, field in SETTINGS.items() if field.metadata["formerly"]
+    "lane": "database_thread",
+    "background_share": "background_cpu_share",
+    "control_plane_delay": "table_creation_delay",
 }
-"""Deprecated name -> name of the setting."""
+"""Deprecated name -> name of the setting. A deprecated name works for one release, with a warning (loading.py)."""
