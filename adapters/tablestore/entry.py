@@ -139,11 +139,16 @@ class TableStore(Dialect):
 
     def render(self, request: Request, caller: Caller, answer: Message) -> Reply:
         """Return the signed reply with an answer (Dialect.render)."""
-        return self._reply(request, caller, answer.SerializeToString())
+        now_ms = self.gateway.real_now_ms()
+        return replies.reply(
+            request, _operation_name(request.path), caller, answer.SerializeToString(), now_ms
+        )
 
     def render_error(self, request: Request, caller: Caller | None, error: Exception) -> Reply:
         """Return the error reply, signed for a known caller (Dialect.render_error)."""
-        return self._reply(request, caller, self._told(request, error))
+        operation = _operation_name(request.path) if request.method == "POST" else request.path.lstrip("/")
+        told = self._told(request, error)
+        return replies.reply(request, operation, caller, told, self.gateway.real_now_ms())
 
     def parse(self, request: Request, caller: Caller) -> Call:
         """Return the call (Dialect.parse). Raises ServiceError, QuotaExceeded, Busy."""
@@ -190,11 +195,6 @@ class TableStore(Dialect):
             return service_error_of(error, self._style)
         log.error("request %s (%s) failed", request.id, replies.request_id(request), exc_info=error)
         return INTERNAL
-
-    def _reply(self, request: Request, caller: Caller | None, answer: bytes | ServiceError) -> Reply:
-        is_post = request.method == "POST"
-        operation = _operation_name(request.path) if is_post else request.path.lstrip("/")
-        return replies.reply(request, operation, caller, answer, self.gateway.real_now_ms())
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse). It is not signed: who

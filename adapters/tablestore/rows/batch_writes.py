@@ -17,6 +17,7 @@ from tablegate.adapters.tablestore.capacity.capacity import of_bulk, request_siz
 from tablegate.adapters.tablestore.rows import foreign_names
 from tablegate.adapters.tablestore.rows.checks import (
     check_counts,
+    check_request,
     checked_delete,
     checked_put,
     checked_update,
@@ -30,7 +31,6 @@ from tablegate.adapters.tablestore.rows.writes import (
     parse_put,
     parse_update,
 )
-from tablegate.adapters.tablestore.values.lengths import check_request
 from tablegate.adapters.tablestore.values.values import key_value_shown
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.call_context import Call, find_written

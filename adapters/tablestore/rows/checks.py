@@ -12,7 +12,7 @@ from tablegate.adapters.tablestore.capacity import capacity
 from tablegate.adapters.tablestore.rows import fast_rows
 from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
 from tablegate.adapters.tablestore.values import keys
-from tablegate.adapters.tablestore.values.lengths import check_request, check_value
+from tablegate.adapters.tablestore.values.values import check_attribute
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.names import check_column_name
@@ -76,7 +76,7 @@ def _check_columns(cells: Sequence[WireCell], known: Container[str]) -> None:
     for name, value, stamp_ms, _ in cells:
         check_column_name(name, known)
         if isinstance(value, Value):
-            check_value(name, value)
+            check_attribute(name, value)
         elif value is not None:
             raise invalid(f"The type of column '{name}' is invalid.")
         if stamp_ms is not None and not 0 <= stamp_ms < limits.STAMP_END_MS:
@@ -90,3 +90,12 @@ def check_counts(nothing: str, most: int, tables: Sequence[tuple[str, int]]) -> 
     count = sum(count for _, count in tables)
     if count > most or len(tables) > most:
         raise invalid(f"Rows count exceeds the upper limit: {most}.")
+
+
+def check_request(size: int, operation: str) -> None:
+    """Refuse a request whose names and values are too long together. Raises ServiceError."""
+    if size > limits.WRITE_MAX_BYTES:
+        raise invalid(
+            f"The total data size of {operation} request exceeds the limit, limit size: {limits.WRITE_MAX_BYTES},"
+            f" data size: {size}."
+        )

@@ -10,8 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from tablegate.adapters.tablestore.values.lengths import check_value
-from tablegate.adapters.tablestore.values.values import SHOWN_KINDS
+from tablegate.adapters.tablestore.values.values import SHOWN_KINDS, check_attribute
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.names import check_column_name
@@ -211,7 +210,7 @@ def _constant(node: messages.SingleColumnValueFilter) -> Value:
         raise invalid(f"Invalid column value of filter: {error}.") from None
     if not isinstance(value, Value):
         raise invalid("Invalid column value of filter.")
-    check_value(node.column_name, value)
+    check_attribute(node.column_name, value)
     return value
 
 

@@ -6,8 +6,8 @@ at the first row not looked at. Source: docs/protocols/table-store.md section 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from google.protobuf.message import Message
 
@@ -48,8 +48,6 @@ def get_range(call: Call) -> Exchange[Message]:
     reverse = message.direction == messages.BACKWARD
     target = yield from find_target(call, message.table_name)
     whole_keys = message.return_entire_primary_keys
-    key_names = None if whole_keys else frozenset(message.columns_to_get)
-    columns = Columns.of(target, message.columns_to_get, whole_keys)
     command = _page_of(target, selection, message, reverse, encodes=whole_keys and not is_matrix)
     transaction = engine_id(call.caller.namespace, message.transaction_id)
     may_be_old = call.may_be_old and not transaction
@@ -58,11 +56,9 @@ def get_range(call: Call) -> Exchange[Message]:
     consumed_capacity.count_read(target, consumed)
     answer = messages.GetRangeResponse(
         consumed=consumed,
-        rows=(
-            _as_matrix(target, selection, columns, page.rows)
-            if is_matrix
-            else _as_rows(selection.row_bytes(target, row, key_names) for row in page.rows)
-        ),
+        rows=_as_matrix(target, selection, whole_keys, page.rows)
+        if is_matrix
+        else _as_rows(target, selection, whole_keys, page.rows),
         data_block_type=messages.DBT_SIMPLE_ROW_MATRIX if is_matrix else messages.DBT_PLAIN_BUFFER,
         compress_type=messages.CPT_NONE,
     )
@@ -85,14 +81,11 @@ def bulk_export(call: Call) -> Exchange[Message]:
     page = yield from one(command._replace(may_be_old=call.may_be_old))
     # A matrix has the key columns that are asked for, PlainBuffer all of them (aliyun-tablestore-java-sdk,
     # functiontest/TestBulkExportFunciton).
-    columns = Columns.of(target, message.columns_to_get, whole_keys=False)
     answer = messages.BulkExportResponse(
         consumed=capacity.of_bulk(page.scanned_bytes, 0),
-        rows=(
-            _as_matrix(target, selection, columns, page.rows)
-            if is_matrix
-            else _as_rows(selection.row_bytes(target, row) for row in page.rows)
-        ),
+        rows=_as_matrix(target, selection, False, page.rows)
+        if is_matrix
+        else _as_rows(target, selection, True, page.rows),
         data_block_type=message.data_block_type_hint,
     )
     if page.next is not None:
@@ -103,8 +96,8 @@ def bulk_export(call: Call) -> Exchange[Message]:
 def _page_of(target: Target, selection: Selection, message: Any, reverse: bool, encodes: bool) -> Read:
     """The command for a page; `encodes`: its rows are only to be shown whole. Raises ServiceError for bounds that are not in
     order."""
-    start, _ = bound_of(target, message.inclusive_start_primary_key)
-    end, _ = bound_of(target, message.exclusive_end_primary_key)
+    start = bound_of(target, message.inclusive_start_primary_key)
+    end = bound_of(target, message.exclusive_end_primary_key)
     if reverse:
         if start <= end:
             raise invalid("Begin key must more than end key in BACKWARD")
@@ -117,6 +110,7 @@ def _page_of(target: Target, selection: Selection, message: Any, reverse: bool, 
     page_limits = PageLimits(
         limits.RANGE_ROWS_MAX, limit, limits.RANGE_MAX_BYTES, limits.RANGE_SECONDS, peek=True
     )
+    cut = selection.encoder(target) if encodes else selection.cutter(target)
     return Read(
         target.table,
         key_range,
@@ -126,37 +120,30 @@ def _page_of(target: Target, selection: Selection, message: Any, reverse: bool, 
         selection.wanted(target),
         whole_rows=True,
         shown=selection if selection.columns else None,
-        cut=selection.encoder(target) if encodes else selection.cutter(target),
-        cut_many=selection.encoder_of_many(target) if encodes else None,
+        cut=cut,
+        cut_many=selection.encoder_of_many(target, cut) if encodes else None,
     )
 
 
-def _as_rows(rows: Iterable[bytes]) -> bytes:
-    """Rows under one header; empty bytes where there are none."""
-    encoded = b"".join(rows)
+def _as_rows(target: Target, selection: Selection, whole_keys: bool, rows: Sequence[Row]) -> bytes:
+    """Rows under one header, or empty bytes if there are none. `whole_keys`: key columns are shown whether or not they are
+    among the columns asked for."""
+    key_names = None if whole_keys else selection.columns
+    encoded = b"".join([selection.row_bytes(target, row, key_names) for row in rows])
     return HEADER + encoded if encoded else b""
 
 
-def _as_matrix(target: Target, selection: Selection, columns: Columns, rows: list[Row]) -> bytes:
+def _as_matrix(target: Target, selection: Selection, whole_keys: bool, rows: Sequence[Row]) -> bytes:
+    """Rows as a matrix: the columns of the key in its order, then attributes by name (clients send them as a set)."""
+    names = selection.columns
+    key = target.key_names if whole_keys else tuple(name for name in target.key_names if name in names)
     values = []
     for row in rows:
         shown = dict(row.latest)
         shown.update((name, versions[0].value) for name, versions in selection.page(row).items())
         values.append(shown)
-    return matrix.encode(columns.key, columns.attributes, values, columns.key == target.key_names)
-
-
-class Columns(NamedTuple):
-    """The columns of a matrix: those of the key in its order, then attributes by name (clients send them as a set)."""
-
-    key: tuple[str, ...]
-    attributes: tuple[str, ...]
-
-    @classmethod
-    def of(cls, target: Target, names: Sequence[str], whole_keys: bool) -> Columns:
-        """From a columns_to_get; `whole_keys`: key columns are shown whether or not they are among these."""
-        key = target.key_names if whole_keys else tuple(name for name in target.key_names if name in names)
-        return cls(key, tuple(sorted(set(names).difference(target.key_names))))
+    attributes = tuple(sorted(names.difference(target.key_names)))
+    return matrix.encode(key, attributes, values, key == target.key_names)
 
 
 def _key_data(target: Target, row: Row) -> bytes:

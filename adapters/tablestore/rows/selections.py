@@ -60,23 +60,23 @@ class Selection:
     def encoder(self, target: Target) -> Callable[[Row], Row]:
         """The cutter for rows that are only to be shown whole: where all of a row is asked for, what it leaves has been
         encoded already, which `row_bytes` knows."""
-        if not _ENCODES or not self._is_whole or target.index is not None:
+        if not self._encodes(target):
             return self.cutter(target)
         return fast_rows.encoder(target.key_names, lambda row: self.cutter(target)(row))
 
-    def encoder_of_many(self, target: Target) -> Callable[[Sequence[Row]], list[Row]] | None:
-        """What does to many rows what `encoder` does to each, if it encodes."""
-        if not _ENCODES or not self._is_whole or target.index is not None:
-            return None
-        return fast_pages.encoder_of_many(target.key_names, self.encoder(target))
+    def encoder_of_many(
+        self, target: Target, one: Callable[[Row], Row]
+    ) -> Callable[[Sequence[Row]], list[Row]] | None:
+        """What does to many rows what `one`, the encoder, does to each. None if it does not encode."""
+        return fast_pages.encoder_of_many(target.key_names, one) if self._encodes(target) else None
 
-    @property
-    def _is_whole(self) -> bool:
-        """Whether all of every row is asked for."""
+    def _encodes(self, target: Target) -> bool:
+        """True if all of every row of a table is asked for."""
         window = self.window
         is_cut = self.columns or self.start or self.end or self.pagination is not None
         is_timed = window.start_ms is not None or window.end_ms is not None
-        return not is_cut and not is_timed and self.predicate is ALWAYS
+        is_whole = not is_cut and not is_timed and self.predicate is ALWAYS
+        return _ENCODES and is_whole and target.index is None
 
     def row_bytes(self, target: Target, row: Row, key_names: frozenset[str] | None = None) -> bytes:
         """A row that has been cut or encoded, as it travels, without the header; `key_names`: as of `wire_row`."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tablegate.adapters.tablestore.values.lengths import check_key_value
 from tablegate.adapters.tablestore.values.values import (
     TYPE_NAMES,
+    check_length,
     key_kind_shown,
     key_value_shown,
     key_value_stored,
@@ -114,7 +114,7 @@ def check_value(cell: WireCell, may_draw: bool) -> None:
     if value.kind not in KEY_TYPES:
         raise invalid(f"{TYPE_NAMES[value.kind]} is an invalid type for the primary key.")
     if value.kind is not Kind.INT64:
-        check_key_value(cell.name, value)
+        check_length("primary key", cell.name, value, limits.KEY_VALUE_MAX_BYTES)
 
 
 def _check_columns(columns: Sequence[KeyColumn], cells: Sequence[WireCell], may_draw: bool) -> None:
@@ -153,8 +153,8 @@ def partition_of(table: Table, cells: Sequence[WireCell]) -> bytes:
     return encode_column(value)
 
 
-def bound_of(target: Target, data: bytes) -> tuple[Position, tuple[Datum, ...]]:
-    """A bound of a range, where columns may be INF_MIN or INF_MAX: its position, and its values to be compared.
+def bound_of(target: Target, data: bytes) -> Position:
+    """The position of a bound of a range, where columns may be INF_MIN or INF_MAX.
 
     In an index the rows' positions end in the table's own key, columns that the index names too included; what follows a
     virtual bound does not matter.
@@ -165,27 +165,24 @@ def bound_of(target: Target, data: bytes) -> tuple[Position, tuple[Datum, ...]]:
     for cell in cells:
         if not isinstance(cell.value, Bound):
             check_value(cell, may_draw=False)
-    _check_columns(target.key, cells, may_draw=False)
-    values = {
-        column.name: _stored(column, cell.value) for column, cell in zip(target.key, cells, strict=True)
-    }
-    return _position(target, values), tuple(values.values())
+    return _position(target, cells)
 
 
 def index_get(target: Target, cells: Sequence[WireCell]) -> Read:
     """The command that reads the one row of an index with a key. Raises ServiceError."""
     for cell in cells:
         check_value(cell, may_draw=False)
-    _check_columns(target.key, cells, may_draw=False)
-    values = {
-        column.name: _stored(column, cell.value) for column, cell in zip(target.key, cells, strict=True)
-    }
-    position = _position(target, values)
+    position = _position(target, cells)
     only = KeyRange(position, position.after)
     return Read(target.table, only, PageLimits(scanned=1), index=target.index, whole_rows=True)
 
 
-def _position(target: Target, values: dict[str, Datum]) -> Position:
+def _position(target: Target, cells: Sequence[WireCell]) -> Position:
+    """The position that cells name in a table or an index. Raises ServiceError."""
+    _check_columns(target.key, cells, may_draw=False)
+    values = {
+        column.name: _stored(column, cell.value) for column, cell in zip(target.key, cells, strict=True)
+    }
     table_schema = target.table.key_schema
     schema = table_schema if target.index is None else target.index.key_schema
     names = schema.names if target.index is None else schema.names + table_schema.names

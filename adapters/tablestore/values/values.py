@@ -9,11 +9,14 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 
 from tablegate.adapters.tablestore.values.views import WIRE_KINDS, view
+from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.values.keys import KeyColumn
 from tablegate.gateway.model.values.rows import Contents, Row
-from tablegate.gateway.model.values.values import Kind, Value, decimal_fits, decimal_text
+from tablegate.gateway.model.values.values import Kind, Value, decimal_fits, decimal_text, size_bytes
 
+_LONGEST_CHARACTER_BYTES = 4
 WIRE_TAGS = frozenset({"I64", "D", "BOOL", "S", "B"})
 """The tags of those kinds in bodies (gateway/model/values/bodies.py)."""
 
@@ -28,6 +31,20 @@ TYPE_NAMES = {
     Kind.BYTES: "BLOB",
 }
 """What error texts call a type, after `VT_`."""
+
+
+def check_length(what: str, name: str, value: Value, most: int) -> None:
+    """Raise ServiceError for a text or blob of more than `most` bytes in a column. `what`: the kind of column."""
+    if len(value.data) * _LONGEST_CHARACTER_BYTES > most and (size := size_bytes(value)) > most:
+        raise invalid(
+            f"The length of {what} column: '{name}' exceeds the MaxLength:{most} with CurrentLength:{size}."
+        )
+
+
+def check_attribute(name: str, value: Value) -> None:
+    """Raise ServiceError for the value of an attribute that is too long."""
+    if value.kind is Kind.TEXT or value.kind is Kind.BYTES:
+        check_length("attribute", name, value, limits.VALUE_MAX_BYTES)
 
 
 def restored(old: Row | None, contents: Contents, key_names: tuple[str, ...]) -> Contents:

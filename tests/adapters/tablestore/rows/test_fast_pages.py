@@ -72,7 +72,8 @@ def rows_of(draw: Any, *, is_stamped: bool) -> list[Row]:
 
 def check(table: Any, rows: list[Row]) -> None:
     target, selection = Target.of_table(table), selections.everything()
-    one, many = selection.encoder(target), selection.encoder_of_many(target)
+    one = selection.encoder(target)
+    many = selection.encoder_of_many(target, one)
     assert many is not None
     for row, encoded in zip(rows, many(rows), strict=True):
         alone = one(row)
