@@ -25,7 +25,7 @@ from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.endpoints.azure_table import batches, ranges
 from tablegate.transfer.endpoints.azure_table.batches import Change
 from tablegate.transfer.endpoints.azure_table.client import Account, Answer, Client, meaning
-from tablegate.transfer.endpoints.batching import in_batches
+from tablegate.transfer.endpoints.batching import Sent, in_batches, require_deleted, write_batch
 from tablegate.transfer.endpoints.endpoint import (
     JSON,
     AnyRow,
@@ -188,14 +188,12 @@ class AzureTableEndpoint(Endpoint):
     # Writing
 
     def write(self, rows: Sequence[Row]) -> list[Reject]:
-        rejects: list[Reject] = []
         latest = {row.position: row for row in rows}  # one change of an entity in a batch
         changes = []
         for row in latest.values():
             key = [row.latest[name] for name in _KEY_NAMES]
             changes.append((row, Change(f"{self._client.url}/{self._entity(key)}", _body(row))))
-        self._client.each(lambda batch: self._write_batch(batch, rejects), list(_batches(changes)))
-        return rejects
+        return self._write(changes)
 
     def delete(self, keys: Sequence[Key]) -> None:
         changes = []
@@ -203,36 +201,33 @@ class AzureTableEndpoint(Endpoint):
             contents = Contents.of_values(dict(zip(_KEY_NAMES, key.values, strict=True)))
             change = Change(f"{self._client.url}/{self._entity(key.values)}", None)
             changes.append((Row(key.position, contents, 0), change))
-        rejects: list[Reject] = []
-        self._client.each(lambda batch: self._write_batch(batch, rejects), list(_batches(changes)))
-        if rejects:
-            raise TransferError(f"{self.shown}: a delete was refused: {rejects[0].code}: {rejects[0].reason}")
+        require_deleted(self._write(changes), self.shown)
 
-    def _write_batch(self, batch: list[tuple[Row, Change]], rejects: list[Reject]) -> None:
-        """Send a batch; what is refused for good is looked for by halves."""
-        try:
-            if len(batch) == 1:
-                self._send_one(batch[0][1])
-            else:
-                self._client.patience.run(lambda: self._send_batch([change for _, change in batch]))
-            return
-        except RequestRefused as refusal:
-            row, change = batch[0]
-            if len(batch) == 1:
-                # Only the table's absence, which is another error, makes a put of a whole entity find nothing.
-                if refusal.status != 404 or change.body is not None:
-                    rejects.append(Reject(row, refusal.code, refusal.reason))
-                return
-        half = len(batch) // 2
-        self._write_batch(batch[:half], rejects)
-        self._write_batch(batch[half:], rejects)
+    def _write(self, changes: list[tuple[Row, Change]]) -> list[Reject]:
+        patience = self._client.patience
+        found = self._client.each(
+            lambda batch: write_batch(batch, self._send, patience), list(_batches(changes))
+        )
+        return [reject for rejects in found for reject in rejects]
+
+    def _send(self, batch: list[tuple[Row, Change]]) -> Sent[Change]:
+        changes = [change for _, change in batch]
+        if len(changes) == 1:
+            self._send_one(changes[0])
+        else:
+            self._client.patience.run(lambda: self._send_batch(changes))
+        return Sent()
 
     def _send_one(self, change: Change) -> None:
         path = change.url.removeprefix(self._client.url + "/")
-        if change.body is None:
-            self._client.send("DELETE", path, {"If-Match": "*"})
-        else:
+        if change.body is not None:
             self._client.send("PUT", path, body=change.body)
+            return
+        try:
+            self._client.send("DELETE", path, {"If-Match": "*"})
+        except RequestRefused as refusal:
+            if refusal.status != 404:  # the entity is gone already: the table's absence is another error
+                raise
 
     def _send_batch(self, changes: list[Change]) -> None:
         content_type, body = batches.encode(changes)

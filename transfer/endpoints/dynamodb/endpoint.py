@@ -19,7 +19,7 @@ from tablegate.gateway.model.values.bodies import untagged
 from tablegate.gateway.model.values.keys import Key, KeySchema, Position
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
-from tablegate.transfer.endpoints.batching import in_batches
+from tablegate.transfer.endpoints.batching import Sent, in_batches, require_deleted, write_batch
 from tablegate.transfer.endpoints.dynamodb import streams, tables
 from tablegate.transfer.endpoints.dynamodb.client import Account, Client
 from tablegate.transfer.endpoints.endpoint import (
@@ -34,7 +34,7 @@ from tablegate.transfer.endpoints.endpoint import (
     UnreadableRow,
 )
 from tablegate.transfer.endpoints.retrying import PATIENCE_S, Patience, Rests
-from tablegate.transfer.errors import RequestRefused, TransferError
+from tablegate.transfer.errors import TransferError
 
 _PUTS = 25  # of one BatchWriteItem (API reference)
 _GETS = 100  # of one BatchGetItem
@@ -163,50 +163,32 @@ class DynamoDBEndpoint(Endpoint):
     # Writing
 
     def write(self, rows: Sequence[Row]) -> list[Reject]:
-        rejects: list[Reject] = []
         # Two puts of one key are refused in a batch; the later row is the one that stays.
         latest = {row.position: row for row in rows}
         put = b'{"PutRequest":{"Item":%s}}'
-        for batch in _batches([(row, put % render_row(row)) for row in latest.values()]):
-            self._write_batch(batch, rejects)
-        return rejects
+        return self._write([(row, put % render_row(row)) for row in latest.values()])
 
     def delete(self, keys: Sequence[Key]) -> None:
         distinct = {key.position: key for key in keys}
-        schema, rejects = self._schema, list[Reject]()
         deletes = []
         for key in distinct.values():
             wire = orjson.dumps(self._wire_key(key))
             # The row only stands for its key, should the service refuse to delete it.
-            deletes.append((_key_row(schema, key), b'{"DeleteRequest":{"Key":%s}}' % wire))
-        for batch in _batches(deletes):
-            self._write_batch(batch, rejects)
-        if rejects:
-            raise TransferError(f"{self.shown}: a delete was refused: {rejects[0].code}: {rejects[0].reason}")
+            deletes.append((_key_row(self._schema, key), b'{"DeleteRequest":{"Key":%s}}' % wire))
+        require_deleted(self._write(deletes), self.shown)
 
-    def _write_batch(self, batch: list[tuple[Row, bytes]], rejects: list[Reject]) -> None:
-        """Send requests until none is left over; what is refused for good is looked for by halves."""
-        rests = Rests(self._patience)
-        while batch:
-            requests = b",".join([request for _, request in batch])
-            body = b'{"RequestItems":{%s:[%s]}}' % (orjson.dumps(self._table), requests)
-            try:
-                answer = self._client.call("BatchWriteItem", body)
-            except RequestRefused as refusal:
-                if len(batch) == 1:
-                    rejects.append(Reject(batch[0][0], refusal.code, refusal.reason))
-                    return
-                half = len(batch) // 2
-                self._write_batch(batch[:half], rejects)
-                self._write_batch(batch[half:], rejects)
-                return
-            left = self._unprocessed(answer)
-            remaining = [entry for entry in batch if entry[0].position in left]
-            if len(remaining) < len(batch):
-                rests.progressed()
-            if remaining:
-                rests.wait("writes are throttled")
-            batch = remaining
+    def _write(self, changes: list[tuple[Row, bytes]]) -> list[Reject]:
+        batches = _batches(changes)
+        return [
+            reject for batch in batches for reject in write_batch(batch, self._send_batch, self._patience)
+        ]
+
+    def _send_batch(self, batch: list[tuple[Row, bytes]]) -> Sent[bytes]:
+        requests = b",".join([request for _, request in batch])
+        body = b'{"RequestItems":{%s:[%s]}}' % (orjson.dumps(self._table), requests)
+        unprocessed = self._unprocessed(self._client.call("BatchWriteItem", body))
+        left = [entry for entry in batch if entry[0].position in unprocessed]
+        return Sent(left=left, reason="writes are throttled")
 
     def _unprocessed(self, answer: Any) -> set[Position]:
         """Which rows of a BatchWriteItem were not written."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import sys
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 from tablegate.adapters.tablestore.values.views import view
@@ -26,7 +26,7 @@ from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messa
 from tablegate.gateway.model.values.keys import Key, KeySchema, Position
 from tablegate.gateway.model.values.rows import FOREIGN_KINDS, Cell, Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
-from tablegate.transfer.endpoints.batching import in_batches
+from tablegate.transfer.endpoints.batching import Sent, in_batches, require_deleted, write_batch
 from tablegate.transfer.endpoints.endpoint import (
     JSON,
     ChangedKeys,
@@ -189,11 +189,8 @@ class TableStoreEndpoint(Endpoint):
     # Writing
 
     def write(self, rows: Sequence[Row]) -> list[Reject]:
-        rejects: list[Reject] = []
         changes = [(row, self._put(row)) for row in {row.position: row for row in rows}.values()]
-        for batch in _batches(changes):
-            self._write_batch(batch, messages.PUT, rejects)
-        return rejects
+        return self._write(changes, messages.PUT)
 
     def _put(self, row: Row) -> bytes:
         names = self._schema.names
@@ -219,52 +216,36 @@ class TableStoreEndpoint(Endpoint):
             contents = Contents.of_values(dict(zip(self._schema.names, key.values, strict=True)))
             change = encode_row(WireRow(self._key_cells(key.values), (), is_delete=True))
             changes.append((Row(key.position, contents, 0), change))
-        rejects: list[Reject] = []
-        for batch in _batches(changes):
-            self._write_batch(batch, messages.DELETE, rejects)
-        if rejects:
-            raise TransferError(f"{self.shown}: a delete was refused: {rejects[0].code}: {rejects[0].reason}")
+        require_deleted(self._write(changes, messages.DELETE), self.shown)
 
     def _key_cells(self, values: Sequence[Value]) -> list[WireCell]:
         return [WireCell(name, value) for name, value in zip(self._schema.names, values, strict=True)]
 
-    def _write_batch(
-        self, batch: list[tuple[Row, bytes]], kind: messages.OperationType, rejects: list[Reject]
-    ) -> None:
-        """Send rows until none is left over; what makes a whole batch be refused is looked for by halves."""
-        rests = Rests(self._client.patience)
-        while batch:
-            request = messages.BatchWriteRowRequest()
-            rows = [
-                messages.RowInBatchWriteRowRequest(type=kind, row_change=change, condition=_IGNORE)
-                for _, change in batch
-            ]
-            request.tables.add(table_name=self._table, rows=rows)
-            try:
-                answer = self._client.call("BatchWriteRow", request, messages.BatchWriteRowResponse)
-            except RequestRefused as refusal:
-                if len(batch) == 1:
-                    rejects.append(Reject(batch[0][0], refusal.code, refusal.reason))
-                    return
-                half = len(batch) // 2
-                self._write_batch(batch[:half], kind, rejects)
-                self._write_batch(batch[half:], kind, rejects)
-                return
-            left, reason = [], ""
-            for entry, result in zip(batch, answer.tables[0].rows, strict=True):
-                if result.is_ok:
-                    continue
-                error = result.error
-                if is_transient(error.code, error.message):
-                    left.append(entry)
-                    reason = error.code
-                else:
-                    rejects.append(Reject(entry[0], error.code, error.message))
-            if len(left) < len(batch):
-                rests.progressed()
-            if left:
-                rests.wait(reason)
-            batch = left
+    def _write(self, changes: list[tuple[Row, bytes]], kind: messages.OperationType) -> list[Reject]:
+        rejects: list[Reject] = []
+        for batch in _batches(changes):
+            rejects += write_batch(batch, partial(self._send_batch, kind), self._client.patience)
+        return rejects
+
+    def _send_batch(self, kind: messages.OperationType, batch: list[tuple[Row, bytes]]) -> Sent[bytes]:
+        request = messages.BatchWriteRowRequest()
+        rows = [
+            messages.RowInBatchWriteRowRequest(type=kind, row_change=change, condition=_IGNORE)
+            for _, change in batch
+        ]
+        request.tables.add(table_name=self._table, rows=rows)
+        answer = self._client.call("BatchWriteRow", request, messages.BatchWriteRowResponse)
+        sent = Sent[bytes]()
+        for entry, result in zip(batch, answer.tables[0].rows, strict=True):
+            error = result.error
+            if result.is_ok:
+                continue
+            if is_transient(error.code, error.message):
+                sent.left.append(entry)
+                sent.reason = error.code
+            else:
+                sent.rejects.append(Reject(entry[0], error.code, error.message))
+        return sent
 
     # Following
 
