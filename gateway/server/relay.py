@@ -57,16 +57,16 @@ class RelaySocket:
         shutil.rmtree(Path(self.path).parent, ignore_errors=True)
 
 
-class Handling(Protocol):
-    """What the two ends call of a server."""
+class RelayServer(Protocol):
+    """The part of the server that both ends call."""
 
     memory: RequestMemory
 
     def handle(self, pending: PendingRequest) -> None:
-        """Have a request handled; its connection's `answer` is called once."""
+        """Have a request handled. Its connection's `answer` is called once."""
 
     def refuse(self, request: Request, error: Exception) -> Reply:
-        """Word a refusal of the server's as the request's dialect has it."""
+        """Return the refusal for an error, in the words of the request's dialect."""
 
 
 class _Frames(asyncio.Protocol):
@@ -106,7 +106,7 @@ class _Frames(asyncio.Protocol):
 class Relay(_Frames):
     """The reader's end: forwards requests, and has the replies sent."""
 
-    def __init__(self, path: str, server: Handling) -> None:
+    def __init__(self, path: str, server: RelayServer) -> None:
         super().__init__()
         self._path = path
         self._server = server
@@ -164,7 +164,7 @@ class Relay(_Frames):
             pending.connection.answer(self._server.refuse(pending, error))
 
 
-class _Place:
+class _RelayedConnection:
     """The connection of a forwarded request: sends the reply back to the reader."""
 
     __slots__ = ("_body_bytes", "_memory", "_number", "_relayed", "written_up_to")
@@ -185,7 +185,7 @@ class _Place:
 class Relayed(_Frames):
     """The writer's end of one reader's connection."""
 
-    def __init__(self, server: Handling) -> None:
+    def __init__(self, server: RelayServer) -> None:
         super().__init__()
         self._server = server
 
@@ -199,7 +199,7 @@ class Relayed(_Frames):
         except Busy as error:
             self.send(number, self._server.refuse(pending, error))
             return
-        pending.connection = _Place(self, number, size_bytes, memory)
+        pending.connection = _RelayedConnection(self, number, size_bytes, memory)
         self._server.handle(pending)
 
     def send(self, number: int, reply: Reply) -> None:

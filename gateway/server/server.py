@@ -97,7 +97,7 @@ class Server:
         self._from_readers = await self._loop.create_unix_server(lambda: Relayed(self), sock=listening)
 
     async def listen(self, sockets: list[socket.socket], tls: ssl.SSLContext | None) -> None:
-        """Start to serve on these bound sockets, which are closed at the end."""
+        """Start serving on these bound sockets. They are closed at the end."""
         for each in sockets:
             listener = Listener(
                 each, lambda: Connection(self), tls, self.settings.header_seconds, self._note_if_all_gone
@@ -169,8 +169,8 @@ class Server:
     # What connections call (connection.ConnectionServer)
 
     def enter(self, connection: Connection) -> bool:
-        """A new connection. When there are as many as may be, the one goes that has waited longest for its client to send, be it
-        idle, in the middle of a head or of a body that has stopped coming; if none waits, this one."""
+        """Count a new connection. If there are too many, the one is closed that has waited longest for its client to send: it is
+        idle, in a head, or in a body that has stopped coming. Return False if none waits."""
         self._connections.add(connection)
         if self.is_stopping:
             self._close_idle_later(connection)
@@ -185,21 +185,21 @@ class Server:
         return any(known.give_up() for _, _, known in heapq.nsmallest(_CANDIDATES, waiting))
 
     def leave(self, connection: Connection) -> None:
-        """A connection is gone."""
+        """Count a connection no longer."""
         self.head_ended(connection)
         self._connections.discard(connection)
         metrics.connections = len(self._connections)
         self._note_if_all_gone()
 
     def head_began(self, connection: Connection) -> None:
-        """A part of a head has come. Of one client so many are waited for; with more its oldest is refused."""
+        """Count a head of which only a part has come. If its client has too many, the oldest is refused."""
         heads = self._heads.setdefault(connection.client, {})
         heads[connection] = None
         if len(heads) > self.settings.max_heads_per_client:
             next(iter(heads)).give_up()
 
     def head_ended(self, connection: Connection) -> None:
-        """The rest of a head is not waited for any longer."""
+        """Count a head no longer."""
         heads = self._heads.get(connection.client, {})
         heads.pop(connection, None)
         if not heads:
@@ -234,13 +234,13 @@ class Server:
             self._threads.submit(self._serve, pending)
 
     def _may_read_here(self, pending: PendingRequest) -> bool:
-        """Whether a process that does not write can answer a request: what surely reads, and what is not about the database."""
+        """True if a process that does not write can answer a request: it only reads, or does not use the database."""
         if pending.dialect is not None:
             return pending.dialect.only_reads(pending)
         return pending.method in ("GET", "HEAD") and pending.path in ("/healthz", "/metrics")
 
     def answer(self, pending: PendingRequest, reply: Reply) -> None:
-        """Send the reply to a request, then note it for the figures and write down what is worth a line."""
+        """Send the reply to a request. Then note it for metrics, traces, the audit and the log."""
         if pending.held_bytes:
             self.memory.release(pending)
         authorization, is_late = pending.authorization, pending.is_unauthenticated
@@ -287,8 +287,8 @@ class Server:
         return reply
 
     def discard(self, transport: asyncio.Transport, size_bytes: int) -> None:
-        """Count bytes that were received for nothing, and read the connection on later, so that what refused clients go on
-        sending takes little of the server's time."""
+        """Count bytes that are thrown away, and resume reading later. So the data that refused clients still send costs little
+        time."""
 
         def resume() -> None:
             if not transport.is_closing():
@@ -301,7 +301,7 @@ class Server:
             self._loop.call_later(min(self._discarding_until - now, _DISCARDING_PAUSE_MAX_S), resume)
 
     def refuse(self, request: Request, error: Exception) -> Reply:
-        """What the server itself has to say to a request. A line for what should not have happened."""
+        """Return the refusal for an error, in the words of the request's dialect. Server errors are logged."""
         return self._application.refuse_and_log(request, error)
 
     def _serve(self, pending: PendingRequest) -> None:
@@ -320,7 +320,7 @@ class Server:
         self._loop.call_soon_threadsafe(self.answer, pending, reply)
 
     def _sweep(self) -> None:
-        """Look for connections whose time is over, and count what was noted."""
+        """Close connections whose deadline has passed, and count metrics, once a second."""
         if metrics.is_counting:
             metrics.count_noted()
         elif metrics.is_due():
@@ -334,9 +334,13 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Where and how to listen: bound sockets, TLS or not; `lane` is the ticker's (tick.py). `relay`: where readers reach the
-    writer, if there are several processes on a database that one of them writes; `is_writer`: whether this is that one.
-    `is_shared`: other processes accept connections from the same sockets."""
+    """Where and how to listen.
+
+    lane: the ticker's (tick.py).
+    relay: the socket of the writer, if there are several processes on a database that one of them writes.
+    is_writer: this process writes.
+    is_shared: other processes accept connections from the same sockets.
+    """
 
     sockets: list[socket.socket]
     lane: str
@@ -349,8 +353,8 @@ class ListenAddress:
 async def serve(
     context: ServerContext, listen_address: ListenAddress, ready: Callable[[], None], told: asyncio.Event
 ) -> bool:
-    """Serve until told to stop. `ready` is called when requests are being answered. False: requests were left
-    unanswered, and threads may still be at them."""
+    """Serve until `told` is set. `ready` is called when requests are being answered. Return False if requests were left
+    unanswered. Threads may then still run them."""
     relay = listen_address.relay
     server = Server(
         context, listen_address.lane, relay.path if relay and not listen_address.is_writer else ""
@@ -369,7 +373,7 @@ def run(
     ready: Callable[[], None],
     reload: Callable[[], None],
 ) -> bool:
-    """Serve until SIGTERM or SIGINT; what `serve` says. At SIGHUP `reload` is called, from just before `ready` on."""
+    """Serve until SIGTERM or SIGINT. Return what `serve` returns. SIGHUP calls `reload`, from just before `ready` on."""
 
     async def main() -> bool:
         told = asyncio.Event()
