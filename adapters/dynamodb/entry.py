@@ -33,6 +33,7 @@ from tablegate.adapters.dynamodb.wire.errors import (
 )
 from tablegate.adapters.dynamodb.wire.named_resources import named_resources
 from tablegate.adapters.dynamodb.wire.refusals import not_permitted
+from tablegate.adapters.dynamodb.wire.styles import json_of
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.dialect import Begun, Dialect, Gateway, Seed
 from tablegate.gateway.exchanges import SingleStep, Steps, exchange_of
@@ -102,6 +103,7 @@ class DynamoDB(Dialect):
         self._operations = OPERATIONS
         self._handlers = {target.partition(".")[2]: row.handler for target, row in OPERATIONS.items()}
         self._style = gateway.settings.message_style
+        self._schemas = operation_schemas.of(self._style)
         if gateway.settings.kinesis_endpoint_url:
             _deliver_to_kinesis(gateway)
         self._throttle = Throttle(gateway.now_ms) if gateway.settings.throughput == "enforce" else None
@@ -128,7 +130,7 @@ class DynamoDB(Dialect):
     def refusal_of_head(self, request: Request) -> Reply | None:
         """The refusal of a request whose signature fails whatever the body is (Dialect.refusal_of_head)."""
         try:
-            auth.check_head(request, self.gateway.credentials, self.gateway.real_now_ms(), self._style)
+            auth.check_head(request, self.gateway.credentials, self.gateway.real_now_ms())
         except ServiceError as error:
             return http.plain_answer(request) or self.render_error(request, None, error)
         return None
@@ -175,7 +177,7 @@ class DynamoDB(Dialect):
         credentials = self.gateway.credentials
         if credentials.is_dev:
             return None
-        return auth.verify(request, credentials, self.gateway.real_now_ms(), self._style)
+        return auth.verify(request, credentials, self.gateway.real_now_ms())
 
     def parse(self, request: Request, caller: Caller | None) -> Call:
         """Return the call (Dialect.parse). Raises TooLarge, ServiceError, Busy.
@@ -212,7 +214,7 @@ class DynamoDB(Dialect):
     def render(self, request: Request, caller: Caller | None, answer: Answer) -> Reply:
         """Return the reply with an answer (Dialect.render)."""
         if not isinstance(answer, bytes):
-            answer = b"" if answer is None else orjson.dumps(answer)
+            answer = b"" if answer is None else json_of(answer, self._style)
         return http.reply(request, 200, answer)
 
     def _text(self, request: Request) -> bytes:
@@ -232,8 +234,8 @@ class DynamoDB(Dialect):
         dense = None
         parse: Callable[[bytes], Any] = orjson.loads
         if len(text) > limits.LARGE_REQUEST_BYTES:
-            dense = operation_schemas.refusal_of_dense(name, text, self._style)
-            parse = partial(operation_schemas.parse, name, style=self._style)
+            dense = self._schemas.refusal_of_dense(name, text)
+            parse = partial(self._schemas.parse, name)
         try:
             body = parse(text) if text and dense is None else None
         except Exception as error:  # nesting bombs, lone surrogates, NaN and bytes that are no UTF-8, too
@@ -243,7 +245,7 @@ class DynamoDB(Dialect):
             raise ServiceError("UnknownOperationException", None)
         gateway = self.gateway
         if caller is None:
-            caller = auth.verify(request, gateway.credentials, 0, self._style)
+            caller = auth.verify(request, gateway.credentials, 0)
         if authorization is not None:
             is_new = row.purpose is OF_NEW_TABLES and isinstance(body, dict)
             authorization.purpose = purpose_of(row.purpose, body or {}) if is_new else row.purpose
@@ -255,11 +257,11 @@ class DynamoDB(Dialect):
         if not text:
             raise serialization()
         if len(text) > limits.LARGE_REQUEST_BYTES:
-            operation_schemas.shorten(name, body, self._style)
+            self._schemas.shorten(name, body)
         try:
-            checked = operation_schemas.checker(name, self._style)(body)
+            checked = self._schemas.checker(name)(body)
         except ServiceError as refusal:
-            raise operation_schemas.told_of_body(name, text, self._style, refusal) from None
+            raise self._schemas.told_of_body(name, text, refusal) from None
         return Call(name, checked, caller, gateway, request.header_map, request.authorization)
 
     def finalize_authorization(self, request: Request, reply: Reply) -> Reply:
@@ -284,7 +286,7 @@ class DynamoDB(Dialect):
     def _told(self, request: Request, error: Exception) -> ServiceError:
         if isinstance(error, NotPermitted) and request.authorization is not None:
             return not_permitted(error, self.operation(request), request.authorization)
-        return service_error_of(error, self.operation(request), self._style)
+        return service_error_of(error, self.operation(request))
 
     def render_error(self, request: Request, caller: Caller | None, error: Exception) -> Reply:
         """Return the error reply (Dialect.render_error). It is logged under the id that the client gets, too."""
@@ -303,4 +305,4 @@ class DynamoDB(Dialect):
         if isinstance(error, LimitExceeded):
             return http.too_large(request)
         told = self._told(request, error) if isinstance(error, GatewayError) else internal()
-        return http.reply(request, told.status, render(told))
+        return http.reply(request, told.status, render(told, self._style))

@@ -29,7 +29,8 @@ from tablegate.adapters.dynamodb.validation import operation_schemas
 from tablegate.adapters.dynamodb.values.values import Item, item_of
 from tablegate.adapters.dynamodb.wire.auth import DEFAULT_ACCOUNT, DEFAULT_REGION
 from tablegate.adapters.dynamodb.wire.call_context import Call, Caller, find_table
-from tablegate.adapters.dynamodb.wire.errors import LATEST, ServiceError, service_error_of
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, service_error_of
+from tablegate.adapters.dynamodb.wire.styles import LATEST
 from tablegate.gateway.dialect import BadSeed, Gateway, Seed
 from tablegate.gateway.exchanges import drive, each, exchange_of
 from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
@@ -140,7 +141,7 @@ class _Planting:
             self.items[name] += len(batch)
 
     def _call(self, operation: str, given: dict[str, Any]) -> None:
-        checked = operation_schemas.check(operation, given, LATEST)
+        checked = operation_schemas.of(LATEST).check(operation, given)
         call = Call(operation, checked, self._caller, self._gateway)
         try:
             drive(lambda: exchange_of(OPERATIONS[_API + operation].handler(call)), self._run)

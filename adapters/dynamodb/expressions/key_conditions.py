@@ -28,7 +28,7 @@ from tablegate.adapters.dynamodb.expressions.nodes import (
 )
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.expressions.static_checks import KEY_CONDITION, condition_tree
-from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, validation
+from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.expression_messages import text_of
 from tablegate.gateway.model.expressions.predicates import Comparison
 from tablegate.gateway.model.expressions.ranges import (
@@ -63,22 +63,24 @@ def parse_key_condition(text: str, placeholders: Placeholders) -> ConditionNode:
     return tree
 
 
-def key_tests(tree: ConditionNode, placeholders: Placeholders, most: int = PAIR) -> tuple[KeyTest, ...]:
+def key_tests(
+    tree: ConditionNode, placeholders: Placeholders, most: int | None = None
+) -> tuple[KeyTest, ...]:
     """The tests in a key condition, in the order of the text. Raises ServiceError.
 
-    `most`: how many attributes the key may have as far as the request shows it (8 where an index is named). Only the
-    classic service looks at that before it knows the schema.
+    `most`: the number of tests that the request shows to be possible (8 where an index is named). The service looked at it
+    before the table in its first decade. Today it does not: None.
     """
     reader = _KeyReader(KEY_CONDITION, placeholders)
     reader.read(tree)
     tests = tuple(reader.tests.values())
-    check_count(tests, most, placeholders.wording.style)
+    check_count(tests, most)
     return tests
 
 
-def check_count(tests: tuple[KeyTest, ...], most: int = PAIR, style: str = LATEST) -> None:
-    """Raise ServiceError if there is no test, or in the classic style more than `most`."""
-    if not tests or (style == CLASSIC and len(tests) > most):
+def check_count(tests: tuple[KeyTest, ...], most: int | None = None) -> None:
+    """Raise ServiceError if there is no test, or more than `most`."""
+    if not tests or (most is not None and len(tests) > most):
         raise validation(text_of("key-count"))
 
 
@@ -89,13 +91,12 @@ ColumnCheck = Callable[[KeyColumn, bool], None]
 def key_range(
     tests: tuple[KeyTest, ...],
     schema: KeySchema,
-    style: str = LATEST,
     look: ColumnCheck | None = None,
     index: str = "",
 ) -> KeyRange:
     """The range of keys that pass the tests. Raises ServiceError if the schema, of a table or `index`, does not take them."""
     if len(tests) > max(PAIR, len(schema.columns)):
-        raise validation(text_of("key-too-many", style, count=len(tests), most=len(schema.columns)))
+        raise validation(text_of("key-too-many", count=len(tests), most=len(schema.columns)))
     by_name = {test.name: test for test in tests}
     if len(schema.partition) > 1 or len(schema.sort) > 1:
         _check_parts(tests, schema, look, index)

@@ -11,6 +11,7 @@ from typing import Any
 from tablegate.adapters.dynamodb.values.values import value_of
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.adapters.dynamodb.wire.styles import edited
 from tablegate.adapters.dynamodb.wire.wording import ANY_OPERATION, Wording
 from tablegate.gateway.model.values.values import Value
 
@@ -60,4 +61,5 @@ class Placeholders:
             "UpdateExpression",
         ):
             rule = "size-of-transacted-update"
-        return validation(self.wording.expression_frame + prefix + text_of(rule, self.wording.style, **facts))
+        text = edited(text_of(rule, **facts), lambda told: prefix + told)
+        return validation(self.wording.framed_expression(text))

@@ -85,17 +85,18 @@ def _placeholders(given: Input, wording: Wording) -> Placeholders:
 class ReadClauses:
     """Projection, filter and key condition of a read. `given`: the request, or one member of a batch."""
 
-    __slots__ = ("_filter", "_filter_name", "_key_tests", "_style", "projection")
+    __slots__ = ("_filter", "_filter_name", "_key_tests", "projection")
     _filter: Predicate
     projection: Projection | None
 
     def __init__(self, call: Call, given: Input) -> None:
-        self._style = call.gateway.settings.message_style
         if _READ_CLAUSES.isdisjoint(given):
             self._key_tests: tuple[KeyTest, ...] | None = None
             self._filter, self._filter_name, self.projection = ALWAYS, "", None
             return
-        most = _MOST_KEY_PARTS if "IndexName" in given else _PAIR
+        most = None
+        if call.is_classic:
+            most = _MOST_KEY_PARTS if "IndexName" in given else _PAIR
         placeholders = _placeholders(given, call.wording)
         text = given.get("KeyConditionExpression")
         key_tree = None if text is None else parse_key_condition(text, placeholders)
@@ -107,7 +108,7 @@ class ReadClauses:
             self._key_tests = key_tests(key_tree, placeholders, most)
         elif "KeyConditions" in given:
             self._key_tests = legacy.key_conditions(given["KeyConditions"])
-            check_count(self._key_tests, most, self._style)
+            check_count(self._key_tests, most)
 
     @staticmethod
     def _filtered(given: Input, placeholders: Placeholders) -> tuple[Predicate, str]:
@@ -122,7 +123,7 @@ class ReadClauses:
     def key_range(self, schema: KeySchema, look: ColumnCheck | None = None, index: str = "") -> KeyRange:
         """The keys that a Query asks for, of a table or `index`. `look`: what else of the request is checked at each key column
         (key_conditions.ColumnCheck). Raises ServiceError."""
-        return key_range(self._key_tests or (), schema, self._style, look, index)
+        return key_range(self._key_tests or (), schema, look, index)
 
     def composite_range(self, schema: KeySchema) -> tuple[KeyRange, Predicate]:
         """The keys that a Query of a table with a composite key asks for, once `key_range` has checked its conditions; and

@@ -133,7 +133,7 @@ def _index(call: Call, table: Table) -> Index | None:
 
 def _start_key(call: Call, table: Table, index: Index | None) -> StartKey | None:
     wire = call.input.get("ExclusiveStartKey")
-    return None if wire is None else StartKey(wire, table, index, call.gateway.settings.message_style)
+    return None if wire is None else StartKey(wire, table, index)
 
 
 def _segment(call: Call) -> Segment | None:

@@ -16,6 +16,7 @@ from tablegate.adapters.dynamodb.values.keys import key_value
 from tablegate.adapters.dynamodb.values.values import as_kind, value_of
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, service_error_of, validation
 from tablegate.adapters.dynamodb.wire.messages import bare
+from tablegate.adapters.dynamodb.wire.styles import edited
 from tablegate.gateway.model.errors import BadKey, KeyTooLong
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.tables.indexes import Index
@@ -25,16 +26,15 @@ from tablegate.gateway.model.values.keys import LOWEST, KeyColumn, Position
 
 
 class StartKey:
-    """A start key on its way through the checks of a request. `style`: of the texts (wording.py)."""
+    """A start key on its way through the checks of a request."""
 
-    __slots__ = ("_index", "_is_ours", "_row", "_style", "_table", "_wire")
+    __slots__ = ("_index", "_is_ours", "_row", "_table", "_wire")
 
-    def __init__(self, wire: Mapping[str, Any], table: Table, index: Index | None, style: str) -> None:
+    def __init__(self, wire: Mapping[str, Any], table: Table, index: Index | None) -> None:
         self._wire = wire
         self._table = table
         self._index = index
         self._row = Position(LOWEST, LOWEST)  # its place in the table, known once that was looked at
-        self._style = style
         # What another dialect wrote may have keys that are not legal here, and is paged through all the same.
         self._is_ours = DIALECT in table.properties
 
@@ -109,8 +109,8 @@ class StartKey:
             raise validation(bare("start-key", text=text))
 
     def _told(self, error: BadKey | KeyTooLong) -> ServiceError:
-        told = service_error_of(error, "", self._style)
-        return validation(bare("start-key", text=told.message))
+        told = service_error_of(error, "").message or ""
+        return validation(edited(told, lambda text: bare("start-key", text=text)))
 
 
 def _shown(wire: Mapping[str, Any]) -> str:

@@ -54,7 +54,7 @@ class Arguments(Placeholders):
 
     def error(self, rule: str, expression: str = "", **facts: object) -> ServiceError:
         """The error of a rule."""
-        return validation(text_of(rule, self.wording.style, **facts))
+        return validation(text_of(rule, **facts))
 
     def predicate(self, condition: ConditionNode | None) -> Predicate:
         """What a condition means with these arguments. Raises ServiceError."""

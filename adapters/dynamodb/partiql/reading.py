@@ -231,7 +231,7 @@ def _invalid_token() -> Exception:
 
 def _position(base: Read, key: Mapping[str, Any], call: Call) -> Any:
     try:
-        start = StartKey(key, base.table, base.index, call.gateway.settings.message_style)
+        start = StartKey(key, base.table, base.index)
         start.check_count(is_query=True)
         start.check_index()
         start.check_table()

@@ -42,6 +42,7 @@ from tablegate.adapters.dynamodb.wire.errors import (
     validation,
 )
 from tablegate.adapters.dynamodb.wire.refusals import not_permitted
+from tablegate.adapters.dynamodb.wire.styles import edited
 from tablegate.adapters.dynamodb.wire.wording import Wording
 from tablegate.gateway.exchanges import each
 from tablegate.gateway.model.commands.command import Command
@@ -138,7 +139,6 @@ def _as_item_call(call: Call, statement: Insert | Update | Delete, given: Input 
 def batch_execute_statement(call: Call) -> Exchange[Answer]:
     """BatchExecuteStatement: run statements each by itself. One that fails or is forbidden has an error in its place in the
     answer. Raises ServiceError for what is wrong with the batch as a whole."""
-    style = call.gateway.settings.message_style
     members = call.input["Statements"]
     answers: list[dict[str, Any]] = [{} for _ in members]
     parsed = yield from _parsed_members(members, answers)
@@ -161,7 +161,7 @@ def batch_execute_statement(call: Call) -> Exchange[Answer]:
         except NotPermitted as refusal:
             answers[place] = _failed(_told_of_member(call, refusal))
         except (ServiceError, GatewayError) as error:
-            answers[place] |= _failed(service_error_of(error, call.operation, style))
+            answers[place] |= _failed(service_error_of(error, call.operation))
     places = [
         (member.table.id, command.position if isinstance(command, Get) else command.writes[0].key.position)
         for _, member, command in jobs
@@ -334,7 +334,8 @@ def execute_transaction(call: Call) -> Exchange[Answer]:
 
 
 def _in_member(place: int, error: ServiceError) -> ServiceError:
-    return validation(f"Validation failed in TransactStatements[{place}]: {error.message}")
+    head = f"Validation failed in TransactStatements[{place}]: "
+    return validation(edited(error.message or "", lambda text: head + text))
 
 
 def _check_in_transaction(place: int, statement: Statement) -> None:

@@ -31,7 +31,7 @@ from tablegate.adapters.dynamodb.tables.properties import (
 )
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, own_name
-from tablegate.adapters.dynamodb.wire.errors import CLASSIC, validation
+from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands import table_commands
 from tablegate.gateway.model.commands.commands import Exchange
@@ -293,7 +293,7 @@ def _unless_changing(
     try:
         return (yield from one(command))
     except TableBusy as busy:
-        if busy.state != State.UPDATING.value or call.gateway.settings.message_style == CLASSIC:
+        if busy.state != State.UPDATING.value or call.is_classic:
             raise
         running = TableProperties.of(table).change
         raise running_changes.refusal(table.name, running, call.input, call.operation) from busy
@@ -428,7 +428,7 @@ def in_state(state: State, table: Table, now_ms: int) -> Table:
 
 def in_style(call: Call, shown: dict[str, Any]) -> dict[str, Any]:
     """In the classic style, without the members that the service added since (dynalite compares whole bodies)."""
-    if call.gateway.settings.message_style != CLASSIC:
+    if not call.is_classic:
         return shown
     if not shown.get("DeletionProtectionEnabled"):
         shown.pop("DeletionProtectionEnabled", None)

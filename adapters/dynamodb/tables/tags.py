@@ -15,8 +15,9 @@ from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, check_place
-from tablegate.adapters.dynamodb.wire.errors import CLASSIC, ServiceError, validation
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import tagged_table
+from tablegate.adapters.dynamodb.wire.styles import StyledText
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.stream_commands import FindStream
@@ -98,8 +99,8 @@ def _tags(table: Table, label: str) -> Mapping[str, str]:
 
 def _resource(call: Call) -> Exchange[tuple[Table, str]]:
     """The table that ResourceArn names, and the label if it names a stream of that table."""
-    arn, style = call.input["ResourceArn"], call.gateway.settings.message_style
-    name, label = tagged_table(arn, style)
+    arn = call.input["ResourceArn"]
+    name, label = tagged_table(arn)
     check_place(call, arn)
     try:
         if label:
@@ -109,11 +110,10 @@ def _resource(call: Call) -> Exchange[tuple[Table, str]]:
             raise TableMissing(name)  # ack-api-quirks 101, 104
         return table, label
     except (StreamMissing, TableMissing):
-        text = "Requested resource not found"
-        if style != CLASSIC:
-            text += f": ResourceArn: {arn} not found"
-        elif call.operation != "UntagResource":
-            text += f": ResourcArn: {arn} not found"  # the service's own spelling for ten years
+        head = "Requested resource not found"
+        # The service's own spelling for ten years.
+        classic = head if call.operation == "UntagResource" else f"{head}: ResourcArn: {arn} not found"
+        text = StyledText(f"{head}: ResourceArn: {arn} not found", classic)
         raise ServiceError("ResourceNotFoundException", text) from None
 
 

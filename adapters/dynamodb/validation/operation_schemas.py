@@ -1,4 +1,4 @@
-"""What each operation takes, as data, and the entry point of the checks: `check(operation, body, style)`.
+"""What each operation takes, as data, and the entry point of the checks: `of(style).check(operation, body)`.
 
 Members, their constraints, and the order in which the service looks at them stand in schemas/. How a shape is checked is in
 fast_validator.py and full_validator.py. What members mean together is in rules/.
@@ -9,6 +9,7 @@ from the service, which still looks at members in this order: paritysuite, Septe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -29,71 +30,101 @@ from tablegate.adapters.dynamodb.validation.schemas.job_schemas import job_reque
 from tablegate.adapters.dynamodb.validation.schemas.replication_schemas import replication_requests
 from tablegate.adapters.dynamodb.validation.schemas.resource_schemas import resource_requests
 from tablegate.adapters.dynamodb.validation.schemas.schema_parts import NAME_OR_ARN, structure
-from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
-    Request,
-    Structure,
-)
+from tablegate.adapters.dynamodb.validation.schemas.schema_types import Request, Structure
 from tablegate.adapters.dynamodb.validation.schemas.statement_schemas import statement_requests
 from tablegate.adapters.dynamodb.validation.schemas.stream_schemas import stream_requests
 from tablegate.adapters.dynamodb.validation.schemas.table_schemas import table_requests
 from tablegate.adapters.dynamodb.validation.schemas.transaction_schemas import transaction_requests
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, serialization
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, serialization
+from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST
 from tablegate.gateway.model import fast_paths
 
 
-def check(operation: str, body: Any, style: str) -> dict[str, Any]:
-    """The cleaned input of an operation: known members only, of the right JSON types, nulls dropped, attribute values in
-    canonical form. `body` is decoded JSON and is changed in place. Items of puts become `values.Item`.
+class OperationSchemas:
+    """What each operation takes, with its checks, in one style. `requests`: by operation."""
 
-    Raises ServiceError: SerializationException for JSON types, then ValidationException for member constraints and for
-    what needs no table, in the order of the style. `operation` must be one of OPERATIONS.
-    """
-    return checker(operation, style)(body)
+    def __init__(self, style: str) -> None:
+        self._is_classic = style == CLASSIC
+        self.requests: dict[str, Request] = {
+            **item_requests(self._is_classic),
+            **transaction_requests(),
+            **statement_requests(),
+            **table_requests(self._is_classic),
+            **backup_requests(),
+            **resource_requests(),
+            **stream_requests(),
+            **job_requests(self._is_classic),
+            **replication_requests(),
+        }
+        self.checker: Callable[[str], Checker] = cache(self._new_checker)
+        """The checks of one operation, ready to be called with a body."""
+
+    def check(self, operation: str, body: Any) -> dict[str, Any]:
+        """The cleaned input of an operation: known members only, of the right JSON types, nulls dropped, attribute values in
+        canonical form. `body` is decoded JSON and is changed in place. Items of puts become `values.Item`.
+
+        Raises ServiceError: SerializationException for JSON types, then ValidationException for member constraints and for
+        what needs no table, in the order of the style. `operation` must be one of OPERATIONS.
+        """
+        return self.checker(operation)(body)
+
+    def parse(self, operation: str, text: bytes) -> Any:
+        """The JSON of a large request. Of maps and lists with more members than it may have, not all may be there.
+
+        Raises ValueError.
+        """
+        request = self.requests.get(operation)
+        if request is None:
+            return orjson.loads(text)
+        return long_members.parse(text, shortening.most_of(request.shape))
+
+    def shorten(self, operation: str, body: Any) -> None:
+        """Drop, in place, what is beyond what the operation may have: for large bodies, before `check`."""
+        if operation in self.requests:
+            shortening.shorten(self.requests[operation].shape, body)
+
+    def refusal_of_dense(self, operation: str, text: bytes) -> ServiceError | None:
+        """The refusal of a request that need not be parsed, because it surely has more than one of this operation may have."""
+        if operation not in self.requests or not shortening.has_too_much(operation, text):
+            return None
+        if operation in ("PutItem", "BatchWriteItem"):
+            return RuleContext(operation, self._is_classic).refused("item-size")
+        return serialization()
+
+    def told_of_body(self, operation: str, text: bytes, refusal: ServiceError) -> ServiceError:
+        """The error of a request that `check` refused, after a look at the text of its body.
+
+        Three operations check very deeply nested bodies with the older validation, which uses the texts of the classic style
+        (paritysuite deepRequests.test.ts, two regions, 2026-10-09). The depth of large bodies is not measured."""
+        if operation == "SearchVectors":
+            return vector_rules.refusal_of_body(self.parse(operation, text), text, refusal)
+        if operation in _LEFT_TO_OLDER and not self._is_classic and len(text) <= limits.LARGE_REQUEST_BYTES:
+            if text.count(b"{") + text.count(b"[") <= limits.JSON_LEVELS:
+                return refusal
+            body = orjson.loads(text)
+            if _is_deep(body):
+                try:
+                    of(CLASSIC).check(operation, body)
+                except ServiceError as older:
+                    return older
+        return refusal
+
+    def _new_checker(self, operation: str) -> Checker:
+        request = self.requests[operation]
+        contexts = (
+            RuleContext(operation, self._is_classic, good=False),
+            RuleContext(operation, self._is_classic, good=True),
+        )
+        fast = fast_paths.choose(fast_check(strict(request)), leave_to_full_validator)
+        unruled = item_rules.UNRULED.get(operation, frozenset())
+        return Checker(request, fast, _RULES.get(operation), contexts, unruled)
 
 
-def parse(operation: str, text: bytes, style: str) -> Any:
-    """The JSON of a large request. Of maps and lists with more members than it may have, not all may be there.
-
-    Raises ValueError.
-    """
-    if operation not in _requests(style):
-        return orjson.loads(text)
-    return long_members.parse(text, shortening.most_of(_requests(style)[operation].shape))
-
-
-def shorten(operation: str, body: Any, style: str) -> None:
-    """Drop, in place, what is beyond what the operation may have: for large bodies, before `check`."""
-    if operation in _requests(style):
-        shortening.shorten(_requests(style)[operation].shape, body)
-
-
-def refusal_of_dense(operation: str, text: bytes, style: str) -> ServiceError | None:
-    """The refusal of a request that need not be parsed, because it surely has more than one of this operation may have."""
-    if operation not in _requests(style) or not shortening.has_too_much(operation, text):
-        return None
-    if operation in ("PutItem", "BatchWriteItem"):
-        return RuleContext(operation, style, good=False).refused("item-size")
-    return serialization()
-
-
-def told_of_body(operation: str, text: bytes, style: str, refusal: ServiceError) -> ServiceError:
-    """The error of a request that `check` refused, after a look at the text of its body.
-
-    Three operations check very deeply nested bodies with the older validation, which uses the texts of the classic style
-    (paritysuite deepRequests.test.ts, two regions, 2026-10-09). The depth of large bodies is not measured."""
-    if operation == "SearchVectors":
-        return vector_rules.refusal_of_body(parse(operation, text, style), text, refusal)
-    if operation in _LEFT_TO_OLDER and style != CLASSIC and len(text) <= limits.LARGE_REQUEST_BYTES:
-        if text.count(b"{") + text.count(b"[") <= limits.JSON_LEVELS:
-            return refusal
-        body = orjson.loads(text)
-        if _is_deep(body):
-            try:
-                check(operation, body, CLASSIC)
-            except ServiceError as older:
-                return older
-    return refusal
+@cache
+def of(style: str) -> OperationSchemas:
+    """The schemas of a style."""
+    return OperationSchemas(style)
 
 
 _LEFT_TO_OLDER = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
@@ -108,17 +139,7 @@ def _is_deep(body: Any) -> bool:
     return bool(level)
 
 
-@cache
-def checker(operation: str, style: str) -> Checker:
-    """What `check` calls: the checks of one operation, ready to be called with a body and the style."""
-    request = _requests(style)[operation]
-    contexts = RuleContext(operation, style, good=False), RuleContext(operation, style, good=True)
-    fast = fast_paths.choose(fast_check(_strict(request)), leave_to_full_validator)
-    unruled = item_rules.UNRULED.get(operation, frozenset())
-    return Checker(request, fast, _RULES.get(operation), contexts, unruled)
-
-
-def _strict(request: Request) -> Structure:
+def strict(request: Request) -> Structure:
     """The request's shape, with what is told alone (`Request.named`) among the constraints."""
     shape = request.shape
     if not request.named:
@@ -126,21 +147,6 @@ def _strict(request: Request) -> Structure:
     return structure(
         shape.java, {**shape.members, request.named: NAME_OR_ARN}, {*shape.required, request.named}
     )
-
-
-@cache
-def _requests(style: str) -> dict[str, Request]:
-    return {
-        **item_requests(style),
-        **transaction_requests(),
-        **statement_requests(),
-        **table_requests(style),
-        **backup_requests(),
-        **resource_requests(),
-        **stream_requests(),
-        **job_requests(style),
-        **replication_requests(),
-    }
 
 
 _RULES: dict[str, Rule] = {
@@ -164,5 +170,5 @@ _RULES: dict[str, Rule] = {
     "GetShardIterator": resource_rules.get_shard_iterator,
 }
 
-OPERATIONS: frozenset[str] = frozenset(_requests(LATEST))
+OPERATIONS: frozenset[str] = frozenset(of(LATEST).requests)
 """Every operation that `check` knows."""

@@ -30,7 +30,8 @@ from urllib.parse import unquote_to_bytes
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.canonical_requests import canonical_request
-from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.wire.styles import StyledText
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.authorizations import Source
 from tablegate.gateway.security.credentials import CALLERS_KEPT, Credential, Credentials, Scheme
@@ -62,8 +63,8 @@ class Claim(NamedTuple):
     token: str
 
 
-def verify(request: Request, credentials: Credentials, now_ms: int, style: str = LATEST) -> Caller:
-    """The caller who sent a request, by its signature. `now_ms`: milliseconds since 1970; `style`: of the texts.
+def verify(request: Request, credentials: Credentials, now_ms: int) -> Caller:
+    """The caller who sent a request, by its signature. `now_ms`: milliseconds since 1970.
 
     Raises ServiceError: MissingAuthenticationToken, IncompleteSignature, InvalidSignature or UnrecognizedClient, checked in
     this order (rule 5).
@@ -79,7 +80,7 @@ def verify(request: Request, credentials: Credentials, now_ms: int, style: str =
     claim = _claim(request, query) if "X-Amz-" in query else _claim_of_header(request)
     if credentials.is_dev:
         return _caller_of_any(request, claim, credentials, credentials.callers)
-    date, scope, region, credential = _checked_head(request, claim, credentials, now_ms, style)
+    date, scope, region, credential = _checked_head(request, claim, credentials, now_ms)
     canonical = canonical_request(request, path, query, claim.signed_headers)
     to_sign = f"{_ALGORITHM}\n{date}\n{scope}\n{hashlib.sha256(canonical).hexdigest()}"
     day, text = date[:8], to_sign.encode("latin-1", "replace")
@@ -95,19 +96,19 @@ def verify(request: Request, credentials: Credentials, now_ms: int, style: str =
     return _caller(credentials, credential, credential.access_id, region)
 
 
-def check_head(request: Request, credentials: Credentials, now_ms: int, style: str = LATEST) -> None:
+def check_head(request: Request, credentials: Credentials, now_ms: int) -> None:
     """Check what of a signature can be checked without the body: its form, its date, and that its key is known. Raises as
     `verify` does, and nothing with auth `dev`."""
     if not credentials.is_dev:
-        _checked_head(request, _claim(request, request.query), credentials, now_ms, style)
+        _checked_head(request, _claim(request, request.query), credentials, now_ms)
 
 
 def _checked_head(
-    request: Request, claim: Claim, credentials: Credentials, now_ms: int, style: str
+    request: Request, claim: Claim, credentials: Credentials, now_ms: int
 ) -> tuple[str, str, str, Credential]:
     """(date, scope, region, credential) of a claim."""
     date = _checked_date(claim, now_ms)
-    _check_signed_headers(request, claim.signed_headers, style)
+    _check_signed_headers(request, claim.signed_headers)
     access_id, scope, region = _checked_scope(claim.algorithm, claim.credential, date[:8], date)
     credential = credentials.find(Scheme.AWS, access_id)
     if credential is None or not _same(credential.session_token, claim.token):
@@ -345,7 +346,7 @@ def _checked_date(claim: Claim, now_ms: int) -> str:
     return date
 
 
-def _check_signed_headers(request: Request, signed: tuple[str, ...], style: str) -> None:
+def _check_signed_headers(request: Request, signed: tuple[str, ...]) -> None:
     """Host must be signed, and where they are sent the date and the target: with the target unsigned, a GetItem that somebody
     has seen could be sent again as a DeleteItem. (The service wants host and every x-amz-* header signed: IAM user guide,
     "Create a signed AWS API request", canonical headers. Of the others nothing is read here but the session token, which
@@ -353,10 +354,9 @@ def _check_signed_headers(request: Request, signed: tuple[str, ...], style: str)
     """
     for name, shown in _MUST_BE_SIGNED.items():
         if name not in signed and (name == "host" or request.header(name)):
-            if name == "host" and style != CLASSIC:
-                shown = "Host' or ':authority"
-            text = f"'{shown}' must be a 'SignedHeader' in the AWS Authorization."
-            raise _error("InvalidSignatureException", text)
+            rest = "' must be a 'SignedHeader' in the AWS Authorization."
+            today = "Host' or ':authority" if name == "host" else shown
+            raise _error("InvalidSignatureException", StyledText(f"'{today}{rest}", f"'{shown}{rest}"))
 
 
 def _lifetime_ms(expires: str) -> int:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from tablegate.adapters.dynamodb.wire.errors import foreign_resource
+from tablegate.adapters.dynamodb.wire.styles import CLASSIC
 from tablegate.adapters.dynamodb.wire.wording import Wording, wording_of
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.exchanges import SingleStep, Steps, after, one
@@ -58,7 +59,12 @@ class Call(NamedTuple):
     @property
     def wording(self) -> Wording:
         """In whose words what the operation refuses is told."""
-        return wording_of(self.operation, self.gateway.settings.message_style)
+        return wording_of(self.operation)
+
+    @property
+    def is_classic(self) -> bool:
+        """True if the server behaves as the service of the first decade did."""
+        return self.gateway.settings.message_style == CLASSIC
 
 
 Answer = dict[str, Any] | bytes | None

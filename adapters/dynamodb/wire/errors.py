@@ -12,12 +12,9 @@ from typing import Any
 
 import orjson
 
+from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST, StyledText, edited, json_of
 from tablegate.gateway.model import errors as model
 from tablegate.gateway.model.values.values import Kind
-
-LATEST = "2026"
-CLASSIC = "classic"
-"""The two styles of texts (wording.py)."""
 
 
 class ServiceError(Exception):
@@ -136,15 +133,15 @@ def render(error: ServiceError, style: str = LATEST) -> bytes:
         body["Message" if is_capital else "message"] = error.message
     body.update(error.extra)
     try:
-        return orjson.dumps(body)
+        return json_of(body, style)
     except TypeError:
-        return orjson.dumps(_printable(body))
+        return json_of(_printable(body), style)
 
 
 def _printable(value: Any) -> Any:
     """A member of the body with every lone surrogate in its texts replaced."""
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
+        return edited(value, lambda text: text.encode("utf-8", "replace").decode())
     if isinstance(value, dict):
         return {_printable(name): _printable(member) for name, member in value.items()}
     if isinstance(value, list):
@@ -279,7 +276,8 @@ _BAD_KEYS = {
     "missing": _INVALID + "Missing the key {name} in the item",
     "kind": _INVALID + "Type mismatch for key {name} expected: {expected} actual: {actual}",
     "empty": _NOT_VALID + _EMPTY + "Key: {name}",
-    "key-empty": _NOT_VALID + _EMPTY + "Key: {name}",
+    # classic: dynalite getItem.js
+    "key-empty": StyledText(_NOT_VALID + _EMPTY + "Key: {name}", _INVALID + _EMPTY + "Key: {name}"),
     "index-kind": _INVALID
     + "Type mismatch for Index Key {name} Expected: {expected} Actual: {actual} IndexName: {index}",
     "index-empty": _NOT_VALID
@@ -293,10 +291,9 @@ _BAD_KEYS = {
     + "The update expression attempted to update a secondary index key to a value that is not supported. "
     + _EMPTY.rstrip(),
 }
-_CLASSIC_BAD_KEYS = {"key-empty": _INVALID + _EMPTY + "Key: {name}"}  # dynalite getItem.js
 
 
-def _bad_key(error: model.BadKey, operation: str, style: str = LATEST) -> ServiceError:
+def _bad_key(error: model.BadKey, operation: str) -> ServiceError:
     """`schema` and `key-empty` are about a Key parameter, the rest about items (docs/protocols/dynamodb.md rules 23 and 36).
     BatchWriteItem tells its items' keys as if they were Key parameters (paritysuite, captured; dynalite)."""
     if operation == "BatchWriteItem" and error.rule in ("missing", "kind"):
@@ -310,8 +307,7 @@ def _bad_key(error: model.BadKey, operation: str, style: str = LATEST) -> Servic
             "actual": type_name(actual.kind),
             "kind": "binary" if actual.kind is Kind.BYTES else "string",
         }
-    texts = _CLASSIC_BAD_KEYS if style == CLASSIC and error.rule in _CLASSIC_BAD_KEYS else _BAD_KEYS
-    return validation(texts[error.rule].format(**facts))
+    return validation(edited(_BAD_KEYS[error.rule], lambda text: text.format(**facts)))
 
 
 def _key_too_long(error: model.KeyTooLong, operation: str) -> ServiceError:
@@ -544,15 +540,13 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
 }
 
 
-def service_error_of(error: Exception, operation: str, style: str = LATEST) -> ServiceError:
+def service_error_of(error: Exception, operation: str) -> ServiceError:
     """The service's error for a gateway error met while handling `operation` (its wire name, such as PutItem).
 
     A ServiceError is handed through; anything unknown is an internal server error.
     """
     if isinstance(error, ServiceError):
         return error
-    if isinstance(error, model.BadKey):
-        return _bad_key(error, operation, style)
     for base in type(error).__mro__:
         speak = _FROM_GATEWAY.get(base)
         if speak is not None:

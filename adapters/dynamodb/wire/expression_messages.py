@@ -6,7 +6,7 @@ in dynoxide, ExtendDB and floci, each named where it differs from the rest.
 
 from __future__ import annotations
 
-from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST
+from tablegate.adapters.dynamodb.wire.styles import StyledText
 
 _PATHS = "with each other; must remove or rewrite one of these paths; path one: {one}, path two: {two}"
 _BOUNDS = "lower bound operand: AttributeValue: {lower}, upper bound operand: AttributeValue: {upper}"
@@ -97,8 +97,7 @@ _CLASSIC_TEXTS = {
 }
 
 
-def text_of(rule: str, style: str = LATEST, **facts: object) -> str:
+def text_of(rule: str, **facts: object) -> str:
     """The text of a rule about expressions."""
-    if style == CLASSIC and rule in _CLASSIC_TEXTS:
-        return _CLASSIC_TEXTS[rule].format(**facts)
-    return _TEXTS[rule].format(**facts)
+    text = _TEXTS[rule].format(**facts)
+    return StyledText(text, _CLASSIC_TEXTS[rule].format(**facts)) if rule in _CLASSIC_TEXTS else text

@@ -1,8 +1,7 @@
-"""How one operation words what it refuses, in one style: which texts it puts a frame around, and how it tells bad values.
+"""How one operation words what it refuses: which texts it puts a frame around, and how it tells bad values.
 
-`2026` is what us-east-1 and most other regions said in the autumn of 2026; `classic` what the service said for its first
-decade and what dynalite's tests assert. Most texts are equal in both; what differs is which operations stop at the first
-violation, and which put a frame around which rules. The texts themselves are in messages.py.
+Most texts are equal in both styles (styles.py). Operations differ in which rules have a frame, and in whether the first
+violation ends the list. The texts themselves are in messages.py.
 """
 
 from __future__ import annotations
@@ -15,8 +14,9 @@ from heapq import nsmallest
 from typing import Any
 
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, validation
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.messages import INVALID, bare
+from tablegate.adapters.dynamodb.wire.styles import StyledText, classic_of
 
 # Families that today's framework puts "1 validation error detected: " in front of, by operation (rule 11).
 _FRAME = "1 validation error detected: "
@@ -73,26 +73,21 @@ _FRAMED: dict[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The words of an operation ("" for none in particular) in a style, LATEST or CLASSIC."""
+    """The words of an operation ("" for none in particular). `is_classic`: True for the checks of the service of the first
+    decade, in their order."""
 
     operation: str = ""
-    style: str = LATEST
-
-    @property
-    def is_classic(self) -> bool:
-        """Whether refusals are told as the service of the first decade did."""
-        return self.style == CLASSIC
+    is_classic: bool = False
 
     @property
     def looks_as_today(self) -> bool:
         """Whether the operation looks at values with today's framework."""
         return not self.is_classic and self.operation in _TODAYS_VALUES
 
-    @property
-    def expression_frame(self) -> str:
-        """What stands in front of everything that is wrong with an expression: for writes, today. Reads, transactions and
-        what only the table or the item can show stay bare (paritysuite, eu-west-2 and us-east-1, October 2026)."""
-        return "" if self.is_classic or self.operation not in ITEM_WRITES else _FRAME
+    def framed_expression(self, text: str) -> str:
+        """What is wrong with an expression. Today a frame stands in front of it for writes. Reads, transactions and what only
+        the table or the item can show stay bare (paritysuite, eu-west-2 and us-east-1, October 2026)."""
+        return StyledText(_FRAME + text, classic_of(text)) if self.operation in ITEM_WRITES else text
 
     def framed(self, rule: str, text: str) -> ServiceError:
         """A ValidationException of this text as this operation shows it; `rule` names its family."""
@@ -127,9 +122,9 @@ ANY_OPERATION = Wording()
 
 
 @cache
-def wording_of(operation: str, style: str) -> Wording:
-    """The words of an operation, one of a closed set, in a style: made once."""
-    return Wording(operation, style)
+def wording_of(operation: str) -> Wording:
+    """The words of an operation, one of a closed set: made once."""
+    return Wording(operation)
 
 
 def _cut(told: str) -> str:

@@ -18,7 +18,8 @@ from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
 from tablegate.adapters.dynamodb.values import values
 from tablegate.adapters.dynamodb.values.values import Item, item_of, render_row, render_rows
-from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST
 from tablegate.adapters.dynamodb.wire.wording import Wording
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.model.tables.tables import Rules, State, Table
@@ -77,7 +78,7 @@ def _made(of: Any, owner: Table, wire: dict[str, Any]) -> Any:
 )
 def test_conditions_without_placeholders_are_those_of_every_request(condition: str) -> None:
     kept = conditions.parse_condition(condition, Placeholders())
-    again = conditions.parse_condition(condition, Placeholders(None, None, Wording("PutItem", CLASSIC)))
+    again = conditions.parse_condition(condition, Placeholders(None, None, Wording("PutItem")))
     assert kept is again
     tree = conditions.condition_tree(condition, "ConditionExpression", Placeholders())
     assert kept == conditions.ConditionReader("ConditionExpression", Placeholders()).condition(tree)
@@ -148,7 +149,7 @@ def test_copied_bodies_are_what_their_values_are_rendered_as(rows: list[Row]) ->
 
 def _checked(check: Callable[[Any], bool], operation: str, style: str, body: Any) -> Any:
     """What becomes of a request where this is the fast check: the input with the contents of its items, or the refusal."""
-    checker = operation_schemas.checker(operation, style)
+    checker = operation_schemas.of(style).checker(operation)
     try:
         found = replace(checker, fast_check=check)(copy.deepcopy(body))
     except ServiceError as error:
@@ -169,7 +170,7 @@ def _items(part: Any) -> list[Item]:
 def test_both_validators_make_the_same_of_a_request(operation: str, style: str) -> None:
     """Whole values, items with their bodies and sizes, and refusals, whichever validator lets a request through."""
     fast_check = fast_validator.fast_check(
-        operation_schemas._strict(operation_schemas._requests(style)[operation])
+        operation_schemas.strict(operation_schemas.of(style).requests[operation])
     )
 
     @settings(max_examples=40)
@@ -219,8 +220,8 @@ WHOLE_VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 @pytest.mark.parametrize("operation", sorted(WHOLE_VALUES))
 def test_both_validators_make_the_same_of_attribute_values(operation: str) -> None:
-    request = operation_schemas._requests(LATEST)[operation]
-    fast_check = fast_validator.fast_check(operation_schemas._strict(request))
+    request = operation_schemas.of(LATEST).requests[operation]
+    fast_check = fast_validator.fast_check(operation_schemas.strict(request))
 
     @settings(max_examples=150)
     @given(WHOLE_VALUES[operation])

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
-from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST
+from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST
 from tests.adapters.dynamodb.client import DynamoDBService
 from tests.support.clock import Clock
 
@@ -177,13 +177,14 @@ def answers(service: DynamoDBService, operation: str, body: Any) -> tuple[int, A
 
 def answers_generally(service: DynamoDBService, operation: str, body: Any) -> tuple[int, Any]:
     """The answer without the fast paths that DynamoDB has in front of the engine."""
-    of = operation_schemas.checker
+    schemas = operation_schemas.of(service.gateway.settings.message_style)
+    checker = schemas.checker
 
-    def general(name: str, style: str) -> fast_validator.Checker:
-        return replace(of(name, style), fast_check=fast_validator.leave_to_full_validator)
+    def general(name: str) -> fast_validator.Checker:
+        return replace(checker(name), fast_check=fast_validator.leave_to_full_validator)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(operation_schemas, "checker", general)
+        patch.setattr(schemas, "checker", general)
         return answers(service, operation, body)
 
 

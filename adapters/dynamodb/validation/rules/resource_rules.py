@@ -10,7 +10,7 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.adapters.dynamodb.wire.resources import tagged_table
+from tablegate.adapters.dynamodb.wire.resources import table_of_arn, tagged_table
 
 Input = dict[str, Any]
 
@@ -24,7 +24,7 @@ def tag_resource(data: Input, context: RuleContext) -> None:
     arn = _resource(data, context, "Tags")
     if "Tags" not in data:
         raise context.refused("tags-missing")
-    tagged_table(arn, context.style)
+    _check_table(arn, context)
     if not data["Tags"]:
         raise context.refused("tags-none")
 
@@ -34,14 +34,14 @@ def untag_resource(data: Input, context: RuleContext) -> None:
     arn = _resource(data, context, "TagKeys")
     if "TagKeys" not in data:
         raise context.refused("tag-keys-missing")
-    tagged_table(arn, context.style)
+    _check_table(arn, context)
     if not data["TagKeys"]:
         raise context.refused("tag-keys-none")
 
 
 def list_tags(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for a ListTagsOfResource without an ARN of a table."""
-    tagged_table(_resource(data, context), context.style)
+    _check_table(_resource(data, context), context)
 
 
 def _resource(data: Input, context: RuleContext, partner: str = "") -> str:
@@ -57,6 +57,14 @@ def _resource(data: Input, context: RuleContext, partner: str = "") -> str:
         )
         raise ServiceError("AccessDeniedException", text)
     return str(arn)
+
+
+def _check_table(arn: str, context: RuleContext) -> None:
+    """Raise ServiceError unless the ARN is a table's, or today a stream's."""
+    if context.is_classic:
+        table_of_arn(arn)
+    else:
+        tagged_table(arn)
 
 
 # Streams

@@ -1,7 +1,7 @@
 """What the members of CreateTable and UpdateTable mean together, as far as no table is needed to tell.
 
 Knows key schemas, index definitions and throughput as a request spells them, and the order in which the service
-looks at them (dynalite validations/createTable.js and updateTable.js for the classic style; ack-api-quirks, which measured
+looks at them (dynalite validations/createTable.js and updateTable.js for the first decade; ack-api-quirks, which measured
 the live service in October 2026, for today's). What depends on the table as it is - missing indexes, unchanged
 throughput - is the handler's.
 """
@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from tablegate.adapters.dynamodb.validation.rules import vector_rules
+from tablegate.adapters.dynamodb.validation.rules import index_rules, vector_rules
+from tablegate.adapters.dynamodb.validation.rules.index_rules import refused
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, validation
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 
 Input = dict[str, Any]
 Rules = Callable[[Input], None]
@@ -24,7 +25,7 @@ Rules = Callable[[Input], None]
 def create_table(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for a CreateTable whose members do not go together."""
     _refuse_members(data, ("GlobalTableSourceArn",))
-    _told_in(context.style, data, _new_table, _old_new_table)
+    _judge(context, data, _new_table, _old_new_table)
 
 
 def import_table(data: Input, context: RuleContext) -> None:
@@ -35,13 +36,13 @@ def import_table(data: Input, context: RuleContext) -> None:
     create_table(data["TableCreationParameters"], context)
 
 
-def _told_in(style: str, data: Input, rules: Rules, old_rules: Rules) -> None:
-    """Today's rules decide. What they refuse, the classic style tells as the rules of the first decade do, in their order, if
+def _judge(context: RuleContext, data: Input, rules: Rules, old_rules: Rules) -> None:
+    """Today's rules decide. What they refuse, the classic service tells as the rules of the first decade do, in their order, if
     they refuse it too."""
     try:
         rules(data)
     except ServiceError:
-        if style == CLASSIC:
+        if context.is_classic:
             old_rules(data)
         raise
 
@@ -50,7 +51,7 @@ def _old_new_table(data: Input) -> None:
     _throughput(data)
     definitions = [definition["AttributeName"] for definition in data["AttributeDefinitions"]]
     _table_keys(data, definitions)
-    _indexes(data, definitions, CLASSIC)
+    index_rules.FIRST_DECADE.check_new(data, definitions)
     _defined_once(definitions, "definition-twice-classic")
 
 
@@ -59,9 +60,9 @@ def _new_table(data: Input) -> None:
     definitions = [definition["AttributeName"] for definition in data["AttributeDefinitions"]]
     _defined_once(definitions, "definition-twice")
     _table_keys(data, definitions)
-    vector_rules.new_indexes(data, definitions, lambda index: _projection(index, LATEST))
+    vector_rules.new_indexes(data, definitions, index_rules.TODAY.projection)
     _definitions(data, definitions)
-    _indexes(data, definitions, LATEST)
+    index_rules.TODAY.check_new(data, definitions)
     _projected_total(data)
     _stream(data)
     _encryption(data)
@@ -73,21 +74,11 @@ def _encryption(data: Input) -> None:
     given = data.get("SSESpecification", {})
     for name in ("SSEType", "KMSMasterKeyId"):
         if given.get("Enabled") is False and name in given:
-            raise _refused("encryption-off-with-more", name=name)
+            raise refused("encryption-off-with-more", name=name)
     if given.get("SSEType") == "AES256":
-        raise _refused("encryption-aes")
+        raise refused("encryption-aes")
     if "KMSMasterKeyId" in given and "SSEType" not in given:
-        raise _refused("encryption-key-alone")
-
-
-def _indexes(data: Input, definitions: list[str], style: str) -> None:
-    names: set[str] = set()
-    if "LocalSecondaryIndexes" in data:
-        _local_indexes(data, definitions, names, style)
-    if "GlobalSecondaryIndexes" in data:
-        _global_indexes(data, definitions, names, style)
-    for index in data.get("VectorIndexes", ()):
-        _new_name(index["IndexName"], names)
+        raise refused("encryption-key-alone")
 
 
 def update_table(data: Input, context: RuleContext) -> None:
@@ -95,8 +86,8 @@ def update_table(data: Input, context: RuleContext) -> None:
     _drop_empty(data)
     _replica_updates(data)
     if not _changes(data):
-        raise _refused("nothing-to-update") if context.is_classic else _nothing_to_update(data)
-    _told_in(context.style, data, _updated_table, _old_updated_table)
+        raise refused("nothing-to-update") if context.is_classic else _nothing_to_update(data)
+    _judge(context, data, _updated_table, _old_updated_table)
 
 
 def _drop_empty(data: Input) -> None:
@@ -113,7 +104,7 @@ def _drop_empty(data: Input) -> None:
 def _nothing_to_update(data: Input) -> ServiceError:
     """The service lists what could be changed without what the request has already (ack-api-quirks 449)."""
     listed = "" if "MultiRegionConsistency" in data else "MultiRegionConsistency, "
-    return _refused("nothing-to-update-today", consistency=listed)
+    return refused("nothing-to-update-today", consistency=listed)
 
 
 # What may stand beside changes of replicas where these are strongly consistent.
@@ -125,59 +116,52 @@ def _replica_updates(data: Input) -> None:
     changes = _changes(data)
     if "ReplicaUpdates" not in changes:
         if "GlobalTableWitnessUpdates" in changes and changes - _GROUP:
-            raise _refused("group-and-more")
+            raise refused("group-and-more")
         if changes & _GROUP:  # a change of replicas is missing (TABLE-257)
             raise _nothing_to_update(data)
         return
     strong = data.get("MultiRegionConsistency") == "STRONG"
     if changes - _GROUP:
-        raise _refused("group-and-more" if changes & (_GROUP - {"ReplicaUpdates"}) else "replicas-and-more")
+        raise refused("group-and-more" if changes & (_GROUP - {"ReplicaUpdates"}) else "replicas-and-more")
     updates = data.get("ReplicaUpdates", [])
     if any("RegionName" not in entry for update in updates for entry in update.values()):
         raise validation(messages.INVALID.removesuffix(": "))
     for update in updates:
         if len(update) > 1:
-            raise _refused("replica-actions-mixed")
+            raise refused("replica-actions-mixed")
         [(action, entry)] = update.items() if update else [("", {})]
         indexes = entry.get("GlobalSecondaryIndexes", ())
         if not action or (action == "Update" and len(entry) < 2) or any(len(index) < 2 for index in indexes):
-            raise _refused("replica-action-none")
+            raise refused("replica-action-none")
     regions = {(action, entry["RegionName"]) for update in updates for action, entry in update.items()}
     membership = [each for each in regions if each[0] in ("Create", "Delete")]
     if strong and any(action != "Create" for action, _ in regions):
-        raise _refused("strong-only-create")
+        raise refused("strong-only-create")
     if len(membership) > 1 and not strong and {action for action, _ in membership} != {"Delete"}:
-        raise _refused("replica-actions-several")
+        raise refused("replica-actions-several")
 
 
 def _old_updated_table(data: Input) -> None:
     _updated_throughput(data)
-    _index_updates(data, CLASSIC)
+    index_rules.FIRST_DECADE.check_updates(data)
 
 
 def _updated_table(data: Input) -> None:
     for update in data.get("GlobalSecondaryIndexUpdates", ()):
         if update.get("Update", {}).get("WarmThroughput") == {}:
-            raise _refused("index-warm-empty", index=update["Update"]["IndexName"])
+            raise refused("index-warm-empty", index=update["Update"]["IndexName"])
     _one_concern(data)
     _encryption(data)
     _updated_throughput(data)
     if data.get("BillingMode") == "PAY_PER_REQUEST" and "ProvisionedThroughput" in data:
-        raise _refused("on-demand-update-with-units")
-    _index_updates(data, LATEST)
+        raise refused("on-demand-update-with-units")
+    index_rules.TODAY.check_updates(data)
 
 
 def _updated_throughput(data: Input) -> None:
     if data.get("BillingMode") == "PROVISIONED" and "ProvisionedThroughput" not in data:
-        raise _refused("provisioned-update")
+        raise refused("provisioned-update")
     _units_bounds(data.get("ProvisionedThroughput"))
-
-
-def _index_updates(data: Input, style: str) -> None:
-    seen: set[str] = set()
-    for update in data.get("GlobalSecondaryIndexUpdates", ()):
-        _index_update(update, data, seen, style)
-    vector_rules.index_updates(data, lambda index: _projection(index, style))
 
 
 _NO_CHANGE = ("TableName", "AttributeDefinitions")
@@ -198,60 +182,42 @@ def _one_concern(data: Input) -> None:
     changes = _changes(data)
     for name, what in _ALONE.items():
         if name in changes and len(changes) > 1:
-            raise _refused("only-change", what=what)
+            raise refused("only-change", what=what)
     updates = data.get("GlobalSecondaryIndexUpdates")
     if updates == []:
-        raise _refused("index-updates-none")
+        raise refused("index-updates-none")
     actions = {action for update in updates or () for action in update}
     others = changes - {"GlobalSecondaryIndexUpdates"}
     if "WarmThroughput" in changes and "Create" in actions:
-        raise _refused("index-and-warm")
+        raise refused("index-and-warm")
     if "OnDemandThroughput" in changes and others - {"OnDemandThroughput", "BillingMode"}:
-        raise _refused("on-demand-and-more")
+        raise refused("on-demand-and-more")
     if "WarmThroughput" in changes and len(others) > 1:
-        raise _refused("only-change", what="WarmThroughput")
+        raise refused("only-change", what="WarmThroughput")
     if "ProvisionedThroughput" in changes and "StreamSpecification" in changes:
-        raise _refused("stream-and-units")
+        raise refused("stream-and-units")
     if actions & {"Create", "Delete"}:
         if "ProvisionedThroughput" in changes:
-            raise _refused("index-and-units")
+            raise refused("index-and-units")
         if "StreamSpecification" in changes:
-            raise _refused("index-and-stream")
-
-
-def _index_update(update: Input, data: Input, seen: set[str], style: str) -> None:
-    if not update:
-        raise _refused("index-update-empty")
-    if len(update) > 1 and style != CLASSIC:
-        raise _refused("index-update-several")
-    change = update.get("Update") or update.get("Create") or update.get("Delete") or {}
-    name = change["IndexName"]
-    if name in seen:
-        raise _refused("index-update-twice", index=name)
-    seen.add(name)
-    if "Create" in update and style != CLASSIC:
-        if "AttributeDefinitions" not in data:
-            raise _refused("definitions-missing", index=name)
-        definitions = [definition["AttributeName"] for definition in data.get("AttributeDefinitions", ())]
-        _index_keys(update["Create"], definitions, multiple=True)
-        _projection(update["Create"], style)
+            raise refused("index-and-stream")
 
 
 def _throughput(data: Input) -> None:
     units = data.get("ProvisionedThroughput")
     if data.get("BillingMode") == "PAY_PER_REQUEST":
         if units is not None:
-            raise _refused("on-demand-with-units")
+            raise refused("on-demand-with-units")
         return
     if units is None:
-        raise _refused("provisioned-without-units")
+        raise refused("provisioned-without-units")
     _units_bounds(units)
 
 
 def _units_bounds(units: Input | None) -> None:
     for name in ("ReadCapacityUnits", "WriteCapacityUnits"):
         if units is not None and units[name] > limits.THROUGHPUT_UNITS:
-            raise _refused("units-bounds", value=units[name], name=name)
+            raise refused("units-bounds", value=units[name], name=name)
 
 
 # Keys
@@ -261,59 +227,22 @@ def _table_keys(data: Input, definitions: list[str]) -> None:
     schema = data["KeySchema"]
     keys = [element["AttributeName"] for element in schema]
     if len(keys) > len(definitions):
-        raise _refused("key-undefined")
-    _check_defined(keys, definitions)
-    _two_keys(schema)
+        raise refused("key-undefined")
+    index_rules.check_defined(keys, definitions)
+    index_rules.check_pair(schema)
     if (
         "LocalSecondaryIndexes" not in data
         and "GlobalSecondaryIndexes" not in data
         and not data.get("VectorIndexes")
         and len(keys) != len(definitions)
     ):
-        raise _refused("definitions-unused")
-
-
-def _check_defined(keys: list[str], definitions: list[str]) -> None:
-    if any(key not in definitions for key in keys):
-        raise _refused("keys-undefined", keys=", ".join(keys), definitions=", ".join(definitions))
-
-
-def _two_keys(schema: list[Input]) -> None:
-    """A schema of one or two elements: HASH, then RANGE."""
-    if len(schema) > 1 and schema[0]["AttributeName"] == schema[1]["AttributeName"]:
-        raise _refused("same-key-twice")
-    if schema[0]["KeyType"] != "HASH":
-        raise _refused("first-not-hash")
-    if len(schema) > 1 and schema[1]["KeyType"] != "RANGE":
-        raise _refused("second-not-range")
-
-
-def _index_keys(index: Input, definitions: list[str], multiple: bool) -> None:
-    """The schema of an index; that of a global one may have up to four HASH and then up to four RANGE elements."""
-    schema = index["KeySchema"]
-    keys = [element["AttributeName"] for element in schema]
-    _check_defined(keys, definitions)
-    if len(schema) <= 2 and not (multiple and len(schema) == 2 and schema[1]["KeyType"] == "HASH"):
-        _two_keys(schema)
-        return
-    roles = [element["KeyType"] for element in schema]
-    if not {"HASH", "RANGE"}.issuperset(roles):  # which the classic style looks at here
-        raise _refused("second-not-range")
-    if roles[0] != "HASH":
-        raise _refused("first-not-hash")
-    if roles != sorted(roles):  # HASH sorts before RANGE
-        raise _refused("hash-after-range")
-    for role, count in Counter(roles).items():
-        if count > limits.INDEX_KEY_ATTRIBUTES_PER_ROLE:
-            raise _refused("too-many-of-role", role=role)
-    if len(set(keys)) != len(keys):
-        raise _refused("same-key-among-many")
+        raise refused("definitions-unused")
 
 
 def _defined_once(definitions: list[str], rule: str) -> None:
     for name, count in Counter(definitions).items():
         if count > 1:
-            raise _refused(rule, name=name)
+            raise refused(rule, name=name)
 
 
 def _definitions(data: Input, definitions: list[str]) -> None:
@@ -321,85 +250,14 @@ def _definitions(data: Input, definitions: list[str]) -> None:
     (ack-api-quirks 127)."""
     for name, multiple in (("LocalSecondaryIndexes", False), ("GlobalSecondaryIndexes", True)):
         for index in data.get(name, ()):
-            _index_keys(index, definitions, multiple)
+            index_rules.check_keys(index, definitions, multiple)
     used = [element["AttributeName"] for element in data["KeySchema"]]
     for index in (*data.get("LocalSecondaryIndexes", ()), *data.get("GlobalSecondaryIndexes", ())):
         used += [element["AttributeName"] for element in index["KeySchema"]]
     used += [name for name in vector_rules.schema_names(data) if name in definitions]
     if set(definitions) != set(used):
         keys = ", ".join(dict.fromkeys(used))
-        raise _refused("definitions-spare", definitions=", ".join(definitions), keys=keys)
-
-
-# Indexes
-
-
-def _local_indexes(data: Input, definitions: list[str], names: set[str], style: str) -> None:
-    indexes = data["LocalSecondaryIndexes"]
-    if not indexes:
-        raise _refused("local-empty")
-    if len(data["KeySchema"]) != 2:
-        raise _refused("local-without-range")
-    wanted = data["KeySchema"][0]["AttributeName"]
-    for index in indexes:
-        name, schema = index["IndexName"], index["KeySchema"]
-        _index_keys(index, definitions, multiple=False)
-        if len(schema) != 2:
-            raise _refused("local-index-range", index=name)
-        found = schema[0]["AttributeName"]
-        if found != wanted:
-            raise _refused("local-index-hash", index=name, found=found, wanted=wanted)
-        _projection(index, style)
-        _new_name(name, names)
-    if len(indexes) > limits.LOCAL_INDEXES:
-        raise _refused("local-count", limit=limits.LOCAL_INDEXES)
-
-
-def _global_indexes(data: Input, definitions: list[str], names: set[str], style: str) -> None:
-    indexes = data["GlobalSecondaryIndexes"]
-    if not indexes:
-        raise _refused("global-empty")
-    on_demand = data.get("BillingMode") == "PAY_PER_REQUEST"
-    for index in indexes:
-        name = index["IndexName"]
-        _index_keys(index, definitions, multiple=style != CLASSIC)
-        _projection(index, style)
-        if on_demand and "ProvisionedThroughput" in index:
-            raise _refused("index-units-on-demand", index=name)
-        if style != CLASSIC and not on_demand:
-            if "ProvisionedThroughput" not in index:
-                raise _refused("index-units-missing", index=name)
-            _units_bounds_of_index(name, index["ProvisionedThroughput"])
-        _new_name(name, names)
-    if len(indexes) > limits.GLOBAL_INDEXES:
-        raise _refused("global-count", limit=limits.GLOBAL_INDEXES)
-
-
-def _units_bounds_of_index(index: str, units: Input) -> None:
-    for name in ("ReadCapacityUnits", "WriteCapacityUnits"):
-        if units[name] > limits.THROUGHPUT_UNITS:
-            raise _refused("index-units-bounds", value=units[name], name=name, index=index)
-
-
-def _new_name(name: str, names: set[str]) -> None:
-    if name in names:
-        raise _refused("index-name-twice", index=name)
-    names.add(name)
-
-
-def _projection(index: Input, style: str) -> None:
-    projection = index["Projection"]
-    kind, names = projection.get("ProjectionType"), projection.get("NonKeyAttributes")
-    if kind is None:
-        raise _refused("projection-null")
-    if names is not None and kind != "INCLUDE":
-        raise _refused("projection-names", type=kind)
-    if style != CLASSIC and kind == "INCLUDE":
-        if names is None:
-            raise _refused("projection-no-names")
-        if len(set(names)) != len(names):
-            twice = next(name for name, count in Counter(names).items() if count > 1)
-            raise _refused("projection-twice", name=twice)
+        raise refused("definitions-spare", definitions=", ".join(definitions), keys=keys)
 
 
 def _projected_total(data: Input) -> None:
@@ -408,7 +266,7 @@ def _projected_total(data: Input) -> None:
         total += len(index["Projection"].get("NonKeyAttributes", ()))
     total += vector_rules.projected(data.get("VectorIndexes", ()))
     if total > limits.PROJECTED_NAMES_PER_TABLE:
-        raise _refused("projection-too-many", limit=limits.PROJECTED_NAMES_PER_TABLE)
+        raise refused("projection-too-many", limit=limits.PROJECTED_NAMES_PER_TABLE)
 
 
 # Other settings
@@ -419,9 +277,9 @@ def _stream(data: Input) -> None:
     if stream is None:
         return
     if stream["StreamEnabled"] and "StreamViewType" not in stream:
-        raise _refused("stream-view-missing")
+        raise refused("stream-view-missing")
     if not stream["StreamEnabled"] and "StreamViewType" in stream:
-        raise _refused("stream-view-spare")
+        raise refused("stream-view-spare")
 
 
 def _on_demand(data: Input) -> None:
@@ -430,17 +288,13 @@ def _on_demand(data: Input) -> None:
         return
     for name, value in limits_of.items():
         if data.get("BillingMode") != "PAY_PER_REQUEST":
-            raise _refused("on-demand-provisioned", name=name)
+            raise refused("on-demand-provisioned", name=name)
         if value < 1 and value != -1:  # -1 lifts the limit
-            raise _refused("on-demand-range", name=name)
+            raise refused("on-demand-range", name=name)
 
 
 def _refuse_members(data: Input, names: tuple[str, ...]) -> None:
     """Members of features that this gateway does not have: said, never dropped."""
     for name in names:
         if data.get(name):
-            raise _refused("unsupported-member", name=name)
-
-
-def _refused(rule: str, **facts: Any) -> ServiceError:
-    return validation(messages.bare(rule, **facts))
+            raise refused("unsupported-member", name=name)

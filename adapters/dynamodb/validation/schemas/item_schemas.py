@@ -33,7 +33,6 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Structure,
 )
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.errors import CLASSIC
 
 _RETURN_VALUES = one_of("ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW")
 _AND_OR = one_of("OR", "AND")
@@ -188,13 +187,13 @@ _CLASSIC_SHAPES: Shapes = {
 }
 
 
-def item_requests(style: str) -> dict[str, Request]:
-    """What each operation on items takes, in a style."""
-    shapes = {**_SHAPES, **_CLASSIC_SHAPES} if style == CLASSIC else _SHAPES
-    return {**requests_of(shapes), **_batches(style)}
+def item_requests(is_classic: bool) -> dict[str, Request]:
+    """What each operation on items takes, today or in the first decade."""
+    shapes = {**_SHAPES, **_CLASSIC_SHAPES} if is_classic else _SHAPES
+    return {**requests_of(shapes), **_batches(is_classic)}
 
 
-def _batches(style: str) -> dict[str, Request]:
+def _batches(is_classic: bool) -> dict[str, Request]:
     keys_and_attributes: Members = {
         "Keys": Sequence(ITEM, 1, limits.BATCH_GET_KEYS),
         "AttributesToGet": _ATTRIBUTES_TO_GET,
@@ -210,11 +209,11 @@ def _batches(style: str) -> dict[str, Request]:
     }
     request = Structure("WriteRequest", write, printed=("PutRequest", "DeleteRequest"))
     # Today an empty BatchWriteItem has a sentence of its own (item_rules.py).
-    fewest = 1 if style == CLASSIC else None
+    fewest = 1 if is_classic else None
     get_map = Mapping(structure("KeysAndAttributes", keys_and_attributes, ("Keys",)), 1, None, TABLE_NAME)
     write_map = Mapping(Sequence(request), fewest, None, TABLE_NAME, (1, limits.BATCH_WRITE_REQUESTS))
     get: Members = {"ReturnConsumedCapacity": CAPACITY, "RequestItems": get_map}
-    if style != CLASSIC:  # paritysuite batchOperations.test.ts, two regions, 2026-10-09
+    if not is_classic:  # paritysuite batchOperations.test.ts, two regions, 2026-10-09
         get = dict(reversed(get.items()))
     put: Members = {
         "ReturnConsumedCapacity": CAPACITY,

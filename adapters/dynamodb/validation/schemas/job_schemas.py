@@ -41,9 +41,9 @@ _PAGE = Number("Integer", 1, limits.JOBS_PAGE_MOST)
 _HEX_TOKEN = "([0-9a-f]{16})+"
 
 
-def job_requests(style: str) -> dict[str, Request]:
-    """What each operation takes, in a style."""
-    shapes = {**_exports(), **_imports(style), **_bulk_puts()}
+def job_requests(is_classic: bool) -> dict[str, Request]:
+    """What each operation takes, today or in the first decade."""
+    shapes = {**_exports(), **_imports(is_classic), **_bulk_puts()}
     return requests_of(shapes)
 
 
@@ -84,7 +84,7 @@ def _exports() -> Shapes:
     }
 
 
-def _imports(style: str) -> Shapes:
+def _imports(is_classic: bool) -> Shapes:
     name = Text(pattern=r"[\x20-\x21\x23-\x2B\x2D-\x7E]*", minimum=1, maximum=65536)
     options: Members = {
         "Delimiter": Text(pattern=r"[,;:|\t ]", minimum=1, maximum=1),
@@ -100,7 +100,7 @@ def _imports(style: str) -> Shapes:
         "InputFormat": one_of("DYNAMODB_JSON", "ION", "CSV"),
         "InputFormatOptions": Structure("InputFormatOptions", {"Csv": Structure("CsvOptions", options)}),
         "InputCompressionType": _COMPRESSION,
-        "TableCreationParameters": table_creation_parameters(style),
+        "TableCreationParameters": table_creation_parameters(is_classic),
     }
     token = Text(pattern=_HEX_TOKEN, minimum=112, maximum=1024)
     return {

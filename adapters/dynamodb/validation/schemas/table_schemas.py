@@ -47,7 +47,6 @@ from tablegate.adapters.dynamodb.validation.schemas.table_parts import (
     local_indexes,
 )
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.errors import CLASSIC
 
 _DEFINITIONS = Sequence(
     structure(
@@ -84,21 +83,20 @@ _EXPIRY = structure(
 )
 
 
-def table_requests(style: str) -> dict[str, Request]:
-    """What each operation on tables takes, in a style."""
-    classic = style == CLASSIC
-    creation = structure("CreateTableInput", _creation(style), _NEEDED_TO_CREATE)
+def table_requests(is_classic: bool) -> dict[str, Request]:
+    """What each operation on tables takes, today or in the first decade."""
+    creation = structure("CreateTableInput", _creation(is_classic), _NEEDED_TO_CREATE)
     return {
-        "CreateTable": Request(creation, "TableName", classic, "TableName"),
-        "UpdateTable": _named_table(classic, "UpdateTableInput", _update(classic)),
-        "DeleteTable": _named_table(classic, "DeleteTableInput"),
-        "DescribeTable": _named_table(classic, "DescribeTableInput"),
+        "CreateTable": Request(creation, "TableName", is_classic, "TableName"),
+        "UpdateTable": _named_table(is_classic, "UpdateTableInput", _update(is_classic)),
+        "DeleteTable": _named_table(is_classic, "DeleteTableInput"),
+        "DescribeTable": _named_table(is_classic, "DescribeTableInput"),
         "ListTables": Request(structure("ListTablesInput", _LISTED)),
         "DescribeLimits": Request(structure("DescribeLimitsInput", {})),
         "DescribeEndpoints": Request(structure("DescribeEndpointsRequest", {})),
-        "DescribeTimeToLive": _named_table(classic, "DescribeTimeToLiveInput"),
+        "DescribeTimeToLive": _named_table(is_classic, "DescribeTimeToLiveInput"),
         "UpdateTimeToLive": _named_table(
-            classic,
+            is_classic,
             "UpdateTimeToLiveInput",
             {"TimeToLiveSpecification": _EXPIRY},
             ("TimeToLiveSpecification",),
@@ -106,8 +104,8 @@ def table_requests(style: str) -> dict[str, Request]:
     }
 
 
-def _creation(style: str) -> Members:
-    is_typed = style != CLASSIC
+def _creation(is_classic: bool) -> Members:
+    is_typed = not is_classic
     return {
         "AttributeDefinitions": _DEFINITIONS,
         "TableName": _control_name(is_checked=True),
@@ -124,11 +122,11 @@ def _creation(style: str) -> Members:
     }
 
 
-def _update(classic: bool) -> Members:
+def _update(is_classic: bool) -> Members:
     return {
         "ProvisionedThroughput": UNITS,
         "BillingMode": BILLING,
-        "GlobalSecondaryIndexUpdates": _index_updates(is_typed=not classic),
+        "GlobalSecondaryIndexUpdates": _index_updates(is_typed=not is_classic),
         "AttributeDefinitions": _DEFINITIONS,
         **_SETTINGS,
         "ReplicaUpdates": REPLICA_UPDATES,
@@ -173,23 +171,23 @@ _OF_IMPORTED_TABLES = (
 )
 
 
-def table_creation_parameters(style: str) -> Structure:
+def table_creation_parameters(is_classic: bool) -> Structure:
     """What ImportTable may say of its table: some members of CreateTable."""
-    known = _creation(style)
+    known = _creation(is_classic)
     members = {name: known[name] for name in _OF_IMPORTED_TABLES}
     members["TableName"] = Text(pattern=NAME_PATTERN, minimum=3, maximum=limits.TABLE_NAME_CHARACTERS)
     return structure("TableCreationParameters", members, ("TableName", *_NEEDED_TO_CREATE))
 
 
 def _control_name(is_checked: bool) -> Text:
-    """A table's name in the control plane. In the classic style its length has a sentence of its own, except in CreateTable
+    """A table's name in the control plane. In the first decade its length has a sentence of its own, except in CreateTable
     (`Request.tells_length`). Today it is a constraint as any other (ack-api-quirks 448 and 457, two regions, October 2026)."""
     minimum, maximum = (3, limits.TABLE_NAME_CHARACTERS) if is_checked else (None, None)
     return Text(pattern=NAME_PATTERN, minimum=minimum, maximum=maximum, instead=TABLE_ARN)
 
 
 def _named_table(
-    classic: bool, java: str, members: Members | None = None, required: Iterable[str] = ()
+    is_classic: bool, java: str, members: Members | None = None, required: Iterable[str] = ()
 ) -> Request:
-    members = {"TableName": _control_name(is_checked=not classic), **(members or {})}
-    return Request(structure(java, members, required), "TableName", classic)
+    members = {"TableName": _control_name(is_checked=not is_classic), **(members or {})}
+    return Request(structure(java, members, required), "TableName", is_classic)

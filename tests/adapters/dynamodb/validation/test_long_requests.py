@@ -16,22 +16,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.adapters.dynamodb.validation.operation_schemas import check, shorten
+from tablegate.adapters.dynamodb.validation import operation_schemas
 from tablegate.adapters.dynamodb.validation.rules.resource_rules import _ANY_ARN
 from tablegate.adapters.dynamodb.validation.schemas.job_schemas import _BUCKET
 from tablegate.adapters.dynamodb.values.scalars import ValueRefused, canonical_number
 from tablegate.adapters.dynamodb.values.values import Item, item_of
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.errors import LATEST, ServiceError
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.wire.styles import LATEST
 from tests.adapters.dynamodb.client import DynamoDBService
 
+SCHEMAS = operation_schemas.of(LATEST)
 BAD_SIZE = "Item size has exceeded the maximum allowed size"
 
 
 def refusal(operation: str, body: dict[str, Any]) -> str:
-    shorten(operation, body, LATEST)
+    SCHEMAS.shorten(operation, body)
     with pytest.raises(ServiceError) as caught:
-        check(operation, body, LATEST)
+        SCHEMAS.check(operation, body)
     return f"{caught.value.code}: {caught.value.message}"
 
 
@@ -99,7 +101,7 @@ def test_a_wrong_type_is_told_first_among_so_many_values() -> None:
         assert refusal("PutItem", put({"L": members})).startswith(code)
     members = [{"S": ""}] * (2 * limits.TYPED_VALUES)
     assert refusal("PutItem", put({"L": [*members, {"S": 1}]})).startswith("Serialization")
-    assert isinstance(check("PutItem", put({"L": [*members, {"S": None, "N": "1"}]}), LATEST)["Item"], Item)
+    assert isinstance(SCHEMAS.check("PutItem", put({"L": [*members, {"S": None, "N": "1"}]}))["Item"], Item)
 
 
 @pytest.mark.parametrize("spare", [0, 1])
@@ -140,8 +142,8 @@ def test_parameters_from_before_expressions(
         text = f"The expression contains too many operators; operator count: {most + 1}"
         assert told == f"ValidationException: {text}"
     else:
-        shorten(operation, body, LATEST)
-        assert check(operation, body, LATEST)[member] == request_of(most)
+        SCHEMAS.shorten(operation, body)
+        assert SCHEMAS.check(operation, body)[member] == request_of(most)
 
 
 def one_of(count: int) -> dict[str, Any]:

@@ -9,10 +9,16 @@ from typing import Any
 
 import pytest
 
-from tablegate.adapters.dynamodb.validation.operation_schemas import check
+from tablegate.adapters.dynamodb.validation.operation_schemas import of
 from tablegate.adapters.dynamodb.values.values import Item
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST
+
+
+def check(operation: str, body: Any, style: str) -> dict[str, Any]:
+    return of(style).check(operation, body)
+
 
 STYLES = {"both": (LATEST, CLASSIC), LATEST: (LATEST,), CLASSIC: (CLASSIC,)}
 

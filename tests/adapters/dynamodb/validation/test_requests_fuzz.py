@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tablegate.adapters.dynamodb.validation import fast_validator, full_validator, operation_schemas
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.validation.schemas import schema_types
-from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, render
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, render
+from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
 JSON = st.recursive(
@@ -69,7 +70,7 @@ def likely(shape: schema_types.Shape) -> st.SearchStrategy[Any]:
 
 
 BODIES = {
-    operation: likely(operation_schemas._requests(LATEST)[operation].shape)
+    operation: likely(operation_schemas.of(LATEST).requests[operation].shape)
     for operation in operation_schemas.OPERATIONS
 }
 
@@ -81,7 +82,7 @@ def test_any_body_is_cleaned_or_refused(operation: str, style: str) -> None:
     @given(BODIES[operation])
     def run(body: Any) -> None:
         try:
-            got = operation_schemas.check(operation, copy.deepcopy(body), style)
+            got = operation_schemas.of(style).check(operation, copy.deepcopy(body))
         except ServiceError as error:
             json.loads(render(error))
         else:
@@ -96,7 +97,7 @@ def test_a_style_is_one_of_texts(operation: str) -> None:
 
     def passed(body: Any, style: str) -> Any:
         try:
-            return operation_schemas.check(operation, copy.deepcopy(body), style)
+            return operation_schemas.of(style).check(operation, copy.deepcopy(body))
         except ServiceError:
             return None
 
@@ -111,8 +112,8 @@ def test_a_style_is_one_of_texts(operation: str) -> None:
 @pytest.mark.parametrize("operation", sorted(operation_schemas.OPERATIONS))
 def test_what_the_fast_validator_lets_through_the_full_one_does(operation: str) -> None:
     """With the same members; what is in them is compared in test_fast_paths.py."""
-    request = operation_schemas._requests(LATEST)[operation]
-    fast_check = fast_validator.fast_check(operation_schemas._strict(request))
+    request = operation_schemas.of(LATEST).requests[operation]
+    fast_check = fast_validator.fast_check(operation_schemas.strict(request))
 
     @settings(max_examples=20, deadline=None)
     @given(BODIES[operation])
@@ -133,4 +134,4 @@ def test_deep_nesting_is_refused_in_bounded_depth() -> None:
     for _ in range(5_000):
         value = {"L": [value]}
     with pytest.raises(ServiceError, match="Nesting Levels"):
-        operation_schemas.check("PutItem", {"TableName": "abc", "Item": {"a": value}}, LATEST)
+        operation_schemas.of(LATEST).check("PutItem", {"TableName": "abc", "Item": {"a": value}})

@@ -9,7 +9,8 @@ from decimal import Decimal
 import pytest
 
 from tablegate.adapters.dynamodb.wire import errors
-from tablegate.adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, render, service_error_of
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, render, service_error_of
+from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST
 from tablegate.gateway.model import errors as model
 from tablegate.gateway.model.values.keys import KeyColumn
 from tablegate.gateway.model.values.values import Kind, Value

@@ -1,0 +1,197 @@
+"""What the members of CreateTable and UpdateTable mean together that are about one index, or the keys of one.
+
+The rules of the service's first decade are those of dynalite (validations/createTable.js and updateTable.js), today's those of
+ack-api-quirks (live service, October 2026). What indexes and the table mean together is in table_rules.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from tablegate.adapters.dynamodb.validation.rules import vector_rules
+from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+
+Input = dict[str, Any]
+
+
+class IndexRules:
+    """The checks of secondary indexes in the service's first decade."""
+
+    multiple_keys = False
+    """Whether a global index may have several HASH and RANGE attributes."""
+
+    def check_new(self, data: Input, definitions: list[str]) -> None:
+        """Check the indexes of a new table, whose attributes `definitions` names. Raises ServiceError."""
+        names: set[str] = set()
+        if "LocalSecondaryIndexes" in data:
+            self._local(data, definitions, names)
+        if "GlobalSecondaryIndexes" in data:
+            self._global(data, definitions, names)
+        for index in data.get("VectorIndexes", ()):
+            _new_name(index["IndexName"], names)
+
+    def check_updates(self, data: Input) -> None:
+        """Check the changes of indexes of an UpdateTable. Raises ServiceError."""
+        seen: set[str] = set()
+        for update in data.get("GlobalSecondaryIndexUpdates", ()):
+            self._update(update, data, seen)
+        vector_rules.index_updates(data, self.projection)
+
+    def projection(self, index: Input) -> None:
+        """Check what an index projects. Raises ServiceError."""
+        projection = index["Projection"]
+        kind = projection.get("ProjectionType")
+        if kind is None:
+            raise refused("projection-null")
+        if "NonKeyAttributes" in projection and kind != "INCLUDE":
+            raise refused("projection-names", type=kind)
+
+    def _local(self, data: Input, definitions: list[str], names: set[str]) -> None:
+        indexes = data["LocalSecondaryIndexes"]
+        if not indexes:
+            raise refused("local-empty")
+        if len(data["KeySchema"]) != 2:
+            raise refused("local-without-range")
+        wanted = data["KeySchema"][0]["AttributeName"]
+        for index in indexes:
+            name, schema = index["IndexName"], index["KeySchema"]
+            check_keys(index, definitions, multiple=False)
+            if len(schema) != 2:
+                raise refused("local-index-range", index=name)
+            found = schema[0]["AttributeName"]
+            if found != wanted:
+                raise refused("local-index-hash", index=name, found=found, wanted=wanted)
+            self.projection(index)
+            _new_name(name, names)
+        if len(indexes) > limits.LOCAL_INDEXES:
+            raise refused("local-count", limit=limits.LOCAL_INDEXES)
+
+    def _global(self, data: Input, definitions: list[str], names: set[str]) -> None:
+        indexes = data["GlobalSecondaryIndexes"]
+        if not indexes:
+            raise refused("global-empty")
+        on_demand = data.get("BillingMode") == "PAY_PER_REQUEST"
+        for index in indexes:
+            name = index["IndexName"]
+            check_keys(index, definitions, self.multiple_keys)
+            self.projection(index)
+            if on_demand and "ProvisionedThroughput" in index:
+                raise refused("index-units-on-demand", index=name)
+            if not on_demand:
+                self._check_units(index)
+            _new_name(name, names)
+        if len(indexes) > limits.GLOBAL_INDEXES:
+            raise refused("global-count", limit=limits.GLOBAL_INDEXES)
+
+    def _update(self, update: Input, data: Input, seen: set[str]) -> None:
+        if not update:
+            raise refused("index-update-empty")
+        self._check_actions(update)
+        change = update.get("Update") or update.get("Create") or update.get("Delete") or {}
+        name = change["IndexName"]
+        if name in seen:
+            raise refused("index-update-twice", index=name)
+        seen.add(name)
+        if "Create" in update:
+            self._check_added(update["Create"], data)
+
+    def _check_actions(self, update: Input) -> None:
+        """Check which members a change of an index has."""
+
+    def _check_added(self, index: Input, data: Input) -> None:
+        """Check an index that UpdateTable adds."""
+
+    def _check_units(self, index: Input) -> None:
+        """Check the throughput of a global index of a provisioned table."""
+
+
+class TodaysIndexRules(IndexRules):
+    """The checks of secondary indexes today."""
+
+    multiple_keys = True
+
+    def _check_actions(self, update: Input) -> None:
+        if len(update) > 1:
+            raise refused("index-update-several")
+
+    def _check_added(self, index: Input, data: Input) -> None:
+        if "AttributeDefinitions" not in data:
+            raise refused("definitions-missing", index=index["IndexName"])
+        definitions = [definition["AttributeName"] for definition in data["AttributeDefinitions"]]
+        check_keys(index, definitions, self.multiple_keys)
+        self.projection(index)
+
+    def _check_units(self, index: Input) -> None:
+        name, units = index["IndexName"], index.get("ProvisionedThroughput")
+        if units is None:
+            raise refused("index-units-missing", index=name)
+        for member in ("ReadCapacityUnits", "WriteCapacityUnits"):
+            if units[member] > limits.THROUGHPUT_UNITS:
+                raise refused("index-units-bounds", value=units[member], name=member, index=name)
+
+    def projection(self, index: Input) -> None:
+        """Check what an index projects. Raises ServiceError."""
+        super().projection(index)
+        projection = index["Projection"]
+        if projection["ProjectionType"] != "INCLUDE":
+            return
+        names = projection.get("NonKeyAttributes")
+        if names is None:
+            raise refused("projection-no-names")
+        for name, count in Counter(names).items():
+            if count > 1:
+                raise refused("projection-twice", name=name)
+
+
+FIRST_DECADE, TODAY = IndexRules(), TodaysIndexRules()
+
+
+def check_keys(index: Input, definitions: list[str], multiple: bool) -> None:
+    """The schema of an index; that of a global one may have up to four HASH and then up to four RANGE elements."""
+    schema = index["KeySchema"]
+    keys = [element["AttributeName"] for element in schema]
+    check_defined(keys, definitions)
+    if len(schema) <= 2 and not (multiple and len(schema) == 2 and schema[1]["KeyType"] == "HASH"):
+        check_pair(schema)
+        return
+    roles = [element["KeyType"] for element in schema]
+    if not {"HASH", "RANGE"}.issuperset(roles):  # which the classic service looks at here
+        raise refused("second-not-range")
+    if roles[0] != "HASH":
+        raise refused("first-not-hash")
+    if roles != sorted(roles):  # HASH sorts before RANGE
+        raise refused("hash-after-range")
+    for role, count in Counter(roles).items():
+        if count > limits.INDEX_KEY_ATTRIBUTES_PER_ROLE:
+            raise refused("too-many-of-role", role=role)
+    if len(set(keys)) != len(keys):
+        raise refused("same-key-among-many")
+
+
+def check_defined(keys: list[str], definitions: list[str]) -> None:
+    """Raise ServiceError for a key without a definition."""
+    if any(key not in definitions for key in keys):
+        raise refused("keys-undefined", keys=", ".join(keys), definitions=", ".join(definitions))
+
+
+def check_pair(schema: list[Input]) -> None:
+    """A schema of one or two elements: HASH, then RANGE."""
+    if len(schema) > 1 and schema[0]["AttributeName"] == schema[1]["AttributeName"]:
+        raise refused("same-key-twice")
+    if schema[0]["KeyType"] != "HASH":
+        raise refused("first-not-hash")
+    if len(schema) > 1 and schema[1]["KeyType"] != "RANGE":
+        raise refused("second-not-range")
+
+
+def _new_name(name: str, names: set[str]) -> None:
+    if name in names:
+        raise refused("index-name-twice", index=name)
+    names.add(name)
+
+
+def refused(rule: str, **facts: Any) -> ServiceError:
+    """The error of a rule of tables or indexes."""
+    return validation(messages.bare(rule, **facts))
