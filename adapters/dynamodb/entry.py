@@ -24,13 +24,8 @@ from tablegate.adapters.dynamodb.validation import operation_schemas
 from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.wire import auth, http, limits, planted_errors
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, Caller
-from tablegate.adapters.dynamodb.wire.errors import (
-    ServiceError,
-    internal,
-    render,
-    serialization,
-    service_error_of,
-)
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization
+from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.named_resources import named_resources
 from tablegate.adapters.dynamodb.wire.refusals import not_permitted
 from tablegate.adapters.dynamodb.wire.styles import json_of

@@ -29,7 +29,8 @@ from tablegate.adapters.dynamodb.validation import operation_schemas
 from tablegate.adapters.dynamodb.values.values import Item, item_of
 from tablegate.adapters.dynamodb.wire.auth import DEFAULT_ACCOUNT, DEFAULT_REGION
 from tablegate.adapters.dynamodb.wire.call_context import Call, Caller, find_table
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, service_error_of
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.styles import LATEST
 from tablegate.gateway.dialect import BadSeed, Gateway, Seed
 from tablegate.gateway.exchanges import drive, each, exchange_of

@@ -9,7 +9,7 @@ from tablegate.adapters.azuretable.wire import errors as azuretable
 from tablegate.adapters.azuretable.wire import limits as azuretable_limits
 from tablegate.adapters.dynamodb.expressions.updates import facts_of
 from tablegate.adapters.dynamodb.operations.update_rules import check_updated
-from tablegate.adapters.dynamodb.wire import errors as dynamodb
+from tablegate.adapters.dynamodb.wire import gateway_errors as dynamodb
 from tablegate.adapters.dynamodb.wire import limits as dynamodb_limits
 from tablegate.adapters.tablestore.wire import errors as tablestore
 from tablegate.gateway.model.commands.write_groups import apply_group

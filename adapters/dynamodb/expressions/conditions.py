@@ -28,8 +28,9 @@ from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.expressions.projections import path_text
 from tablegate.adapters.dynamodb.expressions.static_checks import CONDITION, Reader, condition_tree
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, type_name, validation
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.adapters.dynamodb.wire.gateway_errors import type_name
 from tablegate.gateway.model.expressions.predicates import (
     And,
     Attribute,
@@ -58,7 +59,7 @@ def parse_condition(text: str, placeholders: Placeholders, kind: str = CONDITION
         try:
             return _constant_condition(text, kind)
         except ServiceError:
-            pass  # is told in this request's own style
+            pass  # is told in the words of this operation
     return ConditionReader(kind, placeholders).condition(condition_tree(text, kind, placeholders))
 
 

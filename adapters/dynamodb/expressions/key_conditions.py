@@ -193,9 +193,9 @@ def _check_test(test: KeyTest, column: KeyColumn, index: str) -> None:
             raise validation(text_of("key-kind"))
     for value in test.values:
         if value.data in ("", b""):
-            what = "string" if value.kind is Kind.TEXT else "binary"
+            kind = "string" if value.kind is Kind.TEXT else "binary"
             rule = "index-key-empty" if index else "key-empty"
-            raise validation(text_of(rule, what=what, name=column.name, index=index))
+            raise validation(text_of(rule, kind=kind, name=column.name, index=index))
 
 
 _OPERATORS = {"=": "EQ", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}

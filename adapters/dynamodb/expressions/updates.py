@@ -24,8 +24,9 @@ from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.expressions.projections import Clashes, path_text
 from tablegate.adapters.dynamodb.expressions.static_checks import UPDATE, Reader, update_tree
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.errors import type_name, validation
+from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.adapters.dynamodb.wire.gateway_errors import type_name
 from tablegate.gateway.model.expressions import updates
 from tablegate.gateway.model.expressions.predicates import Path
 from tablegate.gateway.model.values.values import NULL, Kind, Value, size_bytes

@@ -40,7 +40,8 @@ from tablegate.adapters.dynamodb.object_stores.object_store import Refused
 from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.values.composites import render
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, service_error_of
+from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.gateway.model.commands.job_commands import AdvanceJob
 from tablegate.gateway.model.commands.row_commands import Outcome, Read, WriteGroup
 from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable

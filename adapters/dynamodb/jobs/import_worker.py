@@ -21,7 +21,8 @@ from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.tables.tables import new_table
 from tablegate.adapters.dynamodb.values.values import Item, is_too_large, item_of
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, service_error_of, validation
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.messages import bare
 from tablegate.gateway.model.commands.job_commands import AdvanceJob
 from tablegate.gateway.model.commands.row_commands import WriteGroup

@@ -17,7 +17,7 @@ from tablegate.adapters.dynamodb.object_stores.object_store import (
     Refused,
 )
 from tablegate.adapters.dynamodb.wire.call_context import Call, Caller
-from tablegate.adapters.dynamodb.wire.errors import service_error_of
+from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model.authorization.authorizations import Authorization
 from tablegate.gateway.model.commands.command import Command

@@ -20,7 +20,8 @@ from tablegate.adapters.dynamodb.values.composites import shown_key, shown_schem
 from tablegate.adapters.dynamodb.values.values import render_values, view
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, on_table
-from tablegate.adapters.dynamodb.wire.errors import index_filling, validation
+from tablegate.adapters.dynamodb.wire.errors import validation
+from tablegate.adapters.dynamodb.wire.gateway_errors import index_filling
 from tablegate.gateway.exchanges import SingleStep
 from tablegate.gateway.model.commands.row_commands import Read, ShownNames
 from tablegate.gateway.model.errors import IndexMissing

@@ -14,7 +14,8 @@ from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.values.composites import shown_schema, stored_key
 from tablegate.adapters.dynamodb.values.keys import key_value
 from tablegate.adapters.dynamodb.values.values import as_kind, value_of
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, service_error_of, validation
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.messages import bare
 from tablegate.adapters.dynamodb.wire.styles import edited
 from tablegate.gateway.model.errors import BadKey, KeyTooLong

@@ -19,13 +19,8 @@ from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.values.composites import render
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, find_table
-from tablegate.adapters.dynamodb.wire.errors import (
-    ServiceError,
-    cancelled,
-    condition_failed,
-    service_error_of,
-    validation,
-)
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, cancelled, condition_failed, validation
+from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands import row_commands
 from tablegate.gateway.model.commands.commands import Exchange

@@ -12,7 +12,7 @@ import orjson
 from tablegate.adapters.dynamodb.expressions.nodes import ValueNode
 from tablegate.adapters.dynamodb.partiql.syntax_errors import not_well_formed
 from tablegate.adapters.dynamodb.values.scalars import ValueRefused, canonical_number
-from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import validation
 
 TOO_DEEP = "Nesting Levels have exceeded supported limits"
@@ -103,8 +103,5 @@ def _bag(members: tuple[Literal, ...], where: str) -> dict[str, Any]:
     numbers = [_number(text, where) for text in given]
     if len(set(numbers)) < len(numbers):
         shown = ", ".join(given)
-        raise validation(
-            "One or more parameter values were invalid: "
-            f"Input collection [{shown}] contains duplicates! under {where}"
-        )
+        raise validation(f"{messages.INVALID}Input collection [{shown}] contains duplicates! under {where}")
     return {"NS": numbers}

@@ -26,9 +26,10 @@ from tablegate.adapters.dynamodb.partiql.nodes import Select, shown_name
 from tablegate.adapters.dynamodb.partiql.sources import find_source
 from tablegate.adapters.dynamodb.values import composites
 from tablegate.adapters.dynamodb.values.values import render_values, view
-from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Call
-from tablegate.adapters.dynamodb.wire.errors import ServiceError, index_filling, validation
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
+from tablegate.adapters.dynamodb.wire.gateway_errors import index_filling
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Read, ShownNames
@@ -40,8 +41,6 @@ from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Row
-
-_NOT_PROJECTED = "One or more parameter values were invalid: "
 
 
 class PageStart(NamedTuple):
@@ -181,7 +180,7 @@ def _wants_whole_rows(statement: Select, table: Table, index: Index | None) -> b
     beyond = list(dict.fromkeys(str(path.steps[0]) for path in statement.paths if path.steps[0] not in shown))
     if beyond and not index.local:
         names = ", ".join(beyond)
-        raise validation(f"{_NOT_PROJECTED}Global secondary index {index.name} does not project [{names}]")
+        raise validation(f"{messages.INVALID}Global secondary index {index.name} does not project [{names}]")
     return bool(beyond)
 
 

@@ -37,10 +37,10 @@ from tablegate.adapters.dynamodb.wire.errors import (
     ServiceError,
     cancelled,
     condition_failed,
-    service_error_of,
     short_code,
     validation,
 )
+from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.refusals import not_permitted
 from tablegate.adapters.dynamodb.wire.styles import edited
 from tablegate.adapters.dynamodb.wire.wording import Wording

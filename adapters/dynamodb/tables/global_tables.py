@@ -6,11 +6,11 @@ October 2026). Global tables of version 2019.11.21 are made by UpdateTable (repl
 
 from __future__ import annotations
 
+from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.commands.commands import Exchange
 
-_INVALID = "One or more parameter values were invalid"
 # Where the service offered them before version 2019.11.21.
 _REGIONS = (
     "eu-west-2",
@@ -56,7 +56,7 @@ def update_global_table(call: Call) -> Exchange[Answer]:
     yield from ()
     updates = call.input["ReplicaUpdates"]
     if not all(updates) or not updates:
-        raise validation(_INVALID)
+        raise validation(messages.INVALID.removesuffix(": "))
     raise _unsupported(call) if any("Create" in update for update in updates) else _missing(call)
 
 
@@ -79,4 +79,4 @@ def _unsupported(call: Call) -> ServiceError:
             "DynamoDB global tables version 2017.11.29 is not supported in this region "
             f"'{region}', supported regions are : [{', '.join(_REGIONS)}]"
         )
-    return validation(f"{_INVALID}: {text}")
+    return validation(f"{messages.INVALID}{text}")

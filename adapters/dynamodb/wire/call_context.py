@@ -15,7 +15,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from tablegate.adapters.dynamodb.wire.errors import foreign_resource
+from tablegate.adapters.dynamodb.wire.gateway_errors import foreign_resource
 from tablegate.adapters.dynamodb.wire.styles import CLASSIC
 from tablegate.adapters.dynamodb.wire.wording import Wording, wording_of
 from tablegate.gateway.dialect import Gateway

@@ -6,6 +6,7 @@ in dynoxide, ExtendDB and floci, each named where it differs from the rest.
 
 from __future__ import annotations
 
+from tablegate.adapters.dynamodb.wire.messages import EMPTY_KEY, INVALID, NOT_VALID
 from tablegate.adapters.dynamodb.wire.styles import StyledText
 
 _PATHS = "with each other; must remove or rewrite one of these paths; path one: {one}, path two: {two}"
@@ -50,8 +51,7 @@ _TEXTS = {
     "names-unused": "Value provided in ExpressionAttributeNames unused in expressions: keys: {{{keys}}}",
     "values-unused": "Value provided in ExpressionAttributeValues unused in expressions: keys: {{{keys}}}",
     # Keys
-    "key-update": "One or more parameter values were invalid: "
-    "Cannot update attribute {name}. This attribute is part of the key",
+    "key-update": INVALID + "Cannot update attribute {name}. This attribute is part of the key",
     "key-path": "Key attributes must be scalars; "
     "list random access '[]' and map lookup '.' are not allowed: {role}: {name}",
     "filter-key": "{parameter} can only contain non-primary key attributes: Primary key attribute: {name}",
@@ -71,13 +71,13 @@ _TEXTS = {
     "key-missed": "Query condition missed key schema element: {name}",
     "key-unsupported": "Query key condition not supported",
     "key-not-indexable": "Attempted conditional constraint is not an indexable operation",
-    "key-kind": "One or more parameter values were invalid: Condition parameter type does not match schema type",
-    "key-empty": "One or more parameter values are not valid. "
-    "The AttributeValue for a key attribute cannot contain an empty {what} value. Key: {name}",
+    "key-kind": INVALID + "Condition parameter type does not match schema type",
+    "key-empty": NOT_VALID + EMPTY_KEY + "Key: {name}",
     # What users are told of their queries (praetorian-inc/chariot-ui issue 353), and DynamoDB Local says.
-    "index-key-empty": "One or more parameter values are not valid. "
-    "A value specified for a secondary index key is not supported. "
-    "The AttributeValue for a key attribute cannot contain an empty {what} value. IndexName: {index}, IndexKey: {name}",
+    "index-key-empty": NOT_VALID
+    + "A value specified for a secondary index key is not supported. "
+    + EMPTY_KEY
+    + "IndexName: {index}, IndexKey: {name}",
     # Keys of several attributes. That of RANGE is paritysuite's capture; that of HASH is not on record and made like it.
     "key-hash-parts": "HASH key attributes {names} must have equality conditions specified in the query",
     "key-range-parts": "RANGE key attributes {names} must have equality conditions specified in the query "

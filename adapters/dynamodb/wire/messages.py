@@ -11,15 +11,10 @@ import json
 from typing import Any
 
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.errors import (
-    NESTED_TOO_DEEP,
-    NUMBER_OVERFLOW,
-    NUMBER_TOO_PRECISE,
-    NUMBER_UNDERFLOW,
-    UPDATED_TOO_LARGE,
-)
 
 INVALID = "One or more parameter values were invalid: "
+NOT_VALID = "One or more parameter values are not valid. "
+EMPTY_KEY = "The AttributeValue for a key attribute cannot contain an empty {kind} value. "
 INVALID_REQUEST = "Invalid Request: "
 
 _TEXTS: dict[str, str] = {
@@ -29,9 +24,9 @@ _TEXTS: dict[str, str] = {
     "must contain exactly one of the supported datatypes",
     "empty-number": "The parameter cannot be converted to a numeric value",
     "not-a-number": "The parameter cannot be converted to a numeric value: {text}",
-    "number-overflow": NUMBER_OVERFLOW,
-    "number-underflow": NUMBER_UNDERFLOW,
-    "number-precision": NUMBER_TOO_PRECISE,
+    "number-overflow": "Number overflow. Attempting to store a number with magnitude larger than supported range",
+    "number-underflow": "Number underflow. Attempting to store a number with magnitude smaller than supported range",
+    "number-precision": "Attempting to store more than 38 significant digits in a Number",
     "null-false": INVALID + "Null attribute value types must have the value of true",
     "empty-string-set": INVALID + "An string set  may not be empty",
     "empty-number-set": INVALID + "An number set  may not be empty",
@@ -42,9 +37,10 @@ _TEXTS: dict[str, str] = {
     "duplicate-strings": INVALID + "Input collection {members} contains duplicates.",
     "duplicate-numbers": "Input collection contains duplicates",
     "duplicate-binaries": INVALID + "Input collection {members}of type BS contains duplicates.",
-    "nesting": NESTED_TOO_DEEP,
+    "nesting": "Nesting Levels have exceeded supported limits: "
+    "Attributes in the item have nested levels beyond supported limit",
     "item-size": "Item size has exceeded the maximum allowed size",
-    "update-size": UPDATED_TOO_LARGE,
+    "update-size": "Item size to update has exceeded the maximum allowed size",
     "empty-name": "Empty attribute name",  # paritysuite deepRequests.test.ts, ten regions, October 2026
     "name-size": INVALID + "Attribute name is too large, must be less than 65536 bytes",
     "base64-length": "Base64 encoded length is expected a multiple of 4 bytes but found: {length}",

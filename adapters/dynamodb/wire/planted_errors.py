@@ -7,13 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tablegate.adapters.dynamodb.wire.errors import (
-    ServiceError,
-    cancelled,
-    condition_failed,
-    internal,
-    service_error_of,
-)
+from tablegate.adapters.dynamodb.wire.errors import ServiceError, cancelled, condition_failed, internal
+from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.gateway.dialect import CONFLICT, INTERNAL, LIMIT, THROTTLING
 from tablegate.gateway.model.errors import (
     Busy,
