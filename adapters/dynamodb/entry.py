@@ -28,7 +28,7 @@ from tablegate.adapters.dynamodb.wire.errors import ServiceError, internal, rend
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.named_resources import named_resources
 from tablegate.adapters.dynamodb.wire.refusals import not_permitted
-from tablegate.adapters.dynamodb.wire.styles import json_of
+from tablegate.adapters.dynamodb.wire.styles import json_encoder
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.dialect import Begun, Dialect, Gateway, Seed
 from tablegate.gateway.exchanges import SingleStep, Steps, exchange_of
@@ -99,6 +99,7 @@ class DynamoDB(Dialect):
         self._handlers = {target.partition(".")[2]: row.handler for target, row in OPERATIONS.items()}
         self._style = gateway.settings.message_style
         self._schemas = operation_schemas.of(self._style)
+        self._encode = json_encoder(self._style)
         if gateway.settings.kinesis_endpoint_url:
             _deliver_to_kinesis(gateway)
         self._throttle = Throttle(gateway.now_ms) if gateway.settings.throughput == "enforce" else None
@@ -208,8 +209,9 @@ class DynamoDB(Dialect):
 
     def render(self, request: Request, caller: Caller | None, answer: Answer) -> Reply:
         """Return the reply with an answer (Dialect.render)."""
+        # Answers of batches of statements have errors, whose texts have a style.
         if not isinstance(answer, bytes):
-            answer = b"" if answer is None else json_of(answer, self._style)
+            answer = b"" if answer is None else self._encode(answer)
         return http.reply(request, 200, answer)
 
     def _text(self, request: Request) -> bytes:

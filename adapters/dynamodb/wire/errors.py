@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST, edited, json_of
+from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST, edited, json_encoder
 
 
 class ServiceError(Exception):
@@ -134,10 +134,11 @@ def render(error: ServiceError, style: str = LATEST) -> bytes:
         is_capital = error.code in _CAPITAL_MESSAGE or (style == CLASSIC and "Item" in error.extra)
         body["Message" if is_capital else "message"] = error.message
     body.update(error.extra)
+    encode = json_encoder(style)
     try:
-        return json_of(body, style)
+        return encode(body)
     except TypeError:
-        return json_of(_printable(body), style)
+        return encode(_printable(body))
 
 
 def _printable(value: Any) -> Any:

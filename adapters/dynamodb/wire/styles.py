@@ -38,10 +38,12 @@ def edited(text: str, edit: Callable[[str], str]) -> str:
     return StyledText(edit(text), edit(text.classic)) if isinstance(text, StyledText) else edit(text)
 
 
-def json_of(document: Any, style: str) -> bytes:
-    """The JSON of a document, with its texts in a style. Raises TypeError for lone surrogates."""
-    if style != CLASSIC:
-        return orjson.dumps(document)
+def json_encoder(style: str) -> Callable[[Any], bytes]:
+    """The function that makes JSON with the texts of a style. It raises TypeError for lone surrogates."""
+    return _classic_json if style == CLASSIC else orjson.dumps
+
+
+def _classic_json(document: Any) -> bytes:
     return orjson.dumps(document, _classic, orjson.OPT_PASSTHROUGH_SUBCLASS)
 
 

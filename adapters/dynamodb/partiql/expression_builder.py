@@ -1,0 +1,119 @@
+"""Conditions, operands and paths of statements, as lark reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lark import Token, Transformer, v_args
+
+from tablegate.adapters.dynamodb.expressions.nodes import (
+    AndNode,
+    ArithmeticNode,
+    BetweenNode,
+    CallNode,
+    CompareNode,
+    ConditionNode,
+    InNode,
+    NotNode,
+    OrNode,
+    PathNode,
+)
+from tablegate.adapters.dynamodb.partiql import operands
+from tablegate.adapters.dynamodb.partiql.literals import Literal, constant
+from tablegate.adapters.dynamodb.partiql.reserved_words import RESERVED_WORDS
+from tablegate.adapters.dynamodb.partiql.syntax_errors import INVALID_COMPONENT, at, not_well_formed
+from tablegate.adapters.dynamodb.wire import limits
+from tablegate.adapters.dynamodb.wire.errors import validation
+from tablegate.adapters.dynamodb.wire.expression_messages import text_of
+
+
+@v_args(inline=True)
+class ExpressionBuilder(Transformer[Token, Any]):
+    """Builds conditions, their operands and paths."""
+
+    # Conditions
+
+    def either(self, left: Any, right: Any) -> ConditionNode:
+        return operands.in_one_chain(OrNode, left, right)
+
+    def both(self, left: Any, right: Any) -> ConditionNode:
+        return operands.in_one_chain(AndNode, left, right)
+
+    def negated(self, node: Any) -> ConditionNode:
+        return operands.negated(operands.condition(node, "The argument to NOT must be a Type or Expression"))
+
+    def compared(self, left: Any, operator: Token, right: Any) -> ConditionNode:
+        name = "<>" if operator == "!=" else str(operator)
+        for condition, other in ((left, right), (right, left)):
+            if operands.is_condition(condition):
+                return operands.compared_condition(operands.condition(condition), name, other)
+        return CompareNode(name, operands.operand(left), operands.operand(right))
+
+    def between(self, operand: Any, lower: Any, upper: Any) -> ConditionNode:
+        return BetweenNode(operands.operand(operand), operands.operand(lower), operands.operand(upper))
+
+    def not_between(self, operand: Any, lower: Any, upper: Any) -> ConditionNode:
+        return NotNode(self.between(operand, lower, upper))
+
+    def within(self, operand: Any, members: Any) -> ConditionNode:
+        inner = members.data if isinstance(members, Literal) else members
+        if not inner or not isinstance(operand, operands.Path):
+            raise validation(operands.BAD_IN)
+        return InNode(operand.node, tuple([operands.operand(member) for member in inner]))
+
+    def not_within(self, operand: Any, members: Any) -> ConditionNode:
+        return NotNode(self.within(operand, members))
+
+    def is_type(self, operand: Any, name: str) -> ConditionNode:
+        if name == "MISSING":
+            return CallNode("attribute_not_exists", (operands.operand(operand),))
+        return CallNode("attribute_type", (operands.operand(operand), constant(Literal("S", name, ""))))
+
+    def is_not_type(self, operand: Any, name: str) -> ConditionNode:
+        return operands.negated(self.is_type(operand, name))
+
+    def type(self, name: Token) -> str:
+        return operands.type_named(str(name))
+
+    # Operands
+
+    def arithmetic(self, left: Any, operator: Token, right: Any) -> ArithmeticNode:
+        return ArithmeticNode(str(operator), operands.update_operand(left), operands.update_operand(right))
+
+    def function(self, name: Token, arguments: tuple[Any, ...] | None) -> operands.Call:
+        """A function in any place; whether it may stand there is told where it is used."""
+        function, place = name.lower(), at(name)
+        given = arguments or ()
+        if function not in operands.FUNCTIONS or function in operands.SET_FUNCTIONS:
+            return operands.Call(CallNode(function, ()), given, place)
+        read = operands.update_operand if function in operands.UPDATE_FUNCTIONS else operands.operand
+        return operands.Call(CallNode(function, tuple([read(argument) for argument in given])), given, place)
+
+    def arguments(self, *arguments: Any) -> tuple[Any, ...]:
+        return arguments
+
+    def path(self, *steps: Any) -> operands.Path:
+        for step in steps[1:]:
+            if isinstance(step, Token) and step.type == "NAME" and step.lower() in RESERVED_WORDS:
+                raise not_well_formed(INVALID_COMPONENT)
+        return operands.Path(
+            PathNode(tuple([str(s) if isinstance(s, str) else s for s in steps])), at(steps[0])
+        )
+
+    def name(self, token: Token) -> Token:
+        if token == '""':
+            raise validation("Path component cannot be an empty string")
+        if token.type == "QUOTED":
+            return token.update(value=token[1:-1].replace('""', '"'))
+        return token
+
+    def index(self, *tokens: Token) -> int:
+        digits = tokens[-1]
+        value = int(digits) if digits.isdigit() and len(digits) < 20 else -1
+        if tokens[0].type == "MINUS":
+            value = -value
+        if not 0 <= value <= limits.EXPRESSION_LIST_INDEX:
+            shown = "".join(tokens)
+            text = text_of("index", index=shown)
+            raise validation(f"{text} at {at(digits)}")
+        return value
