@@ -12,7 +12,7 @@ from tablegate.adapters.dynamodb.capacity import contributor_insights
 from tablegate.adapters.dynamodb.jobs import bulk_put_api, export_api, import_api
 from tablegate.adapters.dynamodb.kinesis import destinations
 from tablegate.adapters.dynamodb.operations import batches, items, queries, streams, transactions, vectors
-from tablegate.adapters.dynamodb.partiql import statements
+from tablegate.adapters.dynamodb.partiql import statement_transactions, statements
 from tablegate.adapters.dynamodb.tables import (
     account,
     backups,
@@ -57,7 +57,7 @@ DATA: _Handlers = {
     "TransactWriteItems": transactions.transact_write_items,
     "ExecuteStatement": statements.execute_statement,
     "BatchExecuteStatement": statements.batch_execute_statement,
-    "ExecuteTransaction": statements.execute_transaction,
+    "ExecuteTransaction": statement_transactions.execute_transaction,
 }
 _STREAM_READS: _Handlers = {
     "ListStreams": streams.list_streams,

@@ -1,0 +1,53 @@
+"""The index that a SELECT reads, and what it can tell of items."""
+
+from __future__ import annotations
+
+from tablegate.adapters.dynamodb.expressions.projections import filter_beyond
+from tablegate.adapters.dynamodb.partiql.keyed import Branch
+from tablegate.adapters.dynamodb.partiql.nodes import Select
+from tablegate.adapters.dynamodb.values import composites
+from tablegate.adapters.dynamodb.wire import messages
+from tablegate.adapters.dynamodb.wire.call_context import Call
+from tablegate.adapters.dynamodb.wire.errors import validation
+from tablegate.adapters.dynamodb.wire.gateway_errors import index_filling
+from tablegate.gateway.model.tables.indexes import Index
+from tablegate.gateway.model.tables.tables import State, Table
+
+
+def queried_index(call: Call, table: Table, statement: Select) -> Index | None:
+    """The index that a statement names; None: none. Raises ServiceError."""
+    if len(statement.source) == 1:
+        return None
+    index = table.index(statement.source[1])
+    if index is None:
+        if table.vector_index(statement.source[1]):
+            raise validation("Scan operation not supported on this index type")
+        raise validation("The table does not have the specified index")
+    if not index.local and call.input.get("ConsistentRead"):
+        raise validation("Strongly consistent read is not supported on Global Secondary Indexes")
+    now_ms = call.gateway.now_ms()
+    if not index.local and not index.is_active(now_ms) and table.state_at(now_ms) is State.ACTIVE:
+        raise index_filling(index.name)
+    return index
+
+
+def wants_whole_rows(statement: Select, table: Table, index: Index | None) -> bool:
+    """Whether items must be fetched from the table, because a local index does not project what is selected."""
+    if index is None or index.shown is None or statement.paths is None:
+        return False
+    shown = {*index.shown, *composites.shown_schema(table.key_schema).names}
+    beyond = list(dict.fromkeys(str(path.steps[0]) for path in statement.paths if path.steps[0] not in shown))
+    if beyond and not index.local:
+        names = ", ".join(beyond)
+        raise validation(f"{messages.INVALID}Global secondary index {index.name} does not project [{names}]")
+    return bool(beyond)
+
+
+def check_filter(found: tuple[Branch, ...], index: Index) -> None:
+    """Raise ServiceError if every branch judges an attribute that the index does not project."""
+    if index.shown is None:
+        return
+    beyond = [name for name in dict.fromkeys(found[0].others) if name not in index.shown]
+    common = [name for name in beyond if all(name in branch.others for branch in found)]
+    if common:
+        raise filter_beyond(index.name, common)

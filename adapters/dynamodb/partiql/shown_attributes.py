@@ -1,0 +1,38 @@
+"""The attributes that a SELECT shows, in the bodies of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+
+from tablegate.adapters.dynamodb.expressions.nodes import PathNode
+from tablegate.adapters.dynamodb.partiql.nodes import Select, shown_name
+from tablegate.adapters.dynamodb.values import composites
+from tablegate.adapters.dynamodb.values.values import render_values
+from tablegate.gateway.model.commands.row_commands import ShownNames
+from tablegate.gateway.model.expressions.predicates import value_at
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.rows import Row
+
+
+def shown_by(statement: Select) -> ShownNames | None:
+    """The top-level attributes that a SELECT shows; None: all."""
+    paths = statement.paths
+    return None if paths is None else ShownNames(frozenset(str(path.steps[0]) for path in paths))
+
+
+def cut(table: Table, paths: tuple[PathNode, ...] | None, row: Row) -> bytes:
+    """What a SELECT shows of a row, as JSON."""
+    if paths is None:
+        return composites.render(table.key_schema, row)
+    values = composites.seen(table.key_schema, row)
+    found = {shown_name(path.steps): value_at(values, path.steps) for path in paths}
+    return orjson.dumps(render_values({name: value for name, value in found.items() if value is not None}))
+
+
+def cut_all(table: Table, paths: tuple[PathNode, ...] | None, rows: Sequence[Row]) -> bytes:
+    """What a SELECT shows of rows, as a JSON array."""
+    if paths is None:
+        return composites.render_page(table.key_schema, rows)
+    return b"[" + b",".join([cut(table, paths, row) for row in rows]) + b"]"

@@ -1,0 +1,102 @@
+"""Members of batches and transactions of statements: their arguments, positions, writes and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tablegate.adapters.dynamodb.capacity import consumed_capacity
+from tablegate.adapters.dynamodb.expressions.request_clauses import shown_of
+from tablegate.adapters.dynamodb.partiql import keyed
+from tablegate.adapters.dynamodb.partiql.arguments import Arguments
+from tablegate.adapters.dynamodb.partiql.nodes import (
+    Delete,
+    Exists,
+    Insert,
+    Parsed,
+    Select,
+    Statement,
+    Update,
+)
+from tablegate.adapters.dynamodb.partiql.writing import write_of
+from tablegate.adapters.dynamodb.values import composites, keys
+from tablegate.adapters.dynamodb.wire.errors import (
+    ServiceError,
+    condition_failed,
+    validation,
+)
+from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
+from tablegate.adapters.dynamodb.wire.wording import Wording
+from tablegate.gateway.model.commands.writes import Write
+from tablegate.gateway.model.errors import (
+    ConditionFailed,
+    GatewayError,
+)
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.keys import Position
+
+Input = Mapping[str, Any]
+
+# In characters. Before each longer one is parsed others have a turn: 8,192 take some hundredths of a second.
+LONG_STATEMENT = 1024
+
+
+class Prepared(NamedTuple):
+    """A member of a batch or transaction whose statement and table are known."""
+
+    given: Input
+    statement: Statement
+    arguments: Arguments
+    table: Table
+
+
+def with_arguments(parsed: Parsed, given: Input, wording: Wording) -> tuple[Statement, Arguments]:
+    """A statement with its arguments. Raises ServiceError."""
+    return parsed.statement, Arguments(parsed.parameters, given.get("Parameters", []), wording)
+
+
+def refuse_mixture(statements: Sequence[Statement], text: str) -> None:
+    """Raise ServiceError if some statements read and others write."""
+    if len({isinstance(statement, Select) for statement in statements}) > 1:
+        raise validation(text)
+
+
+def read_position(member: Prepared, operation: str) -> Position:
+    """The place of the one item that a SELECT in a batch or transaction reads. Raises ServiceError, BadKey."""
+    statement, table, arguments = member.statement, member.table, member.arguments
+    assert isinstance(statement, Select)
+    schema = composites.shown_schema(table.key_schema)
+    arguments.predicate(statement.where)
+    named = None
+    if len(statement.source) == 1 and statement.where is not None:
+        found = keyed.branches(statement.where, schema, arguments)
+        if found is not None:
+            keyed.ranges(found, schema, table, is_index=False)
+        named = keyed.read_item(statement.where, schema, arguments)
+    if named is None:
+        raise validation(
+            f"Select statements within {operation} must specify the primary key in the where clause."
+        )
+    return keys.key_of(table, {name: arguments.wire(node) for name, node in named.items()}).position
+
+
+def told(member: Prepared, error: GatewayError, operation: str) -> ServiceError:
+    """The error of a write, with the item as it stood where the member asks for it."""
+    if not isinstance(error, ConditionFailed):
+        return service_error_of(error, operation)
+    consumed_capacity.failed_write(member.table, error.row)
+    wanted = member.given.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and error.row is not None
+    return condition_failed(composites.render(member.table.key_schema, error.row) if wanted else None)
+
+
+def member_write(member: Prepared) -> Write:
+    """The write that a member stands for. Raises ServiceError."""
+    assert not isinstance(member.statement, Select)
+    write = write_of(member.statement, member.table, member.arguments)
+    return with_shown(write, member.statement, member.given)
+
+
+def with_shown(write: Write, statement: Insert | Update | Delete | Exists, given: Input) -> Write:
+    """A write with what its answer shows: by RETURNING, and by the member of the request about failed conditions."""
+    returning = statement.returning if isinstance(statement, (Update, Delete)) else ""
+    return write._replace(shown=shown_of({**given, "ReturnValues": returning or "NONE"}))

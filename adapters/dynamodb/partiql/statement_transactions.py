@@ -1,0 +1,191 @@
+"""ExecuteTransaction: all statements or none, with a reason for each that cancels it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import orjson
+
+from tablegate.adapters.dynamodb.capacity import consumed_capacity
+from tablegate.adapters.dynamodb.operations.transactions import REASON_RULES, read_together, write_together
+from tablegate.adapters.dynamodb.partiql import parsed_statements
+from tablegate.adapters.dynamodb.partiql.arguments import Arguments, check_parameters
+from tablegate.adapters.dynamodb.partiql.keyed import KeyRefused
+from tablegate.adapters.dynamodb.partiql.nodes import (
+    Delete,
+    Parsed,
+    Select,
+    Statement,
+    Update,
+)
+from tablegate.adapters.dynamodb.partiql.shown_attributes import cut, shown_by
+from tablegate.adapters.dynamodb.partiql.sources import find_source
+from tablegate.adapters.dynamodb.partiql.statement_members import (
+    LONG_STATEMENT,
+    Prepared,
+    member_write,
+    read_position,
+    refuse_mixture,
+    told,
+    with_arguments,
+)
+from tablegate.adapters.dynamodb.partiql.writing import payload_bytes, refusal_of
+from tablegate.adapters.dynamodb.wire import limits, messages
+from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
+from tablegate.adapters.dynamodb.wire.errors import (
+    ServiceError,
+    cancelled,
+    validation,
+)
+from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
+from tablegate.adapters.dynamodb.wire.styles import edited
+from tablegate.gateway.model.commands.commands import Exchange
+from tablegate.gateway.model.commands.row_commands import Get, Replayed
+from tablegate.gateway.model.errors import (
+    BadKey,
+    GatewayError,
+    TableMissing,
+)
+
+Made = TypeVar("Made")
+
+_SCHEMA = "The provided key element does not match the schema"
+# As dynoxide captured it (eu-west-2), and DynamoDB Local says; before what is wrong with a member's arguments or key.
+_MIXED_TRANSACTION = (
+    "ExecuteTransaction API does not support both read and write operations in the same request."
+)
+
+
+def execute_transaction(call: Call) -> Exchange[Answer]:
+    """ExecuteTransaction: all statements happen, or none. A token that was seen before is answered without effect. Raises
+    ServiceError, which is TransactionCanceled where a statement was refused."""
+    members: list[Prepared | None] = []
+    parsed: list[Parsed] = []
+    read: list[tuple[Statement, Arguments]] = []
+    for given in call.input["TransactStatements"]:
+        check_parameters(given.get("Parameters", []))
+    for place, given in enumerate(call.input["TransactStatements"]):
+        try:
+            if len(given["Statement"]) > LONG_STATEMENT:
+                yield []
+            parsed.append(parsed_statements.parsed(given["Statement"]))
+        except ServiceError as error:
+            raise _in_member(place, error) from None
+    refuse_mixture([found.statement for found in parsed], _MIXED_TRANSACTION)
+    for place, given in enumerate(call.input["TransactStatements"]):
+        try:
+            read.append(with_arguments(parsed[place], given, call.wording))
+        except ServiceError as error:
+            raise _in_member(place, error) from None
+    for place, (statement, arguments) in enumerate(read):
+        try:
+            table = yield from find_source(call, statement)
+        except TableMissing:
+            members.append(None)
+            continue
+        member = Prepared(call.input["TransactStatements"][place], statement, arguments, table)
+        _check_in_transaction(place, statement)
+        members.append(member)
+    if isinstance(read[0][0], Select):
+        return (yield from _transact_reads(call, members))
+    return (yield from _transact_writes(call, members))
+
+
+def _in_member(place: int, error: ServiceError) -> ServiceError:
+    head = f"Validation failed in TransactStatements[{place}]: "
+    return validation(edited(error.message or "", lambda text: head + text))
+
+
+def _check_in_transaction(place: int, statement: Statement) -> None:
+    text = ""
+    if isinstance(statement, (Update, Delete)) and statement.returning != "NONE":
+        text = "RETURNING clause is not supported in ExecuteTransaction."
+    if isinstance(statement, Select) and len(statement.source) > 1:
+        text = "Reads on indices are not supported within transactions."
+    if text:
+        raise _in_member(place, validation(text))
+
+
+def _transact_reads(call: Call, members: list[Prepared | None]) -> Exchange[Answer]:
+    known, gets = _made_of(members, lambda member: _get_of(member, call.operation))
+    rows = yield from read_together(gets)
+    responses = []
+    for member, row in zip(known, rows, strict=True):
+        assert isinstance(member.statement, Select)
+        shown = None if row is None else orjson.Fragment(cut(member.table, member.statement.paths, row))
+        responses.append({} if shown is None else {"Item": shown})
+    names = [member.table.name for member in known]
+    return {"Responses": responses, **consumed_capacity.transaction_read(call, names, rows)}
+
+
+def _transact_writes(call: Call, members: list[Prepared | None]) -> Exchange[Answer]:
+    known, writes = _made_of(members, member_write)
+    if sum(map(_payload_of, known)) > limits.TRANSACTION_BYTES:
+        raise validation(messages.bare("payload-size"))
+    outcomes = yield from write_together(
+        call, "TransactStatements", writes, lambda errors: _cancelled(call, known, errors)
+    )
+    names = [member.table.name for member in known]
+    if isinstance(outcomes, Replayed):
+        return {"Responses": [], **consumed_capacity.transaction_replay(call, names, outcomes)}
+    done = list(zip(names, writes, outcomes, strict=True))
+    return {"Responses": [], **consumed_capacity.transaction_write(call, done)}
+
+
+def _get_of(member: Prepared, operation: str) -> Get:
+    assert isinstance(member.statement, Select)
+    position = read_position(member, operation)
+    return Get(member.table, position, shown=shown_by(member.statement))
+
+
+def _payload_of(member: Prepared) -> int:
+    assert not isinstance(member.statement, Select)
+    return payload_bytes(member.statement, member.table, member.arguments)
+
+
+def _made_of(
+    members: list[Prepared | None], make: Callable[[Prepared], Made]
+) -> tuple[list[Prepared], list[Made]]:
+    """The members, and what each asks of the engine. Raises ServiceError: cancelled, if one has no table (None) or cannot be
+    made for a reason that cancels."""
+    made: list[Made] = []
+    reasons: list[ServiceError | None] = []
+    for place, member in enumerate(members):
+        reason = None
+        if member is None:
+            reason = _table_missing()
+        else:
+            try:
+                made.append(make(member))
+            except (ServiceError, GatewayError) as error:
+                reason = _reason(place, error)
+        reasons.append(reason)
+    if any(reasons):
+        raise cancelled(reasons)
+    return [member for member in members if member is not None], made
+
+
+def _table_missing() -> ServiceError:
+    return ServiceError("ResourceNotFoundException", "Requested resource not found")
+
+
+def _reason(place: int, error: ServiceError | GatewayError) -> ServiceError:
+    """Why a member cancels the transaction; raised if it refuses the request instead."""
+    if isinstance(error, KeyRefused):
+        return validation(_SCHEMA)
+    if isinstance(error, BadKey) and error.rule in REASON_RULES:
+        return service_error_of(error, "ExecuteTransaction")
+    told = service_error_of(error, "ExecuteTransaction")
+    raise _in_member(place, told) if told.code == "ValidationException" else told
+
+
+def _cancelled(call: Call, members: list[Prepared], errors: Sequence[GatewayError | None]) -> ServiceError:
+    listed: list[ServiceError | None] = []
+    for member, error in zip(members, errors, strict=True):
+        if error is None:
+            listed.append(None)
+            continue
+        assert not isinstance(member.statement, Select)
+        listed.append(refusal_of(member.statement, error, told(member, error, call.operation)))
+    return cancelled(listed)
