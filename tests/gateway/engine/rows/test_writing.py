@@ -32,7 +32,8 @@ from tablegate.gateway.model.values.values import Value, decimal, text
 from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
-from tests.gateway.engine.conftest import Client, Clock, make_table
+from tests.gateway.engine.conftest import Client, make_table
+from tests.support.clock import Clock
 from tests.support.concurrency import all_at_once
 from tests.support.databases import at_another_node
 
