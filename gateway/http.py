@@ -55,7 +55,8 @@ class Request:
     body: bytes
     client: str
     secure: bool
-    id: str
+    id: str = field(init=False)
+    """Unique. A copy by `dataclasses.replace` gets an id of its own."""
     path: str = field(init=False, repr=False)
     """The raw path, percent-encoding untouched. An absolute-form target is cut down to its path."""
     query: str = field(init=False, repr=False)
