@@ -60,7 +60,7 @@ class QuotaKeeper:
         now = time.monotonic()
         if now - self._counted_at >= _COUNTING_S:
             self.count()
-        if self._store.shared and now - self._shared_at >= _SHARING_S:
+        if self._store.database.shared and now - self._shared_at >= _SHARING_S:
             period_s, self._shared_at = min(now - self._shared_at, 10.0), now
             self._share(period_s)
 

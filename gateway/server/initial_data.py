@@ -54,7 +54,7 @@ def _remove_unfinished_snapshots(opened: OpenDatabase) -> None:
     if any(name.startswith(SNAPSHOTS) for name in names):
         from tablegate.gateway.control import snapshots
 
-        snapshots.remove_unfinished(opened.engine, opened.store.shared, time.time_ns() // 1_000_000)
+        snapshots.remove_unfinished(opened.engine, opened.store.database.shared, time.time_ns() // 1_000_000)
 
 
 def _add_tables(settings: Settings, opened: OpenDatabase) -> None:

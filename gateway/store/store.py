@@ -36,18 +36,9 @@ class Store:
         self._revisions = steps()
         self._is_schema_too_new = False
 
-    @property
-    def shared(self) -> bool:
-        """Whether other processes may change what this one has cached."""
-        return self.database.shared
-
     def read(self, reader: int = 0) -> AbstractContextManager[Session]:
         """A session in a read-only snapshot. Those that a thread has open at the same time have different numbers as `reader`."""
         return self.database.read(reader)
-
-    def look(self) -> AbstractContextManager[Session]:
-        """A session for a single statement that reads."""
-        return self.database.look()
 
     def write(self, nowait: bool = False, near: bytes = b"") -> AbstractContextManager[Session]:
         """A write transaction: commits at the end of the block, rolls back on any exception. `nowait`: waits for no lock

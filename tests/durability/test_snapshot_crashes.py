@@ -55,7 +55,7 @@ def names_left(database_url: str, later_ms: int = 0) -> set[str]:
     try:
         if later_ms:
             now_ms = time.time_ns() // 1_000_000
-            snapshots.remove_unfinished(opened.engine, opened.store.shared, now_ms + later_ms)
+            snapshots.remove_unfinished(opened.engine, opened.store.database.shared, now_ms + later_ms)
         return {each.split("/")[1] for each in run(opened.engine, ListNamespaces(SNAPSHOTS))}
     finally:
         opened.close()

@@ -391,7 +391,7 @@ class Runner:
             return job
         now_ms = time.time_ns() // 1_000_000
         # A database that is not shared has no other server: its last claims are those of a server that is gone.
-        if now_ms < until_ms and self._store.shared and not is_own:
+        if now_ms < until_ms and self._store.database.shared and not is_own:
             return None
         if not is_own:
             self._forget(job_id)

@@ -120,7 +120,7 @@ def deliver_next(
         return 0, 0
     if found is None:
         return int(follower.ending is not None and _ended(store, follower, now_ms)), follower.id
-    if store.shared:
+    if store.database.shared:
         with store.write() as session:
             if not followers.own(session, follower, owner, now_ms, now_ms + _OWNED_MS):
                 return 0, follower.id

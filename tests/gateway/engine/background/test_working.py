@@ -215,7 +215,7 @@ def test_one_server_at_a_time(engine: Engine, other: Engine, monkeypatch: pytest
     assert engine.job_batch() is not None
     held = first.saved
     assert held is not None
-    if engine._store.shared:
+    if engine._store.database.shared:
         assert other.job_batch() is None
         monkeypatch.setattr(working, "_CLAIM_MS", -1)
         engine.renew_claims()  # it has not renewed them in time
@@ -231,7 +231,7 @@ def test_one_server_at_a_time(engine: Engine, other: Engine, monkeypatch: pytest
 
 
 def test_a_claim_is_renewed(engine: Engine, other: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not engine._store.shared:
+    if not engine._store.database.shared:
         return  # there is nobody else
     Counting(engine), Counting(other)
     start(engine)

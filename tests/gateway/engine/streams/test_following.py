@@ -186,7 +186,7 @@ def test_another_server_waits_for_its_turn(database, things, target, clock):
     follow(things)
     put(things, "a", 1)
     store = things.engine._store
-    if not store.shared:
+    if not store.database.shared:
         pytest.skip("one process is alone with this database")
     other = Engine(store, now=clock)
     other.deliveries["test"] = target
