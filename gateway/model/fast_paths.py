@@ -98,7 +98,7 @@ FAST_PATHS: tuple[FastPath, ...] = (
         "tablegate.gateway.engine.rows.loading:fast_load",
         "tablegate.gateway.engine.rows.writing:Batch._decide",
         "tests/gateway/engine/rows/test_loading.py::test_both_ways_leave_the_same_rows",
-        1.48,
+        1.96,
     ),
     FastPath(
         "tablegate.gateway.engine.rows.reading:fast_look_up",
