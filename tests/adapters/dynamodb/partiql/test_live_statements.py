@@ -68,10 +68,16 @@ def literal(value: dict[str, Any]) -> str:
     return str(data)
 
 
+@pytest.fixture(scope="module")
+def table(live: Live, things: str) -> Any:
+    """The same by boto3's resource, which takes long to make."""
+    return live.resource.Table(things)
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=KEYS, number=st.integers(-(10**9), 10**9), value=VALUES)
 def test_a_select_by_key_gives_what_get_item_gives(
-    live: Live, things: str, name: str, number: int, value: dict[str, Any]
+    live: Live, things: str, table: Any, name: str, number: int, value: dict[str, Any]
 ) -> None:
     """Also when the item was inserted as a literal, and as a parameter."""
     client, key = live.client, {"name": {"S": name}, "number": {"N": str(number)}}
@@ -91,10 +97,7 @@ def test_a_select_by_key_gives_what_get_item_gives(
             Statement=f'SELECT * FROM "{things}" WHERE {where} AND "value" = {spelled}', **more
         )["Items"]
         assert by_value == [stored]
-        assert (
-            live.resource.Table(things).get_item(Key={"name": name, "number": number})["Item"]["number"]
-            == number
-        )
+        assert table.get_item(Key={"name": name, "number": number})["Item"]["number"] == number
 
 
 @pytest.fixture(scope="module")
