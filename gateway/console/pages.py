@@ -101,7 +101,7 @@ class Pages:
         )  # fmt: skip
 
     def grants(self, visitor: Visitor) -> Any:
-        """Who may do what: everybody, for whoever sees everything; else what the visitor's own key was granted."""
+        """Grants: all of them for an unrestricted visitor, else those of the visitor's own key."""
         kept = self._gateway.grants
         held = [] if kept is None else kept.held_by(visitor.grantee)
         return render("grants.html", visitor=visitor, grants=held)

@@ -74,7 +74,7 @@ def _of_read(command: row_commands.Read, purpose: Purpose) -> Iterator[Access]:
 
 
 def _of_search(command: vector_commands.SearchVectors, purpose: Purpose) -> Iterator[Access]:
-    """A search is one of the table and of its index; whose rows it may show cannot be said beforehand."""
+    """A search accesses the table and its index. The rows that it will return are not known beforehand."""
     table = command.table
     for path in (table.name, f"{table.name}/index/{command.index.name}"):
         yield Access(Permission.SEARCH, purpose.way, table.namespace, path, command, table)
@@ -270,8 +270,8 @@ def _of_stream(
 def _of_ended(
     command: transaction_commands.CommitTransaction | transaction_commands.AbortTransaction, purpose: Purpose
 ) -> Iterator[Access]:
-    """What it carries out was judged when it was staged; but an id that somebody has come to know ends nothing of a table or a
-    partition that is not theirs."""
+    """Writes are authorized when they are staged. Ending needs a permission, too: knowing the id of a transaction must not be
+    enough to end one on a foreign table or partition."""
     permission = (
         Permission.COMMIT if isinstance(command, transaction_commands.CommitTransaction) else Permission.ABORT
     )
