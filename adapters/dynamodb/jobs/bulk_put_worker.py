@@ -1,39 +1,36 @@
 """A bulk put while it is carried on: records become puts into a table that is there, then a report is written.
 
 What is put, what of it is counted and how far the records have been read are one transaction, so that a server that is killed
-puts nothing twice: a condition is judged once, and a stream tells each put once. Lines of the report are kept in an internal
-table of the job until they are written. The layout of the report is our own, near that of exports: the service's is not public.
+puts nothing twice: a condition is judged once, and a stream tells each put once.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-import orjson
-
 from tablegate.adapters.dynamodb.capacity.capacity import write_units
-from tablegate.adapters.dynamodb.export_files import manifests
 from tablegate.adapters.dynamodb.export_files.compression import Compression
-from tablegate.adapters.dynamodb.export_files.data_files import DataFile
 from tablegate.adapters.dynamodb.export_files.records import Layout
 from tablegate.adapters.dynamodb.expressions.request_clauses import WriteClauses
 from tablegate.adapters.dynamodb.jobs.bulk_put_api import WITH_ERRORS
+from tablegate.adapters.dynamodb.jobs.bulk_put_report import (
+    CONDITION,
+    ERROR,
+    BulkPutReport,
+    line_of,
+    place_of_lines,
+)
 from tablegate.adapters.dynamodb.jobs.import_worker import checked_item
 from tablegate.adapters.dynamodb.jobs.job_documents import CANCELLED, COMPLETED, FAILED
-from tablegate.adapters.dynamodb.jobs.job_names import BULK
 from tablegate.adapters.dynamodb.jobs.object_worker import (
     ObjectWorker,
     ask,
     bucket_of,
     call_of,
     failure,
-    new_object_of,
 )
 from tablegate.adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects, Taken
 from tablegate.adapters.dynamodb.object_stores.object_store import Refused
@@ -41,11 +38,9 @@ from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.values.composites import render
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
-from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.gateway.model.commands.job_commands import AdvanceJob
-from tablegate.gateway.model.commands.row_commands import Outcome, Read, WriteGroup
-from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable
-from tablegate.gateway.model.commands.writes import Replace, Write
+from tablegate.gateway.model.commands.row_commands import Outcome, WriteGroup
+from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import (
     Busy,
     ConditionFailed,
@@ -53,22 +48,11 @@ from tablegate.gateway.model.errors import (
     PartitionLocked,
     TableMissing,
 )
-from tablegate.gateway.model.expressions.ranges import within
 from tablegate.gateway.model.tables.jobs import Job
-from tablegate.gateway.model.tables.namespaces import of_job
-from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.tables.tables import State, Table
-from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
-from tablegate.gateway.model.values.rows import Contents
-from tablegate.gateway.model.values.values import Kind, Value, text
 
-ERROR, CONDITION = "ERROR", "CONDITION_CHECK_FAILURE"
 # What a record may have beside its Item; the service's names are not public, these are PutItem's.
 _CLAUSES = ("ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues")
-_REPORT = "report"
-_REPORT_KEY = KeySchema((KeyColumn("kind", Kind.TEXT),), (KeyColumn("number", Kind.INT64),))
-_REPORT_LINES = 1_000
-_REPORT_BYTES = 4 << 20
 
 
 @dataclass(slots=True)
@@ -114,8 +98,7 @@ class BulkPutWorker(ObjectWorker[_Open]):
             total += found.size_bytes
             if objects > limits.BULK_PUT_OBJECTS:
                 raise Refused("TooManyObjects", f"There are more than {limits.BULK_PUT_OBJECTS} objects")
-        table = CreateTable("", "", _REPORT, _REPORT_KEY)
-        ask(self._gateway, AdvanceJob(job, {**_nothing(), "total": total}, keeps=table))
+        ask(self._gateway, AdvanceJob(job, {**_nothing(), "total": total}, keeps=place_of_lines()))
         return objects
 
     # Items
@@ -136,7 +119,7 @@ class BulkPutWorker(ObjectWorker[_Open]):
         found = taken.found
         groups, sources, lines = self._writes(job, table, found)
         step = _Step(job, table, sources, lines, taken)
-        reported = self._report_writes(job)
+        reported = BulkPutReport(self._gateway, self._store, job).pending_writes()
         saved = ask(
             self._gateway,
             AdvanceJob(job, groups=(*groups, *reported), settle=step.settle),
@@ -176,102 +159,24 @@ class BulkPutWorker(ObjectWorker[_Open]):
                 groups.append(WriteGroup((put_write(table, item, clauses),)))
                 sources.append(each)
             except (ServiceError, GatewayError) as error:
-                lines.append([ERROR, _line(job, each, error)])
+                lines.append([ERROR, line_of(job, each, error)])
         return groups, sources, lines
-
-    def _report_writes(self, job: Job) -> list[WriteGroup]:
-        """What puts the lines about the last batch into the table of the report."""
-        pending = job.progress["pending"]
-        if not pending:
-            return []
-        report = ask(self._gateway, FindTable(of_job(job.id), _REPORT))
-        first = job.progress["reported"]
-        writes = []
-        for number, (kind, line) in enumerate(pending, first):
-            values = {"kind": text(kind), "number": Value(Kind.INT64, number), "line": text(line)}
-            key = _REPORT_KEY.decode(_REPORT_KEY.position((values["kind"], values["number"])))
-            contents = Contents.of_values(values)
-            writes.append(WriteGroup((Write(report, key, Replace(contents)),)))
-        return writes
-
-    # The report
 
     def _report(self, job: Job) -> int:
         """Write the next object of the report, or, behind the last, its manifests."""
-        progress = job.progress
-        kinds = sorted(set(job.definition["request"]["OutputS3Configuration"]["OutputType"]))
-        at, number = progress["report_at"]
-        if at == len(kinds):
-            self._finish(job)
+        report = BulkPutReport(self._gateway, self._store, job)
+        lines = report.write_next()
+        if lines is None:
+            self._finish(job, report)
             return 0
-        table = ask(self._gateway, FindTable(of_job(job.id), _REPORT))
-        bounds = within(_REPORT_KEY.position((text(kinds[at]), Value(Kind.INT64, number))).partition)
-        first = _REPORT_KEY.position((text(kinds[at]), Value(Kind.INT64, number)))
-        page = ask(
-            self._gateway,
-            Read(
-                table,
-                bounds._replace(lower=first),
-                PageLimits(scanned=_REPORT_LINES, filled_bytes=_REPORT_BYTES, peek=True),
-            ),
-        )
-        now = dict(progress)
-        if page.rows:
-            lines = [row.latest["line"].data.encode() + b"\n" for row in page.rows]
-            now["reports"] = [*progress["reports"], self._write_report(job, kinds[at], lines)]
-        following = page.next
-        now["report_at"] = [at + 1, 0] if following is None else [at, following.latest["number"].data]
-        ask(self._gateway, AdvanceJob(job, now))
-        return len(page.rows)
+        return lines
 
-    def _write_report(self, job: Job, kind: str, lines: list[bytes]) -> list[Any]:
-        buffer = io.BytesIO()
-        file = DataFile(buffer)
-        for line in lines:
-            file.add(line)
-        md5 = file.finish()
-        number = len(job.progress["reports"])
-        random = hashlib.sha256(f"{BULK.arn(job)}/{number}".encode()).digest()[:16]
-        name = manifests.data_file_name(random, "DYNAMODB_JSON")
-        key = f"{_folder(job)}{kind}/{name}"
-        etag = self._write(job, key, buffer.getvalue())
-        return [key, file.items, base64.b64encode(md5).decode(), etag]
-
-    def _write(self, job: Job, key: str, data: bytes) -> str:
-        place = job.definition["request"]["OutputS3Configuration"]
-        return self._store.write(
-            bucket_of(job, place),
-            key,
-            io.BytesIO(data),
-            new_object_of(job, place),
-        )
-
-    def _finish(self, job: Job) -> None:
+    def _finish(self, job: Job, report: BulkPutReport) -> None:
         progress = dict(job.progress)
         state = CANCELLED if job.cancelled else WITH_ERRORS if progress["failed"] else COMPLETED
         if job.cancelled:
             progress["failure"] = failure(*self._cancellation)
-        listed = [
-            manifests.file_line(key, items, base64.b64decode(md5), etag)
-            for key, items, md5, etag in progress["reports"]
-        ]
-        summary = {
-            "bulkOperationArn": BULK.arn(job),
-            "bulkOperationStatus": state,
-            "startTime": manifests.time_text(job.created_at_ms),
-            "endTime": manifests.time_text(self._gateway.now_ms()),
-            "tableArn": job.definition["table_arn"],
-            "tableId": job.definition["table_id"],
-            "processedItemCount": progress["processed"],
-            "failedItemCount": progress["failed"],
-            "manifestFilesS3Key": _folder(job) + manifests.FILES,
-        }
-        for name, data in (
-            (manifests.FILES, b"".join(listed)),
-            (manifests.SUMMARY, orjson.dumps(summary)),
-        ):
-            self._write(job, _folder(job) + name, data)
-            self._write(job, _folder(job) + name.replace(".json", ".md5"), manifests.md5_text(data))
+        report.write_manifests(state)
         ask(self._gateway, AdvanceJob(job, progress, state=state, ended=True))
 
 
@@ -309,10 +214,10 @@ class _Step:
                 raise Busy("rows are locked")
             if isinstance(answer, ConditionFailed):
                 existing = None if answer.row is None else render(self._table.key_schema, answer.row)
-                lines.append([CONDITION, _line(self._job, each, answer, existing)])
+                lines.append([CONDITION, line_of(self._job, each, answer, existing)])
             elif isinstance(answer, GatewayError):
                 failed += 1
-                lines.append([ERROR, _line(self._job, each, answer)])
+                lines.append([ERROR, line_of(self._job, each, answer)])
             else:
                 self._count(usage, answer[0])
         return {
@@ -353,27 +258,6 @@ def _nothing() -> dict[str, Any]:
         "report_at": [0, 0],
         "reports": [],
     }
-
-
-def _line(job: Job, each: Found, error: Exception, existing: bytes | None = None) -> str:
-    """A line of the report."""
-    told = service_error_of(error, "PutItem")
-    bucket = job.definition["request"]["InputS3Configuration"]["S3Bucket"]
-    line: dict[str, Any] = {
-        "itemS3Pointer": {"bucket": bucket, "key": each.key, "itemIndex": each.number - 1},
-        "errorCode": told.code,
-        "errorMessage": told.message,
-    }
-    if "Item" in each.record.members:
-        line["Item"] = each.record.members["Item"]
-    if existing is not None:
-        line["ExistingItem"] = orjson.Fragment(existing)
-    return orjson.dumps(line).decode()
-
-
-def _folder(job: Job) -> str:
-    prefix = job.definition["request"]["OutputS3Configuration"].get("S3KeyPrefix", "")
-    return manifests.folder_of(prefix.rstrip("/"), BULK.id(job))
 
 
 def _source(job: Job) -> Source:

@@ -1,0 +1,160 @@
+"""The report of a bulk put: a line for each record that was not put.
+
+Lines are kept in an internal table of the job until all records have been read. Then they become objects, one after another, and
+manifests after the last. The layout is our own, near that of exports: the service's is not public.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+from typing import Any
+
+import orjson
+
+from tablegate.adapters.dynamodb.export_files import manifests
+from tablegate.adapters.dynamodb.export_files.data_files import DataFile
+from tablegate.adapters.dynamodb.jobs.job_names import BULK
+from tablegate.adapters.dynamodb.jobs.object_worker import (
+    ask,
+    bucket_of,
+    new_object_of,
+)
+from tablegate.adapters.dynamodb.jobs.source_objects import Found
+from tablegate.adapters.dynamodb.object_stores.object_store import ObjectStore
+from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
+from tablegate.gateway.dialect import Gateway
+from tablegate.gateway.model.commands.job_commands import AdvanceJob
+from tablegate.gateway.model.commands.row_commands import Read, WriteGroup
+from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable
+from tablegate.gateway.model.commands.writes import Replace, Write
+from tablegate.gateway.model.expressions.ranges import within
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.model.tables.namespaces import of_job
+from tablegate.gateway.model.tables.pages import PageLimits
+from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
+from tablegate.gateway.model.values.rows import Contents
+from tablegate.gateway.model.values.values import Kind, Value, text
+
+ERROR, CONDITION = "ERROR", "CONDITION_CHECK_FAILURE"
+_REPORT = "report"
+_REPORT_KEY = KeySchema((KeyColumn("kind", Kind.TEXT),), (KeyColumn("number", Kind.INT64),))
+_REPORT_LINES = 1_000
+_REPORT_BYTES = 4 << 20
+
+
+def place_of_lines() -> CreateTable:
+    """Return the command that makes the table of the lines."""
+    return CreateTable("", "", _REPORT, _REPORT_KEY)
+
+
+class BulkPutReport:
+    """The report of one job, in the store of objects."""
+
+    def __init__(self, gateway: Gateway, store: ObjectStore, job: Job) -> None:
+        self._gateway = gateway
+        self._store = store
+        self._job = job
+
+    def pending_writes(self) -> list[WriteGroup]:
+        """What puts the lines about the last batch into the table of the report."""
+        pending = self._job.progress["pending"]
+        if not pending:
+            return []
+        report = ask(self._gateway, FindTable(of_job(self._job.id), _REPORT))
+        first = self._job.progress["reported"]
+        writes = []
+        for number, (kind, line) in enumerate(pending, first):
+            values = {"kind": text(kind), "number": Value(Kind.INT64, number), "line": text(line)}
+            key = _REPORT_KEY.decode(_REPORT_KEY.position((values["kind"], values["number"])))
+            contents = Contents.of_values(values)
+            writes.append(WriteGroup((Write(report, key, Replace(contents)),)))
+        return writes
+
+    def write_next(self) -> int | None:
+        """Write the next object of the report and save how far it is. Return the number of its lines; None: all is written."""
+        progress = self._job.progress
+        kinds = sorted(set(self._job.definition["request"]["OutputS3Configuration"]["OutputType"]))
+        at, number = progress["report_at"]
+        if at == len(kinds):
+            return None
+        table = ask(self._gateway, FindTable(of_job(self._job.id), _REPORT))
+        first = _REPORT_KEY.position((text(kinds[at]), Value(Kind.INT64, number)))
+        limits = PageLimits(scanned=_REPORT_LINES, filled_bytes=_REPORT_BYTES, peek=True)
+        page = ask(self._gateway, Read(table, within(first.partition)._replace(lower=first), limits))
+        now = dict(progress)
+        if page.rows:
+            lines = [row.latest["line"].data.encode() + b"\n" for row in page.rows]
+            now["reports"] = [*progress["reports"], self._write_lines(kinds[at], lines)]
+        following = page.next
+        now["report_at"] = [at + 1, 0] if following is None else [at, following.latest["number"].data]
+        ask(self._gateway, AdvanceJob(self._job, now))
+        return len(page.rows)
+
+    def write_manifests(self, state: str) -> None:
+        """Write what the service writes last. `state`: how the job ends."""
+        job, progress = self._job, self._job.progress
+        listed = [
+            manifests.file_line(key, items, base64.b64decode(md5), etag)
+            for key, items, md5, etag in progress["reports"]
+        ]
+        summary = {
+            "bulkOperationArn": BULK.arn(job),
+            "bulkOperationStatus": state,
+            "startTime": manifests.time_text(job.created_at_ms),
+            "endTime": manifests.time_text(self._gateway.now_ms()),
+            "tableArn": job.definition["table_arn"],
+            "tableId": job.definition["table_id"],
+            "processedItemCount": progress["processed"],
+            "failedItemCount": progress["failed"],
+            "manifestFilesS3Key": self._folder + manifests.FILES,
+        }
+        for name, data in (
+            (manifests.FILES, b"".join(listed)),
+            (manifests.SUMMARY, orjson.dumps(summary)),
+        ):
+            self._write(name, data)
+            self._write(name.replace(".json", ".md5"), manifests.md5_text(data))
+
+    def _write_lines(self, kind: str, lines: list[bytes]) -> list[Any]:
+        buffer = io.BytesIO()
+        file = DataFile(buffer)
+        for line in lines:
+            file.add(line)
+        md5 = file.finish()
+        number = len(self._job.progress["reports"])
+        random = hashlib.sha256(f"{BULK.arn(self._job)}/{number}".encode()).digest()[:16]
+        name = f"{kind}/{manifests.data_file_name(random, 'DYNAMODB_JSON')}"
+        etag = self._write(name, buffer.getvalue())
+        return [self._folder + name, file.items, base64.b64encode(md5).decode(), etag]
+
+    def _write(self, name: str, data: bytes) -> str:
+        place = self._job.definition["request"]["OutputS3Configuration"]
+        return self._store.write(
+            bucket_of(self._job, place),
+            self._folder + name,
+            io.BytesIO(data),
+            new_object_of(self._job, place),
+        )
+
+    @property
+    def _folder(self) -> str:
+        prefix = self._job.definition["request"]["OutputS3Configuration"].get("S3KeyPrefix", "")
+        return manifests.folder_of(prefix.rstrip("/"), BULK.id(self._job))
+
+
+def line_of(job: Job, each: Found, error: Exception, existing: bytes | None = None) -> str:
+    """A line of the report."""
+    told = service_error_of(error, "PutItem")
+    bucket = job.definition["request"]["InputS3Configuration"]["S3Bucket"]
+    line: dict[str, Any] = {
+        "itemS3Pointer": {"bucket": bucket, "key": each.key, "itemIndex": each.number - 1},
+        "errorCode": told.code,
+        "errorMessage": told.message,
+    }
+    if "Item" in each.record.members:
+        line["Item"] = each.record.members["Item"]
+    if existing is not None:
+        line["ExistingItem"] = orjson.Fragment(existing)
+    return orjson.dumps(line).decode()
