@@ -3,23 +3,59 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
+import json
 import re
-from collections.abc import Iterator
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
+
+import click
+
+from tablegate.adapters.azuretable import operation_table as azure_operations
+from tablegate.adapters.azuretable.wire import errors as azure_errors
+from tablegate.adapters.dynamodb import operation_table as dynamodb_operations
+from tablegate.adapters.dynamodb.wire import errors as dynamodb_errors
+from tablegate.adapters.tablestore import operation_table as tablestore_operations
+from tablegate.adapters.tablestore.wire import errors as tablestore_errors
+from tablegate.gateway import __main__ as program
+from tablegate.gateway.configuration.settings import SETTINGS, Settings
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("gateway", "adapters", "transfer", "migrations", "tablegate")
-MODULES_PAGE = ROOT / "docs" / "reference" / "modules.md"
-_INTRODUCTION = """# Modules
-
-Every folder and file of the product and its purpose, generated from their docstrings by `make reference`.
-[architecture.md](../architecture.md) says how they work together.
-"""
+REFERENCE = ROOT / "docs" / "reference"
+MODULES_PAGE = REFERENCE / "modules.md"
+DIALECTS = {"dynamodb": "DynamoDB", "azuretable": "Azure Table", "tablestore": "Table Store"}
+_GENERATED = "This page is generated from the code by `make reference`."
 
 
-def modules_page() -> str:
-    """The text of docs/reference/modules.md."""
-    return "\n".join([_INTRODUCTION, *(line for folder in FOLDERS for line in _folder_lines(ROOT / folder))])
+def cell(text: str) -> str:
+    """A text as one cell of a Markdown table."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    """The lines of a Markdown table, with an empty line after it."""
+    names = [*head]
+    yield f"| {' | '.join(names)} |"
+    yield "|" + "---|" * len(names)
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+    yield ""
+
+
+# Modules
+
+
+def modules_page() -> Iterator[str]:
+    """Every folder and file of the product, with its purpose."""
+    yield "# Modules\n"
+    yield f"Every folder and file of the product, and the first sentence of its docstring. {_GENERATED}"
+    yield "[architecture.md](../architecture.md) describes how they work together.\n"
+    for folder in FOLDERS:
+        yield from _folder_lines(ROOT / folder)
 
 
 def _folder_lines(folder: Path) -> Iterator[str]:
@@ -28,9 +64,7 @@ def _folder_lines(folder: Path) -> Iterator[str]:
     files = [path for path in sorted(folder.glob("*.py")) if path.name != "__init__.py"]
     if files:
         yield f"## `{folder.relative_to(ROOT)}/`{purpose}\n"
-        yield "| file | purpose |\n|---|---|"
-        yield from (f"| `{path.name}` | {purpose_of(path)} |" for path in files)
-        yield ""
+        yield from table(("file", "purpose"), ((f"`{path.name}`", purpose_of(path)) for path in files))
     for inner in sorted(folder.iterdir()):
         if inner.is_dir() and not inner.is_symlink() and inner.name != "__pycache__":
             yield from _folder_lines(inner)
@@ -45,6 +79,323 @@ def purpose_of(path: Path) -> str:
     return sentence.rstrip(":").replace("|", "\\|")
 
 
+# Commands
+
+
+def commands() -> dict[str, click.Command]:
+    """Every command by the words that call it, without the groups that only hold others."""
+    loaded = (program.serve, *program.drop_ins(), *program.probes(), *program.others())
+    first = {each.name or "": each for each in loaded}
+    return dict(sorted(_commands_in(first, "tablegate")))
+
+
+def _commands_in(members: Mapping[str, click.Command], words: str) -> Iterator[tuple[str, click.Command]]:
+    for name, command in members.items():
+        if isinstance(command, click.Group):
+            yield from _commands_in(command.commands, f"{words} {name}")
+        else:
+            yield f"{words} {name}", command
+
+
+def commands_page() -> Iterator[str]:
+    """Every command with its arguments and options."""
+    found = commands()
+    yield "# Commands\n"
+    yield f"The {len(found)} commands of the command line. {_GENERATED}\n"
+    yield "Settings that several commands share (`--database`, `--secret-key`, `--log-level` and others) are listed in"
+    yield "[settings.md](settings.md), and so are all settings of `tablegate serve`.\n"
+    for words, command in found.items():
+        yield f"## {words}\n"
+        context = click.Context(command, info_name=words)
+        yield f"```text\n{' '.join([words, *command.collect_usage_pieces(context)])}\n```\n"
+        yield from _help_lines(command.help or "")
+        own = [each for each in command.params if each.name not in {*SETTINGS, "config"}]
+        options = [each for each in own if isinstance(each, click.Option)]
+        if options:
+            yield from table(("option", "meaning"), (_option_row(each, context) for each in options))
+
+
+def _help_lines(text: str) -> Iterator[str]:
+    """The help of a command: paragraphs, and what click prints as it stands as a block."""
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        if paragraph.startswith("\b"):
+            yield "```text\n" + paragraph.removeprefix("\b").strip("\n") + "\n```\n"
+        else:
+            yield " ".join(paragraph.split()).replace("*", "\\*").replace("<", "&lt;") + "\n"
+
+
+def _option_row(option: click.Option, context: click.Context) -> tuple[str, str]:
+    record = option.get_help_record(context)
+    names, meaning = record or (", ".join(option.opts), "")
+    return f"`{names}`", cell(meaning)
+
+
+# Settings
+
+
+def settings_by_chapter() -> dict[str, list[str]]:
+    """The names of the settings, by the comment that stands above them in the code."""
+    chapters: dict[str, list[str]] = {}
+    chapter = ""
+    for line in inspect.getsource(Settings).splitlines():
+        if comment := re.fullmatch(r"    # (.+)", line):
+            chapter = comment[1]
+        elif (name := re.match(r"    (\w+): .*= setting\(", line)) and name[1] in SETTINGS:
+            chapters.setdefault(chapter, []).append(name[1])
+    return chapters
+
+
+def settings_page() -> Iterator[str]:
+    """Every setting with its flag, its variable and its default."""
+    yield "# Settings\n"
+    yield f"The {len(SETTINGS)} settings of `tablegate serve`. {_GENERATED}\n"
+    yield "A setting is taken from the first of these that has it: a flag, an environment variable, a TOML file"
+    yield "(`--config FILE` or `TABLEGATE_CONFIG`), the default. The variable of `--max-body-bytes` is"
+    yield "`TABLEGATE_MAX_BODY_BYTES`, its name in the file `max_body_bytes`. Settings marked with *all* can be given to"
+    yield "every command.\n"
+    for chapter, names in settings_by_chapter().items():
+        yield f"## {chapter}\n"
+        yield from table(("flag", "type", "default", "meaning"), map(_setting_row, names))
+
+
+def _setting_row(name: str) -> tuple[str, str, str, str]:
+    field = SETTINGS[name]
+    flag = "--" + (field.metadata["flag"] or name.replace("_", "-"))
+    shown = field.default
+    if isinstance(shown, bool):
+        flag, shown = f"{flag}` `--no-{flag[2:]}", str(shown).lower()
+    elif isinstance(shown, tuple):
+        shown = ",".join(shown)
+    everywhere = " (*all*)" if field.metadata["everywhere"] else ""
+    return (
+        f"`{flag}`{everywhere}",
+        " or ".join(f"`{each}`" for each in field.metadata["choices"]) or _type_name(name),
+        "" if shown in (None, "") else f"`{shown}`",
+        cell(field.metadata["meaning"]),
+    )
+
+
+def _type_name(name: str) -> str:
+    hint = typing.get_type_hints(Settings)[name]
+    members = [each for each in typing.get_args(hint) if each is not types.NoneType]
+    if typing.get_origin(hint) is tuple:
+        return "list"
+    names = {"bool": "switch", "str": "text", "int": "integer", "float": "number", "Path": "path"}
+    return names[(members[0] if members else hint).__name__]
+
+
+# Metrics
+
+
+class MetricFacts(typing.NamedTuple):
+    """What the page says of one metric."""
+
+    name: str
+    type: str
+    labels: tuple[str, ...]
+    meaning: str
+
+
+def metrics() -> list[MetricFacts]:
+    """The metrics that gateway/observability/figures.py defines, by name."""
+    found = []
+    for call in ast.walk(ast.parse((ROOT / "gateway/observability/figures.py").read_text())):
+        if (
+            isinstance(call, ast.Call)
+            and getattr(call.func, "id", "") in _METRIC_TYPES
+            and len(call.args) > 1
+        ):
+            name, meaning, *labels = (ast.literal_eval(argument) for argument in call.args)
+            labels += [ast.literal_eval(each.value) for each in call.keywords if each.arg == "labels"]
+            kind = _METRIC_TYPES[getattr(call.func, "id", "")]
+            found.append(MetricFacts(name, kind, tuple(*labels), meaning))
+    return sorted(found)
+
+
+_METRIC_TYPES = {
+    "Counter": "counter",
+    "Gauge": "gauge",
+    "GaugeMetricFamily": "gauge",
+    "Histogram": "histogram",
+    "_ManyAtOnce": "histogram",
+}
+
+
+def metrics_page() -> Iterator[str]:
+    """Every metric with its type and labels."""
+    found = metrics()
+    yield "# Metrics\n"
+    yield f"The {len(found)} metrics that `/metrics` shows in the format of Prometheus. {_GENERATED}"
+    yield "[Monitor](../operate/monitor.md) says which to watch.\n"
+    rows = (
+        (f"`{each.name}`", each.type, ", ".join(f"`{label}`" for label in each.labels), cell(each.meaning))
+        for each in found
+    )
+    yield from table(("name", "type", "labels", "meaning"), rows)
+
+
+# The control API
+
+
+def _openapi() -> Any:
+    return json.loads((ROOT / "gateway/control/openapi.json").read_text())
+
+
+def control_operations() -> list[tuple[str, str, Mapping[str, Any]]]:
+    """(method, path, description) of each operation in openapi.json."""
+    return [
+        (method.upper(), path, operation)
+        for path, item in _openapi()["paths"].items()
+        for method, operation in item.items()
+        if method in ("get", "put", "post", "delete", "patch")
+    ]
+
+
+def control_page() -> Iterator[str]:
+    """Every operation of the control API."""
+    found = control_operations()
+    yield "# Control API\n"
+    yield f"The {len(found)} operations under `/_tablegate`. {_GENERATED} A running server describes them at"
+    yield "`/_tablegate/openapi.json`. [The control API](../test/control.md) shows their use.\n"
+    rows = (
+        (f"`{method} {path}`", cell(operation.get("summary", "")), ", ".join(_members(operation)))
+        for method, path, operation in found
+    )
+    yield from table(("operation", "effect", "members of the request"), rows)
+
+
+def _members(operation: Mapping[str, Any]) -> Iterator[str]:
+    for media in operation.get("requestBody", {}).get("content", {}).values():
+        schema = media.get("schema", {})
+        if "$ref" in schema:
+            schema = _openapi()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        yield from (f"`{name}`" for name in schema.get("properties", {}))
+
+
+# Errors
+
+
+def error_codes() -> dict[str, dict[str, str]]:
+    """The error codes of each dialect, with their HTTP statuses."""
+    return {
+        "dynamodb": _dynamodb_codes(),
+        "azuretable": {code: str(status) for code, (status, _) in sorted(azure_errors.CATALOGUE.items())},
+        "tablestore": {code: str(status) for code, status in sorted(tablestore_errors.STATUS.items())},
+    }
+
+
+def _dynamodb_codes() -> dict[str, str]:
+    """The codes of the ServiceErrors that the adapter's source makes, with their statuses."""
+    found: dict[str, set[str]] = {code: {"400"} for code in dynamodb_errors.REFUSALS}
+    for path in (ROOT / "adapters/dynamodb").rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(call, ast.Call) or not call.args or not isinstance(call.args[0], ast.Constant):
+                continue
+            code = call.args[0].value
+            if getattr(call.func, "id", "") == "ServiceError" and isinstance(code, str):
+                given = [each.value for each in call.keywords if each.arg == "status"] or call.args[2:3]
+                found.setdefault(code, set()).update(map(ast.unparse, given or [ast.Constant(400)]))
+    return {code: ", ".join(sorted(statuses)) for code, statuses in sorted(found.items())}
+
+
+def errors_page() -> Iterator[str]:
+    """Every error code by dialect."""
+    yield "# Error codes\n"
+    yield "The error codes that each dialect answers with, and their HTTP statuses. The texts are those of the services."
+    yield f"{_GENERATED}\n"
+    for dialect, codes in error_codes().items():
+        yield f"## {DIALECTS[dialect]}\n"
+        yield from table(("code", "status"), ((f"`{code}`", status) for code, status in codes.items()))
+
+
+# Operations
+
+
+def operations() -> dict[str, list[str]]:
+    """The supported operations of each dialect."""
+    return {
+        "dynamodb": sorted(dynamodb_operations.OPERATIONS),
+        "azuretable": [_azure_name(*key) for key in azure_operations.OPERATIONS],
+        "tablestore": sorted(tablestore_operations.OPERATIONS),
+    }
+
+
+_AZURE_PATHS = {
+    "TableSet": "/Tables",
+    "TableEntry": "/Tables('TABLE')",
+    "EntitySet": "/TABLE",
+    "Entity": "/TABLE(PartitionKey='P',RowKey='R')",
+    "Batch": "/$batch",
+    "Service": "/",
+}
+
+
+def _azure_name(resource: type, method: str, component: str) -> str:
+    query = {"": "", "properties": "?restype=service&comp=properties", "stats": "?restype=service&comp=stats"}
+    return f"{method} {_AZURE_PATHS[resource.__name__]}{query.get(component, f'?comp={component}')}"
+
+
+def operations_page() -> Iterator[str]:
+    """Every operation that clients can call."""
+    found = operations()
+    yield "# Operations\n"
+    yield f"The operations that each dialect answers: {sum(map(len, found.values()))} in all. {_GENERATED}"
+    yield "[Semantics](../explain/semantics.md) compares the features of the dialects,"
+    yield "[differences](../explain/differences.md) lists where an answer differs from the service's.\n"
+    for dialect, names in found.items():
+        yield f"## {DIALECTS[dialect]}\n"
+        yield f"{len(names)} operations.\n"
+        if dialect == "dynamodb":
+            split = [name.split(".") for name in names]
+            yield from table(("API", "operation"), ((f"`{api}`", f"`{name}`") for api, name in split))
+        else:
+            yield from table(("operation",), ((f"`{name}`",) for name in names))
+
+
+# Limits
+
+
+def limits_page() -> Iterator[str]:
+    """The numbers of each dialect's limits.py, with their comments."""
+    yield "# Limits\n"
+    yield "The limits of each dialect. Limits that are called *ours* are not documented by the service: they bound the cost"
+    yield f"of a request. {_GENERATED} Numbers in brackets are rules of the protocol notes.\n"
+    for dialect, name in DIALECTS.items():
+        yield f"## {name}\n"
+        yield from table(("limit", "value", "note"), limits_of(dialect))
+
+
+def limits_of(dialect: str) -> Iterator[tuple[str, str, str]]:
+    """(name, value, comment) of each number in a dialect's limits.py."""
+    path = ROOT / "adapters" / dialect / "wire/limits.py"
+    values = vars(importlib.import_module(f"tablegate.adapters.{dialect}.wire.limits"))
+    lines = path.read_text().splitlines()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            if isinstance(values[name], (int, float)):
+                note = " ".join(re.findall(r"#\s*(.+)", " ".join(lines[node.lineno - 1 : node.end_lineno])))
+                yield f"`{name}`", f"{values[name]:,}", cell(note)
+
+
+PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
+    "commands.md": commands_page,
+    "control-api.md": control_page,
+    "errors.md": errors_page,
+    "limits.md": limits_page,
+    "metrics.md": metrics_page,
+    "modules.md": modules_page,
+    "operations.md": operations_page,
+    "settings.md": settings_page,
+}
+
+
+def text_of(page: str) -> str:
+    """The text of a page of docs/reference."""
+    return "\n".join(PAGES[page]()).rstrip("\n") + "\n"
+
+
 if __name__ == "__main__":
-    MODULES_PAGE.parent.mkdir(exist_ok=True)
-    MODULES_PAGE.write_text(modules_page())
+    REFERENCE.mkdir(exist_ok=True)
+    for page in PAGES:
+        (REFERENCE / page).write_text(text_of(page))

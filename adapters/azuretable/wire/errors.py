@@ -46,7 +46,7 @@ REFUSALS = frozenset(
 """Codes that say that the caller may not do this, or has not shown who it is."""
 
 # code -> (status, text)
-_CATALOGUE: dict[str, tuple[int, str]] = {
+CATALOGUE: dict[str, tuple[int, str]] = {
     "AtomFormatNotSupported": (415, "Atom format is not supported."),
     "AuthenticationFailed": (
         403,
@@ -161,7 +161,7 @@ _CATALOGUE: dict[str, tuple[int, str]] = {
 }
 
 PLANTED: Mapping[str, str] = {
-    **{code: code for code, (_, text) in _CATALOGUE.items() if "{" not in text},
+    **{code: code for code, (_, text) in CATALOGUE.items() if "{" not in text},
     THROTTLING: "ServerBusy",
     INTERNAL: "InternalError",
     CONFLICT: "UpdateConditionNotSatisfied",
@@ -181,7 +181,7 @@ class ServiceError(Exception):
 
     def __init__(self, code: str, text: str | None = None, headers: tuple[tuple[str, str], ...] = ()) -> None:
         self.code = code
-        self.status, usual = _CATALOGUE[code]
+        self.status, usual = CATALOGUE[code]
         self.text = usual if text is None else text
         self.headers = headers
         super().__init__(f"{code}: {self.text}")

@@ -1,0 +1,67 @@
+"""The pages of docs/reference are generated from the code, and are complete."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import click
+import pytest
+
+from tablegate.gateway.__main__ import main
+from tablegate.gateway.configuration.settings import SETTINGS
+from tests.support import reference_pages
+from tests.support.running import ROOT
+
+
+@pytest.mark.parametrize("page", reference_pages.PAGES)
+def test_a_page_is_generated_from_the_code(page: str) -> None:
+    """If it is not: `make reference`."""
+    assert (reference_pages.REFERENCE / page).read_text() == reference_pages.text_of(page)
+
+
+def rows(page: str, pattern: str) -> list[str]:
+    return re.findall(pattern, (reference_pages.REFERENCE / page).read_text(), re.MULTILINE)
+
+
+def commands_below(group: click.Group, words: str) -> list[str]:
+    context = click.Context(group)
+    found: list[str] = []
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        inner = f"{words} {name}"
+        found += commands_below(command, inner) if isinstance(command, click.Group) else [inner]
+    return found
+
+
+def test_every_command_has_a_section() -> None:
+    assert rows("commands.md", r"^## (.+)$") == sorted(commands_below(main, "tablegate"))
+
+
+def test_every_setting_has_a_row() -> None:
+    flags = [field.metadata["flag"] or name.replace("_", "-") for name, field in SETTINGS.items()]
+    assert rows("settings.md", r"^\| `--([\w-]+)`") == flags
+
+
+def test_every_metric_has_a_row() -> None:
+    """Each is named once in the module that defines them."""
+    source = (ROOT / "gateway/observability/figures.py").read_text()
+    named = {name.removesuffix("_total") for name in re.findall(r'"(tablegate_\w+)"', source)}
+    assert {name.removesuffix("_total") for name in rows("metrics.md", r"^\| `(\w+)`")} == named
+
+
+def test_every_operation_of_the_control_api_has_a_row() -> None:
+    paths = json.loads((ROOT / "gateway/control/openapi.json").read_text())["paths"]
+    described = {f"{method.upper()} {path}" for path, item in paths.items() for method in item}
+    assert {name for name in described if not name.startswith("PARAMETERS")} == set(
+        rows("control-api.md", r"^\| `(\w+ /[^`]*)`")
+    )
+
+
+def test_every_operation_of_a_dialect_has_a_row() -> None:
+    text = (reference_pages.REFERENCE / "operations.md").read_text()
+    counts = {dialect: len(names) for dialect, names in reference_pages.operations().items()}
+    assert len(re.findall(r"^\| .*`\w.*` \|$", text, re.MULTILINE)) == sum(counts.values())
+    assert [int(number) for number in re.findall(r"^(\d+) operations\.$", text, re.MULTILINE)] == [
+        *counts.values()
+    ]
