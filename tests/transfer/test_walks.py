@@ -1,4 +1,4 @@
-"""The walks of docs/migrate/migrating.md, run from their own text: each block of shell in order, in one shell for each chapter.
+"""The walks of docs/migrate/tutorial.md, run from their own text: each block of shell in order, in one shell for each chapter.
 
 The services are two live servers of our own, which the SDKs find by their usual environment; what the text names as an example (a
 database, a port) is given its real value. What only a user does (pip install) is left out.
@@ -6,14 +6,8 @@ database, a port) is given its real value. What only a user does (pip install) i
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
 import shutil
-import signal
 import socket
-import subprocess
-import sys
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,9 +24,10 @@ from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.store import Store
 from tests.conftest import Serve
 from tests.support.databases import PostgresServer
+from tests.support.document_blocks import DocumentShell, blocks_of, chapter_of
 from tests.support.running import ROOT, Running
 
-TEXT = (ROOT / "docs/migrate/migrating.md").read_text()
+TEXT = (ROOT / "docs/migrate/tutorial.md").read_text()
 REGION = "eu-central-1"
 AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 SECRET_KEY = "c2VjcmV0IGtleSBvZiBhIHRlc3QsIDMyIGJ5dGVzIGxvbmc="
@@ -47,76 +42,16 @@ CUSTOMER = {
 }
 
 
-def blocks(chapter: str) -> list[tuple[bool, str]]:
-    """(whether it goes on in the background, the commands) of each block of a chapter."""
-    [text] = re.findall(rf"^## {re.escape(chapter)}\n(.*?)(?=^## )", TEXT, re.MULTILINE | re.DOTALL)
-    return [
-        (bool(kind), body)
-        for kind, body in re.findall(r"^```sh( background)?\n(.*?)^```$", text, re.M | re.S)
-    ]
-
-
-class Walk:
-    """A shell that runs the blocks of a chapter, with these words instead of others."""
-
-    def __init__(self, folder: Path, replaced: dict[str, str], **environment: str) -> None:
-        commands = folder / "bin"
-        commands.mkdir()
-        program = commands / "tablegate"
-        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m tablegate "$@"\n')
-        program.chmod(0o755)
-        clean = {
-            name: value for name, value in os.environ.items() if not name.startswith(("TABLEGATE_", "AWS_"))
-        }
-        self._environment = {
-            **clean,
-            "PATH": f"{commands}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "AWS_ACCESS_KEY_ID": "somebody",
-            "AWS_SECRET_ACCESS_KEY": "a secret",
-            **environment,
-        }
-        self._folder, self._replaced = folder, replaced
-        self._said: list[str] = []
-        self._background: list[subprocess.Popen[bytes]] = []
-
-    def run(self, chapter: str) -> None:
-        """Run its blocks. Fails with what a command that fails has said."""
-        for in_background, text in blocks(chapter):
-            for old, new in self._replaced.items():
-                text = text.replace(old, new)
-            if text.startswith("pip "):
-                continue
-            if in_background:
-                self._start(text)
-                continue
-            self._said.append(text if text.startswith("export") else "")
-            exports = "\n".join(
-                line for said in self._said for line in said.splitlines() if line.startswith("export")
-            )
-            done = subprocess.run(
-                ["bash", "-euo", "pipefail", "-c", f"{exports}\n{text}"],
-                cwd=self._folder, env=self._environment, capture_output=True, text=True, timeout=120,
-            )  # fmt: skip
-            assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
-
-    def _start(self, text: str) -> None:
-        exports = "\n".join(
-            line for said in self._said for line in said.splitlines() if line.startswith("export")
-        )
-        started = subprocess.Popen(
-            ["bash", "-euo", "pipefail", "-c", f"{exports}\nexec {text}"],
-            cwd=self._folder, env=self._environment, stdout=subprocess.PIPE,
-        )  # fmt: skip
-        self._background.append(started)
-        assert started.stdout is not None
-        assert started.stdout.readline().startswith(b"http://")
-
-    def close(self) -> None:
-        """End what goes on in the background."""
-        for started in self._background:
-            started.send_signal(signal.SIGTERM)
-            started.communicate(timeout=20)
+def walk(folder: Path, chapter: str, replaced: dict[str, str], **environment: str) -> DocumentShell:
+    """A shell that has run the blocks of a chapter, with these words instead of others."""
+    keys = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "a secret", **environment}
+    shell = DocumentShell(folder, replaced, **keys)
+    try:
+        shell.run(blocks_of(chapter_of(TEXT, chapter)))
+    except BaseException:
+        shell.close()
+        raise
+    return shell
 
 
 @pytest.fixture
@@ -185,20 +120,20 @@ def test_from_dynamodb_to_postgresql(
             ),
             "8000": str(free_port),
         }
-        walk = Walk(
+        shell = walk(
             tmp_path,
+            "From DynamoDB to your own PostgreSQL",
             replaced,
             AWS_ENDPOINT_URL_DYNAMODB=cloud.url,
             AWS_ENDPOINT_URL_DYNAMODB_STREAMS=cloud.url,
         )
         try:
-            walk.run("From DynamoDB to your own PostgreSQL")
             moved = dynamodb(f"http://127.0.0.1:{free_port}").Table("orders")
             item = moved.get_item(Key={"id": "order#7", "line": 2})["Item"]
             assert item["tags"] == {"a", "b"}
             assert moved.scan(Select="COUNT")["Count"] == 60
         finally:
-            walk.close()
+            shell.close()
 
 
 def test_from_azure_table_to_dynamodb(cloud: Running, tmp_path: Path) -> None:
@@ -207,16 +142,13 @@ def test_from_azure_table_to_dynamodb(cloud: Running, tmp_path: Path) -> None:
         table = service.create_table("customers")
         for number in range(40):
             table.create_entity({**CUSTOMER, "RowKey": str(number)})
-    walk = Walk(
+    walk(
         tmp_path,
+        "From Azure Table to DynamoDB",
         {},
         AZURE_STORAGE_CONNECTION_STRING=place,
         AWS_ENDPOINT_URL_DYNAMODB=cloud.url,
         AWS_ENDPOINT_URL_DYNAMODB_STREAMS=cloud.url,
-    )
-    try:
-        walk.run("From Azure Table to DynamoDB")
-    finally:
-        walk.close()
+    ).close()
     item = dynamodb(cloud.url).Table("customers").get_item(Key={"PartitionKey": "a", "RowKey": "7"})["Item"]
     assert (item["Large"], item["Id"]) == (2**60, "01234567-89ab-cdef-0123-456789abcdef")
