@@ -2,7 +2,8 @@
 #   make serve ARGS="--port 9000 --database postgresql://..."
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-general test-wsgi test-distributed soak fuzz bench bench-against lint format lock protocol reference
+.PHONY: help setup serve test test-general test-wsgi test-distributed soak fuzz bench bench-against lint format lock protocol reference \
+	docs
 
 PYTHON := $(shell for each in python3 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
@@ -66,6 +67,9 @@ format: .venv/.complete ## what ruff can mend
 
 reference: .venv/.complete ## the generated pages of docs/reference
 	$(BIN)/python -m tests.support.reference_pages
+
+docs: .venv/.complete ## the documentation site, in build/site
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/site
 
 # grpcio-tools 1.60: what it generates runs on every protobuf from 4 on; later ones bind it to a major version.
 protocol: .venv/.complete ## the module of Table Store's messages, after a change of the .proto
