@@ -1,5 +1,5 @@
 """What can go wrong with a transfer as a whole. Each is one clear message for whoever started it; the command line prints it
-and ends with the status that docs/migrate/migrating.md names. What is wrong with one row is a Reject, never an error.
+and ends with the status that docs/migrate/verify.md names. What is wrong with one row is a Reject, never an error.
 """
 
 from __future__ import annotations

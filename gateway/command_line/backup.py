@@ -23,7 +23,7 @@ def backup(settings: Settings, file: Path, quiet: bool) -> None:
     """Copy a SQLite database into a new FILE while its server goes on. What was acknowledged before the moment that is
     printed is in it.
 
-    FILE is a database that a server can open (docs/operate/operating.md). Stored credentials need the secret key, which is
+    FILE is a database that a server can open (docs/operate/backup.md). Stored credentials need the secret key, which is
     not in the file. For PostgreSQL use its own tools.
     """
     from tablegate.gateway.store.opening.opening import open_database

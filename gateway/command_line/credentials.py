@@ -161,7 +161,7 @@ def credentials_remove(settings: Settings, access_id: str, scheme: str) -> None:
 @with_settings(every=False)
 def credentials_reseal(settings: Settings, file: TextIO) -> None:
     """Encrypt all stored secrets under another secret key, all or none. Servers that run keep what they know; start them anew
-    with the new key (docs/operate/operating.md)."""
+    with the new key (docs/operate/secure.md)."""
     from tablegate.gateway.security.secret_cipher import LEAST_KEY_CHARACTERS
 
     key = "".join(_lines(file)[:1])

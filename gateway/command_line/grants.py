@@ -39,7 +39,7 @@ def _words(command: Any) -> Any:
 
 @click.group()
 def grants() -> None:
-    """Manage permissions (docs/operate/permissions.md). A running server applies changes within seconds."""
+    """Manage permissions (docs/operate/grants.md). A running server applies changes within seconds."""
 
 
 @grants.command("add")

@@ -100,7 +100,7 @@ class Settings:
     )
     seed: Path | None = setting(
         None,
-        "Folder of tables and items to make at the start (docs/test/testing.md); tables that are there stay.",
+        "Folder of tables and items to make at the start (docs/test/control.md); tables that are there stay.",
     )
     synchronous: str = setting(
         "full",

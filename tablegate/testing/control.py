@@ -1,4 +1,4 @@
-"""A client of the control API (docs/operate/running.md): one method for each operation.
+"""A client of the control API (docs/test/control.md): one method for each operation.
 
 Uses the standard library only, keeps one connection, and heeds no proxy.
 """

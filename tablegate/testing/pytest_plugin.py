@@ -2,7 +2,7 @@
 
 One server is started for each process of the run (under xdist, for each worker) and each set of settings that its tests ask for;
 clock, faults and the record of requests belong to a server, so workers do not share one. Options: `pytest --markers`, and the
-ini options of `pytest --help`. docs/test/testing.md has examples.
+ini options of `pytest --help`. docs/test/pytest.md has examples.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "tablegate_seed",
-        "folder of tables and items with which each test begins (docs/test/testing.md)",
+        "folder of tables and items with which each test begins (docs/test/control.md)",
         default="",
     )
     parser.addini("tablegate_clock", "moment at which the time of the tables stands still", default="")

@@ -39,7 +39,8 @@ class ServerFailed(Exception):
 class Server:
     """A server for tests: a context manager, or a decorator of functions and of unittest's classes.
 
-    `settings` are those of `tablegate serve` (docs/operate/running.md), `message_style="classic"` for `--message-style classic`.
+    `settings` are those of `tablegate serve` (docs/reference/settings.md): `message_style="classic"` is
+    `--message-style classic`.
     Everything is kept in memory unless they name a `database`. `start_from`: a file that `ControlClient.export` has written.
     As a decorator it also sets `environment()` while the function runs; of a unittest.TestCase, one server is for all its tests,
     each of which begins with an empty one.

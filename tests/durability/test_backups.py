@@ -356,7 +356,7 @@ def test_which_frames_are_taken(tmp_path: Path, frames: str, of_a_busy_log: int,
 
 @pytest.mark.soak
 def test_a_base_backup_of_postgresql_under_load(tmp_path: Path) -> None:
-    """PostgreSQL's own means: pg_basebackup with the log that was written meanwhile (docs/operate/operating.md)."""
+    """PostgreSQL's own means: pg_basebackup with the log that was written meanwhile (docs/operate/backup.md)."""
     with start_cluster() as cluster:
         server = Process(tmp_path, "--database", cluster.primary.url, "--dialects", "dynamodb")
         server.wait_until_ready()

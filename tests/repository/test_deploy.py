@@ -192,9 +192,9 @@ def test_every_series_of_ours_is_on_the_dashboard(monkeypatch: pytest.MonkeyPatc
 
 
 def test_every_alert_is_explained() -> None:
-    """docs/operate/operating.md says what each means; a rule says how bad it is, and names what it is about."""
+    """docs/operate/monitor.md says what each means; a rule says how bad it is, and names what it is about."""
     explained = set(
-        re.findall(r"^\| (Tablegate\w+) \|", (ROOT / "docs/operate/operating.md").read_text(), re.MULTILINE)
+        re.findall(r"^\| (Tablegate\w+) \|", (ROOT / "docs/operate/monitor.md").read_text(), re.MULTILINE)
     )
     assert {rule["alert"] for rule in ALERTS} == explained
     for rule in ALERTS:

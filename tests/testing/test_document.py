@@ -1,4 +1,4 @@
-"""The blocks of docs/test/testing.md, run as they stand there, where their toolchain is on the machine."""
+"""The blocks of docs/test/, run as they stand there, where their toolchain is on the machine."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ import pytest
 from tablegate.testing import Server
 from tests.support.running import free_port
 
-DOCUMENT = (Path(__file__).parents[2] / "docs/test/testing.md").read_text()
+ROOT = Path(__file__).parents[2]
+PAGES = ("docs/test/pytest.md", "docs/test/control.md", "docs/test/other-languages.md", "docs/test/moving.md")
+DOCUMENT = "".join((ROOT / page).read_text() for page in PAGES)
 
 
 def blocks(section: str) -> list[tuple[str, str]]:
     """(language, text) of the blocks of a section."""
-    found = re.search(rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", DOCUMENT, re.MULTILINE | re.DOTALL)
+    found = re.search(rf"^## {re.escape(section)}\n(.*?)(?=^##? |\Z)", DOCUMENT, re.MULTILINE | re.DOTALL)
     assert found, section
     return re.findall(r"^```(\w+)\n(.*?)^```$", found[1], re.MULTILINE | re.DOTALL)
 
@@ -43,7 +45,7 @@ def on_path(tmp_path: Path) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith(("AWS_", "TABLEGATE_", "PYTEST_"))
     }
-    return {**kept, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(Path(__file__).parents[2])}
+    return {**kept, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
 
 
 def run(*command: str, cwd: Path, env: dict[str, str]) -> str:
@@ -69,8 +71,8 @@ def test_pytest(tmp_path: Path, on_path: dict[str, str]) -> None:
 
 
 def test_the_ini_file_has_the_plugins_options() -> None:
-    names = re.findall(r"^(tablegate_\w+) =", block("pytest", "ini"), re.MULTILINE)
-    plugin = (Path(__file__).parents[2] / "tablegate/testing/pytest_plugin.py").read_text()
+    names = re.findall(r"^(tablegate_\w+) =", block("Options of a test", "ini"), re.MULTILINE)
+    plugin = (ROOT / "tablegate/testing/pytest_plugin.py").read_text()
     assert sorted(names) == sorted(re.findall(r'addini\(\s*"(\w+)"', plugin))
 
 
@@ -82,7 +84,7 @@ def test_unittest(tmp_path: Path, on_path: dict[str, str]) -> None:
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="no curl")
 def test_the_control_api_by_curl(tmp_path: Path, on_path: dict[str, str]) -> None:
-    script = block("Time, failures, states", "sh").replace("curl -s", "curl -sS --fail-with-body")
+    script = block("Use it from a shell", "sh").replace("curl -s", "curl -sS --fail-with-body")
     with Server() as server:
         said = run("sh", "-e", "-c", script, cwd=tmp_path, env={**on_path, "URL": server.url})
         assert '"now":"2040-01-02T00:00:00.000Z"' in said

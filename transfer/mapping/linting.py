@@ -232,7 +232,7 @@ def check_rules(names: Collection[str]) -> None:
     """Raise ValueError for a name that no rule has."""
     unknown = sorted({*names} - rules.BY_NAME.keys())
     if unknown:
-        raise ValueError(f"no rule is called {unknown[0]!r}; see docs/migrate/migrating.md")
+        raise ValueError(f"no rule is called {unknown[0]!r}; see docs/migrate/mapping.md")
 
 
 def _report_of(report: LintReport, rule: Rule) -> RuleReport:

@@ -1,6 +1,6 @@
 """The rules of the mapping between services, by name: what happens to a row, and how much of it survives.
 
-docs/migrate/migrating.md has them as a table that is generated from here (`python -m tablegate.transfer.mapping.rules`). A test
+docs/migrate/mapping.md has them as a table that is generated from here (`python -m tablegate.transfer.mapping.rules`). A test
 compares both.
 Sources are named with each rule; numbers of limits are in each adapter's `limits.py`.
 """
@@ -318,7 +318,7 @@ BY_NAME = {rule.name: rule for rule in RULES}
 
 
 def markdown() -> str:
-    """The table of docs/migrate/migrating.md."""
+    """The table of docs/migrate/mapping.md."""
     lines = ["| rule | class | meaning |", "|---|---|---|"]
     lines += [
         f"| `{rule.name}` | {rule.fidelity.value} | {rule.meaning.replace('|', chr(92) + '|')} |"

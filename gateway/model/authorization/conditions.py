@@ -3,7 +3,7 @@
 Three things can be known of a fact: its values; that there is none (None); or that it is about everything (EVERYTHING) - a scan
 reads every partition, a read without a projection every attribute. Of the last, no allowance holds and every refusal does: a
 grant that names partitions or attributes is for these. (IAM takes such a fact for absent, and for `ForAllValues` an absent
-fact is as good as a right one; docs/operate/permissions.md says where that differs.)
+fact is as good as a right one; docs/operate/grants.md says where that differs.)
 
 Operators are those of the IAM guide, "IAM JSON policy elements: Condition operators".
 """

@@ -3,7 +3,7 @@
 An allowance opens just the doors of its action: BatchGetItem is not GetItem, and PartiQL has actions of its own, as in
 the service ("Actions, resources, and condition keys for Amazon DynamoDB", service authorization reference). A refusal
 closes a permission in every way in which it can be asked for, so that a table on which DeleteItem is refused loses no
-row through a batch, a statement or another dialect; that is stricter than the service (docs/operate/permissions.md).
+row through a batch, a statement or another dialect; that is stricter than the service (docs/operate/grants.md).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _FOLDER = Path(migrations.__file__).parent
 OLDEST_COMPATIBLE = "0006"
 """The oldest schema whose release's statements work on the newest one too. What a release does not need any more is taken away
-one release later, and then this is that release's (docs/operate/operating.md, "Upgrade"; test_expanding_migrations.py)."""
+one release later, and then this is that release's (docs/operate/upgrade.md; test_expanding_migrations.py)."""
 
 
 class NewerDatabase(Exception):

@@ -4,7 +4,7 @@ A checksum covers the key, the billed size, the kinds and the body. It does not 
 rows between tables, nor the time of expiry, which is computed again before anything is deleted by it. `modified_at` is checked
 against a second copy of it, `checksum_at`.
 
-Servers of releases before 0014 may write to the same database (docs/operate/operating.md, "Upgrade"). They leave `checksum` and
+Servers of releases before 0014 may write to the same database (docs/operate/upgrade.md). They leave `checksum` and
 `checksum_at` as they are and store a later `modified_at`. Such a row counts as a row without a checksum.
 """
 

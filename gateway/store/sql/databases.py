@@ -355,7 +355,7 @@ class Database:
     def back_up(self, target: Path, progress: Callable[[int, int], None]) -> float:
         """Copy the whole database into a new file while others write; the moment (seconds since 1970) that the copy is of.
         `progress` is told how many pages are copied, and of how many. Raises Unusable."""
-        raise Unusable(f"{self.name} is backed up by its own means: docs/operate/operating.md")
+        raise Unusable(f"{self.name} is backed up by its own means: docs/operate/backup.md")
 
     def close(self) -> None:
         """Give back every connection."""

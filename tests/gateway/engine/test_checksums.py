@@ -148,7 +148,7 @@ def test_every_way_to_write_leaves_a_checksum(client: Client, engine: Engine) ->
 
 
 def test_rows_of_an_earlier_release_are_read(client: Client, database: Database) -> None:
-    """It knows no checksum, so what it writes over a row leaves that of the old one (docs/operate/operating.md, "Upgrade")."""
+    """It knows no checksum, so what it writes over a row leaves that of the old one (docs/operate/upgrade.md)."""
     with database.write() as session:
         [old] = session.query(
             f"SELECT {rows.COLUMNS} FROM rows WHERE partition = ? ORDER BY sort LIMIT 1", (partition("a"),)

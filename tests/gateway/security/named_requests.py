@@ -325,4 +325,4 @@ OF_DYNAMODB = {
     for name in (target.partition(".")[2] for target in DYNAMODB_OPERATIONS)
     if PURPOSES[name].permissions[0] not in OF_ACCOUNTS and name != "ListBulkOperations"
 }
-"""The operations on resources that have a name. Those on an account list its names (docs/operate/permissions.md)."""
+"""The operations on resources that have a name. Those on an account list its names (docs/operate/grants.md)."""

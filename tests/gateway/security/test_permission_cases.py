@@ -3,7 +3,7 @@
 A line says what a set of grants lets be done; all other requests of permission_requests.py are refused under it. Sources: the
 DynamoDB developer guide ("Using IAM policy conditions", "IAM policies for PartiQL"), the service authorization reference, and
 published cases of other implementations (ScyllaDB Alternator's, fakecloud's, moto's; issues of LocalStack, whose own tests of
-this are not public), as docs/operate/permissions.md tells.
+this are not public), as docs/operate/grants.md tells.
 """
 
 from __future__ import annotations

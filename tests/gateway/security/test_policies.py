@@ -197,7 +197,7 @@ def test_conditions(conditions: dict[str, Any], facts: dict[str, Any], holds: bo
 
 
 def test_what_is_about_everything_is_no_allowance_and_every_refusal() -> None:
-    """Stricter than IAM, which takes it for absent (docs/operate/permissions.md)."""
+    """Stricter than IAM, which takes it for absent (docs/operate/grants.md)."""
     condition = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["u1"]}}
     allowing = read(one(action="dynamodb:Scan", Condition=condition))
     facts = {"permission": Permission.SCAN, "leading_keys": EVERY_VALUE}

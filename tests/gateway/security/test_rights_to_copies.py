@@ -1,6 +1,6 @@
 """What copies rows elsewhere needs the right to read them: restores, exports, imports, streaming destinations, split points.
 
-And what `--admin` lets be done with backups, exports and imports of the tables of its pattern (docs/operate/permissions.md).
+And what `--admin` lets be done with backups, exports and imports of the tables of its pattern (docs/operate/grants.md).
 """
 
 from __future__ import annotations

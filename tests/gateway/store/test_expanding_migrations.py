@@ -1,4 +1,4 @@
-"""The rule of docs/operate/operating.md, "Upgrade": migrations only add, so that the release before can serve it too.
+"""The rule of docs/operate/upgrade.md: migrations only add, so that the release before can serve it too.
 
 Two looks at it, on each database. What a migration does to what was there: nothing goes or changes its type, nothing that is
 added must be given, and no new rule is on old tables. And the statements of earlier releases, as they were written down when

@@ -123,7 +123,7 @@ def test_gateways_that_start_together_migrate_once(empty: str) -> None:
 def test_a_newer_database_is_refused_unless_its_schema_has_only_grown(
     database: Database, oldest: str | None, is_taken: bool
 ) -> None:
-    """A later release says which is the oldest that may serve the database too (docs/operate/operating.md, "Upgrade")."""
+    """A later release says which is the oldest that may serve the database too (docs/operate/upgrade.md)."""
     with database.engine.connect() as connection:
         connection.execute(sqlalchemy.text("UPDATE alembic_version SET version_num = '9999'"))
         connection.execute(sqlalchemy.text("DELETE FROM schema_compatibility"))
