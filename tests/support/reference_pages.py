@@ -110,7 +110,7 @@ def commands_page() -> Iterator[str]:
         yield f"```text\n{' '.join([words, *command.collect_usage_pieces(context)])}\n```\n"
         yield from _help_lines(command.help or "")
         own = [each for each in command.params if each.name not in {*SETTINGS, "config"}]
-        options = [each for each in own if isinstance(each, click.Option)]
+        options = [each for each in own if isinstance(each, click.Option) and not each.hidden]
         if options:
             yield from table(("option", "meaning"), (_option_row(each, context) for each in options))
 
