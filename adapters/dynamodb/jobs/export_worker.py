@@ -14,14 +14,12 @@ import io
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple, cast
-
-import orjson
+from typing import Any, BinaryIO, cast
 
 from tablegate.adapters.dynamodb.export_files import manifests
 from tablegate.adapters.dynamodb.export_files.data_files import DataFile
-from tablegate.adapters.dynamodb.export_files.lines import change_line, item_line
-from tablegate.adapters.dynamodb.jobs.export_api import NEW_AND_OLD, Selection, selection_of, view_of
+from tablegate.adapters.dynamodb.jobs.export_api import Selection, selection_of, view_of
+from tablegate.adapters.dynamodb.jobs.export_lines import ExportLine, line_of_change, lines_of_rows
 from tablegate.adapters.dynamodb.jobs.job_documents import COMPLETED, FAILED
 from tablegate.adapters.dynamodb.jobs.job_names import EXPORT
 from tablegate.adapters.dynamodb.jobs.object_worker import (
@@ -33,25 +31,23 @@ from tablegate.adapters.dynamodb.jobs.object_worker import (
     new_object_of,
 )
 from tablegate.adapters.dynamodb.object_stores.object_store import Bucket, NewObject, Refused
-from tablegate.adapters.dynamodb.values.composites import render, shown_key
-from tablegate.adapters.dynamodb.values.values import render_values, view
+from tablegate.adapters.dynamodb.values.values import view
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.commands.job_commands import AdvanceJob
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import TableMissing
-from tablegate.gateway.model.expressions.predicates import ALWAYS, matches
+from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.namespaces import of_job
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.keys import Position
-from tablegate.gateway.model.values.rows import TICKS_PER_MS, Row
+from tablegate.gateway.model.values.rows import Row
 
 _MEMORY_BYTES = 8 << 20
 _CHANGES_AT_ONCE = 8  # their images may be large
-_TICKS_PER_US = TICKS_PER_MS // 1_000
 
 
 @dataclass(slots=True)
@@ -66,15 +62,6 @@ class _Open:
 
     def close(self) -> None:
         self.buffer.close()
-
-
-class _Made(NamedTuple):
-    """What is made of a row: its line (empty: none), the billed bytes, and the bytes that were read for it."""
-
-    row: Row
-    line: bytes
-    billed: int
-    read_bytes: int
 
 
 class ExportWorker(ObjectWorker[_Open]):
@@ -128,7 +115,7 @@ class ExportWorker(ObjectWorker[_Open]):
         made = (
             self._changes(job, page.rows, selection, as_ion)
             if job.definition["window"] is not None
-            else _items(table, page.rows, selection, as_ion)
+            else lines_of_rows(table, page.rows, selection, as_ion)
         )
         read_bytes = 0
         for each in made:
@@ -153,7 +140,9 @@ class ExportWorker(ObjectWorker[_Open]):
             bounds = KeyRange(max(first, bounds.lower), bounds.upper)
         return Read(table, bounds, page, filter=predicate, view=view)
 
-    def _changes(self, job: Job, changed: list[Row], selection: Selection, as_ion: bool) -> Iterator[_Made]:
+    def _changes(
+        self, job: Job, changed: list[Row], selection: Selection, as_ion: bool
+    ) -> Iterator[ExportLine]:
         """The lines of keys that changed; empty where nothing is left of the change, or it is not selected: that is judged of the
         new image, of a deleted item of the old one (developer guide, "Filtering a table export")."""
         space = of_job(job.id)
@@ -163,8 +152,8 @@ class ExportWorker(ObjectWorker[_Open]):
             gets = [Get(table, row.position) for row in rows for table in (before, after)]
             found = ask(self._gateway, ReadAll(tuple(gets)))
             for row, old, new in zip(rows, found[::2], found[1::2], strict=True):
-                line, billed = _change(job, row, (after, old, new), selection, as_ion)
-                yield _Made(row, line, billed, sum(each.size_bytes for each in (old, new) if each))
+                line, billed = line_of_change(job, row, (after, old, new), selection, as_ion)
+                yield ExportLine(row, line, billed, sum(each.size_bytes for each in (old, new) if each))
 
     def _store_file(self, job: Job, opened: _Open) -> None:
         """Store the data file in hand, and note how far the rows are exported then."""
@@ -256,33 +245,3 @@ def _prefix(job: Job) -> str:
 
 def _new_object(job: Job) -> NewObject:
     return new_object_of(job, job.definition["request"])
-
-
-def _items(table: Table, rows: list[Row], selection: Selection, as_ion: bool) -> Iterator[_Made]:
-    for row in rows:
-        size = row.size_bytes
-        yield _Made(row, item_line(_image(table, row, selection), as_ion), size, size)
-
-
-def _image(table: Table, row: Row, selection: Selection) -> bytes:
-    """What is selected of a row, as JSON."""
-    clauses = selection.clauses
-    return render(table.key_schema, row) if clauses is None else clauses.cut(table, row)
-
-
-def _change(
-    job: Job, row: Row, images: tuple[Table, Row | None, Row | None], selection: Selection, as_ion: bool
-) -> tuple[bytes, int]:
-    """The line of a key that changed, and its billed bytes. `images`: the new one's table, the old one, the new one."""
-    table, old, new = images
-    shown = new or old
-    # Where there is none, the item came and went within the window.
-    if shown is None or not matches(selection.predicate, shown, view):
-        return b"", 0
-    shown_images = {"Keys": orjson.dumps(render_values(shown_key(table.key_schema, shown.latest)))}
-    if old is not None and view_of(job) == NEW_AND_OLD:
-        shown_images["OldImage"] = _image(table, old, selection)
-    if new is not None:
-        shown_images["NewImage"] = _image(table, new, selection)
-    written_at = (row if new is None else new).modified_at // _TICKS_PER_US
-    return change_line(written_at, shown_images, as_ion), sum(map(len, shown_images.values()))

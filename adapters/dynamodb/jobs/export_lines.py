@@ -1,0 +1,59 @@
+"""The lines of an export: what is selected of a row, or of a key that changed, and the bytes that are billed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import orjson
+
+from tablegate.adapters.dynamodb.export_files.lines import change_line, item_line
+from tablegate.adapters.dynamodb.jobs.export_api import NEW_AND_OLD, Selection, view_of
+from tablegate.adapters.dynamodb.values.composites import render, shown_key
+from tablegate.adapters.dynamodb.values.values import render_values, view
+from tablegate.gateway.model.expressions.predicates import matches
+from tablegate.gateway.model.tables.jobs import Job
+from tablegate.gateway.model.tables.tables import Table
+from tablegate.gateway.model.values.rows import TICKS_PER_MS, Row
+
+_TICKS_PER_US = TICKS_PER_MS // 1_000
+
+
+class ExportLine(NamedTuple):
+    """What is made of a row: its line (empty: none), the billed bytes, and the bytes that were read for it."""
+
+    row: Row
+    line: bytes
+    billed: int
+    read_bytes: int
+
+
+def lines_of_rows(table: Table, rows: list[Row], selection: Selection, as_ion: bool) -> Iterator[ExportLine]:
+    """The lines of rows of a table."""
+    for row in rows:
+        size = row.size_bytes
+        yield ExportLine(row, item_line(_image(table, row, selection), as_ion), size, size)
+
+
+def _image(table: Table, row: Row, selection: Selection) -> bytes:
+    """What is selected of a row, as JSON."""
+    clauses = selection.clauses
+    return render(table.key_schema, row) if clauses is None else clauses.cut(table, row)
+
+
+def line_of_change(
+    job: Job, row: Row, images: tuple[Table, Row | None, Row | None], selection: Selection, as_ion: bool
+) -> tuple[bytes, int]:
+    """The line of a key that changed, and its billed bytes. `images`: the new one's table, the old one, the new one."""
+    table, old, new = images
+    shown = new or old
+    # Where there is none, the item came and went within the window.
+    if shown is None or not matches(selection.predicate, shown, view):
+        return b"", 0
+    shown_images = {"Keys": orjson.dumps(render_values(shown_key(table.key_schema, shown.latest)))}
+    if old is not None and view_of(job) == NEW_AND_OLD:
+        shown_images["OldImage"] = _image(table, old, selection)
+    if new is not None:
+        shown_images["NewImage"] = _image(table, new, selection)
+    written_at = (row if new is None else new).modified_at // _TICKS_PER_US
+    return change_line(written_at, shown_images, as_ion), sum(map(len, shown_images.values()))
