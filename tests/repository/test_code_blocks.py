@@ -13,7 +13,7 @@ from tests.support.document_blocks import OUTPUT, Block, DocumentShell, blocks_o
 from tests.support.running import ROOT
 
 DATABASE = "postgresql://tablegate@localhost/tablegate"
-PORTS = ("8000", "8001", "10002")
+PORTS = ("8000", "8001", "9000", "10002")
 # Documents with tests of their own: they need two clouds, or toolchains of other languages.
 RUN_ELSEWHERE = {
     "README.md": "tests/repository/test_readme.py",
