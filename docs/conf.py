@@ -21,4 +21,5 @@ html_title = "tablegate"
 html_static_path: list[str] = []
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
 highlight_language = "text"
