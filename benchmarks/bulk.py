@@ -1,5 +1,5 @@
 """A table loaded as quickly as can be: by BatchWriteItem of 25, an Azure changeset of 100 and BatchWriteRow of 200, sixteen at
-a time over sockets; by the engine's own `Load` of 1,000 rows, which copies and imports use; and the same rows by executemany
+a time over sockets; by the engine's own `BulkLoad` of 1,000 rows, which copies and imports use; and the same rows by executemany
 and COPY into the same table with the same indexes, without anything of ours.
 
     python -m benchmarks.bulk --rounds 15 --write
@@ -31,7 +31,7 @@ from benchmarks.processes import Tree
 from benchmarks.rounds import AtRound, Player
 from benchmarks.workloads import Workload
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.row_commands import Load
+from tablegate.gateway.model.commands.row_commands import BulkLoad
 from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position
 from tablegate.gateway.model.values.rows import Contents, Row
@@ -71,7 +71,7 @@ class _Database:
 
     def load(self) -> Taken:
         """By the engine."""
-        return self._timed(_OURS, lambda rows: self.engine.run([Load(self.table, rows)]))
+        return self._timed(_OURS, lambda rows: self.engine.run([BulkLoad(self.table, rows)]))
 
     def executemany(self) -> Taken:
         """By the driver's executemany, each thousand in a transaction."""

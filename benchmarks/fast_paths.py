@@ -44,7 +44,7 @@ from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.rows import loading, page_builder, reading
-from tablegate.gateway.model.commands.row_commands import Load
+from tablegate.gateway.model.commands.row_commands import BulkLoad
 from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.expressions import updates
 from tablegate.gateway.model.fast_paths import FAST_PATHS
@@ -55,8 +55,8 @@ from tablegate.gateway.server import connection
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.store import Store
-from tablegate.transfer.comparing.sides import CompareOptions, Pair
-from tablegate.transfer.comparing.sums import Sums
+from tablegate.transfer.comparing.sides import CompareOptions, TablePair
+from tablegate.transfer.comparing.sums import TableSums
 from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition, ScanPage, Service
 
@@ -200,7 +200,10 @@ def _cases() -> Iterator[Case]:
         _set(tablestore_checks, _fast_put_of=_none),
     )
     yield Case(
-        "FastDraft", "UpdateItem of 102 attributes", _wide_updates, _set(updates, _draft_of=updates.Draft.of)
+        "FastDraft",
+        "UpdateItem of 102 attributes",
+        _wide_updates,
+        _set(updates, _draft_of=updates.RowDraft.of),
     )
     yield Case("fast_pages:entities", "Azure query of 200", _entities, _set(entity_renderer, _SPLICED=()))
     row_puts, row_gets = REQUESTS["Table Store PutRow"], REQUESTS["Table Store GetRow"]
@@ -208,14 +211,14 @@ def _cases() -> Iterator[Case]:
     yield Case("fast_rows:encoder", "GetRow", row_gets, _set(selections, _ENCODES=False))
     in_range = partial(_range, 200)
     yield Case("fast_rows:encoder", "GetRange of 200", in_range, _set(selections, _ENCODES=False))
-    one_by_one = _set(selections.Selection, encoder_of_many=lambda *_: None)
+    one_by_one = _set(selections.RowSelection, encoder_of_many=lambda *_: None)
     yield Case("fast_pages:encoder_of_many", "GetRange of 200", in_range, one_by_one)
-    yield Case("FastDraft", "UpdateItem", updated, _set(updates, _draft_of=updates.Draft.of))
+    yield Case("FastDraft", "UpdateItem", updated, _set(updates, _draft_of=updates.RowDraft.of))
     yield Case(
         "FastDraft",
         "UpdateItem on a condition",
         _conditional_updates,
-        _set(updates, _draft_of=updates.Draft.of),
+        _set(updates, _draft_of=updates.RowDraft.of),
     )
     yield Case("PageBuilder._fast_take", "Azure query of 200", _entities, _one_by_one)
     yield Case("PageBuilder._fast_take", "GetRange of 20", partial(_range, 20), _one_by_one)
@@ -299,7 +302,7 @@ def _load(folder: Path) -> None:
         numbers = [next(_NUMBERS) for _ in range(_MANY)]
         positions = [_PAIR.position((text("partition"), text(f"{number:08}"))) for number in numbers]
         contents = [Contents(_item(number), None, 300) for number in numbers]
-        engine.run([Load(table, list(zip(positions, contents, strict=True)))])
+        engine.run([BulkLoad(table, list(zip(positions, contents, strict=True)))])
 
     def generally() -> None:
         with mock.patch.multiple(loading, load=loading._never):
@@ -315,7 +318,7 @@ def _comparing(folder: Path) -> None:
     database.close()
     end = DatabaseEndpoint(f"{url}#things")
     end.create(Definition("things", Service.TABLEGATE, _PAIR, is_stored=True))
-    side = Pair(end, end, CompareOptions()).sides[0]
+    side = TablePair(end, end, CompareOptions()).sides[0]
     bodies = [_item(number) for number in range(100)]
 
     def stored() -> list[Row]:
@@ -324,7 +327,7 @@ def _comparing(folder: Path) -> None:
             for number, body in enumerate(bodies)
         ]
 
-    sums = Sums()
+    sums = TableSums()
     _alone(
         "fast_add_bodies",
         "a page of 100 rows of verify",

@@ -21,7 +21,7 @@ from benchmarks import signing
 from benchmarks.in_process import CONNECTIONS, PREPARED, REQUESTS, Calls, InProcess
 from tablegate.gateway.model.authorization.grants import Policy
 from tablegate.gateway.security.credentials import Credential, Scheme
-from tablegate.gateway.security.grant_store import Written, policy_of
+from tablegate.gateway.security.grant_store import WrittenGrant, policy_of
 from tablegate.gateway.server.server import run_in_loop
 
 _ACTIONS = ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"]
@@ -40,7 +40,7 @@ def _statement(**condition: object) -> dict[str, object]:
 
 def _policy(*statements: dict[str, object]) -> Policy:
     document = json.dumps({"Version": "2012-10-17", "Statement": statements})
-    return policy_of(Written("iam", document), _KEY.identity)
+    return policy_of(WrittenGrant("iam", document), _KEY.identity)
 
 
 def _leading(operator: str, *values: str) -> dict[str, object]:

@@ -18,12 +18,12 @@ from typing import Any
 
 from benchmarks.distributed import Entry, processes_of
 from benchmarks.processes import Tree
-from tablegate.gateway.background import ReplicaWatch
+from tablegate.gateway.background import StandbyMonitor
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
 from tablegate.gateway.model.values.values import decimal, text
 from tablegate.gateway.store.opening.opening import open_database, open_replica
-from tablegate.gateway.store.opening.replicas import Replica, Replicas
+from tablegate.gateway.store.opening.replicas import Standby, Standbys
 from tablegate.gateway.store.store import Store
 
 _GATEWAYS = 4
@@ -37,8 +37,8 @@ class Gateway(Entry):
         database = open_database(primary)
         replicas = None
         if standby is not None:
-            replicas = Replicas(database, [Replica(open_replica(standby), "standby")], lag_ms, wait_ms=0)
-            self._watch = ReplicaWatch(replicas)
+            replicas = Standbys(database, [Standby(open_replica(standby), "standby")], lag_ms, wait_ms=0)
+            self._watch = StandbyMonitor(replicas)
             self._watch.start()
         self.engine = Engine(Store(database), EngineOptions(), replicas=replicas)
         self._numbers = iter(range(1 << 60))

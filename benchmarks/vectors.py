@@ -31,8 +31,8 @@ from benchmarks import machine
 from benchmarks.contestants import Postgres, Workspace
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.model.commands.table_commands import CreateTable, NewVectorIndex
-from tablegate.gateway.model.commands.vector_commands import Nearest, SearchVectors
-from tablegate.gateway.model.tables.indexes import Projection, VectorEntry
+from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
+from tablegate.gateway.model.tables.indexes import IndexProjection, VectorEntry
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row
@@ -52,7 +52,7 @@ SCHEMA = KeySchema((KeyColumn("pk", Kind.TEXT),), ())
 # Of each number so many in a thousand vectors have one value of the filter.
 SELECTIVITIES = (1, 10, 100, 500)
 Array = NDArray[np.float32]
-Search = Callable[[Array, dict[str, Value]], list[Nearest]]
+Search = Callable[[Array, dict[str, Value]], list[VectorMatch]]
 
 
 @contextmanager
@@ -68,7 +68,9 @@ def databases() -> Iterator[dict[str, str]]:
 def filled(store: Store, engine: Engine, array: Array) -> Table:
     """A table whose index has these vectors."""
     filters = tuple(KeyColumn(f"in_{share}", Kind.DECIMAL) for share in SELECTIVITIES)
-    index = NewVectorIndex("plain", "v", array.shape[1], Metric.DOT_PRODUCT, Projection.KEYS, filters=filters)
+    index = NewVectorIndex(
+        "plain", "v", array.shape[1], Metric.DOT_PRODUCT, IndexProjection.KEYS, filters=filters
+    )
     [table] = engine.run([CreateTable("", "", "things", SCHEMA, vector_indexes=(index,))])
     [made] = table.vector_indexes
     chosen, rest = digest_of(decimal(1)), digest_of(decimal(0))
@@ -117,7 +119,7 @@ def measure(name: str, url: str, array: Array, queries: Array, approximately: bo
     table = filled(store, engine, array)
     [index] = table.vector_indexes
 
-    def search(query: Array, filters: dict[str, Value]) -> list[Nearest]:
+    def search(query: Array, filters: dict[str, Value]) -> list[VectorMatch]:
         [found] = engine.run([SearchVectors(table, index, query.tobytes(), TOP, None, filters)])
         assert isinstance(found, list), found
         return found
@@ -178,7 +180,7 @@ def expected(wide: NDArray[np.float64], chosen: NDArray[np.intp], query: Array) 
     return {f"item {at:09}" for at in chosen[np.argsort(-merits)[:TOP]].tolist()}
 
 
-def keys(found: list[Nearest]) -> set[str]:
+def keys(found: list[VectorMatch]) -> set[str]:
     return {nearest.row.latest["pk"].data for nearest in found}
 
 

@@ -53,7 +53,7 @@ def table_describers(settings: Settings) -> dict[str, DescribeTable]:
     return {name: _module(name, "entry").listed for name in sorted(settings.dialects)}
 
 
-class Display(NamedTuple):
+class RowDisplay(NamedTuple):
     """The functions with which a dialect shows rows to people (adapters/*/display.py).
 
     form: the name of its form.
@@ -68,10 +68,12 @@ class Display(NamedTuple):
     put_of: Callable[[Table, Any], Write] | None
 
 
-def displays(settings: Settings) -> dict[str, Display]:
+def displays(settings: Settings) -> dict[str, RowDisplay]:
     """Return dialect -> the functions that show its rows."""
     made = {}
     for name in settings.dialects:
         module = _module(name, "display")
-        made[name] = Display(module.FORM, module.shown_row, module.snippet, getattr(module, "put_of", None))
+        made[name] = RowDisplay(
+            module.FORM, module.shown_row, module.snippet, getattr(module, "put_of", None)
+        )
     return made

@@ -21,14 +21,14 @@ from tablegate.gateway.application import Application, plain_refusal
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.console.blueprint import create as create_console
 from tablegate.gateway.control.access import PREFIX
-from tablegate.gateway.control.watching import Met, Watch
+from tablegate.gateway.control.watching import InterceptedRequest, RequestInterceptor
 from tablegate.gateway.dialect import Dialect, Gateway
 from tablegate.gateway.health import figures
 from tablegate.gateway.http import CUT, WSGI_REQUEST, Reply, Request, text_reply
 from tablegate.gateway.model.errors import Busy, LimitExceeded, NotAllowed
 from tablegate.gateway.observability import audit
 from tablegate.gateway.request_memory import HEAD_FIRST_BYTES
-from tablegate.gateway.security.browsers import Browsers
+from tablegate.gateway.security.browsers import OriginPolicy
 from tablegate.gateway.server.flask_bridge import current_request, flask_response, request_of
 from tablegate.gateway.wiring import OpenDatabase, connect, open_store, wire
 
@@ -67,11 +67,11 @@ def mount(dialects: Application) -> flask.Flask:
     _add_own_paths(app, dialects)
     if dialects.gateway.settings.console:
         app.register_blueprint(create_console(dialects.gateway))
-    app.wsgi_app = _Dispatch(app.wsgi_app, dialects)  # type: ignore[method-assign]
+    app.wsgi_app = _DialectDispatcher(app.wsgi_app, dialects)  # type: ignore[method-assign]
     return app
 
 
-class _Dispatch:
+class _DialectDispatcher:
     """Hands a request to its dialect's Flask application."""
 
     def __init__(self, own: Callable[..., Iterable[bytes]], dialects: Application) -> None:
@@ -175,7 +175,7 @@ def _put_on_record(app: flask.Flask, dialect: Dialect | None) -> None:
         return response
 
 
-def _watch(app: flask.Flask, dialect: Dialect, watch: Watch) -> None:
+def _watch(app: flask.Flask, dialect: Dialect, watch: RequestInterceptor) -> None:
     """What server.py does with requests that are watched, under a WSGI server that is not ours."""
 
     @app.before_request
@@ -192,7 +192,7 @@ def _watch(app: flask.Flask, dialect: Dialect, watch: Watch) -> None:
 
     @app.after_request
     def answered(response: flask.Response) -> flask.Response:
-        met: Met | None = flask.g.get("met")
+        met: InterceptedRequest | None = flask.g.get("met")
         if met is not None and met.answered(Reply(response.status_code, ())) is CUT:
             return _sent(CUT)
         return response
@@ -233,7 +233,7 @@ def _add_own_paths(app: flask.Flask, dialects: Application) -> None:
 def metrics_app(gateway: Gateway) -> flask.Flask:
     """/metrics alone, for a port of its own on a loopback address. Pages in a browser are kept out whatever auth is."""
     app = flask.Flask("tablegate.metrics", static_folder=None)
-    browsers = Browsers(gateway.settings, is_open=True)
+    browsers = OriginPolicy(gateway.settings, is_open=True)
 
     @app.get("/metrics")
     def exposition() -> flask.Response:

@@ -11,13 +11,13 @@ from tablegate.gateway import health
 from tablegate.gateway.clock import Clock
 from tablegate.gateway.control import access
 from tablegate.gateway.control.access import CONSOLE, PREFIX
-from tablegate.gateway.control.watching import Watch
+from tablegate.gateway.control.watching import RequestInterceptor
 from tablegate.gateway.dialect import Dialect, Gateway
 from tablegate.gateway.http import Reply, Request, text_reply
 from tablegate.gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
 from tablegate.gateway.observability import logs
-from tablegate.gateway.security.browsers import Browsers
-from tablegate.gateway.security.quota_keeper import QuotaKeeper
+from tablegate.gateway.security.browsers import OriginPolicy
+from tablegate.gateway.security.quota_keeper import QuotaSync
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +28,18 @@ class Application:
     dialects: tuple[Dialect, ...]
     clock: Clock = field(default_factory=Clock)
     """The one that tables live by."""
-    quota_keeper: QuotaKeeper | None = None
+    quota_keeper: QuotaSync | None = None
     """What keeps `gateway.quotas` as they are stored, once the server runs."""
-    watch: Watch = field(init=False)
-    _browsers: Browsers = field(init=False)
+    watch: RequestInterceptor = field(init=False)
+    _browsers: OriginPolicy = field(init=False)
 
     def __post_init__(self) -> None:
         hosts = [dialect.service_hosts for dialect in self.dialects]
         settings = self.gateway.settings
-        object.__setattr__(self, "_browsers", Browsers(settings, settings.auth == "dev", hosts))
-        object.__setattr__(self, "watch", Watch(self.dialects, self.clock.now_ns, settings.recorded_requests))
+        object.__setattr__(self, "_browsers", OriginPolicy(settings, settings.auth == "dev", hosts))
+        object.__setattr__(
+            self, "watch", RequestInterceptor(self.dialects, self.clock.now_ns, settings.recorded_requests)
+        )
 
     def dialect_of(self, request: Request) -> Dialect | None:
         """Return the dialect that a request belongs to, or None for the gateway's own paths and unknown requests."""

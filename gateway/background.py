@@ -13,14 +13,14 @@ from time import monotonic, thread_time
 
 from tablegate.gateway.engine.background.pacing import BatchDone, rest_after
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.engine.streams.following import NotDelivered
-from tablegate.gateway.model.errors import Busy, Unknowable
+from tablegate.gateway.engine.streams.following import DeliveryFailed
+from tablegate.gateway.model.errors import Busy, CommitUnknown
 from tablegate.gateway.observability import logs, metrics
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credentials
-from tablegate.gateway.security.quota_keeper import QuotaKeeper
-from tablegate.gateway.store.opening.replicas import Replicas
-from tablegate.gateway.store.sql.databases import CommitLost, Retry
+from tablegate.gateway.security.quota_keeper import QuotaSync
+from tablegate.gateway.store.opening.replicas import Standbys
+from tablegate.gateway.store.sql.databases import CommitInterrupted, RetryableFailure
 
 _AFTER_FAILURE_S = 1.0
 _LOOK_FOR_CHANGES_S = 0.1
@@ -29,7 +29,7 @@ _LONGEST_REST_S = 5.0
 _LONGEST_STOP_S = 0.5
 _DELIVERED_TOGETHER = 500
 # A lost connection, a lock, a full disk: nothing that a traceback would tell more of.
-_DATABASE_AWAY = (Busy, Unknowable, Retry, CommitLost)
+_DATABASE_AWAY = (Busy, CommitUnknown, RetryableFailure, CommitInterrupted)
 
 
 class BackgroundWork(threading.Thread):
@@ -46,7 +46,7 @@ class BackgroundWork(threading.Thread):
         credential_store: CredentialStore,
         credentials: Credentials,
         share: float,
-        quotas: QuotaKeeper | None = None,
+        quotas: QuotaSync | None = None,
         look_period_s: float = 2.0,
         own_share: float = 0.0,
     ) -> None:
@@ -62,17 +62,17 @@ class BackgroundWork(threading.Thread):
         self._is_waiting = False
         self._quotas = quotas
         # Whoever follows tables outside of the database is told by a thread of its own: a network may be slow.
-        self._deliveries = [Delivery(engine, kind) for kind in engine.deliveries] if share else []
-        self._replica_watch = None if engine.replicas is None else ReplicaWatch(engine.replicas)
+        self._deliveries = [FollowerDelivery(engine, kind) for kind in engine.deliveries] if share else []
+        self._replica_watch = None if engine.replicas is None else StandbyMonitor(engine.replicas)
         self._jobs = (
-            PacedWork("jobs", engine.job_batch, engine.idle_s, share)
+            PacedWorker("jobs", engine.job_batch, engine.idle_s, share)
             if share and engine.has_workers
             else None
         )
         self._paced = [] if self._jobs is None else [self._jobs]
         if own_share and engine.approximates_vectors:
             self._paced.append(
-                PacedWork("vector graphs", engine.background.vector_graph_batch, engine.idle_s, own_share)
+                PacedWorker("vector graphs", engine.background.vector_graph_batch, engine.idle_s, own_share)
             )
 
     def run(self) -> None:
@@ -153,7 +153,7 @@ class BackgroundWork(threading.Thread):
             self._quotas.look()
 
 
-class Delivery(threading.Thread):
+class FollowerDelivery(threading.Thread):
     """Delivers changes to followers of one kind from `start()` until it is told to stop, one after the other. What fails is tried
     again, less and less often."""
 
@@ -183,7 +183,7 @@ class Delivery(threading.Thread):
                 number += done
             except Exception as error:
                 has_failed = True
-                after = error.follower_id if isinstance(error, NotDelivered) else 0
+                after = error.follower_id if isinstance(error, DeliveryFailed) else 0
                 reason = " ".join(str(error).split())
                 logs.error(f"changes could not be delivered to {self._kind}", None, reason=reason)
             if not after:
@@ -195,7 +195,7 @@ class Delivery(threading.Thread):
         self._stopping.set()
 
 
-class PacedWork(threading.Thread):
+class PacedWorker(threading.Thread):
     """Does batches of a kind of work from `start()` to `stop()`, with this share of one core: what they wait for elsewhere does
     not count. `idle_s`: the rest when there was nothing to do."""
 
@@ -233,10 +233,10 @@ class PacedWork(threading.Thread):
         self.join(_LONGEST_STOP_S)
 
 
-class ReplicaWatch(threading.Thread):
+class StandbyMonitor(threading.Thread):
     """Looks at the replicas from `start()` to `stop()`. A primary that cannot be looked at makes reads go there too."""
 
-    def __init__(self, replicas: Replicas) -> None:
+    def __init__(self, replicas: Standbys) -> None:
         super().__init__(name="replicas", daemon=True)
         self._replicas = replicas
         self._stopping = threading.Event()

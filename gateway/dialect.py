@@ -23,12 +23,12 @@ from tablegate.gateway.exchanges import SingleStep, Steps, drive
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
 from tablegate.gateway.model.errors import NotAllowed
-from tablegate.gateway.model.request_facts import Kind, RequestFacts
+from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
 from tablegate.gateway.observability import metrics
 from tablegate.gateway.request_memory import RequestMemory
 from tablegate.gateway.security import gate
-from tablegate.gateway.security.attempts import Attempts
-from tablegate.gateway.security.browsers import Browsers, foreign_origin
+from tablegate.gateway.security.attempts import AttemptLimiter
+from tablegate.gateway.security.browsers import OriginPolicy, foreign_origin
 from tablegate.gateway.security.credentials import Credentials
 from tablegate.gateway.security.grant_store import GrantStore
 from tablegate.gateway.security.quotas import Quotas
@@ -61,7 +61,7 @@ class Gateway:
     now_ms: Callable[[], int]
     real_now_ms: Callable[[], int]
     quotas: Quotas = field(default_factory=Quotas)
-    attempts: Attempts = field(default_factory=Attempts)
+    attempts: AttemptLimiter = field(default_factory=AttemptLimiter)
     """The limits on wrong secrets of the console, the control API and /metrics."""
     grants: GrantStore | None = None
     """Where grants are kept, to be shown."""
@@ -129,7 +129,7 @@ class Dialect(ABC):
     refusal_statuses: ClassVar[frozenset[int]] = frozenset({401, 403})
     """The HTTP statuses that refusals have: the caller is not authenticated, or lacks the permission. Other errors may have them,
     too."""
-    operation_kinds: ClassVar[Mapping[str, Kind]] = MappingProxyType({})
+    operation_kinds: ClassVar[Mapping[str, RequestKind]] = MappingProxyType({})
     """The kinds of operations, for the audit. Those that are not here only read."""
     refused_part_marks: ClassVar[Mapping[str, bytes]] = MappingProxyType({})
     """The operations that may be answered as a whole while parts of them are refused, and what stands in the body of such an
@@ -194,9 +194,9 @@ class Dialect(ABC):
             return self.render_error(request, caller, error)
 
     @cached_property
-    def _browsers(self) -> Browsers:
+    def _browsers(self) -> OriginPolicy:
         settings = self.gateway.settings
-        return Browsers(settings, settings.auth == "dev")
+        return OriginPolicy(settings, settings.auth == "dev")
 
     def refusal_of_origin(self, request: Request) -> NotAllowed | None:
         """Return the refusal of a page whose origin the server's settings do not allow, or None. For dialects with
@@ -215,7 +215,7 @@ class Dialect(ABC):
         Asked only for what is audited or recorded, and while faults are planted. May raise anything if the request is malformed.
         """
         operation = self.operation(request)
-        return RequestFacts(operation, self.operation_kinds.get(operation, Kind.READ))
+        return RequestFacts(operation, self.operation_kinds.get(operation, RequestKind.READ))
 
     def refusal_of_head(self, request: Request) -> Reply | None:
         """Return the refusal of a request whose head does not authenticate its sender, or None. The server calls this before it

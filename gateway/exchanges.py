@@ -126,7 +126,7 @@ def each(commands: Sequence[command.Command[R]]) -> Exchange[list[R | GatewayErr
     return (yield list(commands))  # type: ignore[arg-type]  # every Command is one of AnyCommand
 
 
-def write_rows(*writes: Write) -> Exchange[list[row_commands.Outcome]]:
+def write_rows(*writes: Write) -> Exchange[list[row_commands.WriteOutcome]]:
     """Return the outcomes of an atomic group of writes, in order. Raises the group's GatewayError."""
     [outcomes] = yield [row_commands.WriteGroup(writes)]
     if isinstance(outcomes, GatewayError):

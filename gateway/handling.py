@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from tablegate.gateway.observability import metrics
 
 
-class Handling:
+class RequestContext:
     """Units that a request has consumed, by kind, and which members of a batch are to be left unprocessed."""
 
     __slots__ = ("leaves_out", "units")
@@ -26,7 +26,7 @@ class Handling:
         self.units: dict[str, float] = {}
 
 
-CURRENT: ContextVar[Handling | None] = ContextVar("handling", default=None)
+CURRENT: ContextVar[RequestContext | None] = ContextVar("handling", default=None)
 """That of the request whose code runs."""
 
 is_left_out: Callable[[], bool] | None = None
@@ -48,7 +48,7 @@ def watch(is_on: bool) -> None:
 
 
 @contextlib.contextmanager
-def current(handling: Handling) -> Iterator[None]:
+def current(handling: RequestContext) -> Iterator[None]:
     """Within it the code of this thread runs for one request."""
     token = CURRENT.set(handling)
     try:

@@ -11,7 +11,7 @@ from tablegate.gateway.model.errors import DataCorrupted, OutOfSpace, SchemaTooN
 from tablegate.gateway.observability import logs, metrics
 
 if TYPE_CHECKING:
-    from tablegate.gateway.store.opening.replicas import Lag
+    from tablegate.gateway.store.opening.replicas import StandbyStatus
 
 PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
 
@@ -72,7 +72,7 @@ def _table_names(gateway: Gateway) -> frozenset[str] | None:
         return None
 
 
-def _replica_line(lag: Lag) -> str:
+def _replica_line(lag: StandbyStatus) -> str:
     behind = (
         "it is not known how far behind" if lag.milliseconds is None else f"{lag.milliseconds:.0f} ms behind"
     )

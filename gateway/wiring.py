@@ -22,17 +22,17 @@ from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.vectors.vector_support import can_approximate
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credentials
-from tablegate.gateway.security.quota_keeper import QuotaKeeper
+from tablegate.gateway.security.quota_keeper import QuotaSync
 from tablegate.gateway.security.quotas import Quotas
 from tablegate.gateway.security.secret_cipher import find_key
 from tablegate.gateway.store.opening.opening import open_database, open_replica
 from tablegate.gateway.store.sql import checksums
-from tablegate.gateway.store.sql.damage import Damage
+from tablegate.gateway.store.sql.damage import DamageLog
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 
 if TYPE_CHECKING:
-    from tablegate.gateway.store.opening.replicas import Replicas
+    from tablegate.gateway.store.opening.replicas import Standbys
     from tablegate.gateway.store.tables.backup_files import BackupDirectory
 
 # A statement that takes longer costs its server a look at whether it still answers.
@@ -48,9 +48,9 @@ class OpenDatabase:
     credential_store: CredentialStore
     clock: Clock
 
-    def quota_keeper(self, quotas: Quotas) -> QuotaKeeper:
+    def quota_keeper(self, quotas: Quotas) -> QuotaSync:
         """What takes up the stored quotas."""
-        return QuotaKeeper(self.store, self.engine, quotas)
+        return QuotaSync(self.store, self.engine, quotas)
 
     def close(self) -> None:
         """Give back connections."""
@@ -81,7 +81,7 @@ def open_store(settings: Settings, database: Database) -> OpenDatabase:
         )
     store = Store(database)
     store.backup_files = backup_files_of(settings)
-    store.damage = Damage(os.environ.get("PROMETHEUS_MULTIPROC_DIR"))
+    store.damage = DamageLog(os.environ.get("PROMETHEUS_MULTIPROC_DIR"))
     options = EngineOptions(
         table_creation_delay_ms=round(settings.table_creation_delay * 1000),
         sweep_period_s=settings.sweep_period,
@@ -111,7 +111,7 @@ def backup_files_of(settings: Settings) -> BackupDirectory | None:
     return BackupDirectory(path)
 
 
-def _replicas(settings: Settings, primary: Database) -> Replicas | None:
+def _replicas(settings: Settings, primary: Database) -> Standbys | None:
     """The replicas that the settings name; None if they name none."""
     if not settings.replica:
         return None
@@ -119,12 +119,12 @@ def _replicas(settings: Settings, primary: Database) -> Replicas | None:
         raise BadSetting(
             "replica: the database is distributed over several nodes, and a standby of one of them has a part of it only"
         )
-    from tablegate.gateway.store.opening.replicas import Replica, Replicas
+    from tablegate.gateway.store.opening.replicas import Standby, Standbys
 
     pooled = not settings.prepared_statements
-    opened = [Replica(open_replica(url, pooled), hosts_of(url)) for url in settings.replica]
+    opened = [Standby(open_replica(url, pooled), hosts_of(url)) for url in settings.replica]
     primary.notes_written = settings.replica_wait_ms > 0
-    return Replicas(primary, opened, settings.replica_lag_ms, settings.replica_wait_ms)
+    return Standbys(primary, opened, settings.replica_lag_ms, settings.replica_wait_ms)
 
 
 def wire(settings: Settings, opened: OpenDatabase) -> Application:

@@ -18,7 +18,7 @@ from tablegate.transfer.errors import TransferError
 from tablegate.transfer.flags import ESCAPE_KEYS, PARALLEL, Seconds, explained, told_clearly
 
 if TYPE_CHECKING:
-    from tablegate.transfer.copying.job import Counts, Job
+    from tablegate.transfer.copying.job import CopyJob, Counts
 
 
 @click.command()
@@ -89,7 +89,7 @@ def copy(
         raise click.UsageError("say SOURCE and TARGET, or --job FILE --resume")
     if resume and job_path is None and (source is None or target is None):
         raise click.UsageError("--resume needs --job FILE")
-    begun: list[Job] = []
+    begun: list[CopyJob] = []
 
     def hint() -> str:
         from tablegate.transfer.copying import beginning
@@ -99,7 +99,7 @@ def copy(
     with told_clearly(hint):
         from tablegate.transfer.copying import beginning, copying, progress
 
-        chosen = beginning.Chosen(parallel, rates or None, follow, until_lag, sweep_every, escape_keys)
+        chosen = beginning.ChosenOptions(parallel, rates or None, follow, until_lag, sweep_every, escape_keys)
         if dry_run:
             _plan(str(source), str(target), chosen)
             return
@@ -126,7 +126,7 @@ def copy(
 
 
 @contextlib.contextmanager
-def _keeping_rejects(job: Job, path: Path) -> Iterator[None]:
+def _keeping_rejects(job: CopyJob, path: Path) -> Iterator[None]:
     """Write the file of rejected rows if the copy ends with an error."""
     from tablegate.transfer.copying import copying
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tablegate.adapters.azuretable.call_context import (
-    Answer,
-    Call,
+    CallContext,
+    OperationReply,
     find_table,
     judge_table,
     method_of,
@@ -18,19 +18,19 @@ from tablegate.adapters.azuretable.call_context import (
     service_id,
 )
 from tablegate.adapters.azuretable.entities import entities
-from tablegate.adapters.azuretable.entities.entities import Prepared
-from tablegate.adapters.azuretable.entities.entity_renderer import Level, content_type
+from tablegate.adapters.azuretable.entities.entities import PreparedEntityWrite
+from tablegate.adapters.azuretable.entities.entity_renderer import MetadataLevel, content_type
 from tablegate.adapters.azuretable.queries import queries
 from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
 from tablegate.adapters.azuretable.wire import addresses, limits, multipart
-from tablegate.adapters.azuretable.wire.addresses import Batch, Entity, EntitySet, Resource
+from tablegate.adapters.azuretable.wire.addresses import BatchResource, Entity, EntitySet, Resource
 from tablegate.adapters.azuretable.wire.errors import (
     TOO_MANY_CHANGES,
     ServiceError,
     as_json,
     service_error_of,
 )
-from tablegate.adapters.azuretable.wire.multipart import InnerAnswer, InnerHead, InnerRequest
+from tablegate.adapters.azuretable.wire.multipart import InnerHead, InnerReply, InnerRequest
 from tablegate.gateway.exchanges import exchange_of, write_rows
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.commands.commands import Exchange
@@ -49,7 +49,7 @@ class _ChangeFailed(Exception):
         self.error = error
 
 
-def run(call: Call, resource: Batch) -> Exchange[Answer]:
+def run(call: CallContext, resource: BatchResource) -> Exchange[OperationReply]:
     """POST /$batch: carry out a changeset, all of it or nothing, or one query. The answer is multipart/mixed, and a refused
     change is a part of it. Raises ServiceError for a body that is no batch."""
     explicit_version = call.request.header("x-ms-version")
@@ -66,10 +66,10 @@ def run(call: Call, resource: Batch) -> Exchange[Answer]:
             content_id = batch.requests[min(failure.index, len(batch.requests) - 1)].content_id
             answers = [(_refusal(call, failure.error, failure.index), content_id)]
     media_type, body = multipart.render(answers, batch.is_query)
-    return Answer(202, [("Content-Type", media_type)], body)
+    return OperationReply(202, [("Content-Type", media_type)], body)
 
 
-def _query(call: Call, request: InnerRequest) -> Exchange[InnerAnswer]:
+def _query(call: CallContext, request: InnerRequest) -> Exchange[InnerReply]:
     if request.head.method != "GET":
         raise ServiceError("InvalidInput")
     inner, resource = _inner_call(call, request.head)
@@ -92,8 +92,8 @@ def _query(call: Call, request: InnerRequest) -> Exchange[InnerAnswer]:
 
 
 def _changes(
-    call: Call, requests: tuple[InnerRequest, ...]
-) -> Exchange[list[tuple[InnerAnswer, str | None]]]:
+    call: CallContext, requests: tuple[InnerRequest, ...]
+) -> Exchange[list[tuple[InnerReply, str | None]]]:
     if len(requests) > limits.CHANGES_MAX:
         raise _ChangeFailed(limits.CHANGES_MAX - 1, ServiceError("InvalidInput", TOO_MANY_CHANGES))
     prepared = yield from _prepare_all(call, requests)
@@ -114,12 +114,14 @@ def _changes(
     ]
 
 
-def _prepare_all(call: Call, requests: tuple[InnerRequest, ...]) -> Exchange[list[Prepared]]:
+def _prepare_all(
+    call: CallContext, requests: tuple[InnerRequest, ...]
+) -> Exchange[list[PreparedEntityWrite]]:
     """Every change, read and checked against the ones before it."""
     table: Table | None = None
-    prepared: list[Prepared] = []
+    prepared: list[PreparedEntityWrite] = []
     seen: set[str] = set()
-    writers: dict[int, Callable[[bytes], Prepared]] = {}  # by the id of a head
+    writers: dict[int, Callable[[bytes], PreparedEntityWrite]] = {}  # by the id of a head
     for index, request in enumerate(requests):
         try:
             writer = writers.get(id(request.head))
@@ -148,7 +150,7 @@ def _prepare_all(call: Call, requests: tuple[InnerRequest, ...]) -> Exchange[lis
     return prepared
 
 
-def _change_call(call: Call, head: InnerHead) -> tuple[Call, Entity | EntitySet]:
+def _change_call(call: CallContext, head: InnerHead) -> tuple[CallContext, Entity | EntitySet]:
     """A change as a call of its own, if the caller may do such a thing."""
     inner, resource = _inner_call(call, head)
     if inner.method not in _VERBS or not isinstance(resource, Entity | EntitySet):
@@ -159,7 +161,7 @@ def _change_call(call: Call, head: InnerHead) -> tuple[Call, Entity | EntitySet]
     return inner, resource
 
 
-def _inner_call(call: Call, head: InnerHead) -> tuple[Call, Resource]:
+def _inner_call(call: CallContext, head: InnerHead) -> tuple[CallContext, Resource]:
     """An operation of a batch as a call of its own, without its body; who asks was settled for the whole of it."""
     outer = call.request
     host = outer.header("host") if call.gateway.settings.azure_account_in_host else ""
@@ -169,7 +171,7 @@ def _inner_call(call: Call, head: InnerHead) -> tuple[Call, Resource]:
     made = Request(head.method, head.target, head.headers, b"", outer.client, outer.secure)
     made.id = outer.id
     made.authorization = outer.authorization
-    inner = Call(
+    inner = CallContext(
         request=made,
         address=address,
         method=method_of(made),
@@ -182,8 +184,8 @@ def _inner_call(call: Call, head: InnerHead) -> tuple[Call, Resource]:
     return inner, address.resource
 
 
-def _inner_answer(answer: Answer) -> InnerAnswer:
-    return InnerAnswer(answer.status, _INNER_HEADERS + answer.headers, answer.body)
+def _inner_answer(answer: OperationReply) -> InnerReply:
+    return InnerReply(answer.status, _INNER_HEADERS + answer.headers, answer.body)
 
 
 _INNER_HEADERS = [
@@ -193,7 +195,7 @@ _INNER_HEADERS = [
 ]
 
 
-def _refusal(call: Call, error: ServiceError, index: int | None) -> InnerAnswer:
+def _refusal(call: CallContext, error: ServiceError, index: int | None) -> InnerReply:
     """An error as a part. SDKs read the index of the failing change from the front of its message."""
     if index is not None:
         error = ServiceError(error.code, f"{index}:{error.text}")
@@ -201,6 +203,6 @@ def _refusal(call: Call, error: ServiceError, index: int | None) -> InnerAnswer:
     headers = [
         ("X-Content-Type-Options", "nosniff"),
         ("DataServiceVersion", "3.0;"),
-        ("Content-Type", content_type(Level.MINIMAL)),
+        ("Content-Type", content_type(MetadataLevel.MINIMAL)),
     ]
-    return InnerAnswer(error.status, headers, as_json(error, service_id(call.request.id), time))
+    return InnerReply(error.status, headers, as_json(error, service_id(call.request.id), time))

@@ -28,7 +28,7 @@ from tablegate.gateway.model.tables.tables import Table
 
 # Neither is frozen: that would treble the time in which one is made, and both are made of every request.
 @dataclass(slots=True, eq=False)
-class Call:
+class CallContext:
     """An authenticated request, not to be changed. `method` is the verb meant (X-HTTP-Method counts), `options` the decoded
     query, `origin` scheme, host and base of the service as this client addresses it."""
 
@@ -43,7 +43,7 @@ class Call:
 
 
 @dataclass(slots=True, eq=False)
-class Answer:
+class OperationReply:
     """A reply before the headers that all replies have. Not to be changed."""
 
     status: int
@@ -101,7 +101,7 @@ def options_of(query: str) -> dict[str, str]:
     return options
 
 
-def known_table(call: Call, name: str) -> Table | None:
+def known_table(call: CallContext, name: str) -> Table | None:
     """The descriptor of a table from the cache. None: the engine must be asked for it, which is always so of a forbidden table,
     as of one that is not there."""
     table = call.gateway.engine.cached_azure_table(call.namespace, name)
@@ -109,26 +109,26 @@ def known_table(call: Call, name: str) -> Table | None:
     return table if authorization is None or table is None or authorization.reaches(table) else None
 
 
-def find_table(call: Call, name: str) -> Exchange[Table]:
+def find_table(call: CallContext, name: str) -> Exchange[Table]:
     """The descriptor of a table, by the name that Azure knows it by, in whatever case. Raises TableMissing, ServiceError."""
     table = known_table(call, name)
     return (yield from find_table_now(call, name)) if table is None else table
 
 
-def on_table(call: Call, name: str, step_of: Callable[[Table], SingleStep]) -> Steps[Answer]:
+def on_table(call: CallContext, name: str, step_of: Callable[[Table], SingleStep]) -> Steps[OperationReply]:
     """Return the steps of an operation on a table: one, if the table is cached. Raises TableMissing, ServiceError."""
     table = known_table(call, name)
     return step_of(table) if table is not None else after(find_table_now(call, name), step_of)
 
 
-def judge_table(call: Call, name: str) -> Exchange[None]:
+def judge_table(call: CallContext, name: str) -> Exchange[None]:
     """Refuse a caller to whom a table is forbidden, before anything else about the request is judged. Raises NotPermitted."""
     if call.request.authorization is not None:
         with suppress(TableMissing, ServiceError):
             yield from find_table(call, name)
 
 
-def find_table_now(call: Call, name: str) -> Exchange[Table]:
+def find_table_now(call: CallContext, name: str) -> Exchange[Table]:
     """The descriptor of a table that is to be described or changed, by asking the engine: nothing else may be asked of it,
     and who is to know of a table is judged by what the engine is asked."""
     check_table_name(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat, Level
+from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat, MetadataLevel
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT
@@ -14,7 +14,7 @@ FORM = "OData"
 
 def shown_row(table: Table, row: Row) -> Any:
     """An entity as a JSON document with the types of its properties, without addresses."""
-    return EntityFormat(table, "", "", Level.MINIMAL).member(row)
+    return EntityFormat(table, "", "", MetadataLevel.MINIMAL).member(row)
 
 
 def snippet(table: Table, url: str) -> str:

@@ -8,8 +8,8 @@ import re
 from tablegate.adapters.azuretable import DIALECT, replies, request_facts
 from tablegate.adapters.azuretable.auth import auth
 from tablegate.adapters.azuretable.call_context import (
-    Answer,
-    Call,
+    CallContext,
+    OperationReply,
     judge_table,
     known_table,
     method_of,
@@ -144,7 +144,7 @@ class AzureTable(Dialect):
         status, headers, body = reply
         return Reply(status, [*headers, *(yield from self._cors_headers(request))], body)
 
-    def _preflight(self, request: Request) -> Exchange[Answer]:
+    def _preflight(self, request: Request) -> Exchange[OperationReply]:
         account = auth.account_of(self.gateway, addresses.account_of(request.path, self._host(request)))
         return (yield from service.preflight(request, account.namespace, account.name))
 
@@ -158,7 +158,7 @@ class AzureTable(Dialect):
         if not cors.allows(properties["Cors"], request.header_map.get("origin", ""), request.method):
             raise refusal
 
-    def parse(self, request: Request, caller: Call) -> Call:
+    def parse(self, request: Request, caller: CallContext) -> CallContext:
         """Return the call (Dialect.parse). Its operation decodes the body. Raises QuotaExceeded, Busy."""
         account = caller.address.account
         if self.gateway.quotas.is_on:
@@ -167,14 +167,14 @@ class AzureTable(Dialect):
             self.gateway.memory.hold_json(request, request.body)
         return caller
 
-    def begin(self, call: Call) -> Steps[Answer]:
+    def begin(self, call: CallContext) -> Steps[OperationReply]:
         """Authorize the table that a call names, and begin its operation (Dialect.begin)."""
         access = call.grant.access
         if access is not None and access.policy_id is not None:
             return after(tables.under_policy(call, access), self._begin_granted)
         return self._begin_granted(call)
 
-    def _begin_granted(self, call: Call) -> Steps[Answer]:
+    def _begin_granted(self, call: CallContext) -> Steps[OperationReply]:
         handler, resource = operation_of(call).handler, call.address.resource
         if (
             call.request.authorization is not None
@@ -184,11 +184,11 @@ class AzureTable(Dialect):
             return after(judge_table(call, resource.table), lambda _: handler(call, resource))
         return handler(call, resource)
 
-    def render(self, request: Request, caller: Call, answer: Answer) -> Reply:
+    def render(self, request: Request, caller: CallContext, answer: OperationReply) -> Reply:
         """Return the reply with an answer (Dialect.render)."""
         return replies.reply(request, answer, self.gateway)
 
-    def render_error(self, request: Request, caller: Call | None, error: Exception) -> Reply:
+    def render_error(self, request: Request, caller: CallContext | None, error: Exception) -> Reply:
         """Return the error reply (Dialect.render_error)."""
         if not isinstance(error, (ServiceError, GatewayError)):
             log.error("request %s failed", request.id, exc_info=error)
@@ -227,7 +227,7 @@ class AzureTable(Dialect):
             raise ServiceError("RequestBodyTooLarge")
         return address
 
-    def authenticate(self, request: Request) -> Call:
+    def authenticate(self, request: Request) -> CallContext:
         """Return the call (Dialect.authenticate). The head has all of it but the body. Raises ServiceError."""
         address = self._address_of(request)
         options = options_of(request.query)
@@ -239,7 +239,7 @@ class AzureTable(Dialect):
                 component = options.get("comp", PLAIN)
                 authorization.purpose = purpose_of(address.resource, method_of(request), component)
         scheme = "https" if request.secure else "http"
-        return Call(
+        return CallContext(
             request=request,
             address=address,
             method=method_of(request),

@@ -10,23 +10,23 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from tablegate.adapters.azuretable import batches
-from tablegate.adapters.azuretable.call_context import Answer, Call, find_table
+from tablegate.adapters.azuretable.call_context import CallContext, OperationReply, find_table
 from tablegate.adapters.azuretable.entities import entities
 from tablegate.adapters.azuretable.queries import queries
 from tablegate.adapters.azuretable.tables import service, tables
 from tablegate.adapters.azuretable.wire.addresses import (
-    Batch,
+    BatchResource,
     Entity,
     EntitySet,
-    Nested,
     Resource,
-    Service,
+    ServiceResource,
     TableEntry,
+    TableScopedResource,
     TableSet,
 )
 from tablegate.adapters.azuretable.wire.errors import KEY_COUNT, ServiceError
 from tablegate.gateway.exchanges import Steps
-from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
+from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Channel, Permission, Purpose
 from tablegate.gateway.model.commands.commands import Exchange
 
 
@@ -34,7 +34,7 @@ class Operation(NamedTuple):
     """One operation of the API. Its handler is given the call and the resource. `purpose`: what a caller must be
     allowed to do."""
 
-    handler: Callable[..., Steps[Answer]]
+    handler: Callable[..., Steps[OperationReply]]
     purpose: Purpose = UNKNOWN_PURPOSE
 
 
@@ -59,21 +59,21 @@ OPERATIONS: Mapping[tuple[type, str, str], Operation] = {
     (Entity, "MERGE", PLAIN): Operation(entities.update, Purpose((_P.UPDATE,))),
     (Entity, "PATCH", PLAIN): Operation(entities.update, Purpose((_P.UPDATE,))),
     (Entity, "DELETE", PLAIN): Operation(entities.update, Purpose((_P.DELETE,))),
-    (Batch, "POST", PLAIN): Operation(batches.run, Purpose(_IN_BATCHES, Way.TRANSACTION)),
-    (Service, "GET", "properties"): Operation(service.get_properties, Purpose((_P.READ_ACCOUNT,))),
-    (Service, "PUT", "properties"): Operation(service.set_properties, Purpose((_P.WRITE_ACCOUNT,))),
-    (Service, "GET", "stats"): Operation(service.get_statistics, Purpose((_P.READ_ACCOUNT,))),
+    (BatchResource, "POST", PLAIN): Operation(batches.run, Purpose(_IN_BATCHES, Channel.TRANSACTION)),
+    (ServiceResource, "GET", "properties"): Operation(service.get_properties, Purpose((_P.READ_ACCOUNT,))),
+    (ServiceResource, "PUT", "properties"): Operation(service.set_properties, Purpose((_P.WRITE_ACCOUNT,))),
+    (ServiceResource, "GET", "stats"): Operation(service.get_statistics, Purpose((_P.READ_ACCOUNT,))),
 }
 
 
-def operation_of(call: Call) -> Operation:
+def operation_of(call: CallContext) -> Operation:
     """The operation that a call asks for. Raises ServiceError where there is none."""
     resource = call.address.resource
-    if isinstance(resource, Nested):
+    if isinstance(resource, TableScopedResource):
         return _NESTED
     if call.address.secondary and call.method not in _READING:
         raise ServiceError("InsufficientAccountPermissions")
-    if (call.options.get("restype") == "service") is not isinstance(resource, Service):
+    if (call.options.get("restype") == "service") is not isinstance(resource, ServiceResource):
         raise ServiceError("InvalidQueryParameterValue")
     row = OPERATIONS.get((type(resource), call.method, call.options.get("comp", PLAIN)))
     if row is None:
@@ -83,13 +83,13 @@ def operation_of(call: Call) -> Operation:
 
 def purpose_of(resource: Resource, method: str, comp: str) -> Purpose:
     """What a request is for. To have an address explained that means nothing is to read."""
-    if isinstance(resource, Nested):
+    if isinstance(resource, TableScopedResource):
         return Purpose((_P.DESCRIBE,))
     row = OPERATIONS.get((type(resource), method, comp))
     return Purpose((_P.READ,)) if row is None else row.purpose
 
 
-def _refuse_nested(call: Call, resource: Nested) -> Exchange[Answer]:
+def _refuse_nested(call: CallContext, resource: TableScopedResource) -> Exchange[OperationReply]:
     """Answer a client whose account URL ends in a table's name: /T/Tables, /T/$batch and their like. Always raises.
 
     The service has no such resources, and refuses each in its own way; SDKs recognise code and text and tell their users
@@ -98,7 +98,7 @@ def _refuse_nested(call: Call, resource: Nested) -> Exchange[Answer]:
     if call.options.get("restype") == "service":
         raise ServiceError("InvalidQueryParameterValue")
     match resource.inner:
-        case Batch():
+        case BatchResource():
             raise ServiceError("MediaTypeNotSupported")
         case TableSet():
             yield from find_table(call, resource.table)

@@ -7,8 +7,8 @@ from datetime import date
 from email.utils import formatdate
 from functools import lru_cache
 
-from tablegate.adapters.azuretable.call_context import Answer, options_of, service_id
-from tablegate.adapters.azuretable.entities.entity_renderer import Level, content_type
+from tablegate.adapters.azuretable.call_context import OperationReply, options_of, service_id
+from tablegate.adapters.azuretable.entities.entity_renderer import MetadataLevel, content_type
 from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError, as_json, as_xml, service_error_of
@@ -25,7 +25,7 @@ _ODATA_HEADERS = [
 ]
 
 
-def reply(request: Request, answer: Answer, gateway: Gateway) -> Reply:
+def reply(request: Request, answer: OperationReply, gateway: Gateway) -> Reply:
     """The reply with an answer, and the headers that every reply has."""
     version = request.header_map.get("x-ms-version", "")
     headers = [
@@ -51,16 +51,16 @@ def _version_unsaid(request: Request, gateway: Gateway) -> str:
     return gateway.settings.azure_default_version
 
 
-def refusal(request: Request, refused: ServiceError | GatewayError, gateway: Gateway) -> Answer:
+def refusal(request: Request, refused: ServiceError | GatewayError, gateway: Gateway) -> OperationReply:
     """The answer that says an error, as JSON, or as XML where the client reads that."""
     error = service_error_of(refused) if isinstance(refused, GatewayError) else refused
     time = timestamp_text(gateway.now_ms() * 10_000 + UNIX_EPOCH_TICKS)
     headers = [*error.headers, ("x-ms-error-code", error.code)]
     if _speaks_xml(request) or "xml" in request.header_map.get("accept", "").lower():
         headers.append(("Content-Type", "application/xml"))
-        return Answer(error.status, headers, as_xml(error, service_id(request.id), time))
-    headers.append(("Content-Type", content_type(Level.MINIMAL)))
-    return Answer(error.status, headers, as_json(error, service_id(request.id), time))
+        return OperationReply(error.status, headers, as_xml(error, service_id(request.id), time))
+    headers.append(("Content-Type", content_type(MetadataLevel.MINIMAL)))
+    return OperationReply(error.status, headers, as_json(error, service_id(request.id), time))
 
 
 def _is_echoed(client_id: str) -> bool:

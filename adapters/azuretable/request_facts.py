@@ -13,27 +13,27 @@ from tablegate.adapters.azuretable.entities.entity_parser import document_of
 from tablegate.adapters.azuretable.wire import addresses, limits, multipart
 from tablegate.adapters.azuretable.wire.addresses import (
     Address,
-    Batch,
+    BatchResource,
     Entity,
     EntitySet,
-    Nested,
     Resource,
     TableEntry,
+    TableScopedResource,
     TableSet,
 )
 from tablegate.adapters.azuretable.wire.errors import REFUSALS, ServiceError
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.errors import Busy
-from tablegate.gateway.model.request_facts import Kind, RefusedParts, RequestFacts, table_names
+from tablegate.gateway.model.request_facts import RejectedParts, RequestFacts, RequestKind, table_names
 
-KINDS: Mapping[str, Kind] = {
-    "POST TableSet": Kind.DEFINITION,
-    "DELETE TableEntry": Kind.DEFINITION,
-    "PUT EntitySet": Kind.DEFINITION,  # its access policies
-    "PUT Service": Kind.DEFINITION,
-    "POST EntitySet": Kind.WRITE,
-    "POST Batch": Kind.WRITE,
-    **{f"{verb} Entity": Kind.WRITE for verb in ("PUT", "MERGE", "PATCH", "DELETE", "POST")},
+KINDS: Mapping[str, RequestKind] = {
+    "POST TableSet": RequestKind.DEFINITION,
+    "DELETE TableEntry": RequestKind.DEFINITION,
+    "PUT EntitySet": RequestKind.DEFINITION,  # its access policies
+    "PUT Service": RequestKind.DEFINITION,
+    "POST EntitySet": RequestKind.WRITE,
+    "POST Batch": RequestKind.WRITE,
+    **{f"{verb} Entity": RequestKind.WRITE for verb in ("PUT", "MERGE", "PATCH", "DELETE", "POST")},
 }
 _AUTHENTICATED_REFUSALS = frozenset({"AuthorizationPermissionMismatch"})
 """Refusals of authenticated callers."""
@@ -68,10 +68,10 @@ def read(head: RequestFacts, request: Request, reply: Reply | None, host: str) -
         tables=tables,
         keys=[(table, key) for target in targets for table, key in _named(*target) if key is not None],
     )
-    if not isinstance(address.resource, Batch):
+    if not isinstance(address.resource, BatchResource):
         return facts
     if targets and all(target.method == "GET" for target in targets):
-        facts = facts._replace(kind=Kind.READ)
+        facts = facts._replace(kind=RequestKind.READ)
     if reply is None:
         return facts
     failure = _INNER_FAILURE.search(reply.body)
@@ -87,7 +87,7 @@ def _error_code(reply: Reply) -> str:
 
 def _targets(request: Request, address: Address, host: str) -> list[_Target]:
     """The resource that a request addresses, or all that its batch does. Of a batch that cannot be read nothing is known."""
-    if not isinstance(address.resource, Batch):
+    if not isinstance(address.resource, BatchResource):
         return [_Target(address.resource, request.method, request.body)]
     try:
         batch = multipart.parse(request.header("content-type"), request.body, limits.CHANGES_MAX)
@@ -105,14 +105,14 @@ def _tables(targets: list[_Target]) -> list[str]:
     return table_names(table for target in targets for table, _ in _named(*target))
 
 
-def _refused_parts(reply: Reply, operation: str, tables: list[str]) -> RefusedParts | None:
+def _refused_parts(reply: Reply, operation: str, tables: list[str]) -> RejectedParts | None:
     """A batch is a query or changes of one table, and of those one at most is told to be refused."""
     mark = PART_MARKS.get(operation)
     if mark is None or mark not in reply.body:
         return None
     told = _INNER_CODE.search(reply.body, reply.body.index(mark))
     code = told[1].decode() if told else ""
-    return RefusedParts(tables, code) if code in REFUSALS else None
+    return RejectedParts(tables, code) if code in REFUSALS else None
 
 
 def _named(resource: Resource, method: str, body: bytes) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
@@ -130,7 +130,7 @@ def _named(resource: Resource, method: str, body: bytes) -> Iterator[tuple[str, 
             made = _document(body).get("TableName")
             if isinstance(made, str):
                 yield made, None
-        case Nested(table, _):
+        case TableScopedResource(table, _):
             yield table, None
 
 

@@ -23,7 +23,7 @@ from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
 from tablegate.adapters.dynamodb.validation import operation_schemas
 from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.wire import auth, http, limits, planted_errors
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, Caller
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, Caller
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.named_resources import named_resources
@@ -175,8 +175,8 @@ class DynamoDB(Dialect):
             return None
         return auth.verify(request, credentials, self.gateway.real_now_ms())
 
-    def parse(self, request: Request, caller: Caller | None) -> Call:
-        """Return the call (Dialect.parse). Raises TooLarge, ServiceError, Busy.
+    def parse(self, request: Request, caller: Caller | None) -> CallContext:
+        """Return the call (Dialect.parse). Raises BodyTooLarge, ServiceError, Busy.
 
         The garbage collector is off while a large body is parsed: JSON has no cycles, and the collections that a million new
         objects cause took five times as long as the parsing.
@@ -198,7 +198,7 @@ class DynamoDB(Dialect):
         finally:
             gc.enable()
 
-    def begin(self, call: Call) -> Steps[Answer]:
+    def begin(self, call: CallContext) -> Steps[Answer]:
         """Authorize what a call names, and begin its operation (Dialect.begin). The command of a single step names its one table
         itself, and is authorized in front of the engine."""
         steps = self._handlers[call.operation](call)
@@ -215,7 +215,7 @@ class DynamoDB(Dialect):
         return http.reply(request, 200, answer)
 
     def _text(self, request: Request) -> bytes:
-        """The body without its content coding. Raises TooLarge, ServiceError, Busy."""
+        """The body without its content coding. Raises BodyTooLarge, ServiceError, Busy."""
         memory = self.gateway.memory
         memory.hold_inflated(request, limits.REQUEST_BYTES)
         text = http.body_of(request)
@@ -224,7 +224,7 @@ class DynamoDB(Dialect):
 
     def _read(
         self, request: Request, text: bytes, caller: Caller | None, authorization: Authorization | None
-    ) -> Call:
+    ) -> CallContext:
         """`caller`: None if it is not known yet (auth `dev`); `authorization`: what it has, if it is limited."""
         target = request.header_map.get("x-amz-target", "")
         name = target.partition(".")[2]
@@ -259,7 +259,7 @@ class DynamoDB(Dialect):
             checked = self._schemas.checker(name)(body)
         except ServiceError as refusal:
             raise self._schemas.told_of_body(name, text, refusal) from None
-        return Call(name, checked, caller, gateway, request.header_map, request.authorization)
+        return CallContext(name, checked, caller, gateway, request.header_map, request.authorization)
 
     def finalize_authorization(self, request: Request, reply: Reply) -> Reply:
         """Return the reply to a restricted request that failed early (Dialect.finalize_authorization)."""
@@ -276,7 +276,7 @@ class DynamoDB(Dialect):
             authorization.require_named(named_resources(body, authorization.purpose, namespace))
         except NotPermitted as refusal:
             return self.render_error(request, None, refusal)
-        except (http.TooLarge, ServiceError, Busy):
+        except (http.BodyBodyTooLarge, ServiceError, Busy):
             pass
         return super().finalize_authorization(request, reply)
 
@@ -287,7 +287,7 @@ class DynamoDB(Dialect):
 
     def render_error(self, request: Request, caller: Caller | None, error: Exception) -> Reply:
         """Return the error reply (Dialect.render_error). It is logged under the id that the client gets, too."""
-        if isinstance(error, http.TooLarge):
+        if isinstance(error, http.BodyTooLarge):
             return http.too_large(request)
         told = self._told(request, error)
         if told.status >= 500:

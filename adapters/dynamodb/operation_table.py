@@ -26,7 +26,7 @@ from tablegate.adapters.dynamodb.tables import (
     time_to_live,
 )
 from tablegate.adapters.dynamodb.wire.call_context import Handler
-from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
+from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Channel, Permission, Purpose
 
 
 class Operation(NamedTuple):
@@ -129,13 +129,13 @@ PURPOSES: Mapping[str, Purpose] = {
     "Query": Purpose((_P.QUERY,)),
     "Scan": Purpose((_P.SCAN,)),
     "SearchVectors": Purpose((_P.SEARCH,)),
-    "BatchGetItem": Purpose((_P.READ,), Way.BATCH),
-    "BatchWriteItem": Purpose((_P.PUT, _P.DELETE), Way.BATCH),
-    "TransactGetItems": Purpose((_P.READ,), Way.TRANSACTION),
-    "TransactWriteItems": Purpose(_WRITES, Way.TRANSACTION),
-    "ExecuteStatement": Purpose(_STATEMENTS, Way.STATEMENT),
-    "BatchExecuteStatement": Purpose(_STATEMENTS, Way.STATEMENT),
-    "ExecuteTransaction": Purpose(_STATEMENTS, Way.STATEMENT_TRANSACTION),
+    "BatchGetItem": Purpose((_P.READ,), Channel.BATCH),
+    "BatchWriteItem": Purpose((_P.PUT, _P.DELETE), Channel.BATCH),
+    "TransactGetItems": Purpose((_P.READ,), Channel.TRANSACTION),
+    "TransactWriteItems": Purpose(_WRITES, Channel.TRANSACTION),
+    "ExecuteStatement": Purpose(_STATEMENTS, Channel.STATEMENT),
+    "BatchExecuteStatement": Purpose(_STATEMENTS, Channel.STATEMENT),
+    "ExecuteTransaction": Purpose(_STATEMENTS, Channel.STATEMENT_TRANSACTION),
     "ListStreams": Purpose((_P.LIST_STREAMS,)),
     "DescribeStream": Purpose((_P.DESCRIBE_STREAM,)),
     "GetShardIterator": Purpose((_P.POSITION_STREAM,)),

@@ -19,14 +19,20 @@ from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.errors import REFUSALS
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.model.request_facts import Kind, RefusedParts, RequestFacts, kind_of, table_names
+from tablegate.gateway.model.request_facts import (
+    RejectedParts,
+    RequestFacts,
+    RequestKind,
+    kind_of,
+    table_names,
+)
 
 _WRITES = frozenset({
     "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems",
     "ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction",
 })  # fmt: skip
 _READ_PREFIXES = ("Get", "Describe", "List", "Query", "Scan", "Search", "BatchGet", "TransactGet")
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, RequestKind] = {
     name: kind_of(name, _WRITES, _READ_PREFIXES)
     for name in (target.partition(".")[2] for target in OPERATIONS)
 }
@@ -61,7 +67,7 @@ def read(
     only_selects = statements and all(text.lstrip()[:6].upper() == "SELECT" for text in statements)
     namespace = "" if caller is None else caller.namespace
     return facts._replace(
-        kind=Kind.READ if only_selects else facts.kind,
+        kind=RequestKind.READ if only_selects else facts.kind,
         tables=_tables(body),
         keys=list(_keys(body, gateway, namespace)),
         refused_parts=None if reply is None else _refused_parts(body, reply, facts.operation),
@@ -87,7 +93,7 @@ def _keys(body: dict[str, Any], gateway: Gateway, namespace: str) -> Iterator[tu
             yield name, key
 
 
-def _refused_parts(body: dict[str, Any], reply: Reply, operation: str) -> RefusedParts | None:
+def _refused_parts(body: dict[str, Any], reply: Reply, operation: str) -> RejectedParts | None:
     mark = PART_MARKS.get(operation)
     if mark is None or reply.status != 200 or mark not in reply.body:
         return None
@@ -97,7 +103,7 @@ def _refused_parts(body: dict[str, Any], reply: Reply, operation: str) -> Refuse
         for member, answer in zip(body["Statements"], answers, strict=True)
         if answer.get("Error", {}).get("Code") == _PART_CODE
     ]
-    return RefusedParts(_tables({"Statements": refused}), _PART_CODE)
+    return RejectedParts(_tables({"Statements": refused}), _PART_CODE)
 
 
 def _error_code(reply: Reply) -> str:

@@ -21,14 +21,14 @@ import orjson
 
 from tablegate.adapters.dynamodb import seed_definitions
 from tablegate.adapters.dynamodb.export_files import lines, manifests
-from tablegate.adapters.dynamodb.export_files.compression import Unreadable, compression_of, reading
+from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile, compression_of, reading
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS
 from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.seed_definitions import NoDefinition, SeedTable
 from tablegate.adapters.dynamodb.validation import operation_schemas
-from tablegate.adapters.dynamodb.values.values import Item, item_of
+from tablegate.adapters.dynamodb.values.values import ParsedItem, item_of
 from tablegate.adapters.dynamodb.wire.auth import DEFAULT_ACCOUNT, DEFAULT_REGION
-from tablegate.adapters.dynamodb.wire.call_context import Call, Caller, find_table
+from tablegate.adapters.dynamodb.wire.call_context import CallContext, Caller, find_table
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.styles import LATEST
@@ -53,7 +53,7 @@ def load_seed(gateway: Gateway, seed: Seed) -> dict[str, int]:
     account, region = seed.place or (DEFAULT_ACCOUNT, DEFAULT_REGION)
     namespace = gateway.credentials.namespace(Scheme.AWS, account, region)
     caller = Caller("seed", account, region, namespace)
-    planting = _Planting(gateway, caller, seed)
+    planting = _SeedLoader(gateway, caller, seed)
     for name in sorted(seed.files):
         planting.file(name, planting.define)
     for name in sorted(seed.files):
@@ -61,7 +61,7 @@ def load_seed(gateway: Gateway, seed: Seed) -> dict[str, int]:
     return planting.items
 
 
-class _Planting:
+class _SeedLoader:
     def __init__(self, gateway: Gateway, caller: Caller, seed: Seed) -> None:
         self._gateway = gateway
         self._caller = caller
@@ -77,7 +77,14 @@ class _Planting:
         """Do something with one file. Raises BadSeed, with its name."""
         try:
             work(PurePosixPath(name))
-        except (Unreadable, NoDefinition, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        except (
+            UnreadableFile,
+            NoDefinition,
+            KeyError,
+            TypeError,
+            AttributeError,
+            UnicodeDecodeError,
+        ) as error:
             raise BadSeed(f"{name}: {error}") from None
         except ServiceError as error:
             raise BadSeed(f"{name}: {error.code}: {error.message}") from None
@@ -93,7 +100,7 @@ class _Planting:
             try:
                 document = orjson.loads(stream.read())
             except orjson.JSONDecodeError as error:
-                raise Unreadable(f"not JSON: {error}") from None
+                raise UnreadableFile(f"not JSON: {error}") from None
         for table in seed_definitions.tables_of(document):
             self._create(table)
 
@@ -116,7 +123,7 @@ class _Planting:
             with self._opened(path) as stream:
                 summary = manifests.read_summary(stream.read())
             if summary.is_incremental:
-                raise Unreadable("an incremental export is changes, and no items")
+                raise UnreadableFile("an incremental export is changes, and no items")
             with self._opened(path.parent / manifests.FILES) as stream:
                 keys = [file.key for file in manifests.read_files(stream)]
             for key in keys:
@@ -127,12 +134,12 @@ class _Planting:
             with self._opened(path) as stream:
                 self._put(table, _of_csv(stream) if _kind(path) == ".csv" else _of_lines(stream))
 
-    def _put(self, name: str, items: Iterator[Item]) -> None:
+    def _put(self, name: str, items: Iterator[ParsedItem]) -> None:
         self.items.setdefault(name, 0)
         while batch := list(islice(items, _ITEMS_AT_ONCE)):
 
-            def puts(batch: list[Item] = batch) -> Exchange[None]:
-                table = yield from find_table(Call("PutItem", {}, self._caller, self._gateway), name)
+            def puts(batch: list[ParsedItem] = batch) -> Exchange[None]:
+                table = yield from find_table(CallContext("PutItem", {}, self._caller, self._gateway), name)
                 writes = [put_write(table, item, None) for item in batch]
                 for outcome in (yield from each([WriteGroup((write,)) for write in writes])):
                     if isinstance(outcome, GatewayError):
@@ -143,7 +150,7 @@ class _Planting:
 
     def _call(self, operation: str, given: dict[str, Any]) -> None:
         checked = operation_schemas.of(LATEST).check(operation, given)
-        call = Call(operation, checked, self._caller, self._gateway)
+        call = CallContext(operation, checked, self._caller, self._gateway)
         try:
             drive(lambda: exchange_of(OPERATIONS[_API + operation].handler(call)), self._run)
         except GatewayError as error:
@@ -158,7 +165,7 @@ class _Planting:
     def _opened(self, path: PurePosixPath) -> BinaryIO:
         opened = self._seed.files.get(str(path))
         if opened is None:
-            raise Unreadable(f"{path} is missing")
+            raise UnreadableFile(f"{path} is missing")
         stream = io.BufferedReader(cast(io.RawIOBase, opened()))
         return reading(stream, compression_of(stream.peek(4)[:4]))
 
@@ -168,26 +175,26 @@ def _kind(path: PurePosixPath) -> str:
     return PurePosixPath(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
 
 
-def _of_lines(stream: BinaryIO) -> Iterator[Item]:
-    form: lines.Form | None = None
+def _of_lines(stream: BinaryIO) -> Iterator[ParsedItem]:
+    form: lines.LineFormat | None = None
     for number, line in enumerate(stream, 1):
         if not line.strip():
             continue
         try:
             form = form or lines.form_of(line)
             yield lines.read_item(line, form)
-        except Unreadable as error:
-            raise Unreadable(f"line {number}: {error}") from None
+        except UnreadableFile as error:
+            raise UnreadableFile(f"line {number}: {error}") from None
 
 
-def _of_csv(stream: BinaryIO) -> Iterator[Item]:
+def _of_csv(stream: BinaryIO) -> Iterator[ParsedItem]:
     rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""))
     columns = [name.rpartition(":") for name in next(rows, [])]
     if not columns or any(not name or not kind for name, _, kind in columns):
-        raise Unreadable("the first line names attributes with their types: id:S,n:N")
+        raise UnreadableFile("the first line names attributes with their types: id:S,n:N")
     for number, row in enumerate(rows, 2):
         if len(row) != len(columns):
-            raise Unreadable(f"row {number} has {len(row)} cells, and the first line {len(columns)}")
+            raise UnreadableFile(f"row {number} has {len(row)} cells, and the first line {len(columns)}")
         wire = {
             name: _cell(kind, cell, number)
             for (name, _, kind), cell in zip(columns, row, strict=True)
@@ -196,7 +203,7 @@ def _of_csv(stream: BinaryIO) -> Iterator[Item]:
         try:
             yield item_of(wire)
         except ServiceError as error:
-            raise Unreadable(f"row {number}: {error.message}") from None
+            raise UnreadableFile(f"row {number}: {error.message}") from None
 
 
 def _cell(kind: str, cell: str, number: int) -> Mapping[str, Any]:
@@ -206,4 +213,4 @@ def _cell(kind: str, cell: str, number: int) -> Mapping[str, Any]:
     try:
         return {kind: orjson.loads(cell.lower() if kind in ("BOOL", "NULL") else cell)}
     except orjson.JSONDecodeError:
-        raise Unreadable(f"row {number}: {cell[:64]!r} is no JSON, as {kind} wants it") from None
+        raise UnreadableFile(f"row {number}: {cell[:64]!r} is no JSON, as {kind} wants it") from None

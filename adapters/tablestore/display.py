@@ -5,20 +5,20 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from tablegate.adapters.tablestore.rows.selections import Selection
-from tablegate.adapters.tablestore.wire.call_context import Target
+from tablegate.adapters.tablestore.rows.selections import RowSelection
+from tablegate.adapters.tablestore.wire.call_context import TableOrIndex
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell
 from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.values.rows import Row, Window
+from tablegate.gateway.model.values.rows import Row, VersionWindow
 
 FORM = "Table Store cells"
 
 
 def shown_row(table: Table, row: Row) -> Any:
     """A row as a JSON document: its primary key, and each version of each cell with its time."""
-    target = Target.of_table(table)
-    everything = Selection(frozenset(), Window(), "", "", ALWAYS, None)
+    target = TableOrIndex.of_table(table)
+    everything = RowSelection(frozenset(), VersionWindow(), "", "", ALWAYS, None)
     wire = everything.wire_row(target, everything.cutter(target)(row))
     return {
         "primary_key": [_shown(cell) for cell in wire.key],

@@ -17,7 +17,7 @@ from tablegate.adapters.tablestore.values.values import key_type
 from tablegate.adapters.tablestore.values.views import index_view
 from tablegate.adapters.tablestore.wire import auth, limits, replies
 from tablegate.adapters.tablestore.wire.auth import Caller
-from tablegate.adapters.tablestore.wire.call_context import Call, after_names, names_known_tables
+from tablegate.adapters.tablestore.wire.call_context import CallContext, after_names, names_known_tables
 from tablegate.adapters.tablestore.wire.errors import (
     INTERNAL,
     PLANTED,
@@ -132,7 +132,7 @@ class TableStore(Dialect):
         operation = _operation_name(request.path)
         return auth.verify(request, operation, gateway.credentials, gateway.real_now_ms(), has_body)
 
-    def begin(self, call: Call) -> Steps[Message]:
+    def begin(self, call: CallContext) -> Steps[Message]:
         """Authorize the tables that a call names, and begin its operation (Dialect.begin)."""
         handler = self._operations[call.operation].handler
         return handler(call) if names_known_tables(call) else after_names(call, handler)
@@ -150,7 +150,7 @@ class TableStore(Dialect):
         told = self._told(request, error)
         return replies.reply(request, operation, caller, told, self.gateway.real_now_ms())
 
-    def parse(self, request: Request, caller: Caller) -> Call:
+    def parse(self, request: Request, caller: Caller) -> CallContext:
         """Return the call (Dialect.parse). Raises ServiceError, QuotaExceeded, Busy."""
         operation = _operation_name(request.path)
         row = self._operations.get(operation)
@@ -166,7 +166,9 @@ class TableStore(Dialect):
             body = self._serialized(request)
         message = parse(row.request, body, "the ProtoBuf message")
         may_be_old = gateway.settings.replica_reads == "all"
-        return Call(operation, message, caller, gateway, gateway.now_ms(), may_be_old, request.authorization)
+        return CallContext(
+            operation, message, caller, gateway, gateway.now_ms(), may_be_old, request.authorization
+        )
 
     def _enter_quotas(self, request: Request, caller: Caller) -> None:
         """Hold a request to quotas. A credential that may enter several instances has one allowance for all of them. Raises

@@ -13,10 +13,10 @@ from google.protobuf.message import Message
 from tablegate.adapters.tablestore.rows import batch_reads, batch_writes, ranges, rows, transactions
 from tablegate.adapters.tablestore.streams import streams
 from tablegate.adapters.tablestore.tables import indexes, splits, tables
-from tablegate.adapters.tablestore.wire.call_context import Call
+from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.exchanges import Steps
-from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
+from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Channel, Permission, Purpose
 
 
 class Operation(NamedTuple):
@@ -24,7 +24,7 @@ class Operation(NamedTuple):
     must be allowed to do."""
 
     request: type[Message]
-    handler: Callable[[Call], Steps[Message]]
+    handler: Callable[[CallContext], Steps[Message]]
     purpose: Purpose = UNKNOWN_PURPOSE
 
 
@@ -78,17 +78,17 @@ OPERATIONS: Mapping[str, Operation] = {
     "UpdateRow": Operation(messages.UpdateRowRequest, rows.update_row, Purpose((_P.UPDATE,))),
     "DeleteRow": Operation(messages.DeleteRowRequest, rows.delete_row, Purpose((_P.DELETE,))),
     "BatchGetRow": Operation(
-        messages.BatchGetRowRequest, batch_reads.batch_get_row, Purpose((_P.READ,), Way.BATCH)
+        messages.BatchGetRowRequest, batch_reads.batch_get_row, Purpose((_P.READ,), Channel.BATCH)
     ),
     "BatchWriteRow": Operation(
-        messages.BatchWriteRowRequest, batch_writes.batch_write_row, Purpose(_WRITES, Way.BATCH)
+        messages.BatchWriteRowRequest, batch_writes.batch_write_row, Purpose(_WRITES, Channel.BATCH)
     ),
     "GetRange": Operation(messages.GetRangeRequest, ranges.get_range, Purpose((_P.QUERY, _P.SCAN))),
     "BulkImport": Operation(
-        messages.BulkImportRequest, batch_writes.bulk_import, Purpose(_WRITES, Way.BATCH)
+        messages.BulkImportRequest, batch_writes.bulk_import, Purpose(_WRITES, Channel.BATCH)
     ),
     "BulkExport": Operation(
-        messages.BulkExportRequest, ranges.bulk_export, Purpose((_P.QUERY, _P.SCAN), Way.BATCH)
+        messages.BulkExportRequest, ranges.bulk_export, Purpose((_P.QUERY, _P.SCAN), Channel.BATCH)
     ),
 }
 READING = frozenset({"GetRow", "BatchGetRow", "GetRange", "BulkExport"})

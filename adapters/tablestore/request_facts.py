@@ -20,7 +20,7 @@ from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, Datum
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.model.request_facts import Kind, RequestFacts, kind_of, table_names
+from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, kind_of, table_names
 from tablegate.gateway.model.values.values import Value
 
 _WRITES = frozenset({
@@ -28,7 +28,7 @@ _WRITES = frozenset({
     "StartLocalTransaction", "CommitTransaction", "AbortTransaction",
 })  # fmt: skip
 _READ_PREFIXES = ("Get", "Describe", "List", "BatchGet", "BulkExport", "Compute", "Search", "SQLQuery")
-KINDS: Mapping[str, Kind] = {name: kind_of(name, _WRITES, _READ_PREFIXES) for name in OPERATIONS}
+KINDS: Mapping[str, RequestKind] = {name: kind_of(name, _WRITES, _READ_PREFIXES) for name in OPERATIONS}
 _AUTHENTICATED_REFUSALS = frozenset({"OTSNoPermissionAccess"})
 """Refusals of authenticated callers."""
 _NAMING = ("table_name", "main_table_name")

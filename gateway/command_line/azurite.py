@@ -16,7 +16,13 @@ from typing import Any
 import click
 
 from tablegate.gateway import __version__
-from tablegate.gateway.command_line.foreign_flags import Flag, ForeignCommand, port_of, read, taken_port_told
+from tablegate.gateway.command_line.foreign_flags import (
+    ForeignCommand,
+    ForeignFlag,
+    port_of,
+    read,
+    taken_port_told,
+)
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting, Settings
 
@@ -24,37 +30,37 @@ _PORT = 10002
 _FILE = "tablegate.sqlite"
 _OTHERS = "only tables are served, no blobs and no queues"
 _TABLE_FLAGS = {
-    "--tableHost": Flag("host", has_value=True),
-    "--tablePort": Flag("port", has_value=True),
-    "--tableKeepAliveTimeout": Flag("idle", has_value=True),
-    "-l": Flag("location", has_value=True),
-    "--location": Flag("location", has_value=True),
-    "-s": Flag("silent"),
-    "--silent": Flag("silent"),
-    "-L": Flag("loose"),  # headers and parameters that nobody knows are never refused
-    "--loose": Flag("loose"),
-    "-d": Flag("debug", has_value=True),
-    "--debug": Flag("debug", has_value=True),
-    "--skipApiVersionCheck": Flag("any_version"),  # every version is taken
-    "--disableProductStyleUrl": Flag("account_in_path"),
-    "--oauth": Flag(
+    "--tableHost": ForeignFlag("host", has_value=True),
+    "--tablePort": ForeignFlag("port", has_value=True),
+    "--tableKeepAliveTimeout": ForeignFlag("idle", has_value=True),
+    "-l": ForeignFlag("location", has_value=True),
+    "--location": ForeignFlag("location", has_value=True),
+    "-s": ForeignFlag("silent"),
+    "--silent": ForeignFlag("silent"),
+    "-L": ForeignFlag("loose"),  # headers and parameters that nobody knows are never refused
+    "--loose": ForeignFlag("loose"),
+    "-d": ForeignFlag("debug", has_value=True),
+    "--debug": ForeignFlag("debug", has_value=True),
+    "--skipApiVersionCheck": ForeignFlag("any_version"),  # every version is taken
+    "--disableProductStyleUrl": ForeignFlag("account_in_path"),
+    "--oauth": ForeignFlag(
         "oauth", has_value=True, refused="tokens are verified here: tablegate serve --jwt-keys-file FILE"
     ),
-    "--cert": Flag("cert", has_value=True),
-    "--key": Flag("key", has_value=True),
-    "--pwd": Flag("password", has_value=True),
-    "--inMemoryPersistence": Flag("in_memory"),
-    "--disableTelemetry": Flag("no_telemetry"),  # none is sent
-    "-v": Flag("version"),
-    "--version": Flag("version"),
-    "-h": Flag("help"),
-    "--help": Flag("help"),
+    "--cert": ForeignFlag("cert", has_value=True),
+    "--key": ForeignFlag("key", has_value=True),
+    "--pwd": ForeignFlag("password", has_value=True),
+    "--inMemoryPersistence": ForeignFlag("in_memory"),
+    "--disableTelemetry": ForeignFlag("no_telemetry"),  # none is sent
+    "-v": ForeignFlag("version"),
+    "--version": ForeignFlag("version"),
+    "-h": ForeignFlag("help"),
+    "--help": ForeignFlag("help"),
 }
 _FLAGS = _TABLE_FLAGS | {
-    f"--{service}{part}": Flag(f"{service}{part}", has_value=True, without=_OTHERS)
+    f"--{service}{part}": ForeignFlag(f"{service}{part}", has_value=True, without=_OTHERS)
     for service in ("blob", "queue")
     for part in ("Host", "Port", "KeepAliveTimeout")
-} | {"--extentMemoryLimit": Flag("extents", has_value=True, without=_OTHERS)}  # fmt: skip
+} | {"--extentMemoryLimit": ForeignFlag("extents", has_value=True, without=_OTHERS)}  # fmt: skip
 
 
 @click.command("azurite", cls=ForeignCommand)
@@ -77,7 +83,9 @@ def azurite_table(words: tuple[str, ...]) -> None:
     _serve(words, _TABLE_FLAGS, lines, "Exiting due to an unhandled error")
 
 
-def _serve(words: tuple[str, ...], flags: Mapping[str, Flag], lines: tuple[str, str], taken: str) -> None:
+def _serve(
+    words: tuple[str, ...], flags: Mapping[str, ForeignFlag], lines: tuple[str, str], taken: str
+) -> None:
     if words and words[-1] in ("-d", "--debug"):
         raise click.ClickException("Must provide a debug log file path for parameter -d or --debug")
     given = read(words, flags, 'The option "{name}" is unknown.')
@@ -89,7 +97,7 @@ def _serve(words: tuple[str, ...], flags: Mapping[str, Flag], lines: tuple[str, 
         _log_to(Path(given["debug"]))
     from tablegate.gateway.server import serving
 
-    class Lines(serving.Announcement):
+    class Lines(serving.StartupMessage):
         def bound(self, settings: Settings, sockets: list[socket.socket]) -> None:
             """Before the first request is taken."""
             self._print(lines[0], settings, sockets)

@@ -14,7 +14,13 @@ from pathlib import Path
 import click
 
 from tablegate.gateway import __version__
-from tablegate.gateway.command_line.foreign_flags import Flag, ForeignCommand, port_of, read, taken_port_told
+from tablegate.gateway.command_line.foreign_flags import (
+    ForeignCommand,
+    ForeignFlag,
+    port_of,
+    read,
+    taken_port_told,
+)
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import ANY, BadSetting, Settings
 
@@ -26,16 +32,16 @@ _FILE = "tablegate.sqlite"
 # takes to its next request. How long DynamoDB Local's do is not documented.
 _DELAY_S = 1.0
 _FLAGS = {
-    "-port": Flag("port", has_value=True),
-    "-inMemory": Flag("in_memory"),
-    "-dbPath": Flag("db_path", has_value=True),
-    "-sharedDb": Flag("shared"),
-    "-cors": Flag("cors", has_value=True),
-    "-delayTransientStatuses": Flag("delayed"),
-    "-optimizeDbBeforeStartup": Flag("optimized"),
-    "-disableTelemetry": Flag("no_telemetry"),  # none is sent
-    "-help": Flag("help"),
-    "-jar": Flag("jar", has_value=True),
+    "-port": ForeignFlag("port", has_value=True),
+    "-inMemory": ForeignFlag("in_memory"),
+    "-dbPath": ForeignFlag("db_path", has_value=True),
+    "-sharedDb": ForeignFlag("shared"),
+    "-cors": ForeignFlag("cors", has_value=True),
+    "-delayTransientStatuses": ForeignFlag("delayed"),
+    "-optimizeDbBeforeStartup": ForeignFlag("optimized"),
+    "-disableTelemetry": ForeignFlag("no_telemetry"),  # none is sent
+    "-help": ForeignFlag("help"),
+    "-jar": ForeignFlag("jar", has_value=True),
 }
 _OF_JAVA = re.compile(r"-D[\w.]+(=.*)?|-X.*|-javaagent:.*|-ea|-server")
 _USAGE = """\
@@ -58,7 +64,7 @@ def dynamodb_local(words: tuple[str, ...]) -> None:
     from tablegate.gateway.server.file_lock import FileLock
     from tablegate.gateway.store.opening.opening import compact_file
 
-    class Lines(serving.Announcement):
+    class Lines(serving.StartupMessage):
         def bound(self, settings: Settings, sockets: list[socket.socket]) -> None:
             """What tools wait for, before the first request is taken."""
             print(_lines(given, sockets[0].getsockname()[1]), flush=True)

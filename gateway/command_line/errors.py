@@ -19,16 +19,24 @@ def told_in_one_line() -> Iterator[None]:
     from tablegate.gateway.security.grant_store import BadGrant
     from tablegate.gateway.security.policies.errors import BadPolicy
     from tablegate.gateway.security.secret_cipher import WrongKey
-    from tablegate.gateway.server.file_lock import AlreadyHeld
+    from tablegate.gateway.server.file_lock import LockAlreadyHeld
     from tablegate.gateway.server.startup_errors import StartupError
     from tablegate.gateway.store.opening.migrating import NewerDatabase
-    from tablegate.gateway.store.sql.databases import Retry, Unusable
+    from tablegate.gateway.store.sql.databases import DatabaseUnusable, RetryableFailure
 
     try:
         yield
-    except (BadSetting, BadCredential, BadGrant, BadPolicy, WrongKey, StartupError, Unusable) as error:
+    except (
+        BadSetting,
+        BadCredential,
+        BadGrant,
+        BadPolicy,
+        WrongKey,
+        StartupError,
+        DatabaseUnusable,
+    ) as error:
         raise click.ClickException(str(error)) from None
-    except AlreadyHeld as error:
+    except LockAlreadyHeld as error:
         raise click.ClickException(
             f"another server (pid {error.pid or 'unknown'}) has this database"
         ) from None
@@ -38,7 +46,7 @@ def told_in_one_line() -> Iterator[None]:
         ) from None
     except _sqlalchemy_errors() as error:
         raise click.ClickException(f"the database: {getattr(error, 'orig', None) or error}") from None
-    except Retry as error:
+    except RetryableFailure as error:
         raise click.ClickException(f"the database: {error}") from None
     except GatewayError as error:
         raise click.ClickException(f"the database: {error!r}") from None

@@ -17,7 +17,7 @@ from tablegate.gateway.configuration.settings import MOST_PORT
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
+class ForeignFlag:
     """A flag: what it is called here, whether the next word is its value. `refused`: why it cannot be honoured; `without`:
     what it is for that this server does not have, which makes it void."""
 
@@ -36,7 +36,7 @@ class ForeignCommand(click.Command):
         return []
 
 
-def read(words: Sequence[str], flags: Mapping[str, Flag], unknown: str) -> dict[str, str]:
+def read(words: Sequence[str], flags: Mapping[str, ForeignFlag], unknown: str) -> dict[str, str]:
     """Name -> value, "" for a flag that has none. Raises ClickException; `unknown` is its text for a word that is no flag.
 
     A flag that is void here is told on standard error.

@@ -73,7 +73,7 @@ def grants_add(
     tablegate grants add KEY --policy FILE
     tablegate grants add KEY --delete orders --deny
     """
-    from tablegate.gateway.security.grant_store import ALL, Written, written_of
+    from tablegate.gateway.security.grant_store import ALL, WrittenGrant, written_of
 
     short: dict[str, Any] = {name: list(values) for name, values in given.items() if values}
     if sum((bool(short), everything, policy is not None, bool(role))) != 1:
@@ -83,13 +83,13 @@ def grants_add(
     elif policy is not None:
         text = policy.read()
         try:
-            written = Written(written_of(json.loads(text)).form, text)
+            written = WrittenGrant(written_of(json.loads(text)).form, text)
         except ValueError as error:
             raise click.ClickException(f"{policy.name}: {error}") from None
     elif role:
-        written = Written("role", role)
+        written = WrittenGrant("role", role)
     else:
-        written = Written("short", json.dumps({**short, "deny": True} if deny else short))
+        written = WrittenGrant("short", json.dumps({**short, "deny": True} if deny else short))
     if deny and not short:
         raise click.UsageError("--deny goes with words")
     with opened_database(settings) as opened:

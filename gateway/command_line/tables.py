@@ -159,9 +159,9 @@ def _outcome(opened: Any, command: Any) -> Any:
         BackupMissing,
         BackupUnreadable,
         GatewayError,
-        MomentNotKept,
         TableExists,
         TableMissing,
+        TimeNotRetained,
     )
     from tablegate.gateway.security import gate
 
@@ -171,9 +171,9 @@ def _outcome(opened: Any, command: Any) -> Any:
             raise click.ClickException(f"there is no table {name}")
         case TableExists(name=name):
             raise click.ClickException(f"there is a table {name} already")
-        case MomentNotKept(name=name, earliest_ms=None):
+        case TimeNotRetained(name=name, earliest_ms=None):
             raise click.ClickException(f"no history of {name} is kept: see tablegate tables keep-history")
-        case MomentNotKept(earliest_ms=int(earliest), latest_ms=int(latest)):
+        case TimeNotRetained(earliest_ms=int(earliest), latest_ms=int(latest)):
             first, last = (datetime.fromtimestamp(ms / 1000, UTC).isoformat() for ms in (earliest, latest))
             raise click.ClickException(f"it can be restored as it was between {first} and {last}")
         case BackupMissing():

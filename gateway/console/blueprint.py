@@ -16,7 +16,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from tablegate.gateway.console.pages import Pages
 from tablegate.gateway.console.rendering import pretty, problem, refusal, render, with_headers
 from tablegate.gateway.console.searches import BadSearch
-from tablegate.gateway.console.sign_in import COOKIE, HOURS, SignIn, Visitor
+from tablegate.gateway.console.sign_in import COOKIE, HOURS, ConsoleUser, SignIn
 from tablegate.gateway.control import access
 from tablegate.gateway.control.access import CONSOLE
 from tablegate.gateway.dialect import Gateway
@@ -28,7 +28,7 @@ from tablegate.gateway.model.errors import (
     TableMissing,
     TooManyAttempts,
 )
-from tablegate.gateway.model.request_facts import Kind, RequestFacts
+from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
 from tablegate.gateway.observability import logs
 from tablegate.gateway.server.flask_bridge import current_request
 
@@ -41,7 +41,7 @@ def create(gateway: Gateway) -> flask.Blueprint:
         "console", __name__, url_prefix=CONSOLE, static_folder="static", template_folder="templates"
     )
     pages, entry = Pages(gateway), Entry(gateway)
-    routes: tuple[tuple[str, Callable[[Visitor], Any]], ...] = (
+    routes: tuple[tuple[str, Callable[[ConsoleUser], Any]], ...] = (
         ("/", pages.tables),
         ("/table", pages.table),
         ("/rows", pages.rows),
@@ -70,7 +70,7 @@ def create(gateway: Gateway) -> flask.Blueprint:
             made.add_url_rule(
                 path,
                 change.__name__,
-                functools.partial(entry.shown, change, Kind.WRITE),
+                functools.partial(entry.shown, change, RequestKind.WRITE),
                 methods=["POST"],
             )
     made.before_request(entry.refuse_long_form)
@@ -97,11 +97,11 @@ class Entry:
         current_request().is_unauthenticated = True  # held back, since no form of the console is so long
         return problem(413, "The form is too long.")
 
-    def shown(self, page: Callable[[Visitor], Any], kind: Kind = Kind.READ) -> Any:
+    def shown(self, page: Callable[[ConsoleUser], Any], kind: RequestKind = RequestKind.READ) -> Any:
         """Return a page for a visitor, or redirect to the sign-in form. `kind`: what it does, for the audit."""
         return self.answered(functools.partial(self._for_visitor, page, kind))
 
-    def _for_visitor(self, page: Callable[[Visitor], Any], kind: Kind) -> Any:
+    def _for_visitor(self, page: Callable[[ConsoleUser], Any], kind: RequestKind) -> Any:
         given, request = flask.request.values, current_request()
         tables = [given["name"][:255]] if "namespace" in given and "name" in given else []
         request.facts = RequestFacts(tables=tables)
@@ -143,7 +143,7 @@ class Entry:
             return render("sign_in.html", problem="")
         given, request = flask.request.form, current_request()
         access_id, secret = given.get("access_id", "")[:256], given.get("secret", "")[:1024]
-        request.facts = RequestFacts(kind=Kind.SIGN_IN, caller=access_id)
+        request.facts = RequestFacts(kind=RequestKind.SIGN_IN, caller=access_id)
         try:
             cookie = self._sign_in.cookie_of(access_id, secret, request.client)
         except TooManyAttempts as error:

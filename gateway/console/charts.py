@@ -25,7 +25,7 @@ _WIDTH, _HEIGHT, _LEFT, _TOP = 560, 150, 52, 22
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class MetricTotals:
     """Totals at a moment. `buckets`: requests by the longest that they took, in seconds, cumulative; `units`: (table, kind) ->
     capacity units, of the tables that are noted."""
 
@@ -40,7 +40,7 @@ class Figures:
     units: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
-def figures(tables: Container[str] = ()) -> Figures:
+def figures(tables: Container[str] = ()) -> MetricTotals:
     """The totals now. `tables`: those whose capacity units are noted."""
     totals = {
         "requests": 0.0,
@@ -71,10 +71,10 @@ def figures(tables: Container[str] = ()) -> Figures:
                 totals["ticks"] += sample.value
             case "tablegate_tick_requests_sum":
                 totals["tick_requests"] += sample.value
-    return Figures(time.monotonic(), **totals, buckets=tuple(sorted(buckets.items())), units=units)
+    return MetricTotals(time.monotonic(), **totals, buckets=tuple(sorted(buckets.items())), units=units)
 
 
-def quantile(before: Figures, after: Figures, share: float) -> float:
+def quantile(before: MetricTotals, after: MetricTotals, share: float) -> float:
     """The time, in seconds, that this share of the requests between two moments took at most; 0 if there were none."""
     earlier = dict(before.buckets)
     counts = [(bound, count - earlier.get(bound, 0.0)) for bound, count in after.buckets]
@@ -86,14 +86,14 @@ def quantile(before: Figures, after: Figures, share: float) -> float:
     )
 
 
-Curve = Callable[[Figures, Figures], float]
+Curve = Callable[[MetricTotals, MetricTotals], float]
 
 
 def _rate(name: str) -> Curve:
     return lambda before, after: (getattr(after, name) - getattr(before, name)) / (after.at - before.at)
 
 
-def _per_tick(before: Figures, after: Figures) -> float:
+def _per_tick(before: MetricTotals, after: MetricTotals) -> float:
     ticks = after.ticks - before.ticks
     return (after.tick_requests - before.tick_requests) / ticks if ticks else 0.0
 
@@ -101,7 +101,7 @@ def _per_tick(before: Figures, after: Figures) -> float:
 def _units(table: str, kind: str) -> Curve:
     """Units of a table a second. Zero if it was not noted before, or has been dropped."""
 
-    def curve(before: Figures, after: Figures) -> float:
+    def curve(before: MetricTotals, after: MetricTotals) -> float:
         now = after.units.get((table, kind), 0.0)
         return max(0.0, now - before.units.get((table, kind), now)) / (after.at - before.at)
 
@@ -131,17 +131,17 @@ def chart_of(table: str) -> Chart:
     return "Capacity units a second", "", (("read", _units(table, "read")), ("write", _units(table, "write")))
 
 
-class Recorder:
+class MetricHistory:
     """Notes the figures while a page shows them. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._noted: deque[Figures] = deque(maxlen=_KEPT)
+        self._noted: deque[MetricTotals] = deque(maxlen=_KEPT)
         self._looked = 0.0
         self._is_running = False
         self._tables: dict[str, None] = {}  # the one that was shown last is last
 
-    def look(self, tables: Iterable[str] = ()) -> list[Figures]:
+    def look(self, tables: Iterable[str] = ()) -> list[MetricTotals]:
         """Return what has been noted, and go on. `tables`: those to note from now on, besides the ones that were shown lately."""
         with self._lock:
             self._looked = time.monotonic()
@@ -178,7 +178,7 @@ class Recorder:
             time.sleep(_PERIOD_S)
 
 
-def drawing(chart: Chart, noted: Sequence[Figures]) -> str:
+def drawing(chart: Chart, noted: Sequence[MetricTotals]) -> str:
     """A chart as SVG."""
     title, unit, curves = chart
     pairs = list(itertools.pairwise(noted))

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 import flask
 import orjson
 
-from tablegate.gateway.adapter_modules import Display, displays, table_describers
-from tablegate.gateway.console.charts import CHARTS, Recorder
+from tablegate.gateway.adapter_modules import RowDisplay, displays, table_describers
+from tablegate.gateway.console.charts import CHARTS, MetricHistory
 from tablegate.gateway.console.reading import (
     CHANGES,
     DELETING,
@@ -20,7 +20,7 @@ from tablegate.gateway.console.reading import (
     PUTTING,
     READING_A_ROW,
     STREAMING,
-    Reading,
+    TableReader,
 )
 from tablegate.gateway.console.rendering import address, problem, refusal, render
 from tablegate.gateway.console.searches import (
@@ -31,7 +31,7 @@ from tablegate.gateway.console.searches import (
     place_of,
     position_of,
 )
-from tablegate.gateway.console.sign_in import Visitor
+from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.commands.row_commands import WriteGroup
@@ -56,15 +56,15 @@ class Pages:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._recorder = Recorder()
+        self._recorder = MetricHistory()
         self._listings = table_describers(gateway.settings)
-        self._displays: Mapping[str, Display] = displays(gateway.settings)
+        self._displays: Mapping[str, RowDisplay] = displays(gateway.settings)
         self.writable = next((each for each in self._displays.values() if each.put_of is not None), None)
         """The dialect in whose form rows can be put. None: no mounted dialect has one."""
 
     # Tables
 
-    def tables(self, visitor: Visitor) -> Any:
+    def tables(self, visitor: ConsoleUser) -> Any:
         """All tables, a list at a time."""
         reading = self._reading(visitor)
         given = flask.request.args
@@ -84,7 +84,7 @@ class Pages:
         last = found[-1] if more else None
         return render("tables.html", visitor=visitor, lines=lines, last=last)
 
-    def table(self, visitor: Visitor) -> Any:
+    def table(self, visitor: ConsoleUser) -> Any:
         """What a table is, as each dialect names it, and how each SDK reads it."""
         reading = self._reading(visitor)
         table = self._table(reading, DESCRIBING)
@@ -100,7 +100,7 @@ class Pages:
             shows_figures=reading.shows_figures(table),
         )  # fmt: skip
 
-    def grants(self, visitor: Visitor) -> Any:
+    def grants(self, visitor: ConsoleUser) -> Any:
         """Grants: all of them for an unrestricted visitor, else those of the visitor's own key."""
         kept = self._gateway.grants
         held = [] if kept is None else kept.held_by(visitor.grantee)
@@ -108,7 +108,7 @@ class Pages:
 
     # Rows
 
-    def rows(self, visitor: Visitor) -> Any:
+    def rows(self, visitor: ConsoleUser) -> Any:
         """A page of rows, by key, by index, by filter; the form alone if the visitor may not do this search."""
         reading = self._reading(visitor)
         table = self._table(reading, LOOKING_UP)
@@ -135,7 +135,7 @@ class Pages:
             operators=OPERATORS,
         )  # fmt: skip
 
-    def row(self, visitor: Visitor) -> Any:
+    def row(self, visitor: ConsoleUser) -> Any:
         """One row, side by side as each dialect shows it, and what its stream kept of it."""
         reading = self._reading(visitor)
         table = self._table(reading, READING_A_ROW)
@@ -153,7 +153,7 @@ class Pages:
             writable=self.writable, changes=CHANGES, shows_history=shows_history,
         )  # fmt: skip
 
-    def delete(self, visitor: Visitor) -> Any:
+    def delete(self, visitor: ConsoleUser) -> Any:
         """Delete a row."""
         reading = self._reading(visitor)
         table = self._table(reading, DELETING)
@@ -164,7 +164,7 @@ class Pages:
             reading.run(WriteGroup((Write(table, Key(key.values, row.position), Remove()),)), DELETING)
         return flask.redirect(address("console.rows", table), 303)
 
-    def put(self, visitor: Visitor) -> Any:
+    def put(self, visitor: ConsoleUser) -> Any:
         """Put a row that was written in the form of `writable`."""
         reading = self._reading(visitor)
         table = self._table(reading, PUTTING)
@@ -182,12 +182,12 @@ class Pages:
 
     # Jobs
 
-    def jobs(self, visitor: Visitor) -> Any:
+    def jobs(self, visitor: ConsoleUser) -> Any:
         """The jobs that have not ended."""
         found = [(job, served_by_job(job.namespace)) for job in self._reading(visitor).jobs()]
         return render("jobs.html", visitor=visitor, jobs=found, writes=self._gateway.settings.console_writes)
 
-    def cancel(self, visitor: Visitor) -> Any:
+    def cancel(self, visitor: ConsoleUser) -> Any:
         """Cancel a job."""
         wanted = flask.request.form.get("id", "")
         if not (wanted.isascii() and wanted.isdecimal() and len(wanted) < 19):
@@ -200,13 +200,13 @@ class Pages:
 
     # Changes
 
-    def changes(self, visitor: Visitor) -> Any:
+    def changes(self, visitor: ConsoleUser) -> Any:
         """The page that shows changes as they come."""
         reading = self._reading(visitor)
         table = self._table(reading, STREAMING)
         return render("changes.html", visitor=visitor, table=table, stream=_stream(table))
 
-    def latest_changes(self, visitor: Visitor) -> Any:
+    def latest_changes(self, visitor: ConsoleUser) -> Any:
         """Changes since a place, as JSON; `place`: where to go on."""
         reading = self._reading(visitor)
         table = self._table(reading, STREAMING)
@@ -215,7 +215,7 @@ class Pages:
 
     # Figures
 
-    def figures(self, visitor: Visitor) -> Any:
+    def figures(self, visitor: ConsoleUser) -> Any:
         """Charts of the last minutes: of the server if the visitor sees all of it, and of tables that it may describe."""
         reading = self._reading(visitor)
         found, _ = reading.tables()
@@ -224,7 +224,7 @@ class Pages:
         self._recorder.look(table.name for table in tables)
         return render("figures.html", visitor=visitor, charts=charts, tables=tables)
 
-    def chart(self, visitor: Visitor) -> Any:
+    def chart(self, visitor: ConsoleUser) -> Any:
         """One chart: of a table if a namespace is named, else of the server."""
         given, drawn = flask.request.args, None
         if "namespace" in given:
@@ -238,17 +238,17 @@ class Pages:
 
     # What they have in common
 
-    def _reading(self, visitor: Visitor) -> Reading:
-        return Reading(self._gateway.engine, visitor)
+    def _reading(self, visitor: ConsoleUser) -> TableReader:
+        return TableReader(self._gateway.engine, visitor)
 
-    def _table(self, reading: Reading, purpose: Purpose) -> Table:
+    def _table(self, reading: TableReader, purpose: Purpose) -> Table:
         given = flask.request.values
         return reading.table(given.get("namespace", ""), given.get("name", ""), purpose)
 
-    def _may_see(self, reading: Reading, table: Table, permission: Permission) -> bool:
+    def _may_see(self, reading: TableReader, table: Table, permission: Permission) -> bool:
         return reading.may(permission, table.namespace, table.name)
 
-    def _may_read(self, reading: Reading, table: Table, index: Index) -> bool:
+    def _may_read(self, reading: TableReader, table: Table, index: Index) -> bool:
         path = f"{table.name}/index/{index.name}"
         return any(reading.may(each, table.namespace, path) for each in (Permission.QUERY, Permission.SCAN))
 

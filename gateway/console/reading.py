@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from tablegate.gateway.console.searches import BadSearch, Search, place_of
-from tablegate.gateway.console.sign_in import Visitor
+from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.authorization.authorizations import Named
+from tablegate.gateway.model.authorization.authorizations import NamedResource
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
 from tablegate.gateway.model.commands.job_commands import CancelJob, ListJobs, ListUnfinishedJobs
 from tablegate.gateway.model.commands.row_commands import Get, Read
@@ -51,7 +51,7 @@ _LIVE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowPage:
     """A page. `after`: where the next one begins; "": this is the last. `scanned`: how many rows were looked at."""
 
     rows: list[Row]
@@ -59,10 +59,10 @@ class Rows:
     scanned: int
 
 
-class Reading:
+class TableReader:
     """The tables, rows and changes that one visitor is allowed to read. Raises GatewayError."""
 
-    def __init__(self, engine: Engine, visitor: Visitor) -> None:
+    def __init__(self, engine: Engine, visitor: ConsoleUser) -> None:
         self._engine = engine
         self._visitor = visitor
 
@@ -108,7 +108,7 @@ class Reading:
         if authorization is not None:
             authorization.purpose = purpose
             refusals = [
-                authorization.refusal_of_named([Named(purpose.permissions, namespace, path)])
+                authorization.refusal_of_named([NamedResource(purpose.permissions, namespace, path)])
                 for path in _paths(name, found)
             ]
             if None not in refusals and refusals[0] is not None:
@@ -122,7 +122,7 @@ class Reading:
         found: TableStatistics = self.run(CountRows(table), DESCRIBING)
         return found
 
-    def rows(self, table: Table, search: Search) -> Rows:
+    def rows(self, table: Table, search: Search) -> RowPage:
         """A page of what a search finds. Raises BadSearch."""
         index = _index(table, search.index)
         schema = table.key_schema if index is None else index.key_schema
@@ -133,7 +133,7 @@ class Reading:
         if page.last is not None:
             last = page.last if index is None else index.entry(page.last)
             after = "" if last is None else place_of(last.position)
-        return Rows(page.rows, after, page.scanned)
+        return RowPage(page.rows, after, page.scanned)
 
     def row(self, table: Table, position: Position) -> Row | None:
         """The row at a position."""

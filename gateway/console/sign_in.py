@@ -16,7 +16,7 @@ from tablegate.gateway.control import access
 from tablegate.gateway.control.access import ADMINISTRATOR
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Request
-from tablegate.gateway.model.authorization.authorizations import Authorization, Source
+from tablegate.gateway.model.authorization.authorizations import Authorization, RequestSource
 from tablegate.gateway.model.authorization.quotas import covers
 from tablegate.gateway.model.tables.namespaces import is_reserved
 from tablegate.gateway.security.credentials import ANY_PLACE, SHARED_NAMESPACE, Credential, Scheme
@@ -26,7 +26,7 @@ HOURS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
+class ConsoleUser:
     """The caller of a page.
 
     `scope`: the namespaces whose tables are shown (model/authorization/quotas.py; None: all). `authorization`: the permissions
@@ -57,11 +57,11 @@ class SignIn:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
-    def visitor(self, request: Request, cookie: str, namespace: str) -> Visitor | None:
+    def visitor(self, request: Request, cookie: str, namespace: str) -> ConsoleUser | None:
         """Return the visitor that sends a request about a namespace (""; none), or None without a session. Raises
         QuotaExceeded."""
         if self._gateway.settings.auth == "dev" and access.is_loopback(request.client):
-            return Visitor("everybody on this machine", has_signed_in=False)
+            return ConsoleUser("everybody on this machine", has_signed_in=False)
         return self._of_cookie(cookie, request, namespace)
 
     def cookie_of(self, access_id: str, secret: str, address: str) -> str | None:
@@ -79,7 +79,7 @@ class SignIn:
                 return scheme
         return None
 
-    def _of_cookie(self, cookie: str, request: Request, namespace: str) -> Visitor | None:
+    def _of_cookie(self, cookie: str, request: Request, namespace: str) -> ConsoleUser | None:
         scheme, _, rest = cookie.partition("|")
         until_text, _, rest = rest.partition("|")
         seal, _, access_id = rest.partition("|")
@@ -102,22 +102,22 @@ class SignIn:
         found = [self._gateway.credentials.find(scheme, access_id) for scheme in Scheme]
         return [(each.scheme.value, each.secrets) for each in found if each is not None]
 
-    def _visitor(self, scheme: str, access_id: str, request: Request, namespace: str) -> Visitor | None:
+    def _visitor(self, scheme: str, access_id: str, request: Request, namespace: str) -> ConsoleUser | None:
         if scheme == ADMINISTRATOR:
-            return Visitor(ADMINISTRATOR)
+            return ConsoleUser(ADMINISTRATOR)
         gateway = self._gateway
         credential = gateway.credentials.find(Scheme(scheme), access_id)
         if credential is None:
             return None
         scope = _scope_of(credential, gateway.settings.namespaces)
-        source = Source(request.client, request.secure)
+        source = RequestSource(request.client, request.secure)
         request.authorization = gateway.credentials.authorization(
             credential, credential.policy, source, gateway.real_now_ms()
         )
         if gateway.quotas.is_on:
             is_own = bool(scope) and covers(scope, namespace)
             gateway.quotas.enter(request, scheme, access_id, namespace if is_own else scope, scope)
-        return Visitor(access_id, scope, request.authorization, grantee=credential.grantee)
+        return ConsoleUser(access_id, scope, request.authorization, grantee=credential.grantee)
 
 
 def _scope_of(credential: Credential, kept: str) -> str:

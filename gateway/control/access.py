@@ -12,7 +12,7 @@ import ipaddress
 from tablegate.gateway.configuration.settings import ANY, Settings
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.errors import NotAllowed
-from tablegate.gateway.security.attempts import Attempts
+from tablegate.gateway.security.attempts import AttemptLimiter
 from tablegate.gateway.security.browsers import foreign_origin
 
 PREFIX = "/_tablegate/"
@@ -30,7 +30,7 @@ def form_limit(path: str) -> int:
     return _SIGN_IN_BYTES if path == f"{CONSOLE}/sign-in" else _FORM_BYTES
 
 
-def check(request: Request, settings: Settings, attempts: Attempts) -> str:
+def check(request: Request, settings: Settings, attempts: AttemptLimiter) -> str:
     """Return the name of the caller, "" if it has none. Raises NotAllowed, rule `origin` or `administrator`, with a text that
     says what to do, and TooManyAttempts."""
     check_origin(request, settings)
@@ -45,7 +45,7 @@ def check(request: Request, settings: Settings, attempts: Attempts) -> str:
     )
 
 
-def has_token(request: Request, token: str, name: str, attempts: Attempts) -> bool:
+def has_token(request: Request, token: str, name: str, attempts: AttemptLimiter) -> bool:
     """True if a request has a bearer token. `name`: what its wrong ones are counted by. Raises TooManyAttempts."""
     given, wanted = request.header("authorization").encode("latin-1"), f"Bearer {token}".encode()
     if not token or not given:

@@ -16,7 +16,7 @@ class BadRequest(ValueError):
     """What is given cannot be read. The text says what would be right."""
 
 
-class Refused(Exception):
+class OperationRejected(Exception):
     """What is asked for cannot be done now. The text says why."""
 
     def __init__(self, status: int, text: str) -> None:

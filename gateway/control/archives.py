@@ -38,7 +38,7 @@ from tablegate.gateway.model.expressions.ranges import EVERYTHING
 from tablegate.gateway.model.tables.namespaces import SNAPSHOTS, is_reserved
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.values.row_lines import Unreadable, read_row, row_line
+from tablegate.gateway.model.values.row_lines import UnreadableFile, read_row, row_line
 
 FORMAT, VERSION = "snapshot", 1
 MANIFEST = "snapshot.json"
@@ -46,7 +46,7 @@ _PAGE = PageLimits(scanned=1000, size_bytes=4 << 20)
 _ROWS_AT_ONCE = 500
 _REST_BYTES = 1 << 16
 _MOST_MANIFEST_BYTES = 256 << 20
-_BROKEN = (tarfile.TarError, EOFError, OSError, zlib.error, Unreadable, orjson.JSONDecodeError, KeyError, TypeError,
+_BROKEN = (tarfile.TarError, EOFError, OSError, zlib.error, UnreadableFile, orjson.JSONDecodeError, KeyError, TypeError,
            ValueError, AttributeError)  # fmt: skip
 
 

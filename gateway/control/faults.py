@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tablegate.gateway.control.answers import BadRequest, Refused, only
+from tablegate.gateway.control.answers import BadRequest, OperationRejected, only
 from tablegate.gateway.dialect import THROTTLING, Dialect
 from tablegate.gateway.model.request_facts import RequestFacts
 
@@ -29,7 +29,7 @@ _EFFECTS = ("error", "latency_ms", "cut", "unprocessed", "capacity")
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class FaultEffect:
     """What happens to one request. `error`: the dialect's own name; `unprocessed`: whether the next member of a batch is to be
     left out; `charge`: to be told the units that were consumed."""
 
@@ -40,7 +40,7 @@ class Effect:
     charge: Callable[[float], None] | None = None
 
 
-class _Budget(NamedTuple):
+class _UnitBudget(NamedTuple):
     """Units at once, and those that come each second."""
 
     units: float
@@ -55,9 +55,9 @@ class Fault:
         self._given = given
         self._random = random.Random(given.get("seed", 0))
         self._seen = self._met = 0
-        self._budget: _Budget | None = None
+        self._budget: _UnitBudget | None = None
         if "capacity" in given:
-            self._budget = _Budget(given["capacity"]["units"], given["capacity"].get("per_second", 0.0))
+            self._budget = _UnitBudget(given["capacity"]["units"], given["capacity"].get("per_second", 0.0))
             self._left, self._at_ms = float(self._budget.units), 0
 
     def described(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class Fault:
             and ("unprocessed" not in given or facts.operation in dialect.batches)
         )
 
-    def effect(self, dialect: Dialect, now_ms: int) -> Effect | None:
+    def effect(self, dialect: Dialect, now_ms: int) -> FaultEffect | None:
         """What it does to the next request that it is for; None: nothing."""
         given = self._given
         self._seen += 1
@@ -88,22 +88,22 @@ class Fault:
             return self._of_budget(self._budget, dialect, now_ms)
         self._met += 1
         share = given.get("unprocessed", 0.0)
-        return Effect(
+        return FaultEffect(
             dialect.faults[given["error"]] if "error" in given else "",
             given.get("latency_ms", 0.0),
             given.get("cut", ""),
             (lambda: self._random.random() < share) if share else None,
         )
 
-    def _of_budget(self, budget: _Budget, dialect: Dialect, now_ms: int) -> Effect:
+    def _of_budget(self, budget: _UnitBudget, dialect: Dialect, now_ms: int) -> FaultEffect:
         """What a request costs is known when it is done: it is let in while anything is left, and the rest is a debt."""
         if self._at_ms:
             self._left += max(0, now_ms - self._at_ms) / 1000 * budget.per_second
         self._left, self._at_ms = min(self._left, budget.units), now_ms
         if self._left <= 0:
             self._met += 1
-            return Effect(dialect.faults[THROTTLING])
-        return Effect(charge=self._take)
+            return FaultEffect(dialect.faults[THROTTLING])
+        return FaultEffect(charge=self._take)
 
     def _take(self, units: float) -> None:
         self._left -= units
@@ -124,13 +124,13 @@ class Faults:
         """Whether there are any."""
         return bool(self._faults)
 
-    def effects(self, dialect: Dialect, facts: RequestFacts, now_ms: int) -> list[Effect]:
+    def effects(self, dialect: Dialect, facts: RequestFacts, now_ms: int) -> list[FaultEffect]:
         """What happens to a request, by the faults in the order in which they were planted."""
         with self._lock:
             made = [fault.effect(dialect, now_ms) for fault in self._faults if fault.is_for(dialect, facts)]
         return [effect for effect in made if effect is not None]
 
-    def charge(self, effects: Sequence[Effect], units: float) -> None:
+    def charge(self, effects: Sequence[FaultEffect], units: float) -> None:
         """Take what a request has consumed from the budgets that let it in."""
         with self._lock:
             for effect in effects:
@@ -149,7 +149,7 @@ class Faults:
         _check(members, {dialect.name: dialect for dialect in self._dialects})
         with self._lock:
             if len(self._faults) >= _MOST_FAULTS:
-                raise Refused(409, f"there are {_MOST_FAULTS} faults already")
+                raise OperationRejected(409, f"there are {_MOST_FAULTS} faults already")
             fault = Fault(next(self._numbers), members)
             self._faults = (*self._faults, fault)
         self._changed()
@@ -168,7 +168,7 @@ class Faults:
         with self._lock:
             found = [fault for fault in self._faults if fault.id == fault_id]
             if not found:
-                raise Refused(404, f"there is no fault {fault_id[:64]}")
+                raise OperationRejected(404, f"there is no fault {fault_id[:64]}")
             self._faults = tuple(fault for fault in self._faults if fault.id != fault_id)
         self._changed()
         return found[0].described()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tablegate.gateway.control.answers import BadRequest, Refused, names_of, namespace_of, only, run
+from tablegate.gateway.control.answers import BadRequest, OperationRejected, names_of, namespace_of, only, run
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.commands.snapshot_commands import ResetTables
 from tablegate.gateway.model.errors import TableMissing
@@ -24,4 +24,4 @@ def reset(engine: Engine, given: dict[str, Any]) -> dict[str, Any]:
     try:
         return {"tables": run(engine, command)}
     except TableMissing as error:
-        raise Refused(404, f"there is no table {error.name[:255]}") from None
+        raise OperationRejected(404, f"there is no table {error.name[:255]}") from None

@@ -18,12 +18,12 @@ import orjson
 from tablegate.gateway.clock import BadTime, Clock
 from tablegate.gateway.control import access, clocks, resets, seeds, snapshots
 from tablegate.gateway.control.access import PREFIX
-from tablegate.gateway.control.answers import BadRequest, Refused
-from tablegate.gateway.control.watching import Watch
+from tablegate.gateway.control.answers import BadRequest, OperationRejected
+from tablegate.gateway.control.watching import RequestInterceptor
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.errors import GatewayError, NotAllowed, TooManyAttempts
-from tablegate.gateway.model.request_facts import Kind, RequestFacts, table_names
+from tablegate.gateway.model.request_facts import RequestFacts, RequestKind, table_names
 from tablegate.gateway.request_bodies import Undecodable, parse_json
 
 _HEADERS = (("Content-Type", "application/json"), ("Cache-Control", "no-store"))
@@ -34,7 +34,7 @@ Operation = Callable[..., Any]
 class Routes:
     """The control API of a gateway. `clock`: the one that its tables live by; `watch`: of all dialects."""
 
-    def __init__(self, gateway: Gateway, clock: Clock, watch: Watch) -> None:
+    def __init__(self, gateway: Gateway, clock: Clock, watch: RequestInterceptor) -> None:
         self._settings = gateway.settings
         self._attempts = gateway.attempts
         self._routes = [
@@ -49,7 +49,7 @@ class Routes:
 
     def reply(self, request: Request) -> Reply:
         """Return the answer to a request for a path of the control API."""
-        kind = Kind.READ if request.method in ("GET", "HEAD") else Kind.DEFINITION
+        kind = RequestKind.READ if request.method in ("GET", "HEAD") else RequestKind.DEFINITION
         request.facts = RequestFacts(kind=kind)
         try:
             who = access.check(request, self._settings, self._attempts)
@@ -64,7 +64,7 @@ class Routes:
             return _json(403, {"error": "NotAllowed", "message": error.facts.get("text", "")})
         except (BadRequest, BadTime) as error:
             return _json(400, {"error": "BadRequest", "message": str(error)})
-        except Refused as error:
+        except OperationRejected as error:
             return _json(error.status, {"error": "Refused", "message": str(error)})
         except GatewayError as error:
             return _json(503, {"error": type(error).__name__, "message": f"the database: {error!r}"})
@@ -78,18 +78,20 @@ class Routes:
                 continue
             if method == request.method:
                 if path.startswith(_OF_ONE_PROCESS) and self._settings.workers > 1:
-                    raise Refused(
+                    raise OperationRejected(
                         409, "the clock, faults and requests are those of one process: not with --workers"
                     )
                 given = request.body if path.endswith("/file") else _document(request.body)
                 return operation(given, **found.groupdict())
             methods.append(method)
         if methods:
-            raise Refused(405, f"{wanted[:255]} takes {', '.join(methods)}")
-        raise Refused(404, f"there is nothing at {wanted[:255]}")
+            raise OperationRejected(405, f"{wanted[:255]} takes {', '.join(methods)}")
+        raise OperationRejected(404, f"there is nothing at {wanted[:255]}")
 
 
-def _operations(gateway: Gateway, clock: Clock, watch: Watch) -> Sequence[tuple[str, str, Operation]]:
+def _operations(
+    gateway: Gateway, clock: Clock, watch: RequestInterceptor
+) -> Sequence[tuple[str, str, Operation]]:
     engine = gateway.engine
     return (
         ("POST", "/reset", lambda given: resets.reset(engine, given)),

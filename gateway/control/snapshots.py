@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tablegate.gateway.control import archives
-from tablegate.gateway.control.answers import BadRequest, Refused, namespace_of, only, run
+from tablegate.gateway.control.answers import BadRequest, OperationRejected, namespace_of, only, run
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.http import Reply
 from tablegate.gateway.model.commands.account_commands import GetProperties, PutProperties
@@ -109,7 +109,7 @@ def start_from(engine: Engine, path: Path) -> None:
     if run(engine, GetProperties(*_STARTED)) is None:
         if _START not in _index(engine):
             if any(not each.startswith(f"{SNAPSHOTS}.") for each in run(engine, ListNamespaces())):
-                raise Refused(409, "the database is not empty")
+                raise OperationRejected(409, "the database is not empty")
             with path.open("rb") as file:
                 _put(engine, _START, file)
         load(engine, _START)
@@ -129,7 +129,7 @@ def remove_unfinished(engine: Engine, is_shared: bool, now_ms: int) -> None:
     for name in sorted(found - index.keys()):
         begun = archives.begun_at_ms(name)
         if not is_shared or begun is None or now_ms - begun > _DAY_MS:
-            with contextlib.suppress(_Recorded):
+            with contextlib.suppress(_AlreadyRecorded):
                 unchanged = DocumentChange(*_INDEX, partial(_still_without, name))
                 run(engine, CopyTables((), _place(name, ""), unchanged))
 
@@ -153,13 +153,13 @@ def _without(name: str, index: dict[str, Any], _: int) -> dict[str, Any]:
     return {each: known for each, known in index.items() if each != name}
 
 
-class _Recorded(Exception):
+class _AlreadyRecorded(Exception):
     """A snapshot is in the index by now."""
 
 
 def _still_without(name: str, index: dict[str, Any], _: int) -> dict[str, Any]:
     if name in index:
-        raise _Recorded
+        raise _AlreadyRecorded
     return index
 
 
@@ -181,5 +181,5 @@ def _index(engine: Engine) -> dict[str, Any]:
 def _known(engine: Engine, name: str) -> dict[str, Any]:
     known: dict[str, Any] | None = _index(engine).get(name)
     if known is None:
-        raise Refused(404, f"there is no snapshot {name[:64]}")
+        raise OperationRejected(404, f"there is no snapshot {name[:64]}")
     return known

@@ -1,6 +1,6 @@
 """Where requests meet faults and are noted: one place in front of the dialects, which both entries pass.
 
-While nothing is recorded or planted it is not entered: `Watch.is_on`.
+While nothing is recorded or planted it is not entered: `RequestInterceptor.is_on`.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from functools import partial
 from typing import Any
 
 from tablegate.gateway import handling
-from tablegate.gateway.control.faults import Effect, Faults
+from tablegate.gateway.control.faults import FaultEffect, Faults
 from tablegate.gateway.control.requests import RequestLog
 from tablegate.gateway.dialect import Begun, Dialect, Handler, ReplyStep
 from tablegate.gateway.exchanges import Returned, next_commands
-from tablegate.gateway.handling import Handling
+from tablegate.gateway.handling import RequestContext
 from tablegate.gateway.http import CUT, Reply, Request
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.request_facts import RequestFacts
 
 
-class Watch:
+class RequestInterceptor:
     """The faults and the record of a server process. `now_ns`: the tables' clock."""
 
     def __init__(self, dialects: Sequence[Dialect], now_ns: Callable[[], int], most_recorded: int) -> None:
@@ -40,18 +40,20 @@ class Watch:
             if self.is_on != was_on:
                 handling.watch(self.is_on)
 
-    def meet(self, request: Request, dialect: Dialect) -> Met:
+    def meet(self, request: Request, dialect: Dialect) -> InterceptedRequest:
         """A request before it is handled, with what is to happen to it."""
-        effects: list[Effect] = []
+        effects: list[FaultEffect] = []
         if self.faults.are_planted:
             effects = self.faults.effects(dialect, _facts(request, dialect), self.now_ns() // 1_000_000)
-        return Met(self, request, dialect, effects)
+        return InterceptedRequest(self, request, dialect, effects)
 
 
-class Met:
+class InterceptedRequest:
     """A request that is watched, from before it is handled until it is answered."""
 
-    def __init__(self, watch: Watch, request: Request, dialect: Dialect, effects: Sequence[Effect]) -> None:
+    def __init__(
+        self, watch: RequestInterceptor, request: Request, dialect: Dialect, effects: Sequence[FaultEffect]
+    ) -> None:
         self._watch = watch
         self._request = request
         self._dialect = dialect
@@ -59,7 +61,7 @@ class Met:
         self._came_ns = watch.now_ns()
         self.latency_s = sum(effect.latency_ms for effect in effects) / 1000
         leaves_out = [effect.leaves_out for effect in effects if effect.leaves_out is not None]
-        self.handling = Handling((lambda: any(each() for each in leaves_out)) if leaves_out else None)
+        self.handling = RequestContext((lambda: any(each() for each in leaves_out)) if leaves_out else None)
 
     def instead(self) -> Reply | None:
         """What is answered in place of what the dialect would; CUT for nothing at all; None: the request is handled."""
@@ -86,7 +88,7 @@ class Met:
         return CUT if any(effect.cut == "after" for effect in self._effects) else reply
 
 
-def _under(current: Handling, handler: Handler, request: Request) -> Begun:
+def _under(current: RequestContext, handler: Handler, request: Request) -> Begun:
     with handling.current(current):
         begun = handler(request)
     match begun:
@@ -97,12 +99,12 @@ def _under(current: Handling, handler: Handler, request: Request) -> Begun:
     return _driven(current, begun)
 
 
-def _finished(current: Handling, reply: Callable[[Any], Reply], outcome: Any) -> Reply:
+def _finished(current: RequestContext, reply: Callable[[Any], Reply], outcome: Any) -> Reply:
     with handling.current(current):
         return reply(outcome)
 
 
-def _driven(current: Handling, exchange: Exchange[Reply]) -> Exchange[Reply]:
+def _driven(current: RequestContext, exchange: Exchange[Reply]) -> Exchange[Reply]:
     outcomes: list[Any] | Exception | None = None
     while True:
         with handling.current(current):

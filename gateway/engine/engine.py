@@ -22,7 +22,7 @@ from tablegate.gateway.engine.rows.reading import Reading
 from tablegate.gateway.engine.single_commands import SingleCommands
 from tablegate.gateway.engine.streams import follower_reads, following
 from tablegate.gateway.engine.streams.following import Deliver
-from tablegate.gateway.engine.tables.defining import Definer
+from tablegate.gateway.engine.tables.defining import TableDefiner
 from tablegate.gateway.engine.transactions import Transactions
 from tablegate.gateway.engine.vectors import vector_support
 from tablegate.gateway.model.commands import row_commands, vector_commands
@@ -34,7 +34,7 @@ from tablegate.gateway.model.errors import (
     StaleTable,
 )
 from tablegate.gateway.model.tables.indexes import IndexView
-from tablegate.gateway.store.opening.replicas import Replicas
+from tablegate.gateway.store.opening.replicas import Standbys
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.transactions import tokens
 
@@ -68,7 +68,7 @@ class Engine:
         store: Store,
         options: EngineOptions = EngineOptions(),
         now: Callable[[], int] = time.time_ns,
-        replicas: Replicas | None = None,
+        replicas: Standbys | None = None,
     ) -> None:
         self._store = store
         self.replicas = replicas
@@ -81,7 +81,7 @@ class Engine:
         store.vector_approximate_from = options.vector_approximate_from
         self._options = options
         self._now = now
-        definer = Definer(store, options.table_creation_delay_ms, options.stream_shards)
+        definer = TableDefiner(store, options.table_creation_delay_ms, options.stream_shards)
         self._transactions = Transactions(store, options.failover_s, now)
         self._single_commands = SingleCommands(store, self._transactions, definer, now)
         pauses = BackgroundOptions(options.sweep_period_s, options.stream_roll_ms, options.replication_lag_ms)
@@ -89,20 +89,20 @@ class Engine:
         self._owner = uuid4().hex
         self.deliveries: dict[str, Deliver] = {}
         """Kind of followers -> the function that delivers to them (`deliver`)."""
-        self._workers: dict[str, working.Worker] = {}
-        self._runner = working.Runner(store, self._workers)
+        self._workers: dict[str, working.JobWorker] = {}
+        self._runner = working.JobRunner(store, self._workers)
         self._filer = None
         if store.backup_files is not None:
             from tablegate.gateway.engine.backups import filing  # a quick start needs no compression
 
-            self._filer = filing.Filer(store, store.backup_files)
+            self._filer = filing.BackupFileWorker(store, store.backup_files)
             self._workers |= dict.fromkeys(filing.KINDS, self._filer)
 
     def register_view(self, dialect: str, view: IndexView) -> None:
         """Say how a dialect reads the key columns of the indexes that it makes. To be called before the first command."""
         self._store.catalog.views[dialect] = view
 
-    def register_worker(self, kind: str, worker: working.Worker) -> None:
+    def register_worker(self, kind: str, worker: working.JobWorker) -> None:
         """Say who carries jobs of a kind on."""
         self._workers[kind] = worker
 
@@ -215,7 +215,7 @@ class Engine:
 
     def deliver(self, kind: str, limit: int, after: int = 0) -> tuple[int, int]:
         """Deliver some changes to the next follower of a kind behind an id. (How many; its id, 0: there was none.) Raises
-        NotDelivered."""
+        DeliveryFailed."""
         with self._noting_damage():
             return following.deliver_next(
                 self._store, kind, self.deliveries[kind], self._owner, self._now() // 1_000_000, limit, after

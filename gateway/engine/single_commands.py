@@ -11,7 +11,7 @@ from tablegate.gateway.engine.replication import replicating
 from tablegate.gateway.engine.rows import loading, local_transactions
 from tablegate.gateway.engine.streams import following, streaming
 from tablegate.gateway.engine.tables import duplicating
-from tablegate.gateway.engine.tables.defining import Definer
+from tablegate.gateway.engine.tables.defining import TableDefiner
 from tablegate.gateway.engine.transactions import Transactions
 from tablegate.gateway.model.commands import (
     job_commands,
@@ -28,7 +28,7 @@ from tablegate.gateway.model.commands.stream_commands import StreamCommand
 from tablegate.gateway.model.commands.table_commands import TableCommand
 from tablegate.gateway.model.commands.transaction_commands import TransactionCommand
 from tablegate.gateway.model.errors import GatewayError, StaleTable
-from tablegate.gateway.store.sql.databases import Retry
+from tablegate.gateway.store.sql.databases import RetryableFailure
 from tablegate.gateway.store.store import Store
 
 
@@ -36,7 +36,7 @@ class SingleCommands:
     """Runs each of these commands in a transaction of its own. `now` gives nanoseconds since 1970."""
 
     def __init__(
-        self, store: Store, transactions: Transactions, definer: Definer, now: Callable[[], int]
+        self, store: Store, transactions: Transactions, definer: TableDefiner, now: Callable[[], int]
     ) -> None:
         self._store = store
         self._transactions = transactions
@@ -45,7 +45,7 @@ class SingleCommands:
 
     def run(self, command: SingleCommand) -> Any:
         """Return the outcome of a command that runs by itself."""
-        if isinstance(command, row_commands.Load):
+        if isinstance(command, row_commands.BulkLoad):
             return self._load(command)
         if isinstance(command, TransactionCommand):
             return self._transact(command)
@@ -83,7 +83,7 @@ class SingleCommands:
                 return streaming.read(self._store, command)
 
     def _advance(self, command: job_commands.AdvanceJob) -> Any:
-        step = working.Step(self._store, self._definer, command, self._now() // 100)
+        step = working.JobStep(self._store, self._definer, command, self._now() // 100)
         self._transactions.carry_out(step.run)
         return step.outcome
 
@@ -94,7 +94,7 @@ class SingleCommands:
         match command:
             case transaction_commands.BeginTransaction():
                 return with_retries(local_transactions.begin, store, command, now_ms)
-            case transaction_commands.Stage():
+            case transaction_commands.StageWrites():
                 return with_retries(lambda: local_transactions.stage(store, command, self._now() // 100))
             case transaction_commands.FindTransaction(transaction):
                 return with_retries(local_transactions.held_by, store, transaction, now_ms)
@@ -111,17 +111,17 @@ class SingleCommands:
             [local_transactions.commit_group(self._store, transaction, now_ms)]
         )
         if isinstance(answer, StaleTable):
-            raise Retry("the table changed under a transaction that is being committed")
+            raise RetryableFailure("the table changed under a transaction that is being committed")
         return answer
 
-    def _load(self, command: row_commands.Load) -> GatewayError | None:
+    def _load(self, command: row_commands.BulkLoad) -> GatewayError | None:
         loaded = self._transactions.with_retries(lambda: self._load_once(command))
         if loaded is not False:
             return loaded if isinstance(loaded, GatewayError) else None
         [answer] = self._transactions.write([loading.puts_of(command)])
         return answer if isinstance(answer, GatewayError) else None
 
-    def _load_once(self, command: row_commands.Load) -> bool:
+    def _load_once(self, command: row_commands.BulkLoad) -> bool:
         is_loaded = True
 
         def load() -> None:

@@ -9,17 +9,22 @@ from collections.abc import Callable
 from typing import Any
 
 from tablegate.gateway.engine.rows import reading
-from tablegate.gateway.engine.rows.writing import Batch
+from tablegate.gateway.engine.rows.writing import WriteBatch
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.errors import (
+    CommitUnknown,
     Contended,
     DatabaseFailed,
     DataCorrupted,
     GatewayError,
     SchemaTooNew,
-    Unknowable,
 )
-from tablegate.gateway.store.sql.databases import CommitLost, LockHeld, Retry, Unreachable
+from tablegate.gateway.store.sql.databases import (
+    CommitInterrupted,
+    LockTimeout,
+    RetryableFailure,
+    Unreachable,
+)
 from tablegate.gateway.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -50,7 +55,7 @@ class Transactions:
     def _read_once(self, commands: list[reading.Reading]) -> list[Any]:
         try:
             return reading.read(self._store, commands, self._now() // 1_000_000)
-        except (GatewayError, Retry):
+        except (GatewayError, RetryableFailure):
             raise
         except Exception as error:
             log.exception("a list of reads failed")
@@ -67,7 +72,7 @@ class Transactions:
 
     def write_once(self, groups: list[WriteGroup], nowait: bool = False) -> list[Any]:
         """Make one attempt at what `write` does. Raises Retry, Unknowable, and other GatewayErrors."""
-        batch = Batch(self._store, groups, self._now() // 100, nowait)
+        batch = WriteBatch(self._store, groups, self._now() // 100, nowait)
         self.carry_out(batch.run)
         return batch.answers
 
@@ -75,32 +80,32 @@ class Transactions:
         """Run a write transaction to its end. Raises Retry, Unknowable, and other GatewayErrors."""
         try:
             transaction()
-        except CommitLost as lost:
+        except CommitInterrupted as lost:
             # Never guess: ask what became of the transaction. Applied: the answers in hand are true. Not: once more.
             self._require_commit(lost)
-        except (GatewayError, Retry):
+        except (GatewayError, RetryableFailure):
             raise
         except Exception as error:
             # A value that the driver cannot take, or a defect of ours: the neighbours must not suffer from it.
             log.exception("a list of writes failed")
             raise DatabaseFailed(repr(error)) from error
 
-    def _require_commit(self, lost: CommitLost) -> None:
+    def _require_commit(self, lost: CommitInterrupted) -> None:
         """Return if the transaction was committed after all. Raises Retry if not, Unknowable if that cannot be known."""
         committed = self._committed(lost.transaction_id)
         if committed is None:
-            raise Unknowable("the connection was lost at COMMIT") from lost
+            raise CommitUnknown("the connection was lost at COMMIT") from lost
         if not committed:
-            raise Retry("the connection was lost at COMMIT, which did not happen") from lost
+            raise RetryableFailure("the connection was lost at COMMIT, which did not happen") from lost
 
-    def _error_of_lost_commit(self, lost: CommitLost) -> GatewayError:
+    def _error_of_lost_commit(self, lost: CommitInterrupted) -> GatewayError:
         try:
             self._require_commit(lost)
-        except Retry as reason:
+        except RetryableFailure as reason:
             return Contended(str(reason))
-        except Unknowable as error:
+        except CommitUnknown as error:
             return error
-        return Unknowable("the connection was lost at COMMIT, which did happen")
+        return CommitUnknown("the connection was lost at COMMIT, which did happen")
 
     def _committed(self, transaction_id: str | None) -> bool | None:
         until = time.monotonic() + self._failover_s
@@ -120,17 +125,17 @@ class Transactions:
         for attempt in range(_ATTEMPTS):
             try:
                 return work(*arguments)
-            except LockHeld as reason:
+            except LockTimeout as reason:
                 return Contended(str(reason))
             except Unreachable as reason:
                 return Contended(str(reason), self._failover_s)
-            except Retry as reason:
+            except RetryableFailure as reason:
                 log.info("attempt %d will be repeated: %s", attempt + 1, reason)
                 if time.monotonic() - began > _LONG_ATTEMPT_S:
                     break
                 time.sleep(pause * random.uniform(0.5, 1.5))
                 pause *= 2
-            except CommitLost as lost:
+            except CommitInterrupted as lost:
                 # Of the control plane: what it would have answered is lost, even if it happened.
                 return self._error_of_lost_commit(lost)
             except GatewayError as error:
@@ -141,7 +146,7 @@ class Transactions:
         """Log an error of the database, and note damage. What failed because the schema has changed becomes SchemaTooNew."""
         if isinstance(error, DataCorrupted):
             self._store.note_damage(error)
-        elif isinstance(error, DatabaseFailed | Unknowable):
+        elif isinstance(error, DatabaseFailed | CommitUnknown):
             try:
                 self._store.check_schema()
             except SchemaTooNew as too_new:

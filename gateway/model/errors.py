@@ -10,7 +10,7 @@
     │   ├── BadPath                a document path that does not lead anywhere in this row
     │   ├── BadOperand             an operand of a kind the action or function does not take
     │   ├── NumberOutOfRange
-    │   └── RowRefused             the row that a write would leave breaks a rule of the dialect that writes it
+    │   └── RowRuleViolated             the row that a write would leave breaks a rule of the dialect that writes it
     ├── LimitExceeded              what, the limit, and the actual figure
     ├── PartitionLocked            an open local transaction has locked the partition
     ├── TransactionMissing         a local transaction that never was, or is over
@@ -26,7 +26,7 @@
     ├── PositionExpired            a stream position older than what is kept
     ├── BackupMissing, BackupBusy
     ├── BackupUnreadable           the file of a backup is missing or broken
-    ├── MomentNotKept              nothing is known of a table at a moment that is to be gone back to
+    ├── TimeNotRetained              nothing is known of a table at a moment that is to be gone back to
     ├── TokenReused                an idempotency token seen before with another request
     ├── StaleTable                 internal: the descriptor that parse saw is out of date; parse again
     ├── TooManyAttempts            wrong secrets were given too often; a later attempt may help
@@ -114,7 +114,7 @@ class BackupUnreadable(GatewayError):
         self.reason = reason
 
 
-class MomentNotKept(GatewayError):
+class TimeNotRetained(GatewayError):
     """A table cannot be copied as it was at a moment. `earliest_ms`, `latest_ms`: between which it can; None: it has no
     history."""
 
@@ -171,7 +171,7 @@ class NumberOutOfRange(InvalidInput):
     """A number (or the result of arithmetic) beyond the kind's magnitude or precision."""
 
 
-class RowRefused(InvalidInput):
+class RowRuleViolated(InvalidInput):
     """What a write would leave breaks a rule of the dialect that writes it (`RowRule`, gateway/model/commands/writes.py): `rule`
     names it as that dialect does."""
 
@@ -254,7 +254,7 @@ class DataCorrupted(DatabaseFailed):
         self.row = row
 
 
-class Unknowable(GatewayError):
+class CommitUnknown(GatewayError):
     """The connection broke at COMMIT and nobody can say whether the write was kept."""
 
 

@@ -14,7 +14,7 @@ MAX_TEXT_LENGTH = 512
 """Longer names and ids are cut."""
 
 
-class Kind(Enum):
+class RequestKind(Enum):
     """The kind of a request. The values are the events of the audit."""
 
     DEFINITION = "definition"
@@ -23,7 +23,7 @@ class Kind(Enum):
     SIGN_IN = "sign-in"
 
 
-class RefusedParts(NamedTuple):
+class RejectedParts(NamedTuple):
     """The parts of a request that were refused while the request as a whole was answered: the tables that they name, and the code
     of the error."""
 
@@ -41,13 +41,13 @@ class RequestFacts(NamedTuple):
     """
 
     operation: str = ""
-    kind: Kind = Kind.READ
+    kind: RequestKind = RequestKind.READ
     caller: str = ""
     tables: Sequence[str] = ()
     keys: Sequence[tuple[str, Any]] = ()
     error_code: str = ""
     is_refusal: bool = False
-    refused_parts: RefusedParts | None = None
+    refused_parts: RejectedParts | None = None
 
 
 def table_names(found: Iterable[Any]) -> list[str]:
@@ -55,9 +55,9 @@ def table_names(found: Iterable[Any]) -> list[str]:
     return list(dict.fromkeys(name[:MAX_TEXT_LENGTH] for name in found if isinstance(name, str) and name))
 
 
-def kind_of(operation: str, writes: Iterable[str], read_prefixes: tuple[str, ...]) -> Kind:
+def kind_of(operation: str, writes: Iterable[str], read_prefixes: tuple[str, ...]) -> RequestKind:
     """Return WRITE for the operations that write rows, READ for names that begin as those of reading operations do, and
     DEFINITION for all others."""
     if operation in writes:
-        return Kind.WRITE
-    return Kind.READ if operation.startswith(read_prefixes) else Kind.DEFINITION
+        return RequestKind.WRITE
+    return RequestKind.READ if operation.startswith(read_prefixes) else RequestKind.DEFINITION

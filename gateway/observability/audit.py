@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tablegate.gateway.http import Reply, Request, new_request_id
-from tablegate.gateway.model.request_facts import MAX_TEXT_LENGTH, Kind, RequestFacts
+from tablegate.gateway.model.request_facts import MAX_TEXT_LENGTH, RequestFacts, RequestKind
 from tablegate.gateway.observability import logs, metrics
 
 MOST_EVENTS = 8192
@@ -36,12 +36,12 @@ _PERIOD_S = 0.05
 _AFTER_FAILURE_S = 1.0
 _MOST_KEYS = 100
 _DIGEST_CHARACTERS = 16
-_ALWAYS_TOLD = frozenset({Kind.DEFINITION, Kind.SIGN_IN})
+_ALWAYS_TOLD = frozenset({RequestKind.DEFINITION, RequestKind.SIGN_IN})
 GATEWAY = "gateway"
 """What stands for a dialect in lines about the control API, the console and the command line."""
 
 
-class Keys:
+class KeyForm:
     """How keys of items are told: as they are, or as digests. A digest under a secret tells nobody a key by guessing."""
 
     def __init__(self, are_plain: bool, secret: str) -> None:
@@ -56,7 +56,7 @@ class Keys:
         return hmac.digest(self._secret, plain, "sha256").hex()[:_DIGEST_CHARACTERS]
 
 
-class Sink(ABC):
+class AuditSink(ABC):
     """Where lines go. Called by one thread."""
 
     @abstractmethod
@@ -67,21 +67,21 @@ class Sink(ABC):
         """No more lines will come."""
 
 
-class Wanted(NamedTuple):
+class AuditScope(NamedTuple):
     """Which requests are told besides definitions and refusals."""
 
     writes: bool
     requests: bool
 
 
-class Trail:
+class AuditTrail:
     """Takes events from any thread and writes them from its own, from `start()` to `close()`."""
 
-    def __init__(self, sink: Sink, keys: Keys, wanted: Wanted) -> None:
+    def __init__(self, sink: AuditSink, keys: KeyForm, wanted: AuditScope) -> None:
         self._sink = sink
         self._keys = keys
         self._wanted = wanted
-        self._queue: deque[dict[str, Any] | _Answered] = deque()
+        self._queue: deque[dict[str, Any] | _AnsweredRequest] = deque()
         # Of bodies that have come, and that are done with: each is counted by one thread alone.
         self._bytes_in = self._bytes_out = 0
         self._ending = threading.Event()
@@ -113,12 +113,12 @@ class Trail:
         elif dialect is None:
             is_told = bool(self._event_of(_own_facts(request, reply), reply.status))
         else:
-            kind = dialect.operation_kinds.get(operation, Kind.READ)
+            kind = dialect.operation_kinds.get(operation, RequestKind.READ)
             is_told = (
-                kind is Kind.DEFINITION
+                kind is RequestKind.DEFINITION
                 or reply.status in dialect.refusal_statuses
                 or self._wanted.requests
-                or (kind is Kind.WRITE and self._wanted.writes)
+                or (kind is RequestKind.WRITE and self._wanted.writes)
                 or ((mark := dialect.refused_part_marks.get(operation)) is not None and mark in reply.body)
             )
         if not is_told:
@@ -128,7 +128,7 @@ class Trail:
             metrics.audit_lost(1)
             return
         self._bytes_in += size
-        self._queue.append(_Answered(time.time(), request, reply, dialect, operation))
+        self._queue.append(_AnsweredRequest(time.time(), request, reply, dialect, operation))
 
     # In the thread
 
@@ -145,7 +145,7 @@ class Trail:
         lines: list[bytes] = []
         while self._queue and len(lines) < 256:
             event = self._queue.popleft()
-            if isinstance(event, _Answered):
+            if isinstance(event, _AnsweredRequest):
                 self._bytes_out += len(event.request.body)
                 lines += [orjson.dumps(told) for told in self._told(event)]
             else:
@@ -163,7 +163,7 @@ class Trail:
         self._is_failing = False
         metrics.audit_written(len(lines))
 
-    def _told(self, answered: _Answered) -> Iterator[dict[str, Any]]:
+    def _told(self, answered: _AnsweredRequest) -> Iterator[dict[str, Any]]:
         at, request, reply, dialect, operation = answered
         if dialect is None:
             known = _own_facts(request, reply)
@@ -200,7 +200,7 @@ class Trail:
             return "refusal"
         if facts.kind in _ALWAYS_TOLD and status < 400:
             return facts.kind.value
-        is_wanted = self._wanted.requests or (facts.kind is Kind.WRITE and self._wanted.writes)
+        is_wanted = self._wanted.requests or (facts.kind is RequestKind.WRITE and self._wanted.writes)
         return facts.kind.value if is_wanted else ""
 
 
@@ -219,7 +219,7 @@ def _own_facts(request: Request, reply: Reply) -> RequestFacts:
     return facts._replace(is_refusal=facts.is_refusal or reply.status in (401, 403))
 
 
-class _Answered(NamedTuple):
+class _AnsweredRequest(NamedTuple):
     at: float
     request: Request
     reply: Reply
@@ -234,10 +234,10 @@ def line(at: float, event: str, who: str, client: str, facts: dict[str, Any]) ->
     return {"time": told, "event": event, "who": who[:MAX_TEXT_LENGTH], "from": client, **facts}
 
 
-_trail: Trail | None = None
+_trail: AuditTrail | None = None
 
 
-def start(trail: Trail) -> None:
+def start(trail: AuditTrail) -> None:
     """From now on events of this process go there."""
     global _trail
     _trail = trail
@@ -269,7 +269,7 @@ def record_operation(
 ) -> None:
     """Put something on record that was no request, in the form of requests. `who`: "" is the operator at a command line."""
     record(
-        Kind.DEFINITION.value, who, client, dialect=dialect, operation=operation, tables=list(tables), result=result,
+        RequestKind.DEFINITION.value, who, client, dialect=dialect, operation=operation, tables=list(tables), result=result,
         request_id=new_request_id(),
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from typing import TextIO
 
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.observability import audit
-from tablegate.gateway.observability.audit import Keys, Sink, Trail, Wanted
+from tablegate.gateway.observability.audit import AuditScope, AuditSink, AuditTrail, KeyForm
 from tablegate.gateway.store.accounts import audit_events
 from tablegate.gateway.store.store import Store
 
@@ -22,9 +22,9 @@ _TRIMMING_S = 600.0
 _ROWS_AT_ONCE = 1000
 
 
-def trail_of(settings: Settings, store: Store, output: TextIO = sys.stdout) -> Trail | None:
+def trail_of(settings: Settings, store: Store, output: TextIO = sys.stdout) -> AuditTrail | None:
     """The trail that the settings ask for, not started; None: they ask for none. `output`: what `-` means. Raises OSError."""
-    sink: Sink
+    sink: AuditSink
     match settings.audit:
         case "":
             return None
@@ -34,8 +34,8 @@ def trail_of(settings: Settings, store: Store, output: TextIO = sys.stdout) -> T
             sink = DatabaseSink(store, settings.audit_days)
         case path:
             sink = FileSink(Path(path), settings.audit_file_bytes, settings.audit_files)
-    keys = Keys(settings.audit_keys == "plain", settings.secret_key)
-    return Trail(sink, keys, Wanted(settings.audit_writes, settings.audit_requests))
+    keys = KeyForm(settings.audit_keys == "plain", settings.secret_key)
+    return AuditTrail(sink, keys, AuditScope(settings.audit_writes, settings.audit_requests))
 
 
 @contextlib.contextmanager
@@ -50,7 +50,7 @@ def recording(settings: Settings, store: Store, output: TextIO = sys.stdout) -> 
         audit.stop()
 
 
-class StreamSink(Sink):
+class StreamSink(AuditSink):
     """Standard output, or another stream."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -61,7 +61,7 @@ class StreamSink(Sink):
         self._stream.flush()
 
 
-class FileSink(Sink):
+class FileSink(AuditSink):
     """A file that begins anew when it is full; those before it are called .1, .2 and so on, the newest first.
 
     Several processes may write to it: one at a time, each looking whether another has begun a new file meanwhile.
@@ -124,7 +124,7 @@ def _opened(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
-class DatabaseSink(Sink):
+class DatabaseSink(AuditSink):
     """The table audit_events. Lines that are older than so many days are deleted, some each time."""
 
     def __init__(self, store: Store, days: float) -> None:

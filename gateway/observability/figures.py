@@ -29,7 +29,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 
-class _ManyAtOnce(Histogram):
+class _BulkHistogram(Histogram):
     """A histogram that many observations are made of at once."""
 
     def observe_all(self, amounts: Sequence[float]) -> None:
@@ -42,18 +42,18 @@ class _ManyAtOnce(Histogram):
 _REQUESTS = Counter(
     "tablegate_requests_total", "Requests answered.", ["dialect", "operation", "status"]
 )  # fmt: skip
-_REQUEST_SECONDS = _ManyAtOnce(
+_REQUEST_SECONDS = _BulkHistogram(
     "tablegate_request_seconds",
     "From the last byte of a request to its reply.",
     ["dialect", "operation"],
     buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
-_TICK_REQUESTS = _ManyAtOnce(
+_TICK_REQUESTS = _BulkHistogram(
     "tablegate_tick_requests",
     "Requests that went to the database together.",
     buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
 )
-_TICK_SECONDS = _ManyAtOnce(
+_TICK_SECONDS = _BulkHistogram(
     "tablegate_tick_seconds",
     "What one call of the database took.",
     buckets=(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5),
@@ -134,7 +134,7 @@ def _capacity(dialect: str, table: str, index: str, kind: str) -> Counter:
 
 
 @lru_cache(maxsize=1024)
-def _answers(dialect: str, operation: str, status: int) -> tuple[Counter, _ManyAtOnce]:
+def _answers(dialect: str, operation: str, status: int) -> tuple[Counter, _BulkHistogram]:
     return _REQUESTS.labels(dialect, operation, status), _REQUEST_SECONDS.labels(dialect, operation)
 
 
@@ -207,7 +207,7 @@ def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
     go away (None: nobody can say which there are)."""
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()
-        registry.register(_AllProcesses(tables))
+        registry.register(_MultiprocessCollector(tables))
         registry.register(_Contributors())
         return generate_latest(registry), CONTENT_TYPE_LATEST
     if tables is not None:
@@ -217,7 +217,9 @@ def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
 
 def samples() -> Iterator[Sample]:
     """Everything counted, sample by sample."""
-    collector: Collector = _AllProcesses(None) if "PROMETHEUS_MULTIPROC_DIR" in os.environ else REGISTRY
+    collector: Collector = (
+        _MultiprocessCollector(None) if "PROMETHEUS_MULTIPROC_DIR" in os.environ else REGISTRY
+    )
     for metric in collector.collect():
         yield from metric.samples
 
@@ -273,7 +275,7 @@ class _Contributors(Collector):
 REGISTRY.register(_Contributors())
 
 
-class _AllProcesses(Collector):
+class _MultiprocessCollector(Collector):
     """The sums of all workers. What one of them has counted stays in its file, so dropped tables are left out here."""
 
     def __init__(self, tables: frozenset[str] | None) -> None:

@@ -15,7 +15,7 @@ import orjson
 log = logging.getLogger("tablegate")
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """`{"at", "level", "message", ...facts, "error"}`; facts are what the caller gave as `extra={"facts": {...}}`."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -34,7 +34,7 @@ class JsonLines(logging.Formatter):
 def configure(level: str) -> None:
     """Send everything of that severity and above to standard error; replaces what was configured before."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for chatty in ("alembic", "werkzeug", "asyncio"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, logging.getLevelName(level.upper())))

@@ -26,14 +26,14 @@ from typing import NamedTuple, TypeVar
 from tablegate.gateway.model.errors import TooManyAttempts
 
 
-class _Rate(NamedTuple):
+class _AttemptRate(NamedTuple):
     """Attempts that may be made at once, and seconds until one of them comes back."""
 
     attempts: int
     period_s: float
 
 
-_OF_PAIR, _OF_ADDRESS, _OF_NAME = _Rate(5, 5.0), _Rate(20, 1.0), _Rate(20, 1.0)
+_OF_PAIR, _OF_ADDRESS, _OF_NAME = _AttemptRate(5, 5.0), _AttemptRate(20, 1.0), _AttemptRate(20, 1.0)
 _MOST_ALLOWANCES = 10_000
 _MOST_PROVEN = 1_000
 _MOST_NAME_CHARACTERS = 256
@@ -41,7 +41,7 @@ _IPV6_PREFIX_BITS = 64  # what one client has
 T = TypeVar("T")
 
 
-class Attempts:
+class AttemptLimiter:
     """The allowances. Safe to use from several threads. `now_s`: a clock that never goes back."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
@@ -56,7 +56,7 @@ class Attempts:
         client, name = _client_of(address), name[:_MOST_NAME_CHARACTERS]
         pair = ("pair", client, name)
         with self._lock:
-            allowances: dict[Hashable, _Rate] = {pair: _OF_PAIR}
+            allowances: dict[Hashable, _AttemptRate] = {pair: _OF_PAIR}
             if pair not in self._proven:
                 allowances |= {("address", client): _OF_ADDRESS, ("name", name): _OF_NAME}
             self._take(allowances)
@@ -70,7 +70,7 @@ class Attempts:
             _keep(self._proven, pair, None, _MOST_PROVEN)
         return proven
 
-    def _take(self, allowances: dict[Hashable, _Rate]) -> None:
+    def _take(self, allowances: dict[Hashable, _AttemptRate]) -> None:
         """Take one attempt from each allowance, or raise and take nothing."""
         now_s = self.now_s()
         full_at_s = {each: max(self._full_at_s.get(each, now_s), now_s) for each in allowances}

@@ -33,7 +33,7 @@ _APPLICATION_ORIGIN = re.compile(r"(?:file|app)://.*", re.IGNORECASE)
 _PRIVATE_SUFFIXES = (".localhost", ".internal")
 
 
-class Browsers:
+class OriginPolicy:
     """What the settings say of Host and Origin. `service_hosts`: the dialects' patterns of their services' own names;
     `is_open`: whoever reaches the server gets an answer, so that pages must be kept out."""
 

@@ -28,7 +28,7 @@ from tablegate.gateway.security.grant_store import (
     EVERYBODY,
     ROLE,
     GrantStore,
-    Written,
+    WrittenGrant,
     policies,
     policy_of_role,
     save_in,
@@ -90,7 +90,7 @@ class CredentialStore:
         }
         return {name: policy_of_role(self._seen_grants, name) for name in names}
 
-    def add(self, credential: Credential, granted: Iterable[Written] = ()) -> None:
+    def add(self, credential: Credential, granted: Iterable[WrittenGrant] = ()) -> None:
         """Keep a new credential, which may do what is granted with it. Raises BadCredential, BadGrant, BadPolicy."""
         checked(credential)
         with self._store.write() as session:
@@ -100,7 +100,7 @@ class CredentialStore:
             save_in(session, credential.grantee, granted)
         _record("added", credential.scheme, credential.access_id, credential.place)
 
-    def grant(self, grantee: str, written: Written) -> StoredGrant:
+    def grant(self, grantee: str, written: WrittenGrant) -> StoredGrant:
         """Grant something to a stored credential, a role or everybody. Raises BadCredential, BadGrant, BadPolicy."""
         if grantee != EVERYBODY and not grantee.startswith(ROLE):
             scheme, _, access_id = grantee.partition("/")
@@ -232,7 +232,7 @@ def new_secret(scheme: Scheme) -> str:
     return base64.b64encode(secrets.token_bytes(30)).decode()
 
 
-def read_file(path: Path) -> list[tuple[Credential, list[Written]]]:
+def read_file(path: Path) -> list[tuple[Credential, list[WrittenGrant]]]:
     """Credentials of a TOML (`[[credentials]]`) or JSON (`{"credentials": [...]}`, or the list alone) file, with their grants.
 
     Each has `scheme` (aws, azure, tablestore), `access_id`, `secret` or `secrets`, and, if wanted, `place` ("*" for a Table
@@ -254,7 +254,7 @@ def read_file(path: Path) -> list[tuple[Credential, list[Written]]]:
         raise BadCredential(f"{path}: {error.__class__.__name__}: {error}") from None
 
 
-def _from_document(entry: dict[str, Any]) -> tuple[Credential, list[Written]]:
+def _from_document(entry: dict[str, Any]) -> tuple[Credential, list[WrittenGrant]]:
     unknown = entry.keys() - {"scheme", "access_id", "secret", "secrets", "place", "session_token", "grants"}
     if unknown:
         raise BadCredential(f"a credential has no {', '.join(sorted(unknown))}")

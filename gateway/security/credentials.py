@@ -17,11 +17,11 @@ from typing import Any
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.model.authorization.authorizations import (
     Authorization,
-    Identity,
-    OfResource,
+    CallerIdentity,
     PoliciesOfTable,
+    RequestSource,
+    ResourceDecision,
     ResourcePolicies,
-    Source,
 )
 from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy
 from tablegate.gateway.security.policies import azure_roles, iam_documents
@@ -62,7 +62,7 @@ class Credential:
     policy: Policy | None = field(default=None, repr=False, compare=False)
     """What it may do; None: everything. It comes from the grants of the database (grant_store.py)."""
 
-    identity: Identity = field(init=False, repr=False, compare=False)
+    identity: CallerIdentity = field(init=False, repr=False, compare=False)
     """Who it is, as policies name callers: a user of an account. Keys of other dialects are users of the account of zeros."""
 
     def __post_init__(self) -> None:
@@ -70,7 +70,9 @@ class Credential:
         if self.scheme is Scheme.AWS:
             account = self.place or (self.access_id if _ACCOUNT.fullmatch(self.access_id) else NO_ACCOUNT)
             user = self.access_id
-        made = Identity(self.scheme.value, self.access_id, account, f"arn:aws:iam::{account}:user/{user}")
+        made = CallerIdentity(
+            self.scheme.value, self.access_id, account, f"arn:aws:iam::{account}:user/{user}"
+        )
         object.__setattr__(self, "identity", made)
 
     @property
@@ -166,7 +168,7 @@ class Credentials:
         return self._known.get((scheme, access_id))
 
     def authorization(
-        self, credential: Credential, policy: Policy | None, source: Source, now_ms: int
+        self, credential: Credential, policy: Policy | None, source: RequestSource, now_ms: int
     ) -> Authorization | None:
         """What a request may do that was sent with a credential, by a caller with this policy; None: everything."""
         if policy is None and self._resources is None:
@@ -206,7 +208,7 @@ class Credentials:
         return self.namespace(Scheme.AWS, access_id if self._by_key else account, region)
 
 
-def read_resource_policy(text: str, identity: Identity) -> OfResource:
+def read_resource_policy(text: str, identity: CallerIdentity) -> ResourceDecision:
     """What a resource's policy would say of a caller. Raises ValueError (BadPolicy) for one that is not supported."""
     return iam_documents.resource_policy(text, identity)
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tablegate.gateway.model.authorization.authorizations import Identity
+from tablegate.gateway.model.authorization.authorizations import CallerIdentity
 from tablegate.gateway.model.authorization.grants import EVERYTHING, REFUSING_ALL, Policy, Statement
 from tablegate.gateway.model.errors import Busy
 from tablegate.gateway.observability import audit
@@ -25,7 +25,7 @@ from tablegate.gateway.security.policies import iam_documents, ram_documents, sh
 from tablegate.gateway.security.policies.errors import BadPolicy
 from tablegate.gateway.store.accounts import grants as rows
 from tablegate.gateway.store.accounts.grants import StoredGrant
-from tablegate.gateway.store.sql.databases import Retry, Session
+from tablegate.gateway.store.sql.databases import RetryableFailure, Session
 from tablegate.gateway.store.store import Store
 
 _log = logging.getLogger(__name__)
@@ -38,14 +38,14 @@ class BadGrant(ValueError):
     """A grant that cannot be, or is not there. The text says why."""
 
 
-class Written(NamedTuple):
+class WrittenGrant(NamedTuple):
     """A grant as it is written: `form` is all, short, iam, ram or role."""
 
     form: str
     document: str = ""
 
 
-ALL = Written("all")
+ALL = WrittenGrant("all")
 
 
 class GrantStore:
@@ -64,14 +64,14 @@ class GrantStore:
         sees everything. Raises Busy if the database does not answer."""
         try:
             grants = self.load()
-        except Retry as reason:
+        except RetryableFailure as reason:
             raise Busy(str(reason)) from reason
         if not grantee:
             return grants
         roles = {ROLE + each.document for each in grants if each.grantee == grantee and each.form == "role"}
         return [each for each in grants if each.grantee in {grantee, EVERYBODY, *roles}]
 
-    def add(self, grantee: str, written: Written) -> StoredGrant:
+    def add(self, grantee: str, written: WrittenGrant) -> StoredGrant:
         """Keep a new grant. Raises BadGrant, BadPolicy."""
         made = _new(grantee, written)
         with self._store.write() as session:
@@ -87,23 +87,23 @@ class GrantStore:
         audit.record("grant removed", id=grant_id)
 
 
-def save_in(session: Session, grantee: str, written: Iterable[Written]) -> None:
+def save_in(session: Session, grantee: str, written: Iterable[WrittenGrant]) -> None:
     """Keep grants of a grantee in a transaction that is open. Raises BadGrant, BadPolicy."""
     for each in written:
         rows.save(session, _new(grantee, each))
 
 
-def _new(grantee: str, written: Written) -> StoredGrant:
+def _new(grantee: str, written: WrittenGrant) -> StoredGrant:
     if written.form == "role" and (grantee == EVERYBODY or grantee.startswith(ROLE) or not written.document):
         raise BadGrant("a role is given to a credential")
     policy_of(written, _ANYBODY)
     return StoredGrant(secrets.token_hex(6), grantee, *written, time.time_ns() // 1_000_000)
 
 
-_ANYBODY = Identity("aws", "anybody", "000000000000", "arn:aws:iam::000000000000:user/anybody")
+_ANYBODY = CallerIdentity("aws", "anybody", "000000000000", "arn:aws:iam::000000000000:user/anybody")
 
 
-def policy_of(written: Written, identity: Identity) -> Policy:
+def policy_of(written: WrittenGrant, identity: CallerIdentity) -> Policy:
     """What a written grant is for a caller. Raises BadPolicy. (That of a role: nothing by itself.)"""
     try:
         return _READERS[written.form](written.document, identity)
@@ -111,14 +111,14 @@ def policy_of(written: Written, identity: Identity) -> Policy:
         raise BadPolicy(f"there is no form of grants {written.form}") from None
 
 
-def _short(document: str, identity: Identity) -> Policy:
+def _short(document: str, identity: CallerIdentity) -> Policy:
     read: Any = json.loads(document)
     if not isinstance(read, dict):
         raise BadPolicy("a short form is an object")
     return short_forms.short_policy(read)
 
 
-_READERS: Mapping[str, Callable[[str, Identity], Policy]] = {
+_READERS: Mapping[str, Callable[[str, CallerIdentity], Policy]] = {
     "all": lambda document, identity: EVERYTHING,
     "short": _short,
     "iam": iam_documents.identity_policy,
@@ -127,25 +127,27 @@ _READERS: Mapping[str, Callable[[str, Identity], Policy]] = {
 }
 
 
-def written_of(document: Any) -> Written:
+def written_of(document: Any) -> WrittenGrant:
     """The form in which a grant is written: a policy of IAM or RAM by its Version, else a short form. Raises BadPolicy."""
     if not isinstance(document, dict):
         raise BadPolicy("a grant is an object")
     form = "short"
     if "Statement" in document:
         form = "ram" if document.get("Version") == "1" else "iam"
-    return Written(form, json.dumps(document))
+    return WrittenGrant(form, json.dumps(document))
 
 
-def policies(stored: Iterable[StoredGrant], identities: Mapping[str, Identity]) -> dict[str, Policy | None]:
+def policies(
+    stored: Iterable[StoredGrant], identities: Mapping[str, CallerIdentity]
+) -> dict[str, Policy | None]:
     """Grantee -> what it may do; None: everything. `identities`: of all grantees that can ask."""
-    of: dict[str, list[Written]] = {}
+    of: dict[str, list[WrittenGrant]] = {}
     for grant in stored:
-        of.setdefault(grant.grantee, []).append(Written(grant.form, grant.document))
+        of.setdefault(grant.grantee, []).append(WrittenGrant(grant.form, grant.document))
     return {grantee: _policy(of, grantee, identity) for grantee, identity in identities.items()}
 
 
-def _policy(of: Mapping[str, list[Written]], grantee: str, identity: Identity) -> Policy | None:
+def _policy(of: Mapping[str, list[WrittenGrant]], grantee: str, identity: CallerIdentity) -> Policy | None:
     own = of.get(grantee, [])
     roles = [each.document for each in own if each.form == "role"]
     written = [*own, *(each for role in roles for each in of.get(ROLE + role, [])), *of.get(EVERYBODY, [])]
@@ -154,11 +156,11 @@ def _policy(of: Mapping[str, list[Written]], grantee: str, identity: Identity) -
 
 def policy_of_role(stored: Iterable[StoredGrant], role: str) -> Policy | None:
     """What a role lets somebody do who has no stored credential; None: everything."""
-    written = [Written(each.form, each.document) for each in stored if each.grantee == ROLE + role]
+    written = [WrittenGrant(each.form, each.document) for each in stored if each.grantee == ROLE + role]
     return _together(written, ROLE + role, _ANYBODY)
 
 
-def _together(written: Iterable[Written], grantee: str, identity: Identity) -> Policy | None:
+def _together(written: Iterable[WrittenGrant], grantee: str, identity: CallerIdentity) -> Policy | None:
     statements: list[Statement] = []
     for each in written:
         try:

@@ -36,7 +36,7 @@ from tablegate.gateway.model.tables.namespaces import is_reserved
 from tablegate.gateway.model.tables.pages import Page
 
 
-class Cost(Enum):
+class CommandCost(Enum):
     """The limits that a command is held to, besides the rate of requests."""
 
     NOTHING = "nothing"
@@ -47,7 +47,7 @@ class Cost(Enum):
     MAKES_AND_STORES = "makes tables and stores"
 
 
-COSTS: Mapping[type, Cost] = {
+COSTS: Mapping[type, CommandCost] = {
     **dict.fromkeys(
         (
             row_commands.Get,
@@ -56,13 +56,16 @@ COSTS: Mapping[type, Cost] = {
             vector_commands.SearchVectors,
             stream_commands.ReadChanges,
         ),
-        Cost.READS,
+        CommandCost.READS,
     ),
-    **dict.fromkeys((row_commands.WriteGroup, row_commands.Load, transaction_commands.Stage), Cost.WRITES),
-    backup_commands.CreateBackup: Cost.STORES,
-    **dict.fromkeys((table_commands.CreateTable, replica_commands.AddReplicas), Cost.MAKES_TABLES),
     **dict.fromkeys(
-        (backup_commands.RestoreTable, job_commands.StartJob, job_commands.AdvanceJob), Cost.MAKES_AND_STORES
+        (row_commands.WriteGroup, row_commands.BulkLoad, transaction_commands.StageWrites), CommandCost.WRITES
+    ),
+    backup_commands.CreateBackup: CommandCost.STORES,
+    **dict.fromkeys((table_commands.CreateTable, replica_commands.AddReplicas), CommandCost.MAKES_TABLES),
+    **dict.fromkeys(
+        (backup_commands.RestoreTable, job_commands.StartJob, job_commands.AdvanceJob),
+        CommandCost.MAKES_AND_STORES,
     ),
     **dict.fromkeys(
         (
@@ -95,12 +98,12 @@ COSTS: Mapping[type, Cost] = {
             stream_commands.Reshard,
             job_commands.ListUnfinishedJobs,
         ),
-        Cost.NOTHING,
+        CommandCost.NOTHING,
     ),
 }
 """The cost of each type of command. A test checks that none is missing."""
-OF_TABLES = frozenset({Cost.MAKES_TABLES, Cost.MAKES_AND_STORES})
-RATE_OF = {Cost.READS: READ_UNITS, Cost.WRITES: WRITE_UNITS}
+OF_TABLES = frozenset({CommandCost.MAKES_TABLES, CommandCost.MAKES_AND_STORES})
+RATE_OF = {CommandCost.READS: READ_UNITS, CommandCost.WRITES: WRITE_UNITS}
 
 
 def added_at_least(command: AnyCommand) -> int:
@@ -108,9 +111,9 @@ def added_at_least(command: AnyCommand) -> int:
     match command:
         case row_commands.WriteGroup():
             return int(_puts_anything((command,)))
-        case transaction_commands.Stage():
+        case transaction_commands.StageWrites():
             return int(_puts_anything(command.groups))
-        case row_commands.Load():
+        case row_commands.BulkLoad():
             return 1
         case backup_commands.RestoreTable() | backup_commands.CreateBackup():
             return max(1, command.size_bytes)
@@ -154,10 +157,10 @@ def taken(command: AnyCommand, outcome: Any) -> tuple[float, float, int]:
             return _units(read_bytes, READ_UNIT_BYTES), 0.0, 0
         case row_commands.WriteGroup(), list():
             return _written(outcome)
-        case transaction_commands.Stage(), list():
+        case transaction_commands.StageWrites(), list():
             parts = [_written(answer) for answer in outcome if isinstance(answer, list)]
             return 0.0, sum(part[1] for part in parts), sum(part[2] for part in parts)
-        case row_commands.Load(), _:
+        case row_commands.BulkLoad(), _:
             sizes = [contents.size_bytes for _, contents in command.rows]
             return 0.0, sum(_units(size, WRITE_UNIT_BYTES) for size in sizes), sum(sizes)
         case ((backup_commands.RestoreTable() | backup_commands.CreateBackup()), _):

@@ -26,7 +26,7 @@ _FORGOTTEN_MS = 60_000
 _COUNTING_S = 10.0
 
 
-class QuotaKeeper:
+class QuotaSync:
     """Keeps `Quotas` up to date: loads stored quotas when they change, shares rates and counts bytes.
 
     Called by the thread of background work.

@@ -1,7 +1,9 @@
 """Quotas in force: the limits on what a credential or a namespace takes, for all dialects and all entries.
 
-`Quotas.enter` counts a request and gives its authorization a Usage. The gate (security/gate.py) calls `Usage.refusal` before
-commands run and `Usage.charge` afterwards (costs: quota_costs.py). The cost of a command is known when it is done. So it is
+`Quotas.enter` counts a request and gives its authorization a Usage. The gate (security/gate.py) calls
+`RequestUsage.refusal` before
+commands run and `RequestUsage.charge` afterwards (costs: quota_costs.py). The cost of a command is known when it is
+done. So it is
 admitted while anything is left, and the rest is a debt: rates hold over time. Without quotas `is_on` is False, and nothing is
 called here.
 
@@ -21,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tablegate.gateway.http import Request
-from tablegate.gateway.model.authorization.authorizations import Authorization, Identity, Source
+from tablegate.gateway.model.authorization.authorizations import Authorization, CallerIdentity, RequestSource
 from tablegate.gateway.model.authorization.grants import EVERYTHING
 from tablegate.gateway.model.authorization.quotas import (
     BYTES,
@@ -30,7 +32,7 @@ from tablegate.gateway.model.authorization.quotas import (
     WRITE_UNITS,
     Allowance,
     Quota,
-    TableBound,
+    TableLimit,
     account_of,
     covers,
     credential_owner,
@@ -45,20 +47,27 @@ from tablegate.gateway.model.commands import (
 from tablegate.gateway.model.commands.commands import AnyCommand
 from tablegate.gateway.model.errors import GatewayError, QuotaExceeded
 from tablegate.gateway.observability import metrics
-from tablegate.gateway.security.quota_costs import COSTS, OF_TABLES, RATE_OF, Cost, added_at_least, taken
+from tablegate.gateway.security.quota_costs import (
+    COSTS,
+    OF_TABLES,
+    RATE_OF,
+    CommandCost,
+    added_at_least,
+    taken,
+)
 
 # Minimum share of a rate, so that a process without recent demand can begin.
 _LEAST_SHARE = 0.02
 
 
-class Held(NamedTuple):
+class HeldAllowance(NamedTuple):
     """An allowance that a request draws on, and the scope of its bytes and tables."""
 
     allowance: Allowance
     scope: str
 
 
-class Usage:
+class RequestUsage:
     """What one request takes of its quotas. `exceeded`: the quota because of which something of the request was refused.
 
     A request that was admitted to a rate once is not refused by it later: what it has read so far would be lost.
@@ -66,10 +75,10 @@ class Usage:
 
     __slots__ = ("_admitted", "_held", "_quotas", "exceeded")
 
-    def __init__(self, quotas: Quotas, held: list[Held]) -> None:
+    def __init__(self, quotas: Quotas, held: list[HeldAllowance]) -> None:
         self._quotas = quotas
         self._held = held
-        self._admitted: set[Cost] = set()
+        self._admitted: set[CommandCost] = set()
         self.exceeded: QuotaExceeded | None = None
 
     def begin(self) -> None:
@@ -89,8 +98,8 @@ class Usage:
         that carry the bounds to check."""
         try:
             for at, command in enumerate(commands):
-                cost = COSTS.get(type(command), Cost.NOTHING)
-                if cost is not Cost.NOTHING:
+                cost = COSTS.get(type(command), CommandCost.NOTHING)
+                if cost is not CommandCost.NOTHING:
                     self._check(command, cost)
                     if cost in OF_TABLES:
                         commands[at] = self._bounded(command)
@@ -119,7 +128,7 @@ class Usage:
         self.exceeded = error
         metrics.refused_by_quota(error.owner, error.kind)
 
-    def _check(self, command: AnyCommand, cost: Cost) -> None:
+    def _check(self, command: AnyCommand, cost: CommandCost) -> None:
         """Raises QuotaExceeded if a command may not run."""
         rate = None if cost in self._admitted else RATE_OF.get(cost)
         if rate is not None:
@@ -135,7 +144,7 @@ class Usage:
 
     def _bounded(self, command: Any) -> Any:
         bounds = tuple(
-            TableBound(allowance.owner, scope, allowance.quota.tables)
+            TableLimit(allowance.owner, scope, allowance.quota.tables)
             for allowance, scope in self._held
             if allowance.quota.tables is not None
         )
@@ -191,7 +200,7 @@ class Quotas:
         if usage is None:
             return
         if request.authorization is None:
-            source = Source(request.client, request.secure)
+            source = RequestSource(request.client, request.secure)
             request.authorization = _unrestricted(scheme, access_id, source)
         request.authorization.usage = usage
         usage.begin()
@@ -201,11 +210,11 @@ class Quotas:
         usage = self._usage(scheme, access_id, namespace, None) if self.is_on else None
         if usage is None:
             return None
-        authorization = _unrestricted(scheme, access_id, Source("", False))
+        authorization = _unrestricted(scheme, access_id, RequestSource("", False))
         authorization.usage = usage
         return authorization
 
-    def _usage(self, scheme: str, access_id: str, namespace: str, scope: str | None) -> Usage | None:
+    def _usage(self, scheme: str, access_id: str, namespace: str, scope: str | None) -> RequestUsage | None:
         account = account_of(namespace)
         owners = {
             credential_owner(scheme, access_id): account if scope is None else scope,
@@ -213,11 +222,11 @@ class Quotas:
             namespace_owner(account): account,
         }
         held = [
-            Held(found, of)
+            HeldAllowance(found, of)
             for owner, of in owners.items()
             if (found := self.allowances.get(owner)) is not None
         ]
-        return Usage(self, held) if held else None
+        return RequestUsage(self, held) if held else None
 
     # Bytes that are stored
 
@@ -288,6 +297,6 @@ def share_of(rate: float, asked: float, elsewhere: list[float]) -> float:
     return max(_LEAST_SHARE, (asked + (rate - total) / (1 + len(elsewhere))) / rate)
 
 
-def _unrestricted(scheme: str, access_id: str, source: Source) -> Authorization:
+def _unrestricted(scheme: str, access_id: str, source: RequestSource) -> Authorization:
     """The authorization of a caller that only quotas limit."""
-    return Authorization(EVERYTHING, Identity(scheme, access_id, "", ""), source, 0)
+    return Authorization(EVERYTHING, CallerIdentity(scheme, access_id, "", ""), source, 0)

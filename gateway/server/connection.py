@@ -58,7 +58,7 @@ class ConnectionServer(Refusals, Protocol):
         """Count bytes that are thrown away, and resume reading later."""
 
 
-class Phase(Enum):
+class DeadlinePhase(Enum):
     """The subject of a connection's deadline."""
 
     IDLE = "idle"
@@ -94,7 +94,7 @@ class Connection(asyncio.Protocol):
         self._idle_seconds = self._settings.idle_seconds
         self.client = ""
         self._is_secure = False
-        self.phase = Phase.IDLE
+        self.phase = DeadlinePhase.IDLE
         self.deadline = NEVER
         self._since = 0.0
 
@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
             self._in_line.append(pending)
         else:
             self._in_line += parser.feed(data)
-            if parser.has_message and self.phase is not Phase.WORKING:
+            if parser.has_message and self.phase is not DeadlinePhase.WORKING:
                 self._expect_rest_of_message()
         if len(self._in_line) >= _PIPELINE_LIMIT and not (self._is_paused or parser.is_ended):
             self._is_paused = True
@@ -143,8 +143,8 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._is_blocked = True
-        if self._current is None and self.phase is not Phase.LINGERING:
-            self._expect(Phase.WORKING, self._settings.write_seconds)
+        if self._current is None and self.phase is not DeadlinePhase.LINGERING:
+            self._expect(DeadlinePhase.WORKING, self._settings.write_seconds)
 
     def resume_writing(self) -> None:
         self._is_blocked = False
@@ -161,11 +161,11 @@ class Connection(asyncio.Protocol):
     def _expect_rest_of_message(self) -> None:
         """Set the deadline of a message of which a part has come. It runs from the beginning of the head or of the body."""
         if self._parser.is_head_complete:
-            if self.phase is not Phase.BODY:
-                self._expect(Phase.BODY, self._settings.body_seconds)
+            if self.phase is not DeadlinePhase.BODY:
+                self._expect(DeadlinePhase.BODY, self._settings.body_seconds)
             self._since = monotonic()
-        elif self.phase is not Phase.HEAD:
-            self._expect(Phase.HEAD, self._settings.header_seconds)
+        elif self.phase is not DeadlinePhase.HEAD:
+            self._expect(DeadlinePhase.HEAD, self._settings.header_seconds)
 
     # Answering
 
@@ -180,13 +180,13 @@ class Connection(asyncio.Protocol):
             if self._is_paused:
                 self._is_paused = False
                 self._transport.resume_reading()
-            if self.phase is Phase.WORKING:
+            if self.phase is DeadlinePhase.WORKING:
                 self._rest()
             return
         self._current = pending = self._in_line.popleft()
-        if self.phase is Phase.HEAD:
+        if self.phase is DeadlinePhase.HEAD:
             self._server.head_ended(self)
-        self.phase = Phase.WORKING
+        self.phase = DeadlinePhase.WORKING
         self.deadline = NEVER
         if pending.refusal is None:
             self._server.handle(pending)
@@ -230,7 +230,7 @@ class Connection(asyncio.Protocol):
         ):
             self._next()
         else:  # as `_rest` has it
-            self.phase = Phase.IDLE
+            self.phase = DeadlinePhase.IDLE
             self._since = monotonic()
             self.deadline = self._since + self._idle_seconds
 
@@ -239,19 +239,19 @@ class Connection(asyncio.Protocol):
         if self._parser.is_ended:
             self._finish(linger=False)
         elif not self._parser.has_message:
-            self._expect(Phase.IDLE, self._settings.idle_seconds)
+            self._expect(DeadlinePhase.IDLE, self._settings.idle_seconds)
         elif self._parser.is_head_complete:
-            self._expect(Phase.BODY, self._settings.body_seconds)
+            self._expect(DeadlinePhase.BODY, self._settings.body_seconds)
         else:
-            self._expect(Phase.HEAD, self._settings.header_seconds)
+            self._expect(DeadlinePhase.HEAD, self._settings.header_seconds)
 
-    def _expect(self, phase: Phase, seconds: float) -> None:
-        if self.phase is Phase.HEAD:
+    def _expect(self, phase: DeadlinePhase, seconds: float) -> None:
+        if self.phase is DeadlinePhase.HEAD:
             self._server.head_ended(self)
         self.phase = phase
         self._since = monotonic()
         self.deadline = self._since + seconds
-        if phase is Phase.HEAD:
+        if phase is DeadlinePhase.HEAD:
             self._server.head_began(self)
 
     def _finish(self, linger: bool) -> None:
@@ -259,18 +259,18 @@ class Connection(asyncio.Protocol):
         if linger:
             if self._transport.can_write_eof():
                 self._transport.write_eof()
-            self._expect(Phase.LINGERING, _LINGER_S)
+            self._expect(DeadlinePhase.LINGERING, _LINGER_S)
         else:
-            self._expect(Phase.LINGERING, self._settings.write_seconds)
+            self._expect(DeadlinePhase.LINGERING, self._settings.write_seconds)
             self._transport.close()
 
     # The server's calls
 
     def overdue(self) -> None:
         """Close the connection, because its deadline has passed."""
-        if self.phase in (Phase.HEAD, Phase.BODY) and not self._is_blocked:
+        if self.phase in (DeadlinePhase.HEAD, DeadlinePhase.BODY) and not self._is_blocked:
             self._time_out()
-        elif self.phase is Phase.IDLE:
+        elif self.phase is DeadlinePhase.IDLE:
             self.give_up()
         else:
             self._transport.abort()
@@ -278,22 +278,22 @@ class Connection(asyncio.Protocol):
     @property
     def is_idle(self) -> bool:
         """True if closing now loses no reply."""
-        return self.phase is Phase.IDLE
+        return self.phase is DeadlinePhase.IDLE
 
     @property
     def waits_since(self) -> float:
         """The time since which it waits for its client to send. NEVER if it handles a request, or a body is coming."""
-        if self.phase is Phase.WORKING or self._transport.is_closing():
+        if self.phase is DeadlinePhase.WORKING or self._transport.is_closing():
             return NEVER
-        if self.phase is Phase.BODY and monotonic() - self._since < _STALLED_S:
+        if self.phase is DeadlinePhase.BODY and monotonic() - self._since < _STALLED_S:
             return NEVER
         return self._since
 
     def give_up(self) -> bool:
         """Close a connection that waits for its client. Return False if it stays, because the next request is arriving."""
-        if self.phase is Phase.IDLE and self._has_arrived():
+        if self.phase is DeadlinePhase.IDLE and self._has_arrived():
             return False
-        if self.phase in (Phase.HEAD, Phase.BODY) and not self._is_blocked:
+        if self.phase in (DeadlinePhase.HEAD, DeadlinePhase.BODY) and not self._is_blocked:
             self._time_out()
         self._finish(linger=False)
         return True

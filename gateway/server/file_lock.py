@@ -16,7 +16,7 @@ from pathlib import Path
 _LOCKED_BYTE = 1 << 62
 
 
-class AlreadyHeld(Exception):
+class LockAlreadyHeld(Exception):
     """Another process has the lock; `pid` is 0 if it has not yet said which."""
 
     def __init__(self, pid: int) -> None:
@@ -28,7 +28,7 @@ class FileLock:
     """Held from creation to `release()`, or the end of the process, however it ends. Not inherited by children."""
 
     def __init__(self, path: Path) -> None:
-        """Lock a file that is there or raise AlreadyHeld at once. The file beside it stays: removing it would let two in
+        """Lock a file that is there or raise LockAlreadyHeld at once. The file beside it stays: removing it would let two in
         where the file itself is not locked."""
         path = path.resolve()
         beside = path.with_name(path.name + ".lock")
@@ -43,7 +43,7 @@ class FileLock:
             self._close()
             if not isinstance(error, BlockingIOError):
                 raise
-            raise AlreadyHeld(int(holder) if holder.isdigit() else 0) from None
+            raise LockAlreadyHeld(int(holder) if holder.isdigit() else 0) from None
         os.ftruncate(self._beside, 0)
         os.pwrite(self._beside, str(os.getpid()).encode(), 0)
 

@@ -65,7 +65,7 @@ def _add_tables(settings: Settings, opened: OpenDatabase) -> None:
     try:
         if settings.start_from is not None:
             snapshots.start_from(opened.engine, settings.start_from)
-    except (answers.BadRequest, answers.Refused, GatewayError, OSError) as error:
+    except (answers.BadRequest, answers.OperationRejected, GatewayError, OSError) as error:
         raise StartupError(f"from {settings.start_from}: {error}") from None
     try:
         if settings.seed is not None:

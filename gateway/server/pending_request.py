@@ -9,7 +9,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, Protocol
 
-from tablegate.gateway.control.watching import Met
+from tablegate.gateway.control.watching import InterceptedRequest
 from tablegate.gateway.dialect import Dialect, Handler
 from tablegate.gateway.engine.engine import contended, longest_wait_s, pauses_between_attempts
 from tablegate.gateway.http import Reply, Request
@@ -20,7 +20,7 @@ HELD_BACK_S = 0.1
 would otherwise take all of the server's time."""
 
 
-class Answering(Protocol):
+class ReplyChannel(Protocol):
     """What a request came on: a connection. `written_up_to`: how far the database's log was after the last write on it, if
     there are replicas that readers wait for."""
 
@@ -34,7 +34,7 @@ class PendingRequest(Request):
     """A request on its way. What most requests do not need has its default in the class."""
 
     # Of the connection: how the reply is framed; what the server itself refuses the request with.
-    connection: Answering
+    connection: ReplyChannel
     keep_alive = True
     http_10 = False
     refusal: Reply | None = None
@@ -43,7 +43,7 @@ class PendingRequest(Request):
     began = 0.0
     dialect: Dialect | None = None
     operation = ""
-    met: Met | None = None
+    met: InterceptedRequest | None = None
     is_held_back = False
     span: Any = None  # with OpenTelemetry alone
 

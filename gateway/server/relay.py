@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.model.errors import Busy, Unknowable
+from tablegate.gateway.model.errors import Busy, CommitUnknown
 from tablegate.gateway.observability import logs
 from tablegate.gateway.request_memory import RequestMemory
 from tablegate.gateway.server.pending_request import PendingRequest
@@ -156,7 +156,7 @@ class Relay(_Frames):
         """The writer is gone. What it had in hand may or may not have been done."""
         self._transport = None
         self._received.clear()
-        self._refuse_all(Unknowable("the process that writes is gone"))
+        self._refuse_all(CommitUnknown("the process that writes is gone"))
 
     def _refuse_all(self, error: Exception) -> None:
         waiting, self._waiting = self._waiting, {}

@@ -15,7 +15,7 @@ from tablegate.gateway.http import Headers, Reply, Request
 from tablegate.gateway.model.errors import Busy, LimitExceeded
 from tablegate.gateway.request_memory import HEAD_FIRST_BYTES, RequestMemory
 from tablegate.gateway.server import framing, heads
-from tablegate.gateway.server.pending_request import Answering, PendingRequest
+from tablegate.gateway.server.pending_request import PendingRequest, ReplyChannel
 
 
 class Refusals(Protocol):
@@ -49,7 +49,7 @@ class RequestParser:
     _told: int
     has_message: bool
 
-    def __init__(self, server: Refusals, connection: Answering, client: str, is_secure: bool) -> None:
+    def __init__(self, server: Refusals, connection: ReplyChannel, client: str, is_secure: bool) -> None:
         self._server = server
         self._connection = connection
         self._client = client

@@ -35,7 +35,7 @@ from tablegate.gateway.server.relay import Relay, Relayed, RelaySocket
 from tablegate.gateway.server.tick import Ticker, TickLimits
 
 if TYPE_CHECKING:
-    from tablegate.gateway.observability.audit import Trail
+    from tablegate.gateway.observability.audit import AuditTrail
     from tablegate.gateway.observability.telemetry import Telemetry
 
 _WSGI_THREADS = 8
@@ -59,7 +59,7 @@ class ServerContext:
 
     application: Application
     call_application: Callable[[Request], Reply]
-    trail: Trail | None = None
+    trail: AuditTrail | None = None
     telemetry: Telemetry | None = None
 
 

@@ -132,7 +132,7 @@ def _reload_certificate(tls: Certificate) -> bool:
     return True
 
 
-def _trail(settings: Settings, opened: OpenDatabase) -> audit.Trail | None:
+def _trail(settings: Settings, opened: OpenDatabase) -> audit.AuditTrail | None:
     """Begin to write the audit, if there is one. Raises StartupError."""
     if not settings.audit:
         return None

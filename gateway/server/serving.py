@@ -36,7 +36,7 @@ from tablegate.gateway.wiring import connect, open_store
 _OWN_DESCRIPTORS = 512
 
 
-class Announcement:
+class StartupMessage:
     """What a server prints of itself on standard output. Command lines of other programs have words of their own."""
 
     def bound(self, settings: Settings, sockets: list[socket.socket]) -> None:
@@ -58,11 +58,11 @@ class Announcement:
         """All that was accepted is answered, and nobody listens any more."""
 
 
-_ANNOUNCEMENT = Announcement()
+_ANNOUNCEMENT = StartupMessage()
 
 
-def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> None:
-    """Serve until SIGTERM or SIGINT. Raises StartupError, AlreadyHeld, NewerDatabase, BadSetting, BadCredential."""
+def serve(settings: Settings, announcement: StartupMessage = _ANNOUNCEMENT) -> None:
+    """Serve until SIGTERM or SIGINT. Raises StartupError, LockAlreadyHeld, NewerDatabase, BadSetting, BadCredential."""
     logs.configure(settings.log_level)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read again
     _check_exposure(settings)
@@ -106,7 +106,7 @@ def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> Non
             announcement.closed()
 
 
-def _replace_worker(settings: Settings, inherited: workers.Inherited) -> None:
+def _replace_worker(settings: Settings, inherited: workers.WorkerHandover) -> None:
     """Serve in the place of a worker of a running server, on its sockets. The other workers may be of an earlier release. Raises
     StartupError if the database is not migrated for this release: a migration could break them."""
     database = connect(settings)

@@ -94,14 +94,18 @@ class Ticker:
         self._forward = forward
         self._arrived: deque[PendingRequest] = deque()
         self._is_turn_due = False
-        inline = _Lane(engine, limits, self)
-        threaded = inline if lane == "inline" else _Lane(engine, limits, self, thread_name="database")
+        inline = _DatabaseQueue(engine, limits, self)
+        threaded = (
+            inline if lane == "inline" else _DatabaseQueue(engine, limits, self, thread_name="database")
+        )
         self._write_lane = threaded
         self._read_lane = threaded if lane == "thread" else inline
         self._lanes = [inline] if threaded is inline else [inline, threaded]
-        self._replica_lane: _Lane | None = None
+        self._replica_lane: _DatabaseQueue | None = None
         if engine.replicas is not None:
-            self._replica_lane = _Lane(engine, limits, self, thread_name="replicas", is_of_replicas=True)
+            self._replica_lane = _DatabaseQueue(
+                engine, limits, self, thread_name="replicas", is_of_replicas=True
+            )
             self._lanes.append(self._replica_lane)
         if traced is not None:
             for each in self._lanes:
@@ -274,7 +278,7 @@ class Ticker:
 Work = Callable[[], list[Answered]]
 
 
-class _Lane:
+class _DatabaseQueue:
     """Requests that wait for the database, and the one call of it that is under way."""
 
     def __init__(

@@ -34,7 +34,7 @@ _INHERITED = "TABLEGATE_INHERITED"
 _number: int | None = None  # of this worker; None where there are none
 
 
-class Inherited(NamedTuple):
+class WorkerHandover(NamedTuple):
     """What a program that is started in a worker's place gets from the parent: its number, and descriptors. `ready`: to which it
     writes when it serves; `lifeline`: of which the parent holds the end for writing."""
 
@@ -55,12 +55,12 @@ def is_worker() -> bool:
     return _number is not None
 
 
-def inherited() -> Inherited | None:
+def inherited() -> WorkerHandover | None:
     """What this program got, if it was started in a worker's place; it stops with its parent from now on. For the first call."""
     text = os.environ.pop(_INHERITED, "")
     if not text:
         return None
-    given = Inherited(*json.loads(text))
+    given = WorkerHandover(*json.loads(text))
     global _number
     _number = given.number
     threading.Thread(target=_stop_with_parent, args=given.lifeline, daemon=True).start()
@@ -184,7 +184,7 @@ class _Supervisor:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
-            given = Inherited(
+            given = WorkerHandover(
                 number, [each.fileno() for each in self._sockets], self._figures, self._lifeline, ready
             )  # fmt: skip
             for descriptor in (

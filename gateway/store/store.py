@@ -32,7 +32,7 @@ class Store:
         self.vector_approximate_from = 0
         self.backup_files: BackupDirectory | None = None
         """Where backups are kept as files; None: in the database."""
-        self.damage = damage.Damage()
+        self.damage = damage.DamageLog()
         self._revisions = steps()
         self._is_schema_too_new = False
 

@@ -14,7 +14,7 @@ from tablegate.adapters.dynamodb.wire import limits as dynamodb_limits
 from tablegate.adapters.tablestore.wire import errors as tablestore
 from tablegate.gateway.model.commands.write_groups import apply_group
 from tablegate.gateway.model.commands.writes import Edit, Write
-from tablegate.gateway.model.errors import GatewayError, RowRefused
+from tablegate.gateway.model.errors import GatewayError, RowRuleViolated
 from tablegate.gateway.model.expressions.updates import Literal, SetTo
 from tablegate.gateway.model.tables.tables import Rules, State, Table
 from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
@@ -38,11 +38,11 @@ def nested(levels: int) -> Value:
     return value
 
 
-def told(write: Write) -> RowRefused | None:
+def told(write: Write) -> RowRuleViolated | None:
     """What the engine would answer a group of one write, if its dialect refuses the row."""
     answer = apply_group([write], {}, 0)
-    assert isinstance(answer, (list, RowRefused))
-    return answer if isinstance(answer, RowRefused) else None
+    assert isinstance(answer, (list, RowRuleViolated))
+    return answer if isinstance(answer, RowRuleViolated) else None
 
 
 def update(value: Value) -> Write:

@@ -19,7 +19,13 @@ from sqlalchemy import make_url
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.command_line.doctor import databases as database_checks
 from tablegate.gateway.command_line.doctor import machine, nodes
-from tablegate.gateway.command_line.doctor.findings import Check, Examined, Level, Told, findings_of
+from tablegate.gateway.command_line.doctor.findings import (
+    Check,
+    CheckContext,
+    CheckResult,
+    Severity,
+    findings_of,
+)
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.engine.engine import Engine
@@ -27,7 +33,7 @@ from tablegate.gateway.model.values.values import text
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.server.certificates import make_self_signed
-from tablegate.gateway.store.sql.databases import Database, NodeShards, Placement
+from tablegate.gateway.store.sql.databases import Database, NodeShards, TablePlacement
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import open_store
 from tests.gateway.engine.conftest import Client, by_color, make_table
@@ -155,7 +161,7 @@ def test_a_clock_that_is_wrong(
             return real() + skew
 
     monkeypatch.setattr(database_checks, "time", Clock)
-    [told] = database_checks.clock(Examined(load({"database": database_url}, {}), database))
+    [told] = database_checks.clock(CheckContext(load({"database": database_url}, {}), database))
     assert told.level.value == level
     assert told.facts["seconds"] == pytest.approx(-skew, abs=0.3)
 
@@ -222,14 +228,14 @@ def test_certificates(database_url: str, tmp_path: Path) -> None:
 
 
 def test_a_check_that_raises_has_found_that() -> None:
-    def broken(examined: Examined) -> Iterator[Told]:
-        yield Told(Level.OK, "so far")
+    def broken(examined: CheckContext) -> Iterator[CheckResult]:
+        yield CheckResult(Severity.OK, "so far")
         raise OSError("no more")
 
     settings = load({"memory": True}, {})
-    found = list(findings_of(Check("broken", broken), Examined(settings, None)))
+    found = list(findings_of(Check("broken", broken), CheckContext(settings, None)))
     assert [(each.level, each.text) for each in found] == [
-        (Level.OK, "so far"), (Level.FAILED, "OSError: no more"),
+        (Severity.OK, "so far"), (Severity.FAILED, "OSError: no more"),
     ]  # fmt: skip
 
 
@@ -251,25 +257,25 @@ class Distributed:
 def test_where_a_distributed_database_has_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """With Citus: tests/durability/test_distributed.py."""
     shards = [NodeShards("a:5432", 16), NodeShards("b:5432", 16)]
-    placed = Placement(["rows", "changes"], ["tables"], [], shards)
+    placed = TablePlacement(["rows", "changes"], ["tables"], [], shards)
     prepared = [("100",)]
     monkeypatch.setattr(nodes, "placement_of", lambda url: placed)
-    monkeypatch.setattr(Examined, "ask", lambda examined, statement: prepared)
-    looked_at = Examined(load({"database": "postgresql://a/b"}, {}), None)
+    monkeypatch.setattr(CheckContext, "ask", lambda examined, statement: prepared)
+    looked_at = CheckContext(load({"database": "postgresql://a/b"}, {}), None)
     [told] = nodes.distribution(looked_at)
-    assert told.level is Level.OK
+    assert told.level is Severity.OK
     assert told.text == "2 tables by slot (a:5432 has 16 shards, b:5432 has 16 shards), 1 on every node"
     prepared[0] = ("0",)
-    assert [told.level for told in nodes.distribution(looked_at)] == [Level.OK, Level.FAILED]
+    assert [told.level for told in nodes.distribution(looked_at)] == [Severity.OK, Severity.FAILED]
     placed = placed._replace(alone=["jobs"])
     [told] = nodes.distribution(looked_at)
-    assert told.level is Level.FAILED and "on one node only: jobs" in told.text
+    assert told.level is Severity.FAILED and "on one node only: jobs" in told.text
 
 
 def test_a_distributed_database_has_no_replicas() -> None:
     settings = load({"database": "postgresql://a/b", "replica": ("postgresql://c/b",)}, {})
-    [told] = nodes.replicas(Examined(settings, Distributed()))  # type: ignore[arg-type]
-    assert told.level is Level.FAILED
+    [told] = nodes.replicas(CheckContext(settings, Distributed()))  # type: ignore[arg-type]
+    assert told.level is Severity.FAILED
     with pytest.raises(BadSetting, match="distributed over several nodes"):
         open_store(settings, Distributed())  # type: ignore[arg-type]
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credential, Scheme
-from tablegate.gateway.security.grant_store import ALL, Written
+from tablegate.gateway.security.grant_store import ALL, WrittenGrant
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 
@@ -94,11 +94,11 @@ def test_what_a_credential_its_roles_and_everybody_were_granted_counts_together(
     store = CredentialStore(Store(database), lambda: KEY)
     store.add(Credential(Scheme.AWS, "AKID", ("x",)))
     assert policies(store) == {"AKID": 0}
-    store.grant("aws/AKID", Written("iam", json.dumps(POLICY)))
-    store.grant("*", Written("iam", json.dumps(POLICY)))
-    store.grant("role/clerk", Written("iam", json.dumps(POLICY)))
+    store.grant("aws/AKID", WrittenGrant("iam", json.dumps(POLICY)))
+    store.grant("*", WrittenGrant("iam", json.dumps(POLICY)))
+    store.grant("role/clerk", WrittenGrant("iam", json.dumps(POLICY)))
     assert policies(store) == {"AKID": 2}
-    store.grant("aws/AKID", Written("role", "clerk"))
+    store.grant("aws/AKID", WrittenGrant("role", "clerk"))
     assert policies(store) == {"AKID": 3}
     assert store.changes() is None
     store.grant("role/clerk", ALL)

@@ -22,7 +22,7 @@ from tablegate.gateway.__main__ import main
 from tablegate.gateway.app import create_app
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable, ListTables, NewIndex
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tablegate.gateway.store.sql.databases import Session
@@ -160,7 +160,7 @@ def started(database_url: str, monkeypatch: pytest.MonkeyPatch, tables: int, wan
     settings = load({"database": database_url}, {})
     made = open_store(settings, connect(settings))
     schema = KeySchema((KeyColumn("p", Kind.TEXT),))
-    index = NewIndex("by_q", KeySchema((KeyColumn("q", Kind.TEXT),)), Projection.ALL)
+    index = NewIndex("by_q", KeySchema((KeyColumn("q", Kind.TEXT),)), IndexProjection.ALL)
     known = len(made.engine.run([ListTables("", "", None, False)])[0])
     for number in range(known, tables):
         made.engine.run([CreateTable("dynamodb", "", f"t{number}", schema, (index,))])

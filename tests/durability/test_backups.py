@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.store.opening.opening import open_database
-from tablegate.gateway.store.sql.databases import Unusable
+from tablegate.gateway.store.sql.databases import DatabaseUnusable
 from tablegate.gateway.store.sqlite import backup
 from tests.support.loads import number, text
 from tests.support.raw_client import RawClient, Refused
@@ -195,7 +195,7 @@ def test_a_file_that_is_there_is_not_overwritten(filled: Path, tmp_path: Path) -
     target = tmp_path / "copy.sqlite"
     target.write_text("precious")
     database = open_database(f"sqlite:///{filled}")
-    with pytest.raises(Unusable, match="not overwritten"):
+    with pytest.raises(DatabaseUnusable, match="not overwritten"):
         database.back_up(target, lambda done, total: None)
     database.close()
     assert target.read_text() == "precious"
@@ -203,7 +203,7 @@ def test_a_file_that_is_there_is_not_overwritten(filled: Path, tmp_path: Path) -
 
 def test_a_file_that_appears_meanwhile_is_not_overwritten(filled: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.sqlite"
-    with pytest.raises(Unusable, match="not overwritten"):
+    with pytest.raises(DatabaseUnusable, match="not overwritten"):
         backup.back_up(filled, target, lambda done, total: target.write_text("precious") and None)
     assert target.read_text() == "precious"
     assert {path.name for path in tmp_path.iterdir()} == {"source.sqlite", "copy.sqlite"}

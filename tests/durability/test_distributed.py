@@ -35,7 +35,7 @@ from tablegate.gateway.store.accounts import audit_events, grants, quotas
 from tablegate.gateway.store.accounts.grants import StoredGrant
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.store.opening.opening import open_database, placement_of
-from tablegate.gateway.store.sql.databases import Unusable
+from tablegate.gateway.store.sql.databases import DatabaseUnusable
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, make_table
 from tests.support.cluster_nodes import ClusterNode
@@ -288,7 +288,7 @@ def test_what_is_brought_back_is_all_there(postgres: PostgresServer, urls: tuple
     assert command("distribute", "--database", url).startswith("everything was distributed already")
     assert "rows: on the coordinator" in command("undistribute", "--database", url)
     assert placement_of(url) is None
-    with pytest.raises(Unusable, match="worker"):
+    with pytest.raises(DatabaseUnusable, match="worker"):
         open_database(at_another_node(url))
     engine = Engine(Store(open_database(url)))
     assert contents(Client(engine, things.table)) == before

@@ -27,7 +27,7 @@ from tablegate.gateway.configuration.database_urls import normalise
 from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.postgresql.database import PostgreSQL
 from tablegate.gateway.store.postgresql.statements import TRANSACTION_ID
-from tablegate.gateway.store.sql.databases import CommitLost
+from tablegate.gateway.store.sql.databases import CommitInterrupted
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import free_port, start
@@ -282,7 +282,7 @@ def test_a_commit_that_did_not_reach_the_new_primary_is_never_taken_for_another_
     database = open_database(normalise(both(cluster.primary, standby)))
     assert isinstance(database, PostgreSQL)
     standby.pause()
-    with pytest.raises(CommitLost) as lost, database.write() as session:  # noqa: PT012
+    with pytest.raises(CommitInterrupted) as lost, database.write() as session:  # noqa: PT012
         session.execute("INSERT INTO counters (name, slot, value) VALUES ('lost', 0, 1)")
         [(known_as,)] = session.query(f"SELECT {TRANSACTION_ID}")
         session.transaction_id = known_as

@@ -19,7 +19,7 @@ from azure.data.tables import TableServiceClient
 
 from tablegate.gateway.app import application_of
 from tablegate.gateway.command_line.doctor import nodes
-from tablegate.gateway.command_line.doctor.findings import Examined
+from tablegate.gateway.command_line.doctor.findings import CheckContext
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.engine.engine import Engine
@@ -386,7 +386,9 @@ def test_doctor_looks_at_each_replica(cluster: Cluster, standby: Node) -> None:
     def told(*replicas: str) -> list[tuple[str, str]]:
         settings = load({"database": cluster.primary.url, "replica": replicas, "replica_lag_ms": 300}, {})
         with contextlib.closing(connect(settings)) as database:
-            return [(told.level.value, told.text) for told in nodes.replicas(Examined(settings, database))]
+            return [
+                (told.level.value, told.text) for told in nodes.replicas(CheckContext(settings, database))
+            ]
 
     nowhere = "postgresql://postgres@127.0.0.1:1/postgres"
     well, not_there, primary = told(standby.url, nowhere, cluster.primary.url)

@@ -14,7 +14,7 @@ from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
 from tablegate.adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
-from tablegate.gateway.model.request_facts import Kind
+from tablegate.gateway.model.request_facts import RequestKind
 from tests.gateway.security import named_requests, named_requests_of_others
 from tests.gateway.security.named_requests import Handles
 from tests.support.strict import azure_request, dynamodb_request, tablestore_request
@@ -39,7 +39,7 @@ class Row(NamedTuple):
 
     dialect: str
     operation: str
-    kind: Kind
+    kind: RequestKind
     request: Callable[[str, str, Handles], Request]
     names_table: bool
     makes_table: bool
@@ -55,12 +55,12 @@ class Row(NamedTuple):
         return self.operation.partition("?")[0]
 
 
-def kind_of(purpose: Purpose) -> Kind:
+def kind_of(purpose: Purpose) -> RequestKind:
     """The kind of an operation by what it needs: an operation that writes rows or defines something does so first of all."""
     needed = {*purpose.permissions}
     if needed & _WRITING:
-        return Kind.WRITE
-    return Kind.READ if needed <= _LOOKING else Kind.DEFINITION
+        return RequestKind.WRITE
+    return RequestKind.READ if needed <= _LOOKING else RequestKind.DEFINITION
 
 
 def _proof(caller: str) -> tuple[str, str]:

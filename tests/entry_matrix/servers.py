@@ -21,7 +21,7 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.observability import audit
-from tablegate.gateway.observability.audit import Keys, Sink, Trail, Wanted
+from tablegate.gateway.observability.audit import AuditScope, AuditSink, AuditTrail, KeyForm
 from tablegate.gateway.security.credentials import Scheme
 from tablegate.gateway.security.grant_store import ALL
 from tablegate.gateway.store.sql import schema
@@ -41,7 +41,7 @@ NONE, ELSEWHERE, OVER = "none", "elsewhere", "over"
 _PATIENCE_S = 60.0
 
 
-class _Lines(Sink):
+class _Lines(AuditSink):
     """The lines that were written."""
 
     def __init__(self) -> None:
@@ -51,12 +51,12 @@ class _Lines(Sink):
         self.lines += map(json.loads, lines)
 
 
-class Recorder(Trail):
+class Recorder(AuditTrail):
     """A trail whose lines are taken by the test, one request at a time."""
 
     def __init__(self) -> None:
         self._lines = _Lines()
-        super().__init__(self._lines, Keys(True, ""), Wanted(writes=True, requests=True))
+        super().__init__(self._lines, KeyForm(True, ""), AuditScope(writes=True, requests=True))
         self._has_answered = threading.Event()
 
     def start(self) -> None:

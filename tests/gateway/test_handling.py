@@ -20,7 +20,7 @@ def test_what_is_asked_of_requests_is_asked_only_while_a_server_watches() -> Non
 
 def test_units_are_noted_for_the_request_whose_code_runs() -> None:
     handling.watch(True)
-    mine = handling.Handling(lambda: True)
+    mine = handling.RequestContext(lambda: True)
     try:
         metrics.consumed(("toy", "t", "", "read", 1.0))
         with handling.current(mine):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.adapters.tablestore.wire.plainbuffer import Bound, Operation, WireCell, decode_row
+from tablegate.adapters.tablestore.wire.plainbuffer import Bound, CellOperation, WireCell, decode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import Refused, cells_of, plain, row, rows_of, units_of
 from tests.support.live_tablestore import LiveTableStore
@@ -94,7 +94,7 @@ def test_a_put_deletes_what_was_there_before(tablestore: LiveTableStore, table: 
 
 def test_an_update_adds_modifies_and_deletes_columns(tablestore: LiveTableStore, table: str) -> None:
     tablestore.put({"pk": 1}, {"a": 1, "b": 2}, table)
-    cells = [*cells_of({"c": 3, "a": 9}), WireCell("b", None, None, Operation.DELETE_ALL)]
+    cells = [*cells_of({"c": 3, "a": 9}), WireCell("b", None, None, CellOperation.DELETE_ALL)]
     tablestore.update({"pk": 1}, cells, table)
     assert plain(tablestore.get({"pk": 1}, table)) == {"pk": 1, "a": 9, "c": 3}
 
@@ -104,7 +104,7 @@ def test_an_update_of_no_row_makes_one_but_not_by_deletes_alone(
 ) -> None:
     tablestore.update({"pk": 1}, {"a": 1}, table)
     assert plain(tablestore.get({"pk": 1}, table)) == {"pk": 1, "a": 1}
-    tablestore.update({"pk": 2}, [WireCell("a", None, None, Operation.DELETE_ALL)], table)
+    tablestore.update({"pk": 2}, [WireCell("a", None, None, CellOperation.DELETE_ALL)], table)
     assert tablestore.get({"pk": 2}, table) is None
 
 

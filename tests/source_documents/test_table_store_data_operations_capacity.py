@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.adapters.tablestore.wire.plainbuffer import Operation, WireCell
+from tablegate.adapters.tablestore.wire.plainbuffer import CellOperation, WireCell
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import Refused, cells_of, row, units_of
 from tests.adapters.tablestore.filter_messages import single
@@ -73,7 +73,7 @@ def test_example_1_with_a_failing_check(tablestore: LiveTableStore, one_row: str
 
 def test_example_2_an_update_that_makes_a_row(tablestore: LiveTableStore, table: str) -> None:
     """2 + 6 + 6 + 8 + 900 = 922 bytes: a column that is deleted counts its name."""
-    cells = [*cells_of({"value1": "x" * 900}), WireCell("value2", None, None, Operation.DELETE_ALL)]
+    cells = [*cells_of({"value1": "x" * 900}), WireCell("value2", None, None, CellOperation.DELETE_ALL)]
     assert failed(
         tablestore, table, lambda: tablestore.update({"pk": 1}, cells, table, expect=EXPECT_EXIST)
     ) == (1, 1)
@@ -85,7 +85,7 @@ def test_a_deleted_column_counts_its_name_and_no_more(
     tablestore: LiveTableStore, table: str, length: int, units: int
 ) -> None:
     tablestore.put({"pk": 1}, {"value2": "x" * 5_000}, table)
-    cells = [*cells_of({"value1": "x" * length}), WireCell("value2", None, None, Operation.DELETE_ALL)]
+    cells = [*cells_of({"value1": "x" * length}), WireCell("value2", None, None, CellOperation.DELETE_ALL)]
     assert units_of(tablestore.update({"pk": 1}, cells, table)) == (0, units)
 
 

@@ -217,7 +217,7 @@ _METRIC_TYPES = {
     "Gauge": "gauge",
     "GaugeMetricFamily": "gauge",
     "Histogram": "histogram",
-    "_ManyAtOnce": "histogram",
+    "_BulkHistogram": "histogram",
 }
 
 
@@ -325,8 +325,8 @@ _AZURE_PATHS = {
     "TableEntry": "/Tables('TABLE')",
     "EntitySet": "/TABLE",
     "Entity": "/TABLE(PartitionKey='P',RowKey='R')",
-    "Batch": "/$batch",
-    "Service": "/",
+    "BatchResource": "/$batch",
+    "ServiceResource": "/",
 }
 
 

@@ -36,7 +36,7 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.dialect import Dialect, Gateway
 from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.observability.audit import Trail
+from tablegate.gateway.observability.audit import AuditTrail
 from tablegate.gateway.server import listening, server, wsgi
 from tablegate.gateway.server.flask_bridge import WSGI_REQUEST
 from tablegate.gateway.server.server_process import lane_of
@@ -103,7 +103,7 @@ def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
 
 
 def start_app(
-    app: flask.Flask, lane: str = "inline", finish: Any = lambda: None, trail: Trail | None = None
+    app: flask.Flask, lane: str = "inline", finish: Any = lambda: None, trail: AuditTrail | None = None
 ) -> Running:
     """A server of an application that is there already. `finish` is called after it has stopped."""
     settings = application_of(app).gateway.settings

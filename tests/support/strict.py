@@ -24,7 +24,7 @@ from tablegate.gateway.dialect import Dialect, Gateway, reply_exchange
 from tablegate.gateway.exchanges import drive
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.security.credentials import Credential, Scheme
-from tablegate.gateway.security.grant_store import ALL, Written, policy_of, written_of
+from tablegate.gateway.security.grant_store import ALL, WrittenGrant, policy_of, written_of
 from tablegate.gateway.wiring import connect, open_store, wire
 from tests.adapters.azuretable.client import sign
 from tests.adapters.tablestore.client import signed
@@ -73,7 +73,9 @@ class Strict:
 
     def grant(self, caller: str, *grants: Any) -> None:
         """Replace the grants of a caller: short forms, or documents of IAM or RAM."""
-        self._grants[caller] = [each if isinstance(each, Written) else written_of(each) for each in grants]
+        self._grants[caller] = [
+            each if isinstance(each, WrittenGrant) else written_of(each) for each in grants
+        ]
         self.gateway.credentials.replace(
             [self._credential(name, scheme) for name in self._grants for scheme in Scheme]
         )

@@ -21,7 +21,7 @@ import pytest
 
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.security.credentials import Credential, Scheme
-from tablegate.gateway.security.grant_store import ALL, Written, written_of
+from tablegate.gateway.security.grant_store import ALL, WrittenGrant, written_of
 from tablegate.gateway.wiring import connect, open_store
 from tests.support.running import start
 from tests.tenants.attacks.azure_requests import Azure, key_of
@@ -44,7 +44,7 @@ def untouched() -> None:
     """These tenants have a server of their own, in which both work."""
 
 
-def own_tables(name: str) -> Written:
+def own_tables(name: str) -> WrittenGrant:
     """All that can be done to tables whose names begin so, and the lists of everybody's."""
     return written_of(
         {

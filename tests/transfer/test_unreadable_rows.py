@@ -9,12 +9,12 @@ import pytest
 
 from tablegate.gateway.model.values.keys import Key
 from tablegate.transfer.comparing.differences import diff
-from tablegate.transfer.comparing.reports import Difference, Status
+from tablegate.transfer.comparing.reports import Difference, ExitStatus
 from tablegate.transfer.comparing.signatures import signature
 from tablegate.transfer.comparing.verifying import verify
 from tablegate.transfer.copying.copying import CopyOptions, run, write_rejects
-from tablegate.transfer.copying.job import Counts, Job
-from tablegate.transfer.copying.progress import Silent
+from tablegate.transfer.copying.job import CopyJob, Counts
+from tablegate.transfer.copying.progress import NoProgress
 from tablegate.transfer.endpoints.endpoint import Service
 from tablegate.transfer.errors import ServiceUnavailable, TransferError
 from tablegate.transfer.mapping import rules
@@ -46,13 +46,13 @@ def ends() -> Ends:
 def copy(tmp_path: Path, ends: Ends, **options: object) -> Counts:
     path = tmp_path / "copy.job"
     if path.exists():
-        job = Job.open(path)
+        job = CopyJob.open(path)
     else:
-        job = Job.create(path, "memory:source", "memory:target", {})
+        job = CopyJob.create(path, "memory:source", "memory:target", {})
         job.add_table("memory:source", "memory:target")
     source, target = ends
     try:
-        counts = run(job, (lambda _: source, lambda _: target), CopyOptions(**options), Silent())  # type: ignore[arg-type]
+        counts = run(job, (lambda _: source, lambda _: target), CopyOptions(**options), NoProgress())  # type: ignore[arg-type]
         write_rejects(job, tmp_path / "rejects.jsonl")
         return counts
     finally:
@@ -147,19 +147,19 @@ def test_verify_names_those_of_either_end(ends: Ends, tmp_path: Path, level: str
     assert [each[:3] for each in found(report.differences)] == [
         ("changed", key, ("row-unreadable",)) for key in sorted(KEYS)
     ]
-    assert report.status is Status.DIFFERENT
+    assert report.status is ExitStatus.DIFFERENT
 
 
 def test_verify_counts_them(ends: Ends, tmp_path: Path) -> None:
     copy(tmp_path, ends)
     report = verify(*ends, "count")
-    assert (report.rows, report.status) == ((ROWS, ROWS - len(UNREAD)), Status.DIFFERENT)
+    assert (report.rows, report.status) == ((ROWS, ROWS - len(UNREAD)), ExitStatus.DIFFERENT)
 
 
 def test_diff_names_them(ends: Ends, tmp_path: Path) -> None:
     copy(tmp_path, ends)
     written: list[str] = []
-    assert diff(*ends, written.append) is Status.DIFFERENT
+    assert diff(*ends, written.append) is ExitStatus.DIFFERENT
     assert sorted(written) == sorted(
         f"missing {partition!s} / {sort!s}  (memory:source: {REASON}, row-unreadable)\n"
         for partition, sort in KEYS

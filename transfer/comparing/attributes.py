@@ -11,8 +11,8 @@ from typing import NamedTuple
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import NUMBERS, SETS, Kind, Value, number_of
-from tablegate.transfer.comparing.canonical import Terms
-from tablegate.transfer.mapping.rules import Finding
+from tablegate.transfer.comparing.canonical import CanonicalForm
+from tablegate.transfer.mapping.rules import MappingFinding
 
 _ROUNDED = Fraction(1, 10**6)  # relative; what a double or a float keeps of a number differs by less
 
@@ -32,13 +32,17 @@ class AttributeDifference(NamedTuple):
 class RowComparison:
     """Compares rows in given terms. `loose`: the same terms, but kinds do not count."""
 
-    def __init__(self, terms: Terms, loose: Terms, schema: KeySchema, tolerance: float) -> None:
+    def __init__(
+        self, terms: CanonicalForm, loose: CanonicalForm, schema: KeySchema, tolerance: float
+    ) -> None:
         self._terms = terms
         self._loose = loose
         self._schema = schema
         self._tolerance = Fraction(tolerance)
 
-    def differences(self, first: Row, second: Row, findings: Sequence[Finding]) -> list[AttributeDifference]:
+    def differences(
+        self, first: Row, second: Row, findings: Sequence[MappingFinding]
+    ) -> list[AttributeDifference]:
         """What of the second row is not as in the first; both are as the second end has them."""
         mine = self._terms.attributes(self._schema, first)
         other = self._terms.attributes(self._schema, second)

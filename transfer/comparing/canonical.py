@@ -30,7 +30,7 @@ _VIEWS: dict[Service, Callable[[Value], Value]] = {
 _WITHOUT_NULL = frozenset({Service.AZURE_TABLE, Service.TABLE_STORE})
 
 
-class Terms:
+class CanonicalForm:
     """In which terms rows of two services are compared. May be used by several threads.
 
     `strict`: values are compared as they are stored, kinds too. `ignored`: attributes that do not count. `versions`: stamps and

@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Callable
 
 from tablegate.transfer.comparing.reports import TableDifference
-from tablegate.transfer.comparing.sides import Pair
+from tablegate.transfer.comparing.sides import TablePair
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.mapping.mapping import Mapping
 
 
-def table_differences(pair: Pair, strict: bool) -> list[TableDifference]:
+def table_differences(pair: TablePair, strict: bool) -> list[TableDifference]:
     """A name that differs in case only; and indexes, expiry and streams that are not those that a copy would have, which make
     the tables different only if `strict`."""
     first, second = (side.definition for side in pair.sides)

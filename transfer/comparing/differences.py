@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from tablegate.transfer.comparing.reports import Status, difference_document, difference_lines
+from tablegate.transfer.comparing.reports import ExitStatus, difference_document, difference_lines
 from tablegate.transfer.comparing.sides import CompareOptions
-from tablegate.transfer.comparing.verifying import Level, Verification
+from tablegate.transfer.comparing.verifying import Verification, VerificationLevel
 from tablegate.transfer.endpoints.endpoint import Endpoint
 
 
@@ -19,7 +19,7 @@ def diff(
     form: str = "text",
     options: CompareOptions = CompareOptions(),
     workers: int = 4,
-) -> Status:
+) -> ExitStatus:
     """Write each row that differs as soon as it is found.
 
     `write` is given pieces of text that end a line. `limit`: after so many rows it stops; None: all. `form`: `text`, or `jsonl`,
@@ -27,7 +27,7 @@ def diff(
 
     The result is the exit status: 0 equal, 1 different. Raises TransferError (exit status 2: it could not be told).
     """
-    verification = Verification(first, second, Level("checksum"), options, workers)
+    verification = Verification(first, second, VerificationLevel("checksum"), options, workers)
     number = 0
     for difference in verification.differences():
         if number == limit:
@@ -37,4 +37,4 @@ def diff(
             write(json.dumps(difference_document(difference), ensure_ascii=False) + "\n")
         else:
             write("\n".join(difference_lines(difference)) + "\n")
-    return Status.DIFFERENT if number else Status.EQUAL
+    return ExitStatus.DIFFERENT if number else ExitStatus.EQUAL

@@ -17,7 +17,7 @@ from tablegate.transfer.mapping.identities import Identity
 _SHOWN_CHARACTERS = 200
 
 
-class Status(IntEnum):
+class ExitStatus(IntEnum):
     """The exit status of a comparison. If it could not be told, there is a TransferError, and the command ends with 2."""
 
     EQUAL = 0
@@ -64,10 +64,10 @@ class Report:
     seconds: float = 0.0
 
     @property
-    def status(self) -> Status:
+    def status(self) -> ExitStatus:
         """Whether the tables are the same."""
         is_different = any(self.counts.values()) or any(each.counts for each in self.tables)
-        return Status.DIFFERENT if is_different else Status.EQUAL
+        return ExitStatus.DIFFERENT if is_different else ExitStatus.EQUAL
 
     def text(self) -> str:
         """For people."""
@@ -81,7 +81,7 @@ class Report:
             lines.append(f"... and {hidden:,} more")
         if self.settled:
             lines.append(f"{self.settled:,} rows were written while they were compared, and are equal now")
-        if self.status is Status.EQUAL:
+        if self.status is ExitStatus.EQUAL:
             lines.append("equal")
         else:
             parts = [f"{number:,} {what}" for what, number in sorted(self.counts.items()) if number]
@@ -94,7 +94,7 @@ class Report:
             "first": self.first,
             "second": self.second,
             "level": self.level,
-            "equal": self.status is Status.EQUAL,
+            "equal": self.status is ExitStatus.EQUAL,
             "rows": list(self.rows),
             "counts": {what: self.counts[what] for what in ("missing", "extra", "changed", "kind", "rows")},
             "impossible": self.impossible,

@@ -10,15 +10,15 @@ from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema, Position
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
-from tablegate.transfer.comparing.canonical import Terms, digest
-from tablegate.transfer.comparing.sums import Sums, bucket_of, fast_add_bodies
+from tablegate.transfer.comparing.canonical import CanonicalForm, digest
+from tablegate.transfer.comparing.sums import TableSums, bucket_of, fast_add_bodies
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint, ScanPage, Service, UnreadableRow
 from tablegate.transfer.errors import SchemaChanged
 from tablegate.transfer.mapping.identities import Identity, identifier, identity_bytes
-from tablegate.transfer.mapping.keys import Keys
+from tablegate.transfer.mapping.keys import KeyMapping
 from tablegate.transfer.mapping.mapping import KEY_ESCAPES, Mapping, MappingOptions
-from tablegate.transfer.mapping.reading import End
-from tablegate.transfer.mapping.rules import Finding, Rule
+from tablegate.transfer.mapping.reading import TableEnd
+from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
 from tablegate.transfer.mapping.spelling import spelling_of
 
 _HASHES_BODIES = fast_paths.ARE_ON
@@ -38,21 +38,21 @@ class CompareOptions:
     mapping: MappingOptions = field(default_factory=MappingOptions)
 
 
-class SeenRow(NamedTuple):
+class ComparedRow(NamedTuple):
     """A row that is compared: which it is, its key at its own end, and the row as the second end has or should have it; None
     where it cannot be there. `findings` says what the mapping did."""
 
     identity: Identity
     key: Key
     row: Row | None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[MappingFinding, ...] = ()
 
 
-class Side(End):
+class ComparedSide(TableEnd):
     """One end of a comparison."""
 
     def __init__(
-        self, endpoint: Endpoint, definition: Definition, pair: Pair, mapping: Mapping | None
+        self, endpoint: Endpoint, definition: Definition, pair: TablePair, mapping: Mapping | None
     ) -> None:
         """`mapping`: from this end to the other; None at the second end."""
         super().__init__(endpoint, definition)
@@ -60,18 +60,18 @@ class Side(End):
         self._mapping = mapping
         self._own_identity = identifier(definition.service, definition.key_schema, MappingOptions())
 
-    def seen(self, row: Row) -> SeenRow:
+    def seen(self, row: Row) -> ComparedRow:
         """A row in the terms of the comparison."""
         schema = self.definition.key_schema
         latest = row.latest
         values = tuple([latest[name] for name in schema.names])
         key = Key(values, row.position)
         if self._mapping is None:
-            return SeenRow(self._own_identity(values), key, row)
+            return ComparedRow(self._own_identity(values), key, row)
         made, findings = self._mapping.map(row)
         if made is None:
-            return SeenRow(self._own_identity(values), key, None, findings)
-        return SeenRow(self._pair.identity(self._pair.key_values(made)), key, made, findings)
+            return ComparedRow(self._own_identity(values), key, None, findings)
+        return ComparedRow(self._pair.identity(self._pair.key_values(made)), key, made, findings)
 
     def identity(self, key: Key) -> Identity:
         """Which row a key names, in the terms of the comparison."""
@@ -85,12 +85,12 @@ class Side(End):
         """The hash of a row that cannot be read: no row of the other end has it."""
         return digest((b"second" if self._mapping is None else b"first") + row.wire)
 
-    def row_bytes(self, seen: SeenRow) -> bytes:
+    def row_bytes(self, seen: ComparedRow) -> bytes:
         """The canonical bytes of a row that can be there."""
         assert seen.row is not None
         return self._pair.terms.row_bytes(self._pair.schema, seen.identity, seen.row)
 
-    def sum_page(self, sums: Sums, page: ScanPage) -> list[SeenRow]:
+    def sum_page(self, sums: TableSums, page: ScanPage) -> list[ComparedRow]:
         """Take a page's rows in. Gives those that cannot be at the other end."""
         for unreadable in page.unreadable:
             bucket = self.bucket(self.identity(unreadable.key), unreadable.position)
@@ -100,7 +100,7 @@ class Side(End):
             return []
         return self.sum_page_generally(sums, page.rows)
 
-    def sum_page_generally(self, sums: Sums, rows: Sequence[Row]) -> list[SeenRow]:
+    def sum_page_generally(self, sums: TableSums, rows: Sequence[Row]) -> list[ComparedRow]:
         """The same, each row in its canonical form."""
         impossible = []
         for row in rows:
@@ -118,7 +118,7 @@ class Side(End):
         return bucket_of(identity_bytes(identity))
 
 
-class Pair:
+class TablePair:
     """Two tables that are to hold the same. Raises SchemaChanged where the key of one cannot be that of the other."""
 
     def __init__(self, first: Endpoint, second: Endpoint, options: CompareOptions) -> None:
@@ -132,7 +132,7 @@ class Pair:
             for rule, end in zip(rules, (first, second), strict=True)
         )
         versions = keeps_versions and (options.strict or min(rule.max_versions for rule in rules) > 1)
-        self.terms = Terms(
+        self.terms = CanonicalForm(
             first.service,
             second.service,
             options.strict,
@@ -142,8 +142,8 @@ class Pair:
         )
         self.identity = identifier(definitions[1].service, self.schema, MappingOptions())
         self.sides = (
-            Side(first, definitions[0], self, self.mapping),
-            Side(second, definitions[1], self, None),
+            ComparedSide(first, definitions[0], self, self.mapping),
+            ComparedSide(second, definitions[1], self, None),
         )
         self._back = _keys_back(self.schema, second.service, definitions[0], options.mapping)
         self.hashes_bodies = (
@@ -167,15 +167,15 @@ class Pair:
 
 def _keys_back(
     schema: KeySchema, service: Service, first: Definition, options: MappingOptions
-) -> Keys | None:
+) -> KeyMapping | None:
     """From the keys of the second table to those of the first; None: none of them can be."""
     is_other = options.escape_keys and first.service is not service
     escapes = [KEY_ESCAPES.get(each) if is_other else None for each in (service, first.service)]
 
-    def no_check(column: KeyColumn, is_partition: bool, value: Value) -> Rule | None:
+    def no_check(column: KeyColumn, is_partition: bool, value: Value) -> MappingRule | None:
         return None
 
     try:
-        return Keys(schema, first.key_schema, no_check, *escapes)
+        return KeyMapping(schema, first.key_schema, no_check, *escapes)
     except SchemaChanged:
         return None

@@ -10,13 +10,13 @@ import threading
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from tablegate.transfer.comparing.canonical import Terms, digest
-from tablegate.transfer.comparing.sums import Sums, bucket_of
+from tablegate.transfer.comparing.canonical import CanonicalForm, digest
+from tablegate.transfer.comparing.sums import TableSums, bucket_of
 from tablegate.transfer.endpoints.endpoint import Endpoint, ScanPage, Service
 from tablegate.transfer.errors import TransferError
 from tablegate.transfer.mapping.identities import identifier, identity_bytes
 from tablegate.transfer.mapping.mapping import MappingOptions
-from tablegate.transfer.mapping.reading import End, read_all
+from tablegate.transfer.mapping.reading import TableEnd, read_all
 from tablegate.transfer.mapping.spelling import spelling_of
 
 
@@ -42,12 +42,12 @@ def signature(
     definition = endpoint.describe()
     schema = definition.key_schema
     unspelled = spelling_of(definition).unspelled
-    terms = Terms(endpoint.service, other or endpoint.service, ignored=ignored, unspelled=unspelled)
+    terms = CanonicalForm(endpoint.service, other or endpoint.service, ignored=ignored, unspelled=unspelled)
     identity_of = identifier(definition.service, schema, options)
-    total, lock = Sums(), threading.Lock()
+    total, lock = TableSums(), threading.Lock()
 
-    def add(end: End, at: int, pages: Iterator[ScanPage]) -> None:
-        own = Sums()
+    def add(end: TableEnd, at: int, pages: Iterator[ScanPage]) -> None:
+        own = TableSums()
         for page in pages:
             for unreadable in page.unreadable:
                 key = " / ".join(identity_of(unreadable.key.values)).removesuffix(" / ")
@@ -60,5 +60,5 @@ def signature(
         with lock:
             total.merge(own)
 
-    read_all([End(endpoint, definition)], workers, add)
+    read_all([TableEnd(endpoint, definition)], workers, add)
     return Signature(total.digest(), total.rows)

@@ -21,7 +21,7 @@ BUCKETS = 4096
 _MODULUS = 1 << 128
 
 
-class Sums:
+class TableSums:
     """The sums of a part of a table, or of all of it."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Sums:
         self.sums[bucket] += row_hash
         self.counts[bucket] += 1
 
-    def merge(self, other: Sums) -> None:
+    def merge(self, other: TableSums) -> None:
         """Take in all rows of another part."""
         self.sums = [mine + yours for mine, yours in zip(self.sums, other.sums, strict=True)]
         self.counts = [mine + yours for mine, yours in zip(self.counts, other.counts, strict=True)]
@@ -43,7 +43,7 @@ class Sums:
         """How many rows were taken in."""
         return sum(self.counts)
 
-    def unequal(self, other: Sums) -> frozenset[int]:
+    def unequal(self, other: TableSums) -> frozenset[int]:
         """The buckets in which two tables differ."""
         return frozenset(
             bucket
@@ -65,7 +65,7 @@ def bucket_of(key: bytes) -> int:
     return xxhash.xxh3_64_intdigest(key) & (BUCKETS - 1)
 
 
-def fast_add_bodies(sums: Sums, rows: Iterable[Row], with_kinds: bool) -> None:
+def fast_add_bodies(sums: TableSums, rows: Iterable[Row], with_kinds: bool) -> None:
     """The fast path of hashing rows in their canonical form: take in rows by their stored bytes. `with_kinds`: stamps and older
     versions of cells count, too."""
     totals, counts = sums.sums, sums.counts

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.comparing.attributes import RowComparison
-from tablegate.transfer.comparing.canonical import Terms, digest
+from tablegate.transfer.comparing.canonical import CanonicalForm, digest
 from tablegate.transfer.comparing.definitions import table_differences
 from tablegate.transfer.comparing.lookups import batch_rows, batches, looked_up
 from tablegate.transfer.comparing.reports import Difference, Report
-from tablegate.transfer.comparing.sides import CompareOptions, Pair, SeenRow, Side
-from tablegate.transfer.comparing.sums import Sums
+from tablegate.transfer.comparing.sides import ComparedRow, ComparedSide, CompareOptions, TablePair
+from tablegate.transfer.comparing.sums import TableSums
 from tablegate.transfer.comparing.suspects import Suspect, Suspects
 from tablegate.transfer.endpoints.endpoint import AnyRow, Endpoint, ScanPage, UnreadableRow
 from tablegate.transfer.mapping import rules
@@ -33,14 +33,14 @@ _KEPT_IMPOSSIBLE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class VerificationLevel:
     """How thoroughly tables are compared: count, checksum, full (every row in its canonical form, no sums), or a sample."""
 
     name: str
     rows: int = 0
 
     @classmethod
-    def of(cls, text: str) -> Level:
+    def of(cls, text: str) -> VerificationLevel:
         """Of `count`, `checksum`, `full` or `sample:N`. Raises ValueError."""
         name, _, number = text.partition(":")
         if name == "sample" and number.isascii() and number.isdigit() and int(number) > 0:
@@ -70,7 +70,7 @@ def verify(
     TransferError (exit status 2: it could not be told) and ValueError for a level that is none.
     """
     began = time.monotonic()
-    verification = Verification(first, second, Level.of(level), options, workers)
+    verification = Verification(first, second, VerificationLevel.of(level), options, workers)
     report = verification.report
     for difference in verification.differences():
         report.counts[difference.what] += 1
@@ -88,19 +88,19 @@ class Verification:
         self,
         first: Endpoint,
         second: Endpoint,
-        level: Level,
+        level: VerificationLevel,
         options: CompareOptions,
         workers: int,
     ) -> None:
-        self._pair = Pair(first, second, options)
+        self._pair = TablePair(first, second, options)
         self._level = level
         self._workers = max(1, workers)
         self.report = Report(first.shown, second.shown, str(level))
         self.report.tables += table_differences(self._pair, options.strict)
         terms = self._pair.terms
-        loose = Terms(first.service, second.service, False, terms.ignored, False)
+        loose = CanonicalForm(first.service, second.service, False, terms.ignored, False)
         self._comparison = RowComparison(terms, loose, self._pair.schema, options.tolerance)
-        self._impossible: list[SeenRow] = []
+        self._impossible: list[ComparedRow] = []
         self._expiries = [Expiry(side.definition) for side in self._pair.sides]
 
     def finish(self) -> None:
@@ -135,12 +135,12 @@ class Verification:
 
     # Passes over both tables
 
-    def _sums(self) -> list[Sums]:
-        totals, rows = [Sums(), Sums()], [0, 0]
+    def _sums(self) -> list[TableSums]:
+        totals, rows = [TableSums(), TableSums()], [0, 0]
         lock = threading.Lock()
 
-        def add(side: Side, at: int, pages: Iterator[ScanPage]) -> None:
-            own, number = Sums(), 0
+        def add(side: ComparedSide, at: int, pages: Iterator[ScanPage]) -> None:
+            own, number = TableSums(), 0
             for page in pages:
                 impossible = side.sum_page(own, page)
                 number += len(page.all_rows)
@@ -155,7 +155,7 @@ class Verification:
         self.report.rows = (rows[0], rows[1])
         return totals
 
-    def _keep(self, impossible: Sequence[SeenRow]) -> None:
+    def _keep(self, impossible: Sequence[ComparedRow]) -> None:
         self.report.impossible += len(impossible)
         room = _KEPT_IMPOSSIBLE - len(self._impossible)
         self._impossible += impossible[: max(room, 0)]
@@ -165,7 +165,7 @@ class Verification:
         rows = [0, 0]
         lock = threading.Lock()
 
-        def add(side: Side, at: int, pages: Iterator[ScanPage]) -> None:
+        def add(side: ComparedSide, at: int, pages: Iterator[ScanPage]) -> None:
             for page in pages:
                 number, noted, impossible = len(page.all_rows), [], []
                 while page.rows:  # which is emptied, so that decoded rows do not pile up
@@ -251,7 +251,7 @@ class Verification:
         what = "kind" if all(each.how == "kind" for each in found) else "changed"
         return Difference(what, mine.identity, tuple(found))
 
-    def _only(self, seen: SeenRow, what: str, at: int) -> Difference:
+    def _only(self, seen: ComparedRow, what: str, at: int) -> Difference:
         """A row that is at one end only. Its time may be over."""
         assert seen.row is not None
         now_ms = time.time_ns() // 1_000_000
@@ -292,7 +292,7 @@ class Verification:
             self.report.rows = (number, 0) if at == 0 else (self.report.rows[0], number)
 
 
-def rejected(seen: SeenRow) -> Difference:
+def rejected(seen: ComparedRow) -> Difference:
     """A row that the second end cannot have, and by which rules."""
     names = [f.rule.name for f in seen.findings if f.rule.fidelity is Fidelity.IMPOSSIBLE]
     return Difference("missing", seen.identity, rules=tuple(dict.fromkeys(names)))

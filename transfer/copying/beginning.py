@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tablegate.transfer.copying.copying import CopyOptions, Opener
-from tablegate.transfer.copying.job import NEW, Job
+from tablegate.transfer.copying.job import NEW, CopyJob
 from tablegate.transfer.copying.pacing import limit_of
 from tablegate.transfer.endpoints import addresses
 from tablegate.transfer.endpoints.endpoint import Endpoint, Service
@@ -23,7 +23,7 @@ _HIDDEN = "***"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenOptions:
     """Options of the command line; None where one was not given. Kept in the job, so that whoever resumes it need say nothing
     again."""
 
@@ -51,7 +51,7 @@ class Chosen:
         """As the job keeps them."""
         return {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) is not None}
 
-    def over(self, kept: dict[str, Any]) -> Chosen:
+    def over(self, kept: dict[str, Any]) -> ChosenOptions:
         """These options, and for what was not given those of the job. Raises TransferError for what cannot change on the way."""
         for name, flag in (("escape_keys", "--escape-keys"), ("follow", "--follow")):
             given = getattr(self, name)
@@ -62,7 +62,7 @@ class Chosen:
         merged = {**kept, **self.document()}
         if merged.get("rates") is not None:
             merged["rates"] = tuple(merged["rates"])
-        return Chosen(**merged)
+        return ChosenOptions(**merged)
 
 
 def pairs_of(source: str, target: str) -> list[tuple[str, str]]:
@@ -110,19 +110,19 @@ def default_path(source: str, target: str) -> Path:
     return Path(f"tablegate-copy-{digest[:10]}.job")
 
 
-def begin_job(path: Path, source: str, target: str, chosen: Chosen) -> Job:
+def begin_job(path: Path, source: str, target: str, chosen: ChosenOptions) -> CopyJob:
     """A new job. Raises TransferError."""
     chosen.options()
     pairs = pairs_of(source, target)
-    job = Job.create(path, kept_address(source), kept_address(target), chosen.document())
+    job = CopyJob.create(path, kept_address(source), kept_address(target), chosen.document())
     for each in pairs:
         job.add_table(kept_address(each[0]), kept_address(each[1]))
     return job
 
 
-def resume_job(path: Path, source: str | None, target: str | None) -> Job:
+def resume_job(path: Path, source: str | None, target: str | None) -> CopyJob:
     """A job that was begun; the ends may be given again. Raises TransferError."""
-    job = Job.open(path)
+    job = CopyJob.open(path)
     try:
         job.require(
             None if source is None else kept_address(source), None if target is None else kept_address(target)
@@ -150,7 +150,7 @@ def opener(given: str | None) -> Opener:
     return open_
 
 
-def put_away(job: Job) -> str:
+def put_away(job: CopyJob) -> str:
     """Let go of a job that could not go on. The command that goes on with it; "" if nothing had begun, or an end is a pipe, which
     is gone: then the job's file is removed."""
     is_begun = any(table.state != NEW for table in job.tables())

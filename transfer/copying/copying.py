@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tablegate.gateway.store.tables.descriptors import key_schema_document, key_schema_of
-from tablegate.transfer.copying.following import Follower
-from tablegate.transfer.copying.job import COPIED, COPYING, FINISHED, NEW, Counts, Job, TableState
-from tablegate.transfer.copying.pacing import Concurrency, Limit, Rate
+from tablegate.transfer.copying.following import ChangeFollower
+from tablegate.transfer.copying.job import COPIED, COPYING, FINISHED, NEW, CopyJob, Counts, TableState
+from tablegate.transfer.copying.pacing import Concurrency, Rate, RateLimit
 from tablegate.transfer.copying.progress import Progress
 from tablegate.transfer.copying.scanning import TableScan
-from tablegate.transfer.copying.writing import Pace, Stop, Stopped, TableJob, TableWriter
+from tablegate.transfer.copying.writing import CopyLimits, CopyStopped, StopSignal, TableJob, TableWriter
 from tablegate.transfer.endpoints.endpoint import Definition, Endpoint
 from tablegate.transfer.errors import SchemaChanged, TransferError
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
@@ -40,7 +40,7 @@ class CopyOptions:
     does not tell them."""
 
     parallel: int = 4
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[RateLimit, ...] = ()
     follow: bool = False
     until_lag_s: float | None = None
     sweep_s: float = 600.0
@@ -55,7 +55,12 @@ class TableCopy:
     """One table of a job: its two ends, open."""
 
     def __init__(
-        self, job: Job, state: TableState, ends: tuple[Endpoint, Endpoint], options: CopyOptions, pace: Pace
+        self,
+        job: CopyJob,
+        state: TableState,
+        ends: tuple[Endpoint, Endpoint],
+        options: CopyOptions,
+        pace: CopyLimits,
     ) -> None:
         self.job = job
         self.state = state
@@ -73,7 +78,7 @@ class TableCopy:
         self.mapping = mapping_of(definition, self.target, options.mapping)
         writer = TableWriter(self.target, self.mapping, self.key_schema, pace)
         self._table = TableJob(job, state.id, self.source, writer, pace, options.parallel)
-        self.follower = Follower(self._table, self.key_schema)
+        self.follower = ChangeFollower(self._table, self.key_schema)
 
     def begin(self, progress: Progress) -> None:
         """Make the target's table, capture changes, choose segments; or go on with what an earlier process chose."""
@@ -110,11 +115,11 @@ class TableCopy:
         self.job.set_state(self.state.id, FINISHED)
 
 
-def run(job: Job, opens: tuple[Opener, Opener], options: CopyOptions, progress: Progress) -> Counts:
+def run(job: CopyJob, opens: tuple[Opener, Opener], options: CopyOptions, progress: Progress) -> Counts:
     """Do what is left of a job; what is done of it then. Raises TransferError; Interrupted after Ctrl-C."""
-    stop = Stop()
+    stop = StopSignal()
     rates = tuple(Rate(limit, stop.wait) for limit in options.limits)
-    pace = Pace(stop, rates, Concurrency(options.parallel))
+    pace = CopyLimits(stop, rates, Concurrency(options.parallel))
     with contextlib.ExitStack() as closing, _errors_of(stop):
         copies = [
             _opened(job, state, opens, options, pace, closing)
@@ -137,7 +142,8 @@ def run(job: Job, opens: tuple[Opener, Opener], options: CopyOptions, progress: 
 
 
 def _opened(
-    job: Job, state: TableState, opens: tuple[Opener, Opener], options: CopyOptions, pace: Pace, closing: contextlib.ExitStack
+    job: CopyJob, state: TableState, opens: tuple[Opener, Opener], options: CopyOptions, pace: CopyLimits, closing:
+    contextlib.ExitStack
 ) -> TableCopy:  # fmt: skip
     source = opens[0](state.source)
     closing.callback(source.close)
@@ -146,7 +152,7 @@ def _opened(
     return TableCopy(job, state, (source, target), options, pace)
 
 
-def _current(job: Job, copies: list[TableCopy]) -> Iterator[tuple[TableCopy, TableState]]:
+def _current(job: CopyJob, copies: list[TableCopy]) -> Iterator[tuple[TableCopy, TableState]]:
     """Each table with its state as it is now."""
     for copy in copies:
         [state] = [state for state in job.tables() if state.id == copy.state.id]
@@ -154,11 +160,11 @@ def _current(job: Job, copies: list[TableCopy]) -> Iterator[tuple[TableCopy, Tab
 
 
 @contextlib.contextmanager
-def _errors_of(stop: Stop) -> Iterator[None]:
+def _errors_of(stop: StopSignal) -> Iterator[None]:
     """The first error of any thread is that of the whole."""
     try:
         yield
-    except Stopped:
+    except CopyStopped:
         if stop.error is not None:
             raise stop.error from None
         raise Interrupted("stopped") from None
@@ -169,7 +175,7 @@ def _errors_of(stop: Stop) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _looking(job: Job, copies: list[TableCopy], stop: Stop, options: CopyOptions) -> Iterator[None]:
+def _looking(job: CopyJob, copies: list[TableCopy], stop: StopSignal, options: CopyOptions) -> Iterator[None]:
     """While tables are scanned, what changes meanwhile is noted: streams are not kept for ever."""
     if not options.follow:
         yield
@@ -182,7 +188,7 @@ def _looking(job: Job, copies: list[TableCopy], stop: Stop, options: CopyOptions
             while not is_over.wait(_LOOK_PERIOD_S):
                 for copy in copies:
                     positions[copy.state.id], _ = copy.follower.look(positions[copy.state.id])
-        except Stopped:
+        except CopyStopped:
             pass
         except BaseException as error:
             stop.set(error)
@@ -201,7 +207,12 @@ class _Following:
     """Changes of all tables, until the copy is close enough behind."""
 
     def __init__(
-        self, job: Job, copies: list[TableCopy], stop: Stop, options: CopyOptions, progress: Progress
+        self,
+        job: CopyJob,
+        copies: list[TableCopy],
+        stop: StopSignal,
+        options: CopyOptions,
+        progress: Progress,
     ) -> None:
         self._job = job
         self._copies = copies
@@ -284,7 +295,7 @@ def plan(source: Endpoint, target: Endpoint, options: CopyOptions) -> list[str]:
     return told
 
 
-def write_rejects(job: Job, path: Path) -> int:
+def write_rejects(job: CopyJob, path: Path) -> int:
     """Write the rejected rows of a job to a file of JSON Lines, whole or not at all; without any there is no file. How many."""
     partial = path.with_name(path.name + ".partial")
     number = 0

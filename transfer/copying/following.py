@@ -27,20 +27,20 @@ THREADS = "copy"
 _LOOKS = 50
 
 
-class Look(NamedTuple):
+class ChangePoll(NamedTuple):
     """What looking for changes came to: how many keys there were, and whether there was nothing more."""
 
     keys: int
     caught_up: bool
 
 
-class _Applied(NamedTuple):
+class _AppliedChanges(NamedTuple):
     written: list[Position]
     deleted: list[Position]
     rejects: list[Rejected]
 
 
-class Follower:
+class ChangeFollower:
     """Follows one table."""
 
     def __init__(self, table: TableJob, key_schema: KeySchema) -> None:
@@ -55,7 +55,7 @@ class Follower:
         """From now on changes are told. Once in the life of a job, before anything is read."""
         self._job.set_position(self._table.id, self._table.source.capture())
 
-    def look(self, position: JSON) -> tuple[JSON, Look]:
+    def look(self, position: JSON) -> tuple[JSON, ChangePoll]:
         """Look for changes until there are none, or there have been many; the new position."""
         keys = 0
         caught_up = False
@@ -69,7 +69,7 @@ class Follower:
             keys += len(seen.keys)
             if caught_up:
                 break
-        return position, Look(keys, caught_up)
+        return position, ChangePoll(keys, caught_up)
 
     def apply(self) -> None:
         """Bring the target to where the source is, for all rows that have changed. Raises Stopped, TransferError."""
@@ -87,7 +87,7 @@ class Follower:
                     self.sweeps,
                 )
 
-    def _apply(self, changed: Sequence[ChangedKey]) -> _Applied:
+    def _apply(self, changed: Sequence[ChangedKey]) -> _AppliedChanges:
         self._table.pace.stop.check()
         keys = [self._key_schema.decode(each.position) for each in changed]
         rows: list[Row] = []
@@ -105,7 +105,7 @@ class Follower:
             self._table.writer.delete(gone)
         missing = {reject.position for reject in rejects}
         written = [row.position for row in rows if row.position not in missing]
-        return _Applied(written, [key.position for key in gone], [*rejects, *unread])
+        return _AppliedChanges(written, [key.position for key in gone], [*rejects, *unread])
 
     def _read(self, keys: Sequence[Key]) -> Sequence[AnyRow | None]:
         try:

@@ -92,7 +92,7 @@ class Counts:
     changes_left: int = 0
 
 
-class Job:
+class CopyJob:
     """A job file that is open, and locked against others. Its methods may be called by several threads."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
@@ -102,7 +102,7 @@ class Job:
         self.source, self.target, self._options = self._row("SELECT source, target, options FROM job")
 
     @classmethod
-    def create(cls, path: Path, source: str, target: str, options: JSON) -> Job:
+    def create(cls, path: Path, source: str, target: str, options: JSON) -> CopyJob:
         """A new job. `source`, `target`: addresses without secrets. Raises TransferError if the file is there."""
         if path.exists():
             raise TransferError(
@@ -117,7 +117,7 @@ class Job:
         return cls(path, connection)
 
     @classmethod
-    def open(cls, path: Path) -> Job:
+    def open(cls, path: Path) -> CopyJob:
         """A job that was begun. Raises TransferError if it is none, or some process has it."""
         if not path.exists():
             raise TransferError(f"there is no job file {path}")

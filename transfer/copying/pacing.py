@@ -17,7 +17,7 @@ from tablegate.transfer.errors import TransferError
 _FORM = re.compile(r"(\d+(?:\.\d+)?)(/s|rows|rows/s|wcu|rcu)?")
 
 
-class Unit(Enum):
+class RateUnit(Enum):
     """What a rate counts: rows; or the capacity units of a service, of 1 KiB for each row that is written, and of 4 KiB that are
     read together."""
 
@@ -27,22 +27,22 @@ class Unit(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class RateLimit:
     """So much a second at most."""
 
     per_second: float
-    unit: Unit
+    unit: RateUnit
 
 
-def limit_of(text: str) -> Limit:
+def limit_of(text: str) -> RateLimit:
     """What `--rate` says: 500 (rows a second), 100wcu, 50rcu. Raises TransferError."""
     found = _FORM.fullmatch(text.strip().lower())
     if found is None or float(found[1]) <= 0:
         raise TransferError(
             f"--rate {text}: say 500 (rows a second), 100wcu (write units) or 100rcu (read units)"
         )
-    unit = {"wcu": Unit.WRITE_UNITS, "rcu": Unit.READ_UNITS}.get(found[2] or "", Unit.ROWS)
-    return Limit(float(found[1]), unit)
+    unit = {"wcu": RateUnit.WRITE_UNITS, "rcu": RateUnit.READ_UNITS}.get(found[2] or "", RateUnit.ROWS)
+    return RateLimit(float(found[1]), unit)
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class Rate:
     """A limit that several threads keep together. `take` allows what is asked at once and has whoever comes next wait for it, so
     that the average is kept whatever the size of what is asked."""
 
-    limit: Limit
+    limit: RateLimit
     wait: Callable[[float], object]
     now: Callable[[], float] = time.monotonic
     _free_at: float = field(default=0.0, init=False)
@@ -105,7 +105,7 @@ class Concurrency:
             self._free.notify_all()
 
 
-class Budget:
+class MemoryBudget:
     """Bytes that may be in memory between reading and writing."""
 
     def __init__(self, most: int) -> None:

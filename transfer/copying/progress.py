@@ -60,7 +60,7 @@ class Progress(ABC):
         """Rows were added; the lock is held."""
 
 
-class Lines(Progress):
+class LineProgress(Progress):
     """A plain line every ten seconds, for logs."""
 
     def __init__(self, stream: TextIO, now: Callable[[], float] = time.monotonic) -> None:
@@ -68,7 +68,7 @@ class Lines(Progress):
         self._stream = stream
         self._now = now
         self._said_at = 0.0
-        self._rate = Rates(now)
+        self._rate = ThroughputMeter(now)
 
     def say(self, text: str) -> None:
         print(text, file=self._stream, flush=True)
@@ -79,7 +79,7 @@ class Lines(Progress):
 
     def _begun(self) -> None:
         self._said_at = self._now()
-        self._rate = Rates(self._now)
+        self._rate = ThroughputMeter(self._now)
         self.say(f"{self._name}: {_expected(self._expected)}")
 
     def _advanced(self, rows: int) -> None:
@@ -108,7 +108,7 @@ class Lines(Progress):
         return told
 
 
-class Bar(Progress):
+class BarProgress(Progress):
     """A bar on a terminal, by rich."""
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ class Bar(Progress):
             console=Console(stderr=True),
         )  # fmt: skip
         self._task: Any = None
-        self._rate = Rates(time.monotonic)
+        self._rate = ThroughputMeter(time.monotonic)
         self._bar.start()
 
     def say(self, text: str) -> None:
@@ -135,7 +135,7 @@ class Bar(Progress):
         self._bar.update(self._task, description="following", total=None, told=told)
 
     def _begun(self) -> None:
-        self._rate = Rates(time.monotonic)
+        self._rate = ThroughputMeter(time.monotonic)
         self._task = self._bar.add_task(self._name, total=self._expected, completed=self._rows, told="")
 
     def _advanced(self, rows: int) -> None:
@@ -150,7 +150,7 @@ class Bar(Progress):
         self._bar.stop()
 
 
-class Silent(Progress):
+class NoProgress(Progress):
     """Says nothing."""
 
     def say(self, text: str) -> None:
@@ -163,7 +163,7 @@ class Silent(Progress):
         pass
 
 
-class Rates:
+class ThroughputMeter:
     """Rows a second over the last half minute."""
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -188,8 +188,8 @@ class Rates:
 def to_people(is_quiet: bool = False) -> Progress:
     """The progress for standard error: a bar if it is a terminal."""
     if is_quiet:
-        return Silent()
-    return Bar() if sys.stderr.isatty() else Lines(sys.stderr)
+        return NoProgress()
+    return BarProgress() if sys.stderr.isatty() else LineProgress(sys.stderr)
 
 
 def size_of(size_bytes: float) -> str:

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from tablegate.gateway.model.values.keys import Position, partition_hash
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.copying.job import Rejected, SegmentState
-from tablegate.transfer.copying.pacing import Budget
+from tablegate.transfer.copying.pacing import MemoryBudget
 from tablegate.transfer.copying.progress import Progress
-from tablegate.transfer.copying.writing import Stopped, TableJob
+from tablegate.transfer.copying.writing import CopyStopped, TableJob
 from tablegate.transfer.endpoints.endpoint import JSON, ScanPage
 from tablegate.transfer.errors import TransferError
 
@@ -72,7 +72,7 @@ class TableScan:
         self._progress = progress
         self._check = check
         self._keeps_keys = keeps_keys
-        self._budget = Budget(_BYTES_IN_MEMORY)
+        self._budget = MemoryBudget(_BYTES_IN_MEMORY)
         self._waiting: queue.SimpleQueue[SegmentState] = queue.SimpleQueue()
         # Where one call takes many rows, few calls at once keep the target busy, and their batches are full.
         writers = min(table.parallel, 2) if table.writer.most_rows > _MANY_ROWS else table.parallel
@@ -103,7 +103,7 @@ class TableScan:
         def run() -> None:
             try:
                 work(*arguments)
-            except Stopped:
+            except CopyStopped:
                 pass
             except BaseException as error:
                 self._table.pace.stop.set(error)

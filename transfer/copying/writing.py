@@ -17,24 +17,24 @@ from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.keys import Key, KeySchema, Position
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
-from tablegate.transfer.copying.job import Job, Rejected
-from tablegate.transfer.copying.pacing import Concurrency, Rate, Unit
+from tablegate.transfer.copying.job import CopyJob, Rejected
+from tablegate.transfer.copying.pacing import Concurrency, Rate, RateUnit
 from tablegate.transfer.endpoints.endpoint import Endpoint, UnreadableRow
 from tablegate.transfer.errors import TransferError
 from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.mapping import Mapping
-from tablegate.transfer.mapping.rules import Fidelity, Finding
+from tablegate.transfer.mapping.rules import Fidelity, MappingFinding
 
 R = TypeVar("R")
 
 _WRITE_UNIT_BYTES, _READ_UNIT_BYTES = 1024, 4096
 
 
-class Stopped(Exception):
+class CopyStopped(Exception):
     """Some other thread has failed, or the user wants the end."""
 
 
-class Stop:
+class StopSignal:
     """Whether the threads of a copy are to stop, and the first error among them."""
 
     def __init__(self) -> None:
@@ -56,19 +56,19 @@ class Stop:
     def wait(self, seconds: float) -> None:
         """Wait, but not when everything is to stop. Raises Stopped."""
         if self._event.wait(seconds):
-            raise Stopped
+            raise CopyStopped
 
     def check(self) -> None:
         """Raises Stopped if it is so."""
         if self._event.is_set():
-            raise Stopped
+            raise CopyStopped
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class CopyLimits:
     """What all threads of a copy keep to."""
 
-    stop: Stop
+    stop: StopSignal
     rates: tuple[Rate, ...]
     calls: Concurrency
 
@@ -79,15 +79,17 @@ class Pace:
 
     def before_read(self, size_bytes: int) -> None:
         """Wait until so many bytes may be read."""
-        self._take(Unit.READ_UNITS, -(-size_bytes // _READ_UNIT_BYTES))
+        self._take(RateUnit.READ_UNITS, -(-size_bytes // _READ_UNIT_BYTES))
 
     def before_write(self, rows: Sequence[Row]) -> None:
         """Wait until these rows may be written."""
-        self._take(Unit.ROWS, len(rows))
-        if any(rate.limit.unit is Unit.WRITE_UNITS for rate in self.rates):
-            self._take(Unit.WRITE_UNITS, sum(max(1, -(-row.size_bytes // _WRITE_UNIT_BYTES)) for row in rows))
+        self._take(RateUnit.ROWS, len(rows))
+        if any(rate.limit.unit is RateUnit.WRITE_UNITS for rate in self.rates):
+            self._take(
+                RateUnit.WRITE_UNITS, sum(max(1, -(-row.size_bytes // _WRITE_UNIT_BYTES)) for row in rows)
+            )
 
-    def _take(self, unit: Unit, amount: float) -> None:
+    def _take(self, unit: RateUnit, amount: float) -> None:
         for rate in self.rates:
             if rate.limit.unit is unit:
                 rate.take(amount)
@@ -96,7 +98,7 @@ class Pace:
 class TableWriter:
     """Writes rows of one source table into its copy. May be used by several threads."""
 
-    def __init__(self, target: Endpoint, mapping: Mapping, key_schema: KeySchema, pace: Pace) -> None:
+    def __init__(self, target: Endpoint, mapping: Mapping, key_schema: KeySchema, pace: CopyLimits) -> None:
         """`key_schema`: of the source."""
         self._target = target
         self._mapping = mapping
@@ -162,15 +164,15 @@ class TableWriter:
 class TableJob:
     """A table of a job: its source, the writer of its copies, and what its threads keep to. `parallel`: number of threads."""
 
-    job: Job
+    job: CopyJob
     id: int
     source: Endpoint
     writer: TableWriter
-    pace: Pace
+    pace: CopyLimits
     parallel: int
 
 
-def _reason(findings: Sequence[Finding]) -> tuple[str, str]:
+def _reason(findings: Sequence[MappingFinding]) -> tuple[str, str]:
     """Why a row cannot be had in the target: the rule's name, and a sentence."""
     for rule, attribute in findings:
         if rule.fidelity is Fidelity.IMPOSSIBLE:

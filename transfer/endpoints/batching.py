@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.endpoints.endpoint import Reject
-from tablegate.transfer.endpoints.retrying import Patience, Rests
+from tablegate.transfer.endpoints.retrying import Backoff, RetryBudget
 from tablegate.transfer.errors import RequestRefused, TransferError
 
 T = TypeVar("T")
@@ -24,14 +24,14 @@ class Sent(Generic[T]):
 
 
 def write_batch(
-    batch: list[tuple[Row, T]], send: Callable[[list[tuple[Row, T]]], Sent[T]], patience: Patience
+    batch: list[tuple[Row, T]], send: Callable[[list[tuple[Row, T]]], Sent[T]], patience: RetryBudget
 ) -> list[Reject]:
     """Send changes until none is left over. Returns the rows that the service refuses.
 
     A change is a row and what the service takes for it. `send` raises RequestRefused if the service refuses the batch as a
     whole: the rows that cause that are found by halves.
     """
-    rests = Rests(patience)
+    rests = Backoff(patience)
     rejects: list[Reject] = []
     while batch:
         try:

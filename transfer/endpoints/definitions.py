@@ -9,7 +9,7 @@ from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA as AZURE_SCHEMA
 from tablegate.adapters.dynamodb import DIALECT as DYNAMODB
 from tablegate.adapters.tablestore.tables.options import was_made_here
 from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.restored_tables import alone, indexes_like, vector_indexes_like
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeySchema
@@ -115,7 +115,7 @@ def _index_of(document: dict[str, Any]) -> NewIndex:
         **{
             **document,
             "key_schema": key_schema_of(document["key_schema"]),
-            "projection": Projection(document["projection"]),
+            "projection": IndexProjection(document["projection"]),
             "included": tuple(document["included"]),
         }
     )
@@ -128,7 +128,7 @@ def _vector_index_of(document: dict[str, Any]) -> NewVectorIndex:
         document["attribute"],
         document["dimensions"],
         Metric(document["metric"]),
-        Projection(document["projection"]),
+        IndexProjection(document["projection"]),
         tuple(document["included"]),
         next(iter(columns.partition), None),
         columns.sort,

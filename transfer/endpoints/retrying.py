@@ -1,6 +1,6 @@
 """Trying again: how long an endpoint goes on asking a service that is busy or cannot be reached.
 
-Knows time. Which of a service's errors are worth another try is that endpoint's business: it raises `Transient` for them.
+Knows time. Which of a service's errors are worth another try is that endpoint's business: it raises `TransientFailure` for them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _LONGEST_REST_S = 10.0
 T = TypeVar("T")
 
 
-class Transient(Exception):
+class TransientFailure(Exception):
     """The service did not do it now, and may when it is asked again. The text says why, without any secret."""
 
 
-class Patience:
+class RetryBudget:
     """What the clients of one endpoint share: how long to try, and whether the service has ever answered."""
 
     def __init__(self, seconds: float, shown: str) -> None:
@@ -36,21 +36,21 @@ class Patience:
 
     def run(self, call: Callable[[], T]) -> T:
         """What a call gives, tried again while it raises Transient. Raises ServiceUnavailable."""
-        rests = Rests(self)
+        rests = Backoff(self)
         while True:
             try:
                 given = call()
-            except Transient as reason:
+            except TransientFailure as reason:
                 rests.wait(str(reason))
             else:
                 self.was_reached = True
                 return given
 
 
-class Rests:
+class Backoff:
     """The rests between the tries of one piece of work: twice as long each time, from the first again after progress."""
 
-    def __init__(self, patience: Patience) -> None:
+    def __init__(self, patience: RetryBudget) -> None:
         self._patience = patience
         self.progressed()
 

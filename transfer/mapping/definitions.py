@@ -9,13 +9,13 @@ from tablegate.adapters.dynamodb.wire import limits as dynamodb_limits
 from tablegate.adapters.tablestore.wire import limits as tablestore_limits
 from tablegate.adapters.tablestore.wire.names import is_name
 from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import Rules
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.mapping import rules
-from tablegate.transfer.mapping.rules import Finding
+from tablegate.transfer.mapping.rules import MappingFinding
 from tablegate.transfer.mapping.table_names import table_name
 from tablegate.transfer.mapping.to_dynamodb import key_column
 
@@ -24,17 +24,17 @@ _NUMBERS = frozenset({Kind.DECIMAL, Kind.INT64})
 
 def defined_in(
     source: Definition, target: Service, key_schema: KeySchema, name: str | None = None
-) -> tuple[Definition, tuple[Finding, ...]]:
+) -> tuple[Definition, tuple[MappingFinding, ...]]:
     """The table to be made in a service with this key, and what of the source's cannot be had there. `name`: its name, where it
     is known already."""
-    notes: list[Finding] = []
+    notes: list[MappingFinding] = []
     if target is Service.TABLEGATE:
         return dataclasses.replace(
             source, key_schema=key_schema, name=name or source.name, is_stored=True
         ), ()
     made_name = name or table_name(target, source.name)
     if made_name != source.name and name is None:
-        notes.append(Finding(rules.TABLE_RENAMED, source.name))
+        notes.append(MappingFinding(rules.TABLE_RENAMED, source.name))
     _note_keys(source, key_schema, notes)
     own = source.key_schema
     renamed = {
@@ -57,26 +57,26 @@ def defined_in(
     return definition, tuple(notes)
 
 
-def _note_keys(source: Definition, key_schema: KeySchema, notes: list[Finding]) -> None:
+def _note_keys(source: Definition, key_schema: KeySchema, notes: list[MappingFinding]) -> None:
     own = source.key_schema
     for mine, other in ((own.partition, key_schema.partition), (own.sort, key_schema.sort)):
         names = [column.name for column in other]
         notes += [
-            Finding(rules.KEY_RENAMED, column.name)
+            MappingFinding(rules.KEY_RENAMED, column.name)
             for at, column in enumerate(mine)
             if names[at : at + 1] != [column.name] or len(names) != len(mine)
         ]
         if any(column.kind is Kind.TEXT for column in other):
             notes += [
-                Finding(rules.KEY_ORDER, column.name)
+                MappingFinding(rules.KEY_ORDER, column.name)
                 for at, column in enumerate(mine)
                 if column.kind in _NUMBERS and (len(mine) != len(other) or other[at].kind is Kind.TEXT)
             ]
     if source.service is Service.AZURE_TABLE:
-        notes.append(Finding(rules.TIMESTAMP_NOT_KEPT, "Timestamp"))
+        notes.append(MappingFinding(rules.TIMESTAMP_NOT_KEPT, "Timestamp"))
 
 
-def _rules(source: Definition, target: Service, notes: list[Finding]) -> Rules:
+def _rules(source: Definition, target: Service, notes: list[MappingFinding]) -> Rules:
     own = source.rules
     expiry, stream = own.expiry, own.stream
     if expiry is not None:
@@ -84,17 +84,17 @@ def _rules(source: Definition, target: Service, notes: list[Finding]) -> Rules:
             target is Service.DYNAMODB if expiry.attribute is not None else target is Service.TABLE_STORE
         )
         if not is_kept:
-            notes.append(Finding(rules.EXPIRY_NOT_KEPT, expiry.attribute or ""))
+            notes.append(MappingFinding(rules.EXPIRY_NOT_KEPT, expiry.attribute or ""))
             expiry = None
     if stream is not None and stream.enabled and target is Service.AZURE_TABLE:
-        notes.append(Finding(rules.STREAM_NOT_KEPT, ""))
+        notes.append(MappingFinding(rules.STREAM_NOT_KEPT, ""))
         stream = None
     if target is Service.TABLE_STORE:
         return Rules(expiry, stream, own.max_versions, stamped=True)
     if own.stamped:
-        notes.append(Finding(rules.STAMPS_NOT_KEPT, ""))
+        notes.append(MappingFinding(rules.STAMPS_NOT_KEPT, ""))
     drawn = [column for column in source.key_schema.columns if column.auto_increment]
-    notes += [Finding(rules.AUTO_INCREMENT_NOT_KEPT, column.name) for column in drawn]
+    notes += [MappingFinding(rules.AUTO_INCREMENT_NOT_KEPT, column.name) for column in drawn]
     return Rules(expiry, stream)
 
 
@@ -106,7 +106,7 @@ def _indexes(
     target: Service,
     key_schema: KeySchema,
     renamed: dict[str, KeyColumn],
-    notes: list[Finding],
+    notes: list[MappingFinding],
 ) -> Sequence[NewIndex]:
     made: list[NewIndex] = []
     joined = {*source.key_schema.names} - renamed.keys()
@@ -120,16 +120,18 @@ def _indexes(
                 else _to_table_store(index, columns, key_schema, made, source.rules, notes)
             )
         if found is None:
-            notes.append(Finding(rules.INDEX_NOT_KEPT, index.name))
+            notes.append(MappingFinding(rules.INDEX_NOT_KEPT, index.name))
         else:
             made.append(found)
     return made
 
 
-def _vector_indexes(source: Definition, target: Service, notes: list[Finding]) -> tuple[NewVectorIndex, ...]:
+def _vector_indexes(
+    source: Definition, target: Service, notes: list[MappingFinding]
+) -> tuple[NewVectorIndex, ...]:
     """Only DynamoDB has such. What narrows a search keeps its name, unless it is a key column that does not."""
     kept = source.vector_indexes if target is Service.DYNAMODB else ()
-    notes += [Finding(rules.INDEX_NOT_KEPT, index.name) for index in source.vector_indexes if not kept]
+    notes += [MappingFinding(rules.INDEX_NOT_KEPT, index.name) for index in source.vector_indexes if not kept]
     return kept
 
 
@@ -169,7 +171,7 @@ def _to_table_store(
     key_schema: KeySchema,
     made: Sequence[NewIndex],
     source_rules: Rules,
-    notes: list[Finding],
+    notes: list[MappingFinding],
 ) -> NewIndex | None:
     every = (*columns.partition, *columns.sort)
     if (
@@ -181,7 +183,7 @@ def _to_table_store(
     ):
         return None
     name = index.name if is_name(index.name) else table_name(Service.TABLE_STORE, index.name)
-    if index.properties.get("update_mode") is None and index.projection is not Projection.KEYS:
-        notes.append(Finding(rules.INDEX_PROJECTION, index.name))
-        index = dataclasses.replace(index, projection=Projection.KEYS, included=())
+    if index.properties.get("update_mode") is None and index.projection is not IndexProjection.KEYS:
+        notes.append(MappingFinding(rules.INDEX_PROJECTION, index.name))
+        index = dataclasses.replace(index, projection=IndexProjection.KEYS, included=())
     return dataclasses.replace(index, name=name, key_schema=KeySchema(every[:1], every[1:]))

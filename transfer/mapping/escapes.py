@@ -15,7 +15,7 @@ _BEGINNING = re.compile(r"_x(?=[0-9A-F]{4})")
 _EMPTY = "_x_"
 
 
-class Escapes:
+class EscapeRules:
     """How one service has texts in which some characters are forbidden."""
 
     def __init__(self, forbidden: str, takes_empty: bool) -> None:

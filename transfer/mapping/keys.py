@@ -2,7 +2,8 @@
 
 A role (partition, sort) of the source becomes the same role of the target. Where their columns differ, its values are joined to
 their text, and the target's columns read it, both by gateway/model/values/composites.py. That is one text for one key and one key
-for one text, so that two rows never get the same key. What a service does not take in a key is its own to say (`Keys.check`).
+for one text, so that two rows never get the same key. What a service does not take in a key is its own to say
+(`KeyMapping.check`).
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.errors import SchemaChanged
 from tablegate.transfer.mapping import rules
-from tablegate.transfer.mapping.escapes import Escapes
-from tablegate.transfer.mapping.rules import Finding, Rule
+from tablegate.transfer.mapping.escapes import EscapeRules
+from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
 
-KeyCheck = Callable[[KeyColumn, bool, Value], Rule | None]
+KeyCheck = Callable[[KeyColumn, bool, Value], MappingRule | None]
 """Says of a value of a key column (of the partition key: True) which rule forbids it."""
 
 _NUMBERS = frozenset({Kind.DECIMAL, Kind.INT64})
 
 
-class Keys:
+class KeyMapping:
     """From the keys of one schema to those of another."""
 
     def __init__(
@@ -31,8 +32,8 @@ class Keys:
         source: KeySchema,
         target: KeySchema,
         check: KeyCheck,
-        reads: Escapes | None = None,
-        writes: Escapes | None = None,
+        reads: EscapeRules | None = None,
+        writes: EscapeRules | None = None,
     ) -> None:
         """`reads`, `writes`: how texts of keys are escaped in the source and in the target; None: not at all.
 
@@ -52,7 +53,7 @@ class Keys:
         if reads is not None or writes is not None:
             self._is_identity = False
 
-    def of(self, values: Sequence[Value], found: list[Finding]) -> Key | None:
+    def of(self, values: Sequence[Value], found: list[MappingFinding]) -> Key | None:
         """The key in the target; None, and a finding, where it cannot have it."""
         width = len(self.source.partition)
         if self._is_identity:
@@ -67,13 +68,13 @@ class Keys:
             return None
         return Key(tuple(made), self.target.position(made))
 
-    def _passes(self, values: Sequence[Value], found: list[Finding]) -> bool:
+    def _passes(self, values: Sequence[Value], found: list[MappingFinding]) -> bool:
         passed = True
         partition = len(self.target.partition)
         for at, (column, value) in enumerate(zip(self.target.columns, values, strict=True)):
             broken = self._check(column, at < partition, value)
             if broken is not None:
-                found.append(Finding(broken, self._origins[at]))
+                found.append(MappingFinding(broken, self._origins[at]))
                 passed = False
         return passed
 
@@ -92,8 +93,8 @@ class _Role:
         self,
         source: tuple[KeyColumn, ...],
         target: tuple[KeyColumn, ...],
-        reads: Escapes | None,
-        writes: Escapes | None,
+        reads: EscapeRules | None,
+        writes: EscapeRules | None,
     ) -> None:
         self._source, self._target = source, target
         self._reads = reads if [column.kind for column in source] == [Kind.TEXT] else None
@@ -107,7 +108,7 @@ class _Role:
             )
         self._rule = _rule_of(source, target)
 
-    def of(self, values: Sequence[Value], found: list[Finding]) -> list[Value] | None:
+    def of(self, values: Sequence[Value], found: list[MappingFinding]) -> list[Value] | None:
         """The values of the target's columns; None, and a finding, where these are no values of theirs."""
         if self._is_same:
             return list(values)
@@ -115,16 +116,16 @@ class _Role:
         if self._reads is not None:
             text = self._reads.unspelled(text)
             if text != given:
-                found.append(Finding(rules.KEY_UNESCAPED, self._name))
+                found.append(MappingFinding(rules.KEY_UNESCAPED, self._name))
         if self._writes is not None:
             given, text = text, self._writes.spelled(text)
             if text != given:
-                found.append(Finding(rules.KEY_ESCAPED, self._name))
+                found.append(MappingFinding(rules.KEY_ESCAPED, self._name))
         made = split(self._target, text)
         if made is None:
-            found.append(Finding(rules.KEY_UNREADABLE, self._name))
+            found.append(MappingFinding(rules.KEY_UNREADABLE, self._name))
         elif self._rule is not None:
-            found.append(Finding(self._rule, self._name))
+            found.append(MappingFinding(self._rule, self._name))
         return made
 
 
@@ -145,13 +146,13 @@ def _can_hold(source: tuple[KeyColumn, ...], target: tuple[KeyColumn, ...]) -> b
     )
 
 
-def _rule_of(source: tuple[KeyColumn, ...], target: tuple[KeyColumn, ...]) -> Rule | None:
+def _rule_of(source: tuple[KeyColumn, ...], target: tuple[KeyColumn, ...]) -> MappingRule | None:
     """What happens to every key of such columns."""
     if len(source) > 1 and len(target) == 1:
         return rules.KEY_JOINED
     if len(source) == 1 and len(target) > 1:
         return rules.KEY_SPLIT
-    worst: Rule | None = None
+    worst: MappingRule | None = None
     for mine, other in zip(source, target, strict=False):
         if mine.kind is other.kind:
             continue

@@ -21,8 +21,8 @@ from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.expiry import Expiry
 from tablegate.transfer.mapping.identities import Identity, identifier
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
-from tablegate.transfer.mapping.reading import End, read_all, sampled
-from tablegate.transfer.mapping.rules import Fidelity, Finding, Rule
+from tablegate.transfer.mapping.reading import TableEnd, read_all, sampled
+from tablegate.transfer.mapping.rules import Fidelity, MappingFinding, MappingRule
 
 EXAMPLES = 5
 """How many keys are told of each rule."""
@@ -37,7 +37,7 @@ class RuleReport:
     """What one rule did: to how many rows, the keys of some of them, and how often to which attributes. `definition`: names (of
     key columns, indexes, ...) to which it applied in the table's own definition."""
 
-    rule: Rule
+    rule: MappingRule
     rows: int = 0
     examples: list[Identity] = field(default_factory=list)
     attributes: Counter[str] = field(default_factory=Counter)
@@ -65,7 +65,7 @@ class LintReport:
     rejected: int = 0
     sample: int | None = None
     seconds: float = 0.0
-    by_rule: dict[Rule, RuleReport] = field(default_factory=dict)
+    by_rule: dict[MappingRule, RuleReport] = field(default_factory=dict)
 
     @property
     def rules(self) -> list[RuleReport]:
@@ -218,7 +218,7 @@ def lint(
     for note in mapping.notes:
         _report_of(report, note.rule).definition.append(note.attribute)
     linter = _Linter(report, definition, mapping)
-    end = End(source, definition)
+    end = TableEnd(source, definition)
     if sample is not None:
         for row in sampled(end, sample):
             linter.take(ScanPage.of([row], None))
@@ -235,7 +235,7 @@ def check_rules(names: Collection[str]) -> None:
         raise ValueError(f"no rule is called {unknown[0]!r}; see docs/migrate/mapping.md")
 
 
-def _report_of(report: LintReport, rule: Rule) -> RuleReport:
+def _report_of(report: LintReport, rule: MappingRule) -> RuleReport:
     return report.by_rule.setdefault(rule, RuleReport(rule))
 
 
@@ -264,18 +264,18 @@ class _Linter:
             self._report.rows += len(rows) + len(page.unreadable)
             self._report.rejected += len(page.unreadable)
             for unreadable in page.unreadable:
-                self._add(unreadable.key.values, (Finding(rules.ROW_UNREADABLE, ""),))
+                self._add(unreadable.key.values, (MappingFinding(rules.ROW_UNREADABLE, ""),))
             for row, made in zip(rows, mapped, strict=True):
                 findings = made.findings
                 if self._expiry.is_over(row, self._now_ms):
-                    findings = (*findings, Finding(rules.ROW_EXPIRED, ""))
+                    findings = (*findings, MappingFinding(rules.ROW_EXPIRED, ""))
                 if made.row is None:
                     self._report.rejected += 1
                 if findings:
                     latest = row.latest
                     self._add([latest[name] for name in self._names], findings)
 
-    def _add(self, key: Sequence[Value], findings: tuple[Finding, ...]) -> None:
+    def _add(self, key: Sequence[Value], findings: tuple[MappingFinding, ...]) -> None:
         for rule in dict.fromkeys(finding.rule for finding in findings):
             told = _report_of(self._report, rule)
             told.rows += 1

@@ -16,16 +16,16 @@ from tablegate.gateway.model.values.values import NULL, Kind, Value
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.definitions import defined_in
-from tablegate.transfer.mapping.escapes import Escapes
-from tablegate.transfer.mapping.keys import Keys
-from tablegate.transfer.mapping.rules import Finding, Rule
+from tablegate.transfer.mapping.escapes import EscapeRules
+from tablegate.transfer.mapping.keys import KeyMapping
+from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
 from tablegate.transfer.mapping.spelling import AS_IT_IS, SPELLINGS, spelling_of
 from tablegate.transfer.mapping.to_azure_table import KEY_ESCAPES as AZURE_KEY_ESCAPES
 from tablegate.transfer.mapping.to_azure_table import ToAzureTable
 from tablegate.transfer.mapping.to_dynamodb import KEY_ESCAPES as DYNAMODB_KEY_ESCAPES
 from tablegate.transfer.mapping.to_dynamodb import ToDynamoDB, shown_schema
 from tablegate.transfer.mapping.to_table_store import ToTableStore, column_schema
-from tablegate.transfer.mapping.viewing import Cells, Target, is_impossible, rule_of
+from tablegate.transfer.mapping.viewing import Cells, MappingTarget, is_impossible, rule_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +39,15 @@ class MappingOptions:
     escape_keys: bool = False
 
 
-class Mapped(NamedTuple):
+class MappedRow(NamedTuple):
     """A row as the target is to hold it, None where it cannot; and every rule that changed or lost something of it, or
     rejected it."""
 
     row: Row | None
-    findings: tuple[Finding, ...]
+    findings: tuple[MappingFinding, ...]
 
 
-KEY_ESCAPES: Values[Service, Escapes] = {
+KEY_ESCAPES: Values[Service, EscapeRules] = {
     Service.DYNAMODB: DYNAMODB_KEY_ESCAPES,
     Service.AZURE_TABLE: AZURE_KEY_ESCAPES,
 }
@@ -59,7 +59,7 @@ class Mapping:
 
     definition: Definition
     """The table to be made in the target."""
-    notes: tuple[Finding, ...]
+    notes: tuple[MappingFinding, ...]
     """What of the source's definition the target cannot have."""
 
     def __init__(
@@ -77,10 +77,10 @@ class Mapping:
         self._key_names = frozenset(source.key_schema.names)
         self._target_names = frozenset(schema.names)
         self._target = _target(target, self.definition if existing is None else existing, source)
-        escapes: Values[Service, Escapes] = KEY_ESCAPES if options.escape_keys else {}
+        escapes: Values[Service, EscapeRules] = KEY_ESCAPES if options.escape_keys else {}
         is_other = source.service is not target  # a table of the same service keeps its keys as they are
         reads = escapes.get(source.service) if is_other else None
-        self._keys = Keys(
+        self._keys = KeyMapping(
             source.key_schema,
             schema,
             _no_check if self._target is None else self._target.check_key,
@@ -96,33 +96,33 @@ class Mapping:
         self._unspelled = spelling_of(source).unspelled
         self._spelled = SPELLINGS[target].spelled
 
-    def map(self, row: Row) -> Mapped:
+    def map(self, row: Row) -> MappedRow:
         """The row in the target."""
         if self.is_identity:
-            return Mapped(row, ())
+            return MappedRow(row, ())
         latest = row.latest
-        found: list[Finding] = []
+        found: list[MappingFinding] = []
         key = self._keys.of([latest[name] for name in self._source.key_schema.names], found)
         if self._target is None:
             contents = self._moved(key, row, found)
         else:
             contents = self._contents(self._target, key, row, found)
         if key is None or contents is None:
-            return Mapped(None, tuple(found))
-        return Mapped(Row(key.position, contents, row.modified_at, row.expires_at_ms), tuple(found))
+            return MappedRow(None, tuple(found))
+        return MappedRow(Row(key.position, contents, row.modified_at, row.expires_at_ms), tuple(found))
 
     def key(self, key: Key) -> Key | None:
         """The key of the row's copy; None where the target cannot have it (such a row was rejected)."""
         return key if self.is_identity else self._keys.of(key.values, [])
 
-    def _moved(self, key: Key | None, row: Row, found: list[Finding]) -> Contents | None:
+    def _moved(self, key: Key | None, row: Row, found: list[MappingFinding]) -> Contents | None:
         """The contents of a row under another key, and otherwise as they are: the target is a database of tablegate."""
         renamed: dict[str, str] = {}
         for name in row.latest:
             if name not in self._key_names:
                 own = self._named(None, name, found)
                 if own in self._target_names or own in renamed.values():
-                    found.append(Finding(rules.NAME_CLASH, name))
+                    found.append(MappingFinding(rules.NAME_CLASH, name))
                 renamed[name] = own
         if key is None or is_impossible(found):
             return None
@@ -133,7 +133,9 @@ class Mapping:
         latest = row.latest
         return Contents.of_values({**key_values, **{own: latest[name] for name, own in renamed.items()}})
 
-    def _contents(self, target: Target, key: Key | None, row: Row, found: list[Finding]) -> Contents | None:
+    def _contents(
+        self, target: MappingTarget, key: Key | None, row: Row, found: list[MappingFinding]
+    ) -> Contents | None:
         attributes: dict[str, Value] = {}
         origins: dict[str, str] = {}
         for name, value in row.latest.items():
@@ -143,7 +145,7 @@ class Mapping:
             # Our own Azure Table has no `_x0052_owKey` beside RowKey: both are one name in the gateway.
             names = {spelled, self._unspelled(name)}
             if spelled in attributes or names & self._target_names:
-                found.append(Finding(rules.NAME_CLASH, name))
+                found.append(MappingFinding(rules.NAME_CLASH, name))
                 continue
             seen = self._seen(target, name, spelled, value, found)
             if seen is not None:
@@ -154,40 +156,40 @@ class Mapping:
             return None
         return target.contents(key, attributes, cells, found)
 
-    def _named(self, target: Target | None, name: str, found: list[Finding]) -> str:
+    def _named(self, target: MappingTarget | None, name: str, found: list[MappingFinding]) -> str:
         """The attribute's name in the target's rows."""
         own = self._unspelled(name)
         spelled = self._spelled(own)
         if spelled != name:
-            found.append(Finding(rules.NAME_ESCAPED if spelled != own else rules.NAME_UNESCAPED, name))
+            found.append(MappingFinding(rules.NAME_ESCAPED if spelled != own else rules.NAME_UNESCAPED, name))
         broken = None if target is None else target.check_name(spelled)
         if broken is not None:
-            found.append(Finding(broken, name))
+            found.append(MappingFinding(broken, name))
         return spelled
 
     def _seen(
-        self, target: Target, name: str, spelled: str, value: Value, found: list[Finding]
+        self, target: MappingTarget, name: str, spelled: str, value: Value, found: list[MappingFinding]
     ) -> Value | None:
         """The value as the target has it; None where it has none."""
         if value.kind is Kind.NULL and not target.has_null():
-            found.append(Finding(rules.NULL_ABSENT, name))
+            found.append(MappingFinding(rules.NULL_ABSENT, name))
             return None
         seen = target.view(value)
         rule = rule_of(value, seen)
         if rule is not None:
-            found.append(Finding(rule, name))
+            found.append(MappingFinding(rule, name))
         broken = target.check_value(spelled, seen)
         if broken is not None:
-            found.append(Finding(broken, name))
+            found.append(MappingFinding(broken, name))
         return seen
 
     def _cells(
         self,
-        target: Target,
+        target: MappingTarget,
         row: Row,
         attributes: dict[str, Value],
         origins: dict[str, str],
-        found: list[Finding],
+        found: list[MappingFinding],
     ) -> Cells | None:
         """Stamps and older versions of the attributes, where the source has them."""
         if not self._source.rules.stamped:
@@ -195,7 +197,7 @@ class Mapping:
         cells = row.cells
         if self.definition.service is not Service.TABLE_STORE:
             found += [
-                Finding(rules.OLDER_VERSIONS, name)
+                MappingFinding(rules.OLDER_VERSIONS, name)
                 for name in origins.values()
                 if len(cells.get(name, ())) > 1
             ]
@@ -207,11 +209,11 @@ class Mapping:
             for cell in older:
                 seen = target.view(cell.value)
                 if seen == NULL:
-                    found.append(Finding(rules.OLDER_VERSIONS, name))
+                    found.append(MappingFinding(rules.OLDER_VERSIONS, name))
                     continue
                 broken = target.check_value(spelled, seen)
                 if broken is not None:
-                    found.append(Finding(broken, name))
+                    found.append(MappingFinding(broken, name))
                 kept.append(Cell(seen, cell.stamp_ms))
             made[spelled] = tuple(kept)
         return made
@@ -230,7 +232,7 @@ def key_schema_in(service: Service, schema: KeySchema) -> KeySchema:
             return schema
 
 
-def _target(service: Service, definition: Definition, source: Definition) -> Target | None:
+def _target(service: Service, definition: Definition, source: Definition) -> MappingTarget | None:
     """What the target makes of rows for a table that is, or is to be, defined so. None: nothing."""
     match service:
         case Service.DYNAMODB:
@@ -257,5 +259,5 @@ def _defined(definition: Definition) -> dict[str, Kind]:
     return {name: kind for name, kind in defined.items() if name not in definition.key_schema.names}
 
 
-def _no_check(column: KeyColumn, is_partition: bool, value: Value) -> Rule | None:
+def _no_check(column: KeyColumn, is_partition: bool, value: Value) -> MappingRule | None:
     return None

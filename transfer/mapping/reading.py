@@ -15,7 +15,7 @@ _SAMPLED_SEGMENTS = 64
 _LOOK_SECONDS = 0.5
 
 
-class End:
+class TableEnd:
     """A table that is read."""
 
     def __init__(self, endpoint: Endpoint, definition: Definition) -> None:
@@ -31,7 +31,7 @@ class End:
         return self.endpoint.scan(segment)
 
 
-AnyEnd = TypeVar("AnyEnd", bound=End)
+AnyEnd = TypeVar("AnyEnd", bound=TableEnd)
 
 
 def read_all(
@@ -70,7 +70,7 @@ def read_all(
                 future.cancel()
 
 
-def sampled(end: End, number: int) -> Iterator[AnyRow]:
+def sampled(end: TableEnd, number: int) -> Iterator[AnyRow]:
     """So many rows of a table, or all if it has fewer: by turns from each of many segments, in a random order."""
     parts = end.segments(_SAMPLED_SEGMENTS)
     random.shuffle(parts)

@@ -31,7 +31,7 @@ class Fidelity(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class MappingRule:
     """One rule: its stable name, what it does to what is lost, and a sentence with its source."""
 
     name: str
@@ -39,10 +39,10 @@ class Rule:
     meaning: str
 
 
-class Finding(NamedTuple):
+class MappingFinding(NamedTuple):
     """A rule that applied to a row: to which attribute (or key column; "" for the row as a whole)."""
 
-    rule: Rule
+    rule: MappingRule
     attribute: str
 
 
@@ -50,97 +50,97 @@ _LOSSLESS, _RENDERED, _LOSSY, _IMPOSSIBLE = Fidelity
 
 # Values
 
-NUMBER_KIND = Rule(
+NUMBER_KIND = MappingRule(
     "number-kind",
     _LOSSLESS,
     "A number is of the target's narrowest kind that holds it exactly: N in DynamoDB; Int32, Int64 or Double in Azure Table;"
     " INTEGER or DOUBLE in Table Store. (docs/explain/differences.md)",
 )
-NUMBER_AS_TEXT = Rule(
+NUMBER_AS_TEXT = MappingRule(
     "number-as-text",
     _RENDERED,
     "A number that no kind of the target holds exactly is text in decimal digits: 38 digits of DynamoDB's N, or a Double beyond"
     " 1E126. (docs/explain/differences.md)",
 )
-NAN_AS_TEXT = Rule(
+NAN_AS_TEXT = MappingRule(
     "nan-as-text",
     _RENDERED,
     "NaN and the infinities are the texts NaN, Infinity and -Infinity, since DynamoDB's N has none. (docs/protocols/dynamodb.md)",
 )
-NEGATIVE_ZERO = Rule(
+NEGATIVE_ZERO = MappingRule(
     "negative-zero",
     _LOSSY,
     "The Double -0.0 is 0: DynamoDB's N has no sign of zero. (docs/protocols/dynamodb.md)",
 )
-DATETIME_AS_TEXT = Rule(
+DATETIME_AS_TEXT = MappingRule(
     "datetime-as-text",
     _RENDERED,
     "A DateTime is text of ISO 8601 with seven digits of a second. (docs/explain/differences.md)",
 )
-GUID_AS_TEXT = Rule(
+GUID_AS_TEXT = MappingRule(
     "guid-as-text", _RENDERED, "A Guid is its text in lower case. (docs/explain/differences.md)"
 )
-DOCUMENT_AS_TEXT = Rule(
+DOCUMENT_AS_TEXT = MappingRule(
     "document-as-text",
     _RENDERED,
     "A list or a map is text of DynamoDB's typed JSON: the others have none. (docs/explain/differences.md)",
 )
-SET_AS_TEXT = Rule(
+SET_AS_TEXT = MappingRule(
     "set-as-text",
     _RENDERED,
     "A set is text of DynamoDB's typed JSON, members in order. (docs/explain/differences.md)",
 )
-NULL_ABSENT = Rule(
+NULL_ABSENT = MappingRule(
     "null-absent",
     _LOSSY,
     "A NULL is left out: Azure Table and Table Store have none, and an attribute that is not there says the same."
     " (docs/explain/differences.md)",
 )
-OLDER_VERSIONS = Rule(
+OLDER_VERSIONS = MappingRule(
     "older-versions",
     _LOSSY,
     "Of a cell's versions only as many of the newest are kept as the target keeps, one outside Table Store."
     ' (Table Store, "Data versions and TTL")',
 )
-VALUE_TOO_LONG = Rule(
+VALUE_TOO_LONG = MappingRule(
     "value-too-long",
     _IMPOSSIBLE,
     "A text or binary value, as the target has it, is longer than one value may be: 64 KiB in Azure Table (text as UTF-16),"
     ' 2 MiB in Table Store. ("Understanding the Table service data model"; Table Store, "Limits")',
 )
-NUMBER_OUT_OF_RANGE = Rule(
+NUMBER_OUT_OF_RANGE = MappingRule(
     "number-out-of-range",
     _IMPOSSIBLE,
     "A number in a list, a map or a set, or an N, has more than 38 digits or is beyond DynamoDB's range. (developer guide,"
     ' "Supported data types")',
 )
-DATETIME_OUT_OF_RANGE = Rule(
+DATETIME_OUT_OF_RANGE = MappingRule(
     "datetime-out-of-range",
     _IMPOSSIBLE,
     'A DateTime is before the year 1601. ("Understanding the Table service data model")',
 )
-EMPTY_SET = Rule(
+EMPTY_SET = MappingRule(
     "empty-set",
     _IMPOSSIBLE,
     'A set is empty, which DynamoDB does not take. (developer guide, "Supported data types")',
 )
-TOO_DEEP = Rule(
+TOO_DEEP = MappingRule(
     "too-deep",
     _IMPOSSIBLE,
     'A document is nested deeper than DynamoDB\'s 32 levels. (developer guide, "Quotas in Amazon DynamoDB")',
 )
-DEFINED_KIND = Rule(
+DEFINED_KIND = MappingRule(
     "defined-kind",
     _IMPOSSIBLE,
     "A value is of another kind than the defined column of that name in the target's table. (Table Store, CreateTable)",
 )
-INDEX_KEY = Rule(
+INDEX_KEY = MappingRule(
     "index-key",
     _IMPOSSIBLE,
     "An attribute is a key of an index of the target's table, and is empty, too long, or of another type. (developer guide,"
     ' "Using Global Secondary Indexes")',
 )
-STAMP_OUT_OF_RANGE = Rule(
+STAMP_OUT_OF_RANGE = MappingRule(
     "stamp-out-of-range",
     _IMPOSSIBLE,
     'A cell has a version that Table Store does not take. (Table Store, "Data versions and TTL")',
@@ -148,24 +148,24 @@ STAMP_OUT_OF_RANGE = Rule(
 
 # Names
 
-NAME_ESCAPED = Rule(
+NAME_ESCAPED = MappingRule(
     "name-escaped",
     _RENDERED,
     "Characters that an attribute's name cannot have in the target are written _xHHHH_ with their code, and read back:"
     " Azure's names are identifiers of C# other than Timestamp, Table Store's do not begin with #. (docs/explain/differences.md)",
 )
-NAME_UNESCAPED = Rule(
+NAME_UNESCAPED = MappingRule(
     "name-unescaped",
     _RENDERED,
     "Characters of an attribute's name that the source has as _xHHHH_ are themselves again. (docs/explain/differences.md)",
 )
-NAME_NOT_ALLOWED = Rule(
+NAME_NOT_ALLOWED = MappingRule(
     "name-not-allowed",
     _IMPOSSIBLE,
     "An attribute's name, or one inside a document, is longer than the target's names may be (255 characters in Azure Table, 255"
     " bytes in Table Store, 65,535 bytes in DynamoDB), or is empty.",
 )
-NAME_CLASH = Rule(
+NAME_CLASH = MappingRule(
     "name-clash",
     _IMPOSSIBLE,
     "An attribute is called as a key column of the target or another attribute of the row is.",
@@ -173,19 +173,19 @@ NAME_CLASH = Rule(
 
 # Rows
 
-TOO_MANY_ATTRIBUTES = Rule(
+TOO_MANY_ATTRIBUTES = MappingRule(
     "too-many-attributes",
     _IMPOSSIBLE,
     "The row has more attributes than the target's may have: 252 in Azure Table, 1,024 cells, with older versions, in one write"
     ' of Table Store. ("Understanding the Table service data model"; Table Store, "Limits")',
 )
-ROW_TOO_LARGE = Rule(
+ROW_TOO_LARGE = MappingRule(
     "row-too-large",
     _IMPOSSIBLE,
     "The row, as the target measures it, is larger than its rows may be: 400 KB in DynamoDB, 1 MiB in Azure Table, 4 MiB in one"
     " write of Table Store.",
 )
-ROW_EXPIRED = Rule(
+ROW_EXPIRED = MappingRule(
     "row-expired",
     _LOSSY,
     "The row's time is over, and its service has not deleted it yet. It is copied as it is; either end may delete it at any time."
@@ -194,61 +194,61 @@ ROW_EXPIRED = Rule(
 
 # Keys
 
-KEY_KIND = Rule(
+KEY_KIND = MappingRule(
     "key-kind",
     _LOSSLESS,
     "A whole number of a key is N in DynamoDB, INTEGER in Table Store, by value. (docs/explain/differences.md)",
 )
-KEY_AS_TEXT = Rule(
+KEY_AS_TEXT = MappingRule(
     "key-as-text",
     _RENDERED,
     "A number in a key is text in plain digits, bytes are lower-case hexadecimal; such keys sort as texts do."
     " (docs/explain/differences.md)",
 )
-KEY_JOINED = Rule(
+KEY_JOINED = MappingRule(
     "key-joined",
     _RENDERED,
     "Second and later key columns are one text, joined by |, with %25 and %7C for % and | inside. (docs/explain/differences.md)",
 )
-KEY_SPLIT = Rule(
+KEY_SPLIT = MappingRule(
     "key-split",
     _RENDERED,
     "A key's text is the values of the target's key columns again. (docs/explain/differences.md)",
 )
-KEY_ESCAPED = Rule(
+KEY_ESCAPED = MappingRule(
     "key-escaped",
     _RENDERED,
     "With --escape-keys, characters that the target's keys cannot have are written _xHHHH_ with their code, an empty key _x_, and"
     " read back by a copy the other way.",
 )
-KEY_UNESCAPED = Rule(
+KEY_UNESCAPED = MappingRule(
     "key-unescaped",
     _RENDERED,
     "With --escape-keys, what a copy to this service had written _xHHHH_ is itself again.",
 )
-KEY_EMPTY = Rule(
+KEY_EMPTY = MappingRule(
     "key-empty",
     _IMPOSSIBLE,
     "A key is empty, which DynamoDB's are never; --escape-keys writes _x_. (docs/protocols/dynamodb.md)",
 )
-KEY_FORBIDDEN = Rule(
+KEY_FORBIDDEN = MappingRule(
     "key-forbidden",
     _IMPOSSIBLE,
     "A key has a character that Azure's cannot have (/ \\ # ? and control characters); --escape-keys writes its code."
     ' ("Understanding the Table service data model")',
 )
-KEY_TOO_LONG = Rule(
+KEY_TOO_LONG = MappingRule(
     "key-too-long",
     _IMPOSSIBLE,
     "A key, as the target has it, is too long: 2,048 bytes for a partition key and 1,024 for a sort key in DynamoDB, 512 units of"
     " UTF-16 each in Azure Table, 1,024 bytes a column in Table Store.",
 )
-KEY_UNREADABLE = Rule(
+KEY_UNREADABLE = MappingRule(
     "key-unreadable",
     _IMPOSSIBLE,
     "A key's text is not how a key of the target's columns is written, such as 07 for a number. (docs/explain/differences.md)",
 )
-ROW_UNREADABLE = Rule(
+ROW_UNREADABLE = MappingRule(
     "row-unreadable",
     _IMPOSSIBLE,
     "A row is not what its own service allows, such as an item with an empty attribute name that an emulator took. It cannot be"
@@ -257,61 +257,63 @@ ROW_UNREADABLE = Rule(
 
 # Definitions
 
-TABLE_RENAMED = Rule(
+TABLE_RENAMED = MappingRule(
     "table-renamed",
     _RENDERED,
     "The table's name is none that the target takes, or differs only in case from another one in Azure Table, which cannot tell"
     " them apart: letters and digits of it with a digest of it behind. (docs/explain/differences.md)",
 )
-KEY_RENAMED = Rule(
+KEY_RENAMED = MappingRule(
     "key-renamed",
     _RENDERED,
     "A key column has another name: Azure's are PartitionKey and RowKey, Table Store's have letters, digits and _ only; several"
     " sort columns are one attribute c2/c3/c4 in DynamoDB.",
 )
-KEY_ORDER = Rule(
+KEY_ORDER = MappingRule(
     "key-order",
     _LOSSY,
     "Rows come in the order of the key's text, no longer in that of its numbers, so that 10 is before 9.",
 )
-INDEX_NOT_KEPT = Rule(
+INDEX_NOT_KEPT = MappingRule(
     "index-not-kept",
     _LOSSY,
     "An index that the target cannot have is not made: Azure Table has none, Table Store's have columns of one type with plain"
     " names, DynamoDB's no parts of a joined key; vector indexes are DynamoDB's alone.",
 )
-INDEX_PROJECTION = Rule(
+INDEX_PROJECTION = MappingRule(
     "index-projection",
     _LOSSY,
     "An index shows key columns only: what else a Table Store index shows are columns whose type is defined.",
 )
-EXPIRY_NOT_KEPT = Rule(
+EXPIRY_NOT_KEPT = MappingRule(
     "expiry-not-kept",
     _LOSSY,
     "Rows do not expire by themselves in the target: DynamoDB's time to live is an attribute's, Table Store's is a table's, Azure"
     " Table has none.",
 )
-STREAM_NOT_KEPT = Rule(
+STREAM_NOT_KEPT = MappingRule(
     "stream-not-kept", _LOSSY, "The table's change stream is not carried over: Azure Table has none."
 )
-STAMPS_NOT_KEPT = Rule(
+STAMPS_NOT_KEPT = MappingRule(
     "stamps-not-kept",
     _LOSSY,
     'The versions (times) of cells are not carried over: only Table Store has them. (Table Store, "Data versions and TTL")',
 )
-TIMESTAMP_NOT_KEPT = Rule(
+TIMESTAMP_NOT_KEPT = MappingRule(
     "timestamp-not-kept",
     _LOSSY,
     "Timestamp, which the Table service sets itself, is the time of the copy in Azure Table, and absent elsewhere."
     ' ("Understanding the Table service data model")',
 )
-AUTO_INCREMENT_NOT_KEPT = Rule(
+AUTO_INCREMENT_NOT_KEPT = MappingRule(
     "auto-increment-not-kept",
     _LOSSY,
     "Numbers of an auto-increment key column are copied; new ones are drawn by Table Store only.",
 )
 
-RULES: tuple[Rule, ...] = tuple(found for found in list(globals().values()) if isinstance(found, Rule))
+RULES: tuple[MappingRule, ...] = tuple(
+    found for found in list(globals().values()) if isinstance(found, MappingRule)
+)
 """All rules, in the order in which documents have them."""
 
 BY_NAME = {rule.name: rule for rule in RULES}

@@ -11,28 +11,28 @@ from typing import NamedTuple
 
 from tablegate.adapters.azuretable.values import names
 from tablegate.transfer.endpoints.endpoint import Definition, Service
-from tablegate.transfer.mapping.escapes import Escapes
+from tablegate.transfer.mapping.escapes import EscapeRules
 
-_COLUMNS = Escapes(r"\A#", takes_empty=False)
+_COLUMNS = EscapeRules(r"\A#", takes_empty=False)
 
 
-class Spelling(NamedTuple):
+class NameMapping(NamedTuple):
     """`spelled`: a name of the gateway as the service has it; `unspelled`: the way back."""
 
     spelled: Callable[[str], str]
     unspelled: Callable[[str], str]
 
 
-AS_IT_IS = Spelling(str, str)
+AS_IT_IS = NameMapping(str, str)
 
 SPELLINGS = {
     Service.DYNAMODB: AS_IT_IS,
-    Service.AZURE_TABLE: Spelling(names.spelled, names.unspelled),
-    Service.TABLE_STORE: Spelling(_COLUMNS.spelled, _COLUMNS.unspelled),
+    Service.AZURE_TABLE: NameMapping(names.spelled, names.unspelled),
+    Service.TABLE_STORE: NameMapping(_COLUMNS.spelled, _COLUMNS.unspelled),
     Service.TABLEGATE: AS_IT_IS,
 }
 
 
-def spelling_of(definition: Definition) -> Spelling:
+def spelling_of(definition: Definition) -> NameMapping:
     """How attributes are called in the rows of a table."""
     return AS_IT_IS if definition.is_stored else SPELLINGS[definition.service]

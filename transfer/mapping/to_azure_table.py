@@ -10,17 +10,17 @@ from tablegate.gateway.model.values.keys import Key, KeyColumn
 from tablegate.gateway.model.values.rows import Contents
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.mapping import rules
-from tablegate.transfer.mapping.escapes import Escapes
-from tablegate.transfer.mapping.rules import Finding, Rule
-from tablegate.transfer.mapping.viewing import Cells, Target
+from tablegate.transfer.mapping.escapes import EscapeRules
+from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
+from tablegate.transfer.mapping.viewing import Cells, MappingTarget
 
-KEY_ESCAPES = Escapes(keys.FORBIDDEN.pattern, takes_empty=True)
+KEY_ESCAPES = EscapeRules(keys.FORBIDDEN.pattern, takes_empty=True)
 
 
-class ToAzureTable(Target):
+class ToAzureTable(MappingTarget):
     """What the Table service makes of rows."""
 
-    def check_key(self, column: KeyColumn, is_partition: bool, value: Value) -> Rule | None:
+    def check_key(self, column: KeyColumn, is_partition: bool, value: Value) -> MappingRule | None:
         text = value.data
         if values.utf16_units(text) > limits.KEY_MAX_UNITS:
             return rules.KEY_TOO_LONG
@@ -29,10 +29,10 @@ class ToAzureTable(Target):
     def view(self, value: Value) -> Value:
         return values.view(value)
 
-    def check_name(self, name: str) -> Rule | None:
+    def check_name(self, name: str) -> MappingRule | None:
         return rules.NAME_NOT_ALLOWED if len(name) > limits.PROPERTY_NAME_MAX_CHARACTERS else None
 
-    def check_value(self, name: str, value: Value) -> Rule | None:
+    def check_value(self, name: str, value: Value) -> MappingRule | None:
         kind, data = value
         if kind is Kind.TEXT:
             if (
@@ -48,17 +48,17 @@ class ToAzureTable(Target):
         return None
 
     def contents(
-        self, key: Key, attributes: dict[str, Value], cells: Cells | None, found: list[Finding]
+        self, key: Key, attributes: dict[str, Value], cells: Cells | None, found: list[MappingFinding]
     ) -> Contents | None:
         if len(attributes) > limits.PROPERTIES_MAX:
-            found.append(Finding(rules.TOO_MANY_ATTRIBUTES, ""))
+            found.append(MappingFinding(rules.TOO_MANY_ATTRIBUTES, ""))
             return None
         key_values = dict(zip(OWN_SCHEMA.names, key.values, strict=True))
         made = Contents.of_values({**key_values, **attributes})
         if made.size_bytes > _SURELY_SMALL_BYTES:
             properties = [property_size_bytes(name, value) for name, value in attributes.items()]
             if entity_size_bytes(key_values) + sum(properties) > limits.ENTITY_MAX_BYTES:
-                found.append(Finding(rules.ROW_TOO_LARGE, ""))
+                found.append(MappingFinding(rules.ROW_TOO_LARGE, ""))
                 return None
         return made
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tablegate.adapters.dynamodb.values import keys
-from tablegate.adapters.dynamodb.values.scalars import ValueRefused
+from tablegate.adapters.dynamodb.values.scalars import InvalidValue
 from tablegate.adapters.dynamodb.values.values import check_name as check_dynamodb_name
 from tablegate.adapters.dynamodb.values.values import item_of, measure, view
 from tablegate.adapters.dynamodb.wire import limits
@@ -20,11 +20,11 @@ from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.mapping import rules
-from tablegate.transfer.mapping.escapes import Escapes
-from tablegate.transfer.mapping.rules import Finding, Rule
-from tablegate.transfer.mapping.viewing import Cells, Target
+from tablegate.transfer.mapping.escapes import EscapeRules
+from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
+from tablegate.transfer.mapping.viewing import Cells, MappingTarget
 
-KEY_ESCAPES = Escapes("(?!)", takes_empty=False)
+KEY_ESCAPES = EscapeRules("(?!)", takes_empty=False)
 """No character is forbidden in a key, but it is never empty."""
 
 _REFUSED = {
@@ -50,7 +50,7 @@ def key_column(column: KeyColumn) -> KeyColumn:
     return KeyColumn(column.name, _KEY_KINDS.get(column.kind, column.kind))
 
 
-class ToDynamoDB(Target):
+class ToDynamoDB(MappingTarget):
     """What DynamoDB makes of rows for a table."""
 
     def __init__(self, key_schema: KeySchema, indexes: Sequence[NewIndex]) -> None:
@@ -58,7 +58,7 @@ class ToDynamoDB(Target):
         self._has_indexes = bool(indexes)
         self._table = _table(key_schema, indexes)
 
-    def check_key(self, column: KeyColumn, is_partition: bool, value: Value) -> Rule | None:
+    def check_key(self, column: KeyColumn, is_partition: bool, value: Value) -> MappingRule | None:
         if value.kind not in _SIZED:
             return None
         if not value.data:
@@ -73,41 +73,41 @@ class ToDynamoDB(Target):
     def has_null(self) -> bool:
         return True
 
-    def check_name(self, name: str) -> Rule | None:
+    def check_name(self, name: str) -> MappingRule | None:
         try:
             check_dynamodb_name(name)
-        except ValueRefused:
+        except InvalidValue:
             return rules.NAME_NOT_ALLOWED
         return None
 
-    def check_value(self, name: str, value: Value) -> Rule | None:
+    def check_value(self, name: str, value: Value) -> MappingRule | None:
         if value.kind in _PLAIN:
             return None
         try:
             measure(bodies.tagged(value), 0)
-        except ValueRefused as refusal:
+        except InvalidValue as refusal:
             return _REFUSED[refusal.rule]
         return None
 
     def contents(
-        self, key: Key, attributes: dict[str, Value], cells: Cells | None, found: list[Finding]
+        self, key: Key, attributes: dict[str, Value], cells: Cells | None, found: list[MappingFinding]
     ) -> Contents | None:
         values = {**dict(zip(self._table.key_schema.names, key.values, strict=True)), **attributes}
         wire: dict[str, Any] = {name: bodies.tagged(value) for name, value in values.items()}
         try:
             made = item_of(wire).contents
-        except ValueRefused as refusal:
-            found.append(Finding(_REFUSED[refusal.rule], ""))
+        except InvalidValue as refusal:
+            found.append(MappingFinding(_REFUSED[refusal.rule], ""))
             return None
         if made.size_bytes > limits.ITEM_BYTES:
-            found.append(Finding(rules.ROW_TOO_LARGE, ""))
+            found.append(MappingFinding(rules.ROW_TOO_LARGE, ""))
             return None
         if self._has_indexes:
             try:
                 keys.check_given_index_keys(self._table, values)
             except (BadKey, KeyTooLong) as refusal:
                 column = refusal.facts.get("column") if isinstance(refusal, BadKey) else None
-                found.append(Finding(rules.INDEX_KEY, column.name if column is not None else ""))
+                found.append(MappingFinding(rules.INDEX_KEY, column.name if column is not None else ""))
                 return None
         return made
 

@@ -16,15 +16,15 @@ from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents
 from tablegate.gateway.model.values.values import Kind, Value, size_bytes
 from tablegate.transfer.mapping import rules
-from tablegate.transfer.mapping.escapes import Escapes
-from tablegate.transfer.mapping.rules import Finding, Rule
-from tablegate.transfer.mapping.viewing import Cells, Target
+from tablegate.transfer.mapping.escapes import EscapeRules
+from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
+from tablegate.transfer.mapping.viewing import Cells, MappingTarget
 
-_SCHEMA_ESCAPES = Escapes(r"[^A-Za-z0-9_]|\A[0-9]", takes_empty=False)
+_SCHEMA_ESCAPES = EscapeRules(r"[^A-Za-z0-9_]|\A[0-9]", takes_empty=False)
 """How key columns are called whose names no column of a schema has."""
 
 
-class ToTableStore(Target):
+class ToTableStore(MappingTarget):
     """What Table Store makes of rows for a table. `keeps_stamps`: the source's cells have stamps, which are written with them."""
 
     def __init__(
@@ -36,16 +36,16 @@ class ToTableStore(Target):
         self._max_versions = max_versions
         self._defined = defined
 
-    def check_key(self, column: KeyColumn, is_partition: bool, value: Value) -> Rule | None:
+    def check_key(self, column: KeyColumn, is_partition: bool, value: Value) -> MappingRule | None:
         return rules.KEY_TOO_LONG if size_bytes(value) > limits.KEY_VALUE_MAX_BYTES else None
 
     def view(self, value: Value) -> Value:
         return view(value)
 
-    def check_name(self, name: str) -> Rule | None:
+    def check_name(self, name: str) -> MappingRule | None:
         return None if is_column_name(name) else rules.NAME_NOT_ALLOWED
 
-    def check_value(self, name: str, value: Value) -> Rule | None:
+    def check_value(self, name: str, value: Value) -> MappingRule | None:
         if value.kind in (Kind.TEXT, Kind.BYTES) and size_bytes(value) > limits.VALUE_MAX_BYTES:
             return rules.VALUE_TOO_LONG
         if self._defined and self._defined.get(name, value.kind) is not value.kind:
@@ -53,7 +53,7 @@ class ToTableStore(Target):
         return None
 
     def contents(
-        self, key: Key, attributes: dict[str, Value], cells: Cells | None, found: list[Finding]
+        self, key: Key, attributes: dict[str, Value], cells: Cells | None, found: list[MappingFinding]
     ) -> Contents | None:
         key_values = dict(zip(self._key_names, key.values, strict=True))
         if cells is None or not self._keeps_stamps:
@@ -64,19 +64,19 @@ class ToTableStore(Target):
             made = Contents.of_cells(key_values, kept)
         broken = self._broken(made, key_values, kept)
         if broken is not None:
-            found.append(Finding(broken, ""))
+            found.append(MappingFinding(broken, ""))
             return None
         return made
 
-    def _kept(self, cells: Cells, found: list[Finding]) -> Cells:
+    def _kept(self, cells: Cells, found: list[MappingFinding]) -> Cells:
         kept = {}
         for name, versions in cells.items():
             kept[name] = versions[: self._max_versions]
             if len(versions) > self._max_versions:
-                found.append(Finding(rules.OLDER_VERSIONS, name))
+                found.append(MappingFinding(rules.OLDER_VERSIONS, name))
         return kept
 
-    def _broken(self, made: Contents, key_values: Mapping[str, Value], cells: Cells) -> Rule | None:
+    def _broken(self, made: Contents, key_values: Mapping[str, Value], cells: Cells) -> MappingRule | None:
         """The rule by which the write of a row is refused as a whole."""
         number = len(cells) if not self._keeps_stamps else sum(map(len, cells.values()))
         if number > limits.COLUMNS_MAX:

@@ -10,7 +10,7 @@ from tablegate.gateway.model.values.keys import Key, KeyColumn
 from tablegate.gateway.model.values.rows import Cell, Contents
 from tablegate.gateway.model.values.values import NUMBERS, SETS, Kind, Value
 from tablegate.transfer.mapping import rules
-from tablegate.transfer.mapping.rules import Fidelity, Finding, Rule
+from tablegate.transfer.mapping.rules import Fidelity, MappingFinding, MappingRule
 
 Cells = Mapping[str, tuple[Cell, ...]]
 """Attribute -> versions, newest first, as Row.cells has them."""
@@ -24,7 +24,7 @@ _TEXT_RULES = {
 }
 
 
-def rule_of(value: Value, seen: Value) -> Rule | None:
+def rule_of(value: Value, seen: Value) -> MappingRule | None:
     """The rule by which a value is seen so by a service; None: it is what it was."""
     kind = value.kind
     if seen.kind is kind:
@@ -41,11 +41,11 @@ def is_negative_zero(value: Value) -> bool:
     return value.kind is Kind.DOUBLE and value.data == 0 and math.copysign(1, value.data) < 0
 
 
-class Target(ABC):
+class MappingTarget(ABC):
     """What a service makes of rows, and what it refuses. One object may be used by several threads."""
 
     @abstractmethod
-    def check_key(self, column: KeyColumn, is_partition: bool, value: Value) -> Rule | None:
+    def check_key(self, column: KeyColumn, is_partition: bool, value: Value) -> MappingRule | None:
         """The rule that forbids a value of a key column."""
 
     @abstractmethod
@@ -56,22 +56,22 @@ class Target(ABC):
         """Whether NULL is a value there."""
         return False
 
-    def check_name(self, name: str) -> Rule | None:
+    def check_name(self, name: str) -> MappingRule | None:
         """The rule that forbids an attribute's name as the service has it."""
         return None
 
     @abstractmethod
-    def check_value(self, name: str, value: Value) -> Rule | None:
+    def check_value(self, name: str, value: Value) -> MappingRule | None:
         """The rule that forbids a value as the service sees it."""
 
     @abstractmethod
     def contents(
-        self, key: Key, attributes: dict[str, Value], cells: Cells | None, found: list[Finding]
+        self, key: Key, attributes: dict[str, Value], cells: Cells | None, found: list[MappingFinding]
     ) -> Contents | None:
         """The contents of a row whose names, values and key have passed; None, and a finding, where it is refused as a whole.
         `cells`: stamps and older versions of the attributes, for a target that keeps them."""
 
 
-def is_impossible(found: list[Finding]) -> bool:
+def is_impossible(found: list[MappingFinding]) -> bool:
     """Whether one of these rules rejects the row."""
     return any(finding.rule.fidelity is Fidelity.IMPOSSIBLE for finding in found)

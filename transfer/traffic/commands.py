@@ -50,7 +50,7 @@ def record(
 ) -> None:  # fmt: skip
     """Write down the requests to a service, and its answers, while passing them on."""
     with _said_clearly():
-        from tablegate.transfer.traffic.proxies import Hooks, Listen, until_told
+        from tablegate.transfer.traffic.proxies import Hooks, ListenOptions, until_told
         from tablegate.transfer.traffic.recording import record as run
         from tablegate.transfer.traffic.services import Address
         from tablegate.transfer.traffic.signing import credentials_of
@@ -58,7 +58,7 @@ def record(
         address = Address(upstream, "--upstream")
         keys = None if credentials is None else credentials_of(credentials)
         hooks = Hooks(_tell, click.echo, until_told)
-        asyncio.run(run(address, Listen(host, port, allowed), path, bodies, keys, hooks))
+        asyncio.run(run(address, ListenOptions(host, port, allowed), path, bodies, keys, hooks))
 
 
 @click.command()
@@ -119,7 +119,7 @@ def shadow(
     Exit codes: 0 equal, 1 diverged, 2 could not tell.
     """
     with _said_clearly(_COULD_NOT_TELL):
-        from tablegate.transfer.traffic.proxies import Hooks, Listen, until_told
+        from tablegate.transfer.traffic.proxies import Hooks, ListenOptions, until_told
         from tablegate.transfer.traffic.services import Address
         from tablegate.transfer.traffic.shadowing import Sampling
         from tablegate.transfer.traffic.shadowing import shadow as run
@@ -136,7 +136,7 @@ def shadow(
 
         report = asyncio.run(
             run(
-                *addresses, Listen(host, port, allowed), metrics_port, Sampling(compare, writes == "both"),
+                *addresses, ListenOptions(host, port, allowed), metrics_port, Sampling(compare, writes == "both"),
                 (given, credentials_of(credentials)), Hooks(_tell, announce, until_told),
             )
         )  # fmt: skip

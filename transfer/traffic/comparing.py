@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tablegate.transfer.traffic.rules import Rule, Treatment, rule_of
+from tablegate.transfer.traffic.rules import ComparisonRule, Treatment, rule_of
 from tablegate.transfer.traffic.tokens import Tokens
 
 SCOPE = "(of)"
@@ -40,7 +40,7 @@ class Divergence:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ParsedReply:
     """An answer as a tree. `code` is an error's code, "" if it is none."""
 
     status: int
@@ -51,7 +51,7 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Comparison:
+class ReplyComparison:
     """Compares the answers of one exchange. `bases`: the path in front of resources, at the recorded service and the live one;
     `spans`: when either run was, in seconds since 1970."""
 
@@ -62,7 +62,7 @@ class Comparison:
     spans: tuple[tuple[float, float], tuple[float, float]]
     used: Counter[str] = field(default_factory=Counter)
 
-    def divergences(self, recorded: Answer, live: Answer) -> list[Divergence]:
+    def divergences(self, recorded: ParsedReply, live: ParsedReply) -> list[Divergence]:
         """All of them; none if the answers say the same."""
         if recorded.status != live.status:
             told = [f"{answer.status} {answer.code}".strip() for answer in (recorded, live)]
@@ -90,12 +90,12 @@ class Comparison:
                 if type(recorded) is not type(live) or recorded != live:
                     yield _body_divergence(path, recorded, live)
 
-    def _rule(self, path: str, recorded: Any, live: Any) -> Rule | None:
+    def _rule(self, path: str, recorded: Any, live: Any) -> ComparisonRule | None:
         rule = rule_of(self.dialect, self.operation, _pattern_path(path))
         return rule if rule is not None and rule.takes(recorded) and rule.takes(live) else None
 
     def _by_rule(
-        self, rule: Rule, path: str, recorded: Any, live: Any, scope: str
+        self, rule: ComparisonRule, path: str, recorded: Any, live: Any, scope: str
     ) -> Sequence[Divergence] | None:
         """What a rule has to say of a place; None if it has not settled the matter."""
         is_same = recorded == live
@@ -131,7 +131,7 @@ class Comparison:
                 yield from self._of_node(f"{path}/{_escaped(name)}", mine, theirs, scope)
 
     def _of_elements(
-        self, path: str, recorded: list[Any], live: list[Any], scope: str, rule: Rule | None
+        self, path: str, recorded: list[Any], live: list[Any], scope: str, rule: ComparisonRule | None
     ) -> Iterator[Divergence]:
         if len(recorded) != len(live):
             told = [f"{len(side)} elements" for side in (recorded, live)]

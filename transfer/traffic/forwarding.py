@@ -18,7 +18,7 @@ from tablegate.transfer.traffic.rules import AZURE_TABLE, DYNAMODB
 from tablegate.transfer.traffic.services import Address
 from tablegate.transfer.traffic.sessions import AUTHENTICATION_CODES
 from tablegate.transfer.traffic.signing import KEY, Signer, region_of, signed_how
-from tablegate.transfer.traffic.traces import Recorded
+from tablegate.transfer.traffic.traces import RecordedRequest
 
 REFUSED = (
     "the service refuses a signature that was passed on as it came. AWS signatures cover the Host that the client knows: "
@@ -49,14 +49,16 @@ class Forwarder:
         return replace(request, headers=headers)
 
 
-def described(number: int, connection: int, at: float, request: Request) -> Recorded:
+def described(number: int, connection: int, at: float, request: Request) -> RecordedRequest:
     """What is known of a client's request."""
     dialect = dialect_of(request)
     operation = DIALECTS[dialect].operation(request) if dialect != NONE else request.method
-    return Recorded(number, connection, at, dialect, operation, signed_how(request), region_of(request))
+    return RecordedRequest(
+        number, connection, at, dialect, operation, signed_how(request), region_of(request)
+    )
 
 
-def is_refused_signature(about: Recorded, request: Request, reply: Reply) -> bool:
+def is_refused_signature(about: RecordedRequest, request: Request, reply: Reply) -> bool:
     """Whether a service says that it does not know who asks."""
     if about.dialect == NONE or about.signed != KEY or not 400 <= reply.status < 500:
         return False

@@ -17,7 +17,7 @@ from aiohttp import web
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import SETTINGS
 from tablegate.gateway.http import Headers, Reply, Request
-from tablegate.gateway.security.browsers import Browsers
+from tablegate.gateway.security.browsers import OriginPolicy
 from tablegate.transfer.errors import TransferError
 from tablegate.transfer.traffic.services import HOP_BY_HOP
 
@@ -37,7 +37,7 @@ Refuse = Callable[[Request, int, str], Reply]
 
 
 @dataclass(frozen=True, slots=True)
-class Listen:
+class ListenOptions:
     """Where a proxy listens, and under which names besides those that no stranger can give to this machine: the service behind
     it sees another Host, and cannot keep out pages whose own name was made to point here (security/browsers.py)."""
 
@@ -66,10 +66,10 @@ class CannotListen(TransferError):
 class Proxy:
     """Listens while it is entered."""
 
-    def __init__(self, handle: Handle, refuse: Refuse, listen: Listen) -> None:
+    def __init__(self, handle: Handle, refuse: Refuse, listen: ListenOptions) -> None:
         settings = load({"host": listen.host, "allowed_host": listen.allowed_hosts or None}, {})
         self._listen = listen
-        self._browsers = Browsers(settings, is_open=True)
+        self._browsers = OriginPolicy(settings, is_open=True)
         self._handle = handle
         self._refuse = refuse
         self._held_bytes = 0

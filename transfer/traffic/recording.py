@@ -13,11 +13,11 @@ from tablegate.transfer.errors import TransferError
 from tablegate.transfer.traffic.dialects.detecting import refusal
 from tablegate.transfer.traffic.dialects.dialect import plain
 from tablegate.transfer.traffic.forwarding import REFUSED, Forwarder, described, is_refused_signature
-from tablegate.transfer.traffic.proxies import Hooks, Listen, Proxy, Say
+from tablegate.transfer.traffic.proxies import Hooks, ListenOptions, Proxy, Say
 from tablegate.transfer.traffic.redaction import answer_without_secrets, secrets_of, without_secrets
-from tablegate.transfer.traffic.services import Address, NoAnswer, Service
-from tablegate.transfer.traffic.signing import Key, Signer
-from tablegate.transfer.traffic.traces import Recorded, TraceWriter
+from tablegate.transfer.traffic.services import Address, NoReply, Service
+from tablegate.transfer.traffic.signing import Signer, SigningKey
+from tablegate.transfer.traffic.traces import RecordedRequest, TraceWriter
 
 _FLUSH_SECONDS = 0.5
 _UPSTREAM_SECONDS = 120.0
@@ -46,14 +46,14 @@ class Recorder:
         self._write(lambda: self._trace.request(about, without_secrets(sent)))
         try:
             reply = await self._service.send(sent)
-        except NoAnswer as error:
+        except NoReply as error:
             text = str(error)
             self._write(lambda: self._trace.failure(number, text))
             return refusal(request, 502, text)
         self._write(lambda: self._write_answer(about, request, sent, reply))
         return reply
 
-    def _write_answer(self, about: Recorded, request: Request, sent: Request, reply: Reply) -> None:
+    def _write_answer(self, about: RecordedRequest, request: Request, sent: Request, reply: Reply) -> None:
         secrets = [*secrets_of(request), *(secrets_of(sent) if sent is not request else ())]
         self._trace.answer(about.number, answer_without_secrets(plain(reply), secrets))
         self.count += 1
@@ -88,8 +88,8 @@ class Recorder:
 
 
 async def record(
-    upstream: Address, listen: Listen, path: Path, with_bodies: bool,
-    keys: dict[str, Key] | None, hooks: Hooks,
+    upstream: Address, listen: ListenOptions, path: Path, with_bodies: bool,
+    keys: dict[str, SigningKey] | None, hooks: Hooks,
 ) -> None:  # fmt: skip
     """Serve until told to stop. Raises TransferError for what cannot begin, and at the end for a trace that is not whole."""
     try:

@@ -14,11 +14,17 @@ from pathlib import Path
 from tablegate.gateway.http import Request
 from tablegate.transfer.errors import ServiceUnavailable
 from tablegate.transfer.traffic.dialects.detecting import DIALECTS, NONE
-from tablegate.transfer.traffic.reports import Report, Skipped
+from tablegate.transfer.traffic.reports import DivergenceReport, SkipReason
 from tablegate.transfer.traffic.services import Address, Service
-from tablegate.transfer.traffic.sessions import AUTHENTICATION_CODES, Sent, Session
-from tablegate.transfer.traffic.signing import UNSIGNED, Key, Signer
-from tablegate.transfer.traffic.traces import AnswerEvent, BadTrace, Recorded, RequestEvent, TraceReader
+from tablegate.transfer.traffic.sessions import AUTHENTICATION_CODES, ReplaySession, SentRequest
+from tablegate.transfer.traffic.signing import UNSIGNED, Signer, SigningKey
+from tablegate.transfer.traffic.traces import (
+    AnswerEvent,
+    BadTrace,
+    RecordedRequest,
+    RequestEvent,
+    TraceReader,
+)
 
 _LIVE_SECONDS = 120.0
 _PATIENCE_SECONDS = 20.0
@@ -37,14 +43,16 @@ class _Survey:
 
 @dataclass(slots=True)
 class _InFlight:
-    about: Recorded
+    about: RecordedRequest
     request: Request
-    sending: asyncio.Task[Sent]
+    sending: asyncio.Task[SentRequest]
     is_write: bool
     is_raced: bool
 
 
-async def replay(path: Path, against: Address, keys: dict[str, Key], speed: float | None) -> Report:
+async def replay(
+    path: Path, against: Address, keys: dict[str, SigningKey], speed: float | None
+) -> DivergenceReport:
     """Send a trace; `speed`: so many times as fast as it was recorded, None for as fast as the order allows. Raises BadTrace,
     ServiceUnavailable."""
     survey = _surveyed(path)
@@ -53,7 +61,7 @@ async def replay(path: Path, against: Address, keys: dict[str, Key], speed: floa
         raise BadTrace(f"{path} was recorded without bodies, and cannot be sent again")
     service = Service(against, _LIVE_SECONDS)
     try:
-        session = Session(
+        session = ReplaySession(
             service, Signer(keys, against.host), (reader.began, survey.ended), _PATIENCE_SECONDS
         )
         await _Replay(session, survey, speed).run(reader)
@@ -66,7 +74,7 @@ async def replay(path: Path, against: Address, keys: dict[str, Key], speed: floa
 
 def _surveyed(path: Path) -> _Survey:
     survey = _Survey(set(), set(), 0.0)
-    open_requests: dict[int, Recorded] = {}
+    open_requests: dict[int, RecordedRequest] = {}
     for event in TraceReader(path):
         if isinstance(event, RequestEvent):
             if event.about.dialect not in (NONE, *DIALECTS):
@@ -91,7 +99,7 @@ def _surveyed(path: Path) -> _Survey:
 
 
 class _Replay:
-    def __init__(self, session: Session, survey: _Survey, speed: float | None) -> None:
+    def __init__(self, session: ReplaySession, survey: _Survey, speed: float | None) -> None:
         self._session = session
         self._survey = survey
         self._speed = speed
@@ -110,7 +118,7 @@ class _Replay:
                     await self._end(event)
             for left in self._in_flight.values():
                 await left.sending
-                self._session.report.skip(Skipped.UNANSWERED)
+                self._session.report.skip(SkipReason.UNANSWERED)
         finally:
             for left in self._in_flight.values():
                 left.sending.cancel()
@@ -118,10 +126,10 @@ class _Replay:
     async def _begin(self, event: RequestEvent) -> None:
         about, request = event.about, event.request
         if about.dialect == NONE:
-            self._session.report.skip(Skipped.FOREIGN)
+            self._session.report.skip(SkipReason.FOREIGN)
             return
         if about.number in self._survey.refused:
-            self._session.report.skip(Skipped.REFUSED_BEFORE)
+            self._session.report.skip(SkipReason.REFUSED_BEFORE)
             return
         await self._wait_until(about.at)
         is_write = DIALECTS[about.dialect].is_write(request)
@@ -141,13 +149,13 @@ class _Replay:
         sent = await found.sending
         self._check_life(sent)
         if event.reply is None:
-            self._session.report.skip(Skipped.UNANSWERED)
+            self._session.report.skip(SkipReason.UNANSWERED)
         else:
             self._session.compare(found.about, found.request, event.reply, sent, found.is_raced)
 
-    def _check_life(self, sent: Sent) -> None:
+    def _check_life(self, sent: SentRequest) -> None:
         """Give up on a service that is not there."""
-        if sent.why is not Skipped.NO_LIVE_ANSWER:
+        if sent.why is not SkipReason.NO_LIVE_ANSWER:
             self._answers += 1
             self._failures = 0
             return

@@ -23,7 +23,7 @@ EQUAL_STATUS, DIVERGED_STATUS, UNKNOWN_STATUS = 0, 1, 2
 """Exit codes."""
 
 
-class Skipped(Enum):
+class SkipReason(Enum):
     """Why an exchange was not compared, and whether the comparison as a whole can do without it."""
 
     FOREIGN = ("of no dialect", True)
@@ -42,7 +42,7 @@ class Skipped(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DivergentExchange:
     """One divergence and its exchange. `is_raced`: a write of another client was under way at the same time, and either order
     is right."""
 
@@ -67,15 +67,15 @@ class Found:
 
 
 @dataclass(slots=True)
-class Report:
+class DivergenceReport:
     """Counts that only grow. Operations are (dialect, name)."""
 
     equal: Counter[tuple[str, str]] = field(default_factory=Counter)
     diverged: Counter[tuple[str, str]] = field(default_factory=Counter)
-    skipped: Counter[Skipped] = field(default_factory=Counter)
+    skipped: Counter[SkipReason] = field(default_factory=Counter)
     kinds: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     rules: Counter[tuple[str, str]] = field(default_factory=Counter)
-    found: list[Found] = field(default_factory=list)
+    found: list[DivergentExchange] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     repeated: int = 0
 
@@ -88,9 +88,9 @@ class Report:
         for each in divergences:
             self.kinds[(*operation, each.what)] += 1
             if len(self.found) < _KEPT_MAX:
-                self.found.append(Found(number, *operation, each, is_raced))
+                self.found.append(DivergentExchange(number, *operation, each, is_raced))
 
-    def skip(self, why: Skipped) -> None:
+    def skip(self, why: SkipReason) -> None:
         """One exchange was not compared."""
         self.skipped[why] += 1
 
@@ -169,10 +169,10 @@ _RESULTS = {
 _REASONS = {(rule.dialect, rule.name): rule.reason for rule in RULES}
 
 
-class Figures(Collector):
+class ShadowMetrics(Collector):
     """A report for Prometheus, as it stands when it is asked for."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: DivergenceReport) -> None:
         self._report = report
 
     def collect(self) -> Iterator[Metric]:
@@ -193,6 +193,6 @@ class Figures(Collector):
         skipped = CounterMetricFamily(
             "tablegate_shadow_skipped", "Exchanges not compared.", labels=("reason",)
         )
-        for why in Skipped:
+        for why in SkipReason:
             skipped.add_metric((why.name.lower(),), report.skipped[why])
         yield skipped

@@ -30,7 +30,7 @@ DYNAMODB, AZURE_TABLE, TABLE_STORE = "dynamodb", "azuretable", "tablestore"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ComparisonRule:
     """One rule. `sent_as`: the members, headers or options of requests in which a mapped token is sent back. `is_strict`: one
     recorded token stands for one live token, and another is a divergence. `is_needed`: a request with such a token cannot be
     sent as long as its live one is not known."""
@@ -78,61 +78,64 @@ def _pattern(place: str) -> tuple[str, re.Pattern[str]]:
 
 _I, _M, _U = Treatment.IGNORED, Treatment.MAPPED, Treatment.UNORDERED
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[ComparisonRule, ...] = (
     # DynamoDB
-    Rule(
+    ComparisonRule(
         "shard-iterator", DYNAMODB, _M, ("**/ShardIterator", "**/NextShardIterator"),
         "An iterator is the service's own, and opaque.", ("ShardIterator",),
     ),
-    Rule(
+    ComparisonRule(
         "stream-arn", DYNAMODB, _M, ("**/StreamArn", "**/LatestStreamArn", "**/LastEvaluatedStreamArn"),
         "The ARN of a stream holds account, region and the time at which it was enabled.",
         ("StreamArn", "ExclusiveStartStreamArn"),
     ),
-    Rule(
+    ComparisonRule(
         "stream-label", DYNAMODB, _I, ("**/StreamLabel", "**/LatestStreamLabel"),
         "A stream's label is the time at which it was enabled.",
     ),
-    Rule(
+    ComparisonRule(
         "shard-id", DYNAMODB, _M, ("**/ShardId", "**/ParentShardId", "**/LastEvaluatedShardId"),
         "The names of shards are the service's own.", ("ShardId", "ExclusiveStartShardId"),
     ),
-    Rule(
+    ComparisonRule(
         "sequence-number", DYNAMODB, _M,
         ("**/SequenceNumber", "**/StartingSequenceNumber", "**/EndingSequenceNumber"),
         "Sequence numbers grow, and nothing else is promised of them.", ("SequenceNumber",),
     ),
-    Rule("event-id", DYNAMODB, _I, ("**/eventID",), "The id of a stream record is made up for it."),
-    Rule("region", DYNAMODB, _I, ("GetRecords:body/Records/[]/awsRegion",), "The other service may be in another region."),
-    Rule(
+    ComparisonRule("event-id", DYNAMODB, _I, ("**/eventID",), "The id of a stream record is made up for it."),
+    ComparisonRule(
+        "region", DYNAMODB, _I, ("GetRecords:body/Records/[]/awsRegion",),
+        "The other service may be in another region.",
+    ),
+    ComparisonRule(
         "backup-arn", DYNAMODB, _M,
         ("**/BackupArn", "**/LastEvaluatedBackupArn", "**/ExportArn", "**/ImportArn", "**/SourceBackupArn"),
         "The ARN of a backup, an export or an import ends in an id that is made up.",
         ("BackupArn", "ExclusiveStartBackupArn", "ExportArn", "ImportArn"),
     ),
-    Rule(
+    ComparisonRule(
         "table-arn", DYNAMODB, _M,
         ("**/TableArn", "**/IndexArn", "**/ResourceArn", "**/SourceTableArn", "**/GlobalTableArn"),
         "The ARN of a table holds account and region.", ("ResourceArn", "TableArn", "TableName"), is_needed=False,
     ),
-    Rule("table-id", DYNAMODB, _I, ("**/TableId", "**/SourceTableId"), "The id of a table is made up."),
-    Rule(
+    ComparisonRule("table-id", DYNAMODB, _I, ("**/TableId", "**/SourceTableId"), "The id of a table is made up."),
+    ComparisonRule(
         "page-token", DYNAMODB, _M, ("body/NextToken", "body/Responses/[]/NextToken"),
         "A page's token is the service's own, and opaque.", ("NextToken",),
     ),
-    Rule(
+    ComparisonRule(
         "scan-position", DYNAMODB, _M, ("Scan:body/LastEvaluatedKey",),
         "Items of a Scan come in the order of a hash that is the service's own, and so do its pages.",
         ("Scan:ExclusiveStartKey",),
     ),
-    Rule("scan-order", DYNAMODB, _U, ("Scan:body/Items",), "The order of a Scan is not promised."),
-    Rule(
+    ComparisonRule("scan-order", DYNAMODB, _U, ("Scan:body/Items",), "The order of a Scan is not promised."),
+    ComparisonRule(
         "batch-order", DYNAMODB, _U,
         ("BatchGetItem:body/Responses/*", "BatchGetItem:body/UnprocessedKeys/*/Keys", "BatchWriteItem:body/UnprocessedItems/*"),
         "The order of the items of a batch is not promised.",
     ),
-    Rule("set-order", DYNAMODB, _U, ("**/SS", "**/NS", "**/BS"), "Sets have no order."),
-    Rule(
+    ComparisonRule("set-order", DYNAMODB, _U, ("**/SS", "**/NS", "**/BS"), "Sets have no order."),
+    ComparisonRule(
         "description-order", DYNAMODB, _U,
         (
             "**/AttributeDefinitions", "**/GlobalSecondaryIndexes", "**/LocalSecondaryIndexes", "**/NonKeyAttributes",
@@ -140,7 +143,7 @@ RULES: tuple[Rule, ...] = (
         ),
         "The order of what is listed about tables is not promised.",
     ),
-    Rule(
+    ComparisonRule(
         "creation-times", DYNAMODB, _I,
         (
             "**/CreationDateTime", "**/ApproximateCreationDateTime", "**/CreationRequestDateTime",
@@ -149,38 +152,41 @@ RULES: tuple[Rule, ...] = (
         ),
         "The time at which something happened.",
     ),
-    Rule(
+    ComparisonRule(
         "estimated-sizes", DYNAMODB, _I,
         ("**/TableSizeBytes", "**/ItemCount", "**/IndexSizeBytes", "**/BackupSizeBytes", "body/ItemCollectionMetrics"),
         "Sizes and counts of tables are estimates that are hours old.",
     ),
-    Rule(
+    ComparisonRule(
         "under-way", DYNAMODB, Treatment.PASSING,
         ("**/TableStatus", "**/IndexStatus", "**/Backfilling", "**/WarmThroughput/Status"),
         "How long making a table or an index takes is the service's own; where clients had waited, replay waits.",
     ),
-    Rule(
+    ComparisonRule(
         "service-address", DYNAMODB, _I, ("DescribeEndpoints:body/Endpoints/[]/Address",),
         "The service's own address.",
     ),
-    Rule("consumed-capacity", DYNAMODB, _I, ("body/ConsumedCapacity",), "What an operation costs is the service's own."),
-    Rule(
+    ComparisonRule(
+        "consumed-capacity", DYNAMODB, _I, ("body/ConsumedCapacity",),
+        "What an operation costs is the service's own.",
+    ),
+    ComparisonRule(
         "error-text", DYNAMODB, Treatment.TEXT, ("body/message", "body/Message", "body/CancellationReasons/[]/Message"),
         "An error's text may name ARNs and ids.",
     ),
     # Azure Table
-    Rule(
+    ComparisonRule(
         "etag", AZURE_TABLE, _M, ("**/headers/etag", "**/odata.etag"),
         "An ETag is the time of a write. It must be the same as long as the recorded one is.",
         ("If-Match", "If-None-Match"), is_strict=True, is_needed=False,
     ),
-    Rule("timestamp", AZURE_TABLE, _I, ("**/Timestamp",), "The time at which an entity was written."),
-    Rule(
+    ComparisonRule("timestamp", AZURE_TABLE, _I, ("**/Timestamp",), "The time at which an entity was written."),
+    ComparisonRule(
         "service-address", AZURE_TABLE, Treatment.TEXT,
         ("**/headers/location", "**/odata.metadata", "**/odata.id", "**/odata.editLink"),
         "An answer's links hold the address and the account of the service.",
     ),
-    Rule(
+    ComparisonRule(
         "continuation", AZURE_TABLE, _M,
         (
             "headers/x-ms-continuation-nextpartitionkey", "headers/x-ms-continuation-nextrowkey",
@@ -188,58 +194,58 @@ RULES: tuple[Rule, ...] = (
         ),
         "A page's token is the service's own, and opaque.", ("NextPartitionKey", "NextRowKey", "NextTableName"),
     ),
-    Rule(
+    ComparisonRule(
         "error-text", AZURE_TABLE, Treatment.TEXT, ("**/odata.error/message/value", "body/Message/[]", "body/message/[]"),
         "An error's text ends in the request's id and the time.",
     ),
-    Rule(
+    ComparisonRule(
         "replication-time", AZURE_TABLE, _I, ("body/GeoReplication/[]/LastSyncTime/[]",),
         "When the secondary was last in step.",
     ),
     # Table Store
-    Rule("consumed-capacity", TABLE_STORE, _I, ("**/consumed",), "What an operation costs is the service's own."),
-    Rule(
+    ComparisonRule("consumed-capacity", TABLE_STORE, _I, ("**/consumed",), "What an operation costs is the service's own."),
+    ComparisonRule(
         "cell-stamps", TABLE_STORE, Treatment.TIME, ("**/stamp_ms",),
         "The version of a cell is the time of its write, unless the client gave one.",
     ),
-    Rule("record-position", TABLE_STORE, _I, ("**/extension",), "Where a stream record stands is told by time."),
-    Rule(
+    ComparisonRule("record-position", TABLE_STORE, _I, ("**/extension",), "Where a stream record stands is told by time."),
+    ComparisonRule(
         "stream-id", TABLE_STORE, _M, ("**/stream_id",), "The id of a stream holds the time at which it was enabled.",
         ("stream_id",),
     ),
-    Rule(
+    ComparisonRule(
         "shard-id", TABLE_STORE, _M, ("**/shard_id", "**/parent_id", "**/parent_sibling_id", "**/next_shard_id"),
         "The names of shards are the service's own.", ("shard_id", "inclusive_start_shard_id"),
     ),
-    Rule(
+    ComparisonRule(
         "shard-iterator", TABLE_STORE, _M, ("**/shard_iterator", "**/next_shard_iterator"),
         "An iterator is the service's own, and opaque.", ("shard_iterator",),
     ),
-    Rule(
+    ComparisonRule(
         "transaction-id", TABLE_STORE, _M, ("**/transaction_id",), "The id of a local transaction is made up.",
         ("transaction_id",),
     ),
-    Rule("page-token", TABLE_STORE, _M, ("**/next_token",), "A token inside of a row is opaque.", ("token",)),
-    Rule(
+    ComparisonRule("page-token", TABLE_STORE, _M, ("**/next_token",), "A token inside of a row is opaque.", ("token",)),
+    ComparisonRule(
         "under-way", TABLE_STORE, Treatment.PASSING, ("**/table_status", "**/index_sync_phase"),
         "How long making a table or an index takes is the service's own; where clients had waited, replay waits.",
     ),
-    Rule("table-id", TABLE_STORE, _I, ("**/table_id",), "The id of a table is made up."),
-    Rule(
+    ComparisonRule("table-id", TABLE_STORE, _I, ("**/table_id",), "The id of a table is made up."),
+    ComparisonRule(
         "creation-times", TABLE_STORE, _I,
         ("**/creation_time", "**/last_enable_time", "**/last_increase_time", "**/last_decrease_time"),
         "The time at which something happened.",
     ),
-    Rule(
+    ComparisonRule(
         "listing-order", TABLE_STORE, _U, ("ListTable:body/table_names", "ListStream:body/streams"),
         "The order of what is listed is not promised.",
     ),
-    Rule("error-text", TABLE_STORE, Treatment.TEXT, ("**/message",), "An error's text may name ids."),
+    ComparisonRule("error-text", TABLE_STORE, Treatment.TEXT, ("**/message",), "An error's text may name ids."),
 )  # fmt: skip
 
 
 @lru_cache(maxsize=16384)
-def rule_of(dialect: str, operation: str, path: str) -> Rule | None:
+def rule_of(dialect: str, operation: str, path: str) -> ComparisonRule | None:
     """The rule of a place in an answer. `path` has `[]` for every element of a list."""
     for rule in RULES:
         if rule.dialect == dialect and rule.covers(operation, path + "/"):
@@ -248,7 +254,7 @@ def rule_of(dialect: str, operation: str, path: str) -> Rule | None:
 
 
 @lru_cache(maxsize=64)
-def tokens_sent(dialect: str, operation: str) -> Mapping[str, Rule]:
+def tokens_sent(dialect: str, operation: str) -> Mapping[str, ComparisonRule]:
     """Member, header or option of a request -> the rule of the token that it may hold."""
     found = {}
     for rule in RULES:

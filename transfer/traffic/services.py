@@ -29,7 +29,7 @@ HOP_BY_HOP = frozenset(
 )  # fmt: skip
 
 
-class NoAnswer(TransferError):
+class NoReply(TransferError):
     """The service gave no answer that could be used; the message says why."""
 
 
@@ -69,7 +69,7 @@ class Service:
         )
 
     async def send(self, request: Request) -> Reply:
-        """The service's answer. Raises NoAnswer."""
+        """The service's answer. Raises NoReply."""
         headers = [
             (name, _as_sent(value))
             for name, value in request.headers
@@ -85,7 +85,7 @@ class Service:
                 async for chunk in answer.content.iter_any():
                     found += chunk
                     if len(found) > ANSWER_MAX_BYTES:
-                        raise NoAnswer(f"the answer has more than {ANSWER_MAX_BYTES} bytes")
+                        raise NoReply(f"the answer has more than {ANSWER_MAX_BYTES} bytes")
                 kept = [
                     (name.decode("latin-1"), value.decode("latin-1"))
                     for name, value in answer.raw_headers
@@ -93,9 +93,9 @@ class Service:
                 ]
                 return Reply(answer.status, kept, bytes(found))
         except TimeoutError:
-            raise NoAnswer(f"{self.address.origin} does not answer in time") from None
+            raise NoReply(f"{self.address.origin} does not answer in time") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise NoAnswer(f"{self.address.origin} cannot be reached: {_said(error)}") from None
+            raise NoReply(f"{self.address.origin} cannot be reached: {_said(error)}") from None
 
     async def close(self) -> None:
         """Give back connections."""
@@ -118,7 +118,7 @@ def _as_sent(value: str) -> str:
     try:
         return value.encode("latin-1").decode()
     except UnicodeError:
-        raise NoAnswer("a header is not UTF-8") from None
+        raise NoReply("a header is not UTF-8") from None
 
 
 def _said(error: BaseException) -> str:

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tablegate.gateway.http import Reply, Request
-from tablegate.transfer.traffic.comparing import ABSENT, BODY, Answer, Comparison, Divergence
+from tablegate.transfer.traffic.comparing import ABSENT, BODY, Divergence, ParsedReply, ReplyComparison
 from tablegate.transfer.traffic.dialects.detecting import DIALECTS
-from tablegate.transfer.traffic.dialects.dialect import SpokenDialect, UnknownToken, plain
-from tablegate.transfer.traffic.reports import Report, Skipped
-from tablegate.transfer.traffic.services import NoAnswer, Service
+from tablegate.transfer.traffic.dialects.dialect import ProxiedDialect, UnknownToken, plain
+from tablegate.transfer.traffic.reports import DivergenceReport, SkipReason
+from tablegate.transfer.traffic.services import NoReply, Service
 from tablegate.transfer.traffic.signing import UNSIGNED, Signer
 from tablegate.transfer.traffic.tokens import Tokens
-from tablegate.transfer.traffic.traces import Recorded
+from tablegate.transfer.traffic.traces import RecordedRequest
 
 _SCANS_MAX = 1_000
 _REST_SECONDS = 0.1
@@ -38,12 +38,12 @@ AUTHENTICATION_CODES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentRequest:
     """What became of a request: as it was sent, and its answer, or why there is none."""
 
     request: Request
     reply: Reply | None = None
-    why: Skipped | None = None
+    why: SkipReason | None = None
     failure: str = ""
 
 
@@ -55,7 +55,7 @@ class _Scan:
     sums: list[int] = field(default_factory=lambda: [0, 0])
 
 
-class Session:
+class ReplaySession:
     """Sends and compares. `span`: when it was recorded, in seconds since 1970; `patience_seconds`: how long a request is sent
     again that the service says it will do later, where the recorded one was done."""
 
@@ -69,15 +69,15 @@ class Session:
         self._began = time.time()
         self._tokens = Tokens()
         self._scans: OrderedDict[str, _Scan] = OrderedDict()
-        self.report = Report()
+        self.report = DivergenceReport()
 
-    async def send(self, about: Recorded, request: Request, is_done: bool) -> Sent:
+    async def send(self, about: RecordedRequest, request: Request, is_done: bool) -> SentRequest:
         """Send a recorded request, signed anew. `is_done`: the recorded one succeeded."""
         dialect = DIALECTS[about.dialect]
         try:
             live = dialect.with_live_tokens(request, self._tokens, is_done)
         except UnknownToken as error:
-            return Sent(request, None, Skipped.UNKNOWN_TOKEN, str(error))
+            return SentRequest(request, None, SkipReason.UNKNOWN_TOKEN, str(error))
         except RecursionError:  # documents in documents, thousands deep
             live = request
         account = "" if about.signed == UNSIGNED else self._signer.account
@@ -87,38 +87,40 @@ class Session:
             sent = self._signed(about, live)
             try:
                 reply = plain(await self._service.send(sent))
-            except NoAnswer as error:
-                return Sent(sent, None, Skipped.NO_LIVE_ANSWER, str(error))
+            except NoReply as error:
+                return SentRequest(sent, None, SkipReason.NO_LIVE_ANSWER, str(error))
             if not is_done or not self._is_passing(dialect, sent, reply):
-                return Sent(sent, reply)
+                return SentRequest(sent, reply)
             if time.monotonic() > until:
-                return Sent(sent, reply, Skipped.NOT_READY)
+                return SentRequest(sent, reply, SkipReason.NOT_READY)
             self.report.repeated += 1
             await asyncio.sleep(_REST_SECONDS)
 
     @staticmethod
-    def _is_passing(dialect: SpokenDialect, request: Request, reply: Reply) -> bool:
+    def _is_passing(dialect: ProxiedDialect, request: Request, reply: Reply) -> bool:
         """Whether another answer is to come, if the request is sent again, and nothing is done twice by that."""
         if reply.status >= 400:
             return dialect.answer(request, reply).code in dialect.passing_codes
         return dialect.is_under_way(reply) and not dialect.is_write(request)
 
-    def _signed(self, about: Recorded, request: Request) -> Request:
+    def _signed(self, about: RecordedRequest, request: Request) -> Request:
         if about.signed == UNSIGNED:
             return self._signer.unsigned(request)
         return self._signer.signed(about.dialect, request, about.region)
 
-    def compare(self, about: Recorded, request: Request, recorded: Reply, sent: Sent, is_raced: bool) -> None:
+    def compare(
+        self, about: RecordedRequest, request: Request, recorded: Reply, sent: SentRequest, is_raced: bool
+    ) -> None:
         """Compare the answers of one exchange, and count it."""
         if sent.reply is None or sent.why is not None:
-            self.report.skip(sent.why or Skipped.NO_LIVE_ANSWER)
+            self.report.skip(sent.why or SkipReason.NO_LIVE_ANSWER)
             return
         dialect = DIALECTS[about.dialect]
         answers = (dialect.answer(request, plain(recorded)), dialect.answer(sent.request, sent.reply))
         if answers[1].code in AUTHENTICATION_CODES and answers[0].code not in AUTHENTICATION_CODES:
-            self.report.skip(Skipped.REFUSED_NOW)
+            self.report.skip(SkipReason.REFUSED_NOW)
             return
-        comparison = Comparison(
+        comparison = ReplyComparison(
             about.dialect,
             about.operation,
             self._tokens,
@@ -143,7 +145,7 @@ class Session:
     # Scans of many pages
 
     def _of_scan(
-        self, request: Request, comparison: Comparison, recorded: Answer, live: Answer
+        self, request: Request, comparison: ReplyComparison, recorded: ParsedReply, live: ParsedReply
     ) -> list[Divergence] | None:
         """What differs in a page of a Scan; None if pages are alike so far, and so can be compared as they are.
 

@@ -19,12 +19,12 @@ from tablegate.gateway.http import Reply, Request
 from tablegate.transfer.traffic.dialects.detecting import DIALECTS, NONE, refusal
 from tablegate.transfer.traffic.dialects.dialect import plain
 from tablegate.transfer.traffic.forwarding import REFUSED, Forwarder, described, is_refused_signature
-from tablegate.transfer.traffic.proxies import Hooks, Listen, Proxy, Say
-from tablegate.transfer.traffic.reports import Figures, Report, Skipped
-from tablegate.transfer.traffic.services import Address, NoAnswer, Service
-from tablegate.transfer.traffic.sessions import Session
-from tablegate.transfer.traffic.signing import Key, Signer
-from tablegate.transfer.traffic.traces import Recorded
+from tablegate.transfer.traffic.proxies import Hooks, ListenOptions, Proxy, Say
+from tablegate.transfer.traffic.reports import DivergenceReport, ShadowMetrics, SkipReason
+from tablegate.transfer.traffic.services import Address, NoReply, Service
+from tablegate.transfer.traffic.sessions import ReplaySession
+from tablegate.transfer.traffic.signing import Signer, SigningKey
+from tablegate.transfer.traffic.traces import RecordedRequest
 
 QUEUE_MAX = 1_000
 QUEUE_MAX_BYTES = 64 << 20
@@ -47,7 +47,7 @@ class Sampling:
 
 @dataclass(slots=True)
 class _Exchange:
-    about: Recorded
+    about: RecordedRequest
     request: Request
     reply: Reply
     is_write: bool
@@ -62,7 +62,7 @@ class Shadow:
     """Answers requests with the primary's answers; `work` is the task that asks the secondary."""
 
     def __init__(
-        self, primary: Service, forwarder: Forwarder, session: Session, sampling: Sampling, say: Say
+        self, primary: Service, forwarder: Forwarder, session: ReplaySession, sampling: Sampling, say: Say
     ) -> None:
         self._primary = primary
         self._forwarder = forwarder
@@ -82,7 +82,7 @@ class Shadow:
         self.dropped_writes = 0
 
     @property
-    def report(self) -> Report:
+    def report(self) -> DivergenceReport:
         """What has been found so far."""
         return self._session.report
 
@@ -98,8 +98,8 @@ class Shadow:
         begun = self._writes_begun
         try:
             reply = await self._primary.send(sent)
-        except NoAnswer as error:
-            self.report.skip(Skipped.UNANSWERED)
+        except NoReply as error:
+            self.report.skip(SkipReason.UNANSWERED)
             return refusal(request, 502, str(error))
         finally:
             self._writes_in_flight -= is_write
@@ -107,7 +107,7 @@ class Shadow:
         try:
             self._offer(_Exchange(about, sent, reply, is_write, is_raced))
         except Exception as error:  # a defect in what comes after is no matter of the client's
-            self.report.skip(Skipped.DROPPED)
+            self.report.skip(SkipReason.DROPPED)
             self._say(f"exchange {number} was not offered to the secondary: {error!r}")
         return reply
 
@@ -115,18 +115,18 @@ class Shadow:
         """Put an exchange into the queue, if the secondary shall see it and there is room."""
         about, reply = exchange.about, exchange.reply
         if about.dialect == NONE:
-            self.report.skip(Skipped.FOREIGN)
+            self.report.skip(SkipReason.FOREIGN)
         elif is_refused_signature(about, exchange.request, reply):
-            self.report.skip(Skipped.REFUSED_BEFORE)
+            self.report.skip(SkipReason.REFUSED_BEFORE)
             if not self._has_warned:
                 self._has_warned = True
                 self._say(REFUSED)
         elif reply.status >= 500:
-            self.report.skip(Skipped.UNANSWERED)
+            self.report.skip(SkipReason.UNANSWERED)
         elif not self._is_sampled(exchange.is_write):
-            self.report.skip(Skipped.NOT_SAMPLED)
+            self.report.skip(SkipReason.NOT_SAMPLED)
         elif len(self._queue) >= QUEUE_MAX or self._queue_bytes + exchange.size_bytes > QUEUE_MAX_BYTES:
-            self.report.skip(Skipped.DROPPED)
+            self.report.skip(SkipReason.DROPPED)
             self.dropped_writes += exchange.is_write
         else:
             self._queue.append(exchange)
@@ -154,7 +154,7 @@ class Shadow:
             try:
                 await self._ask(exchange)
             except Exception as error:  # a defect in comparing is no reason to stop
-                self.report.skip(Skipped.NO_LIVE_ANSWER)
+                self.report.skip(SkipReason.NO_LIVE_ANSWER)
                 self._say(f"exchange {exchange.about.number} could not be compared: {error!r}")
             if not self._queue:
                 self._is_idle.set()
@@ -172,21 +172,23 @@ class Shadow:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._is_idle.wait(), _DRAIN_SECONDS)
         for exchange in self._queue:
-            self.report.skip(Skipped.DROPPED)
+            self.report.skip(SkipReason.DROPPED)
             self.dropped_writes += exchange.is_write
         if self.dropped_writes:
             self.report.notes.append(_DROPPED_WRITES.format(self.dropped_writes))
 
 
 async def shadow(
-    primary: Address, secondary: Address, listen: Listen, metrics_port: int, sampling: Sampling,
-    keys: tuple[dict[str, Key] | None, dict[str, Key]], hooks: Hooks,
-) -> Report:  # fmt: skip
+    primary: Address, secondary: Address, listen: ListenOptions, metrics_port: int, sampling: Sampling,
+    keys: tuple[dict[str, SigningKey] | None, dict[str, SigningKey]], hooks: Hooks,
+) -> DivergenceReport:  # fmt: skip
     """Serve until told to stop. `keys`: for the primary, if requests shall be signed anew, and for the secondary."""
     services = (Service(primary, _PRIMARY_SECONDS), Service(secondary, _SECONDARY_SECONDS))
     signer = None if keys[0] is None else Signer(keys[0], primary.host)
     began = time.time()
-    session = Session(services[1], Signer(keys[1], secondary.host), (began, float("inf")), _PATIENCE_SECONDS)
+    session = ReplaySession(
+        services[1], Signer(keys[1], secondary.host), (began, float("inf")), _PATIENCE_SECONDS
+    )
     running = Shadow(services[0], Forwarder(primary, signer), session, sampling, hooks.say)
     proxy = Proxy(running.handle, refusal, listen)
     figures = _FiguresPage(running.report, metrics_port)
@@ -211,10 +213,10 @@ async def shadow(
 class _FiguresPage:
     """/metrics, on this machine alone."""
 
-    def __init__(self, report: Report, port: int) -> None:
+    def __init__(self, report: DivergenceReport, port: int) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(Figures(report))
-        self._proxy = Proxy(self._page, refusal, Listen(port=port))
+        self._registry.register(ShadowMetrics(report))
+        self._proxy = Proxy(self._page, refusal, ListenOptions(port=port))
 
     async def listen(self) -> str:
         return await self._proxy.listen()

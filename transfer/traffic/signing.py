@@ -47,7 +47,7 @@ class BadCredentials(TransferError):
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class SigningKey:
     """One credential. `name`: the access id, or Azure's account."""
 
     name: str
@@ -71,20 +71,20 @@ _MEMBERS = {
 }
 
 
-def credentials_of(path: Path | None, environment: Mapping[str, str] = os.environ) -> dict[str, Key]:
+def credentials_of(path: Path | None, environment: Mapping[str, str] = os.environ) -> dict[str, SigningKey]:
     """A key for each of `aws`, `azure` and `tablestore`. Raises BadCredentials."""
     found = {
-        item.scheme.value: Key(item.access_id, item.secrets[0])
+        item.scheme.value: SigningKey(item.access_id, item.secrets[0])
         for item in DEV_CREDENTIALS
         if item.scheme in Scheme
     }
     for scheme, (name, secret, token) in _VARIABLES.items():
         if environment.get(name) and environment.get(secret):
-            found[scheme] = Key(environment[name], environment[secret], environment.get(token, ""))
+            found[scheme] = SigningKey(environment[name], environment[secret], environment.get(token, ""))
     return found if path is None else found | _read(path)
 
 
-def _read(path: Path) -> dict[str, Key]:
+def _read(path: Path) -> dict[str, SigningKey]:
     try:
         document = tomllib.loads(path.read_text())
     except OSError as error:
@@ -99,7 +99,7 @@ def _read(path: Path) -> dict[str, Key]:
         wrong = [member for member in members if member not in (name, secret, token) or not member]
         if wrong or not all(isinstance(members.get(member), str) for member in (name, secret)):
             raise BadCredentials(f"{path}: [{scheme}] has {name} and {secret}, as texts")
-        found[scheme] = Key(members[name], members[secret], str(members.get(token, "")))
+        found[scheme] = SigningKey(members[name], members[secret], str(members.get(token, "")))
     return found
 
 
@@ -126,7 +126,7 @@ def region_of(request: Request) -> str:
 class Signer:
     """Makes a request one of `host`'s, signed by the given keys at this moment."""
 
-    def __init__(self, keys: Mapping[str, Key], host: str) -> None:
+    def __init__(self, keys: Mapping[str, SigningKey], host: str) -> None:
         self._keys = keys
         self._host = host
 

@@ -34,7 +34,7 @@ class BadTrace(TransferError):
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedRequest:
     """What is known of a request besides its bytes. `signed` is how it proved who sent it (signing.py); `at` are seconds
     since 1970."""
 
@@ -51,7 +51,7 @@ class Recorded:
 class RequestEvent:
     """A request was sent to the service. Without its body, if the trace has none."""
 
-    about: Recorded
+    about: RecordedRequest
     request: Request
 
 
@@ -90,7 +90,7 @@ class TraceWriter:
             self._file.close()
             raise
 
-    def request(self, about: Recorded, request: Request) -> None:
+    def request(self, about: RecordedRequest, request: Request) -> None:
         """Write down a request from which all secrets are gone."""
         self._add(
             {
@@ -229,7 +229,7 @@ def _event(line: dict[str, Any]) -> Event:
     number, at = int(line["number"]), float(line["at"])
     match line["event"]:
         case "request":
-            about = Recorded(
+            about = RecordedRequest(
                 number,
                 int(line["connection"]),
                 at,

@@ -22,7 +22,7 @@ from tablegate.adapters.azuretable.wire import addresses, limits
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Request
-from tablegate.gateway.model.authorization.authorizations import Authorization, Source
+from tablegate.gateway.model.authorization.authorizations import Authorization, RequestSource
 from tablegate.gateway.security.credentials import Credential, Scheme
 
 _SHARED_KEY = re.compile(r"(SharedKey|SharedKeyLite) ([^:]+):([A-Za-z0-9+/=]+)")
@@ -104,7 +104,7 @@ def authorize(request: Request, account: Account, grant: Grant, gateway: Gateway
     credential = credentials.find(Scheme.AZURE, account.name)
     assert credential is not None  # or nobody could have signed
     policy = credential.policy if grant.roles is None else credentials.policy_of_roles(grant.roles)
-    source = Source(request.client, request.secure)
+    source = RequestSource(request.client, request.secure)
     request.authorization = credentials.authorization(credential, policy, source, gateway.real_now_ms())
     return request.authorization
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tablegate.adapters.azuretable.auth.shared_access import Action
-from tablegate.adapters.azuretable.call_context import Answer, Call, on_table
+from tablegate.adapters.azuretable.call_context import CallContext, OperationReply, on_table
 from tablegate.adapters.azuretable.entities import entity_renderer
 from tablegate.adapters.azuretable.entities.entity_parser import ParsedEntity, parse_entity
 from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat
@@ -23,7 +23,13 @@ from tablegate.adapters.azuretable.values.values import view
 from tablegate.adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.exchanges import SingleStep, Steps
-from tablegate.gateway.model.commands.row_commands import Get, Outcome, Shown, ShownNames, WriteGroup
+from tablegate.gateway.model.commands.row_commands import (
+    Get,
+    VisibleAttributes,
+    VisibleNames,
+    WriteGroup,
+    WriteOutcome,
+)
 from tablegate.gateway.model.commands.writes import Change, Edit, Remove, Replace, Write
 from tablegate.gateway.model.expressions import updates
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
@@ -39,15 +45,15 @@ _ABSENT = Not(_EXISTS)
 _NO_REVISION = -1
 
 
-class Prepared(NamedTuple):
+class PreparedEntityWrite(NamedTuple):
     """A write that was read, its key as Azure spells it, and how its outcome is answered."""
 
     write: Write
     keys: tuple[str, str]
-    answer: Callable[[Outcome], Answer]
+    answer: Callable[[WriteOutcome], OperationReply]
 
 
-def _write(call: Call, resource: EntitySet | Entity) -> Steps[Answer]:
+def _write(call: CallContext, resource: EntitySet | Entity) -> Steps[OperationReply]:
     call.grant.check(action_of(call, resource), resource.table)
 
     def step_of(table: Table) -> SingleStep:
@@ -57,20 +63,20 @@ def _write(call: Call, resource: EntitySet | Entity) -> Steps[Answer]:
     return on_table(call, resource.table, step_of)
 
 
-def insert(call: Call, resource: EntitySet) -> Steps[Answer]:
+def insert(call: CallContext, resource: EntitySet) -> Steps[OperationReply]:
     """POST /T: insert an entity where there is none. The answer is the entity or, by the Prefer header, empty. Raises
     ServiceError, TableMissing, ConditionFailed."""
     return _write(call, resource)
 
 
-def update(call: Call, resource: Entity) -> Steps[Answer]:
+def update(call: CallContext, resource: Entity) -> Steps[OperationReply]:
     """PUT, MERGE, PATCH and DELETE of /T(PartitionKey='p',RowKey='r'): replace, merge into or delete an entity, on the
     condition of If-Match; without that header PUT, MERGE and PATCH make one where there is none. Raises ServiceError,
     TableMissing, ConditionFailed."""
     return _write(call, resource)
 
 
-def get(call: Call, resource: Entity) -> Steps[Answer]:
+def get(call: CallContext, resource: Entity) -> Steps[OperationReply]:
     """GET /T(PartitionKey='p',RowKey='r'): an entity, or the properties that $select asks for. Raises ServiceError,
     TableMissing."""
     call.grant.check(Action.QUERY, resource.table)
@@ -87,17 +93,17 @@ def get(call: Call, resource: Entity) -> Steps[Answer]:
     return on_table(call, resource.table, step_of)
 
 
-def _got(entity_format: EntityFormat, row: Row | None) -> Answer:
+def _got(entity_format: EntityFormat, row: Row | None) -> OperationReply:
     if row is None:
         raise ServiceError("ResourceNotFound")
     headers = [
         ("Content-Type", entity_renderer.content_type(entity_format.level)),
         ("ETag", entity_renderer.etag(row)),
     ]
-    return Answer(200, headers, entity_renderer.dumps(entity_format.one(row)))
+    return OperationReply(200, headers, entity_renderer.dumps(entity_format.one(row)))
 
 
-def format_reader(call: Call) -> Callable[[Table], EntityFormat]:
+def format_reader(call: CallContext) -> Callable[[Table], EntityFormat]:
     """How the caller wants entities shown: reads $format, Accept and $select at once, and wants the table later."""
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header_map.get("accept", ""))
     select = call.options.get("$select")
@@ -108,16 +114,16 @@ def format_reader(call: Call) -> Callable[[Table], EntityFormat]:
     return lambda table: EntityFormat(table, call.origin, call.address.account, level, selected, projection)
 
 
-def shown_of(call: Call) -> Shown | None:
+def shown_of(call: CallContext) -> VisibleAttributes | None:
     """The attributes that $select asks for, by their own names; None: all."""
     text = call.options.get("$select")
     if not text:
         return None
     names = [name for part in text.split(",") if (name := part.strip())]
-    return ShownNames(frozenset(map(unspelled, names))) if names and "*" not in names else None
+    return VisibleNames(frozenset(map(unspelled, names))) if names and "*" not in names else None
 
 
-def action_of(call: Call, resource: EntitySet | Entity) -> Action:
+def action_of(call: CallContext, resource: EntitySet | Entity) -> Action:
     """What a write must be allowed to do."""
     if isinstance(resource, EntitySet):
         return Action.INSERT
@@ -126,7 +132,9 @@ def action_of(call: Call, resource: EntitySet | Entity) -> Action:
     return Action.UPDATE if call.request.header_map.get("if-match", "") else Action.UPSERT
 
 
-def writer(call: Call, resource: EntitySet | Entity, table: Table) -> Callable[[bytes], Prepared]:
+def writer(
+    call: CallContext, resource: EntitySet | Entity, table: Table
+) -> Callable[[bytes], PreparedEntityWrite]:
     """What reads a write that the caller may do, given the body of its request. Changes of a batch that differ only in their
     bodies are read by one. Both raise ServiceError for what can be refused without looking at the row."""
     if isinstance(resource, EntitySet):
@@ -134,7 +142,7 @@ def writer(call: Call, resource: EntitySet | Entity, table: Table) -> Callable[[
     return partial(_prepare_update, call, resource, table)
 
 
-def _prepare_update(call: Call, resource: Entity, table: Table, body: bytes) -> Prepared:
+def _prepare_update(call: CallContext, resource: Entity, table: Table, body: bytes) -> PreparedEntityWrite:
     if call.request.header_map.get("if-none-match", ""):
         raise ServiceError("InvalidInput")
     call_keys = (resource.partition_key, resource.row_key)
@@ -164,13 +172,13 @@ def _prepare_update(call: Call, resource: Entity, table: Table, body: bytes) -> 
         raise ServiceError("ResourceNotFound")
     call.grant.check_key(*call_keys)
     rule = entity_renderer.rule_of(key_names, are_counted=call.method == "PUT")
-    return Prepared(Write(table, key, change, condition, view, rule), call_keys, _answer_update)
+    return PreparedEntityWrite(Write(table, key, change, condition, view, rule), call_keys, _answer_update)
 
 
 class _Inserter:
     """Reads inserts of one table that have the same headers."""
 
-    def __init__(self, call: Call, table: Table) -> None:
+    def __init__(self, call: CallContext, table: Table) -> None:
         level = entity_renderer.level_of(
             call.options.get("$format") or call.request.header_map.get("accept", "")
         )
@@ -184,7 +192,7 @@ class _Inserter:
         self._applied = [] if self._preference is None else [("Preference-Applied", self._preference)]
         self._root = f"{call.origin}/{table.azure_name}"
 
-    def prepare(self, body: bytes) -> Prepared:
+    def prepare(self, body: bytes) -> PreparedEntityWrite:
         """Read one insert. Raises ServiceError."""
         entity = parse_entity(body)
         if entity.partition_key is None or entity.row_key is None:
@@ -206,18 +214,18 @@ class _Inserter:
             else entity_renderer.rule_of(self._key_names, are_counted=True)
         )
         write = Write(self._table, key, Replace(contents), _ABSENT, view, rule)
-        return Prepared(write, call_keys, partial(self._answer, call_keys))
+        return PreparedEntityWrite(write, call_keys, partial(self._answer, call_keys))
 
-    def _answer(self, call_keys: tuple[str, str], outcome: Outcome) -> Answer:
+    def _answer(self, call_keys: tuple[str, str], outcome: WriteOutcome) -> OperationReply:
         row = outcome.new
         assert row is not None
         location = self._root + key_predicate(*call_keys)
         headers = [("ETag", entity_renderer.etag(row)), ("Location", location), *self._applied]
         if self._preference == "return-no-content":
             headers.append(("DataServiceId", location))
-            return Answer(204, headers)
+            return OperationReply(204, headers)
         headers.append(("Content-Type", entity_renderer.content_type(self._format.level)))
-        return Answer(201, headers, entity_renderer.dumps(self._format.one(row)))
+        return OperationReply(201, headers, entity_renderer.dumps(self._format.one(row)))
 
 
 def _condition(if_match: str) -> Predicate:
@@ -270,11 +278,13 @@ def _merge(table: Table, attributes: dict[str, Value], may_create: bool) -> Edit
     return Edit(actions, may_create)
 
 
-def _answer_update(outcome: Outcome) -> Answer:
-    return Answer(204, [("ETag", entity_renderer.etag(outcome.new))] if outcome.new is not None else [])
+def _answer_update(outcome: WriteOutcome) -> OperationReply:
+    return OperationReply(
+        204, [("ETag", entity_renderer.etag(outcome.new))] if outcome.new is not None else []
+    )
 
 
-def preference_of(call: Call) -> str | None:
+def preference_of(call: CallContext) -> str | None:
     """return-content or return-no-content if the Prefer header says so."""
     prefer = call.request.header_map.get("prefer", "").strip().lower()
     return prefer if prefer in ("return-content", "return-no-content") else None

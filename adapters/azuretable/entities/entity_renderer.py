@@ -24,7 +24,7 @@ from tablegate.adapters.azuretable.wire.addresses import key_predicate
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.writes import RowRule
-from tablegate.gateway.model.errors import RowRefused
+from tablegate.gateway.model.errors import RowRuleViolated
 from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values import bodies
@@ -42,7 +42,7 @@ _SURELY_SMALL_BYTES = limits.ENTITY_MAX_BYTES // 4
 def rule_of(key_names: tuple[str, ...], are_counted: bool = False) -> RowRule:
     """This dialect's say on rows that its writes leave in tables with these key columns (gateway/model/commands/writes.py).
 
-    An attribute that equals what Azure had shown of it keeps its stored kind. Raises RowRefused: `properties`, `size`.
+    An attribute that equals what Azure had shown of it keeps its stored kind. Raises RowRuleViolated: `properties`, `size`.
     `are_counted`: the contents are what a client sent, whose properties were counted when they were read
     (entity_parser.py).
     """
@@ -58,11 +58,11 @@ def rule_of(key_names: tuple[str, ...], are_counted: bool = False) -> RowRule:
                 if value.kind is not Kind.NULL and name not in key_names
             ]
             if len(shown) > limits.PROPERTIES_MAX:
-                raise RowRefused("properties", limit=limits.PROPERTIES_MAX, actual=len(shown))
+                raise RowRuleViolated("properties", limit=limits.PROPERTIES_MAX, actual=len(shown))
         if not is_surely_small(contents):
             size = entity_size_bytes(contents.latest)
             if size > limits.ENTITY_MAX_BYTES:
-                raise RowRefused("size", limit_bytes=limits.ENTITY_MAX_BYTES, actual_bytes=size)
+                raise RowRuleViolated("size", limit_bytes=limits.ENTITY_MAX_BYTES, actual_bytes=size)
         return contents
 
     return rule
@@ -111,7 +111,7 @@ def property_size_bytes(name: str, value: Value) -> int:
 # Writing
 
 
-class Level(Enum):
+class MetadataLevel(Enum):
     """How much metadata an answer carries."""
 
     NONE = "nometadata"
@@ -120,23 +120,23 @@ class Level(Enum):
 
 
 _CONTENT_TYPES = {
-    level: f"application/json;odata={level.value};streaming=true;charset=utf-8" for level in Level
+    level: f"application/json;odata={level.value};streaming=true;charset=utf-8" for level in MetadataLevel
 }
 
 
-def content_type(level: Level) -> str:
+def content_type(level: MetadataLevel) -> str:
     """The Content-Type of an OData answer."""
     return _CONTENT_TYPES[level]
 
 
 @lru_cache(maxsize=64)
-def level_of(accept: str) -> Level:
+def level_of(accept: str) -> MetadataLevel:
     """The metadata level of an Accept header (or $format). Raises ServiceError: Atom and other types are not supported."""
     lowered = accept.lower()
     if not accept or "json" in lowered or "*/*" in lowered or "application/*" in lowered:
         if "odata=nometadata" in lowered:
-            return Level.NONE
-        return Level.FULL if "odata=fullmetadata" in lowered else Level.MINIMAL
+            return MetadataLevel.NONE
+        return MetadataLevel.FULL if "odata=fullmetadata" in lowered else MetadataLevel.MINIMAL
     raise ServiceError("AtomFormatNotSupported" if "xml" in lowered else "MediaTypeNotSupported")
 
 
@@ -171,7 +171,7 @@ def revision_of(tag: str) -> int | None:
     return None if ticks is None else ticks - UNIX_EPOCH_TICKS
 
 
-_SPLICED = fast_paths.choose((Level.MINIMAL, Level.NONE), ())
+_SPLICED = fast_paths.choose((MetadataLevel.MINIMAL, MetadataLevel.NONE), ())
 """The levels at which fast_pages.py shows entities."""
 
 
@@ -185,7 +185,7 @@ class EntityFormat:
     table: Table
     root: str
     account: str
-    level: Level
+    level: MetadataLevel
     selected: frozenset[str] | None = None
     projection: str = ""
 
@@ -197,7 +197,7 @@ class EntityFormat:
     def one(self, row: Row) -> dict[str, Any]:
         """An entity as a reply of its own."""
         member = self._member(row.contents.members, row.modified_at)
-        if self.level is Level.NONE:
+        if self.level is MetadataLevel.NONE:
             return member
         return {"odata.metadata": f"{self.metadata}/@Element{self.projection}", **member}
 
@@ -209,12 +209,12 @@ class EntityFormat:
     def many(self, page: Page) -> bytes:
         """The JSON of a page of entities. Of what came in one piece only where they are spliced."""
         if self.is_spliced:
-            entities = fast_pages.entities(page, self.level is Level.MINIMAL, self._entity)
+            entities = fast_pages.entities(page, self.level is MetadataLevel.MINIMAL, self._entity)
         else:
             entities = [dumps(self.member(row)) for row in page.rows]
         head = (
             b"{"
-            if self.level is Level.NONE
+            if self.level is MetadataLevel.NONE
             else b'{"odata.metadata":%s,' % dumps(self.metadata + self.projection)
         )
         pieces = [b","] * (2 * len(entities) + 1)  # one join: a page is a megabyte
@@ -233,13 +233,13 @@ class EntityFormat:
         partition_key, row_key = self._keys(members)
         moment = _moment_of(written_at)
         shown: dict[str, Any] = {}
-        if self.level is Level.FULL:
+        if self.level is MetadataLevel.FULL:
             link = self.table.azure_name + key_predicate(partition_key, row_key)
             shown["odata.type"] = f"{self.account}.{self.table.azure_name}"
             shown["odata.id"] = f"{self.root}/{link}"
             shown["odata.etag"] = _etag_of(written_at)
             shown["odata.editLink"] = link
-        elif self.level is Level.MINIMAL:
+        elif self.level is MetadataLevel.MINIMAL:
             shown["odata.etag"] = _etag_of(written_at)
         selected = self.selected
         if selected is None or "PartitionKey" in selected:
@@ -247,7 +247,7 @@ class EntityFormat:
         if selected is None or "RowKey" in selected:
             shown["RowKey"] = row_key
         if selected is None or "Timestamp" in selected:
-            if self.level is Level.FULL:
+            if self.level is MetadataLevel.FULL:
                 shown["Timestamp@odata.type"] = "Edm.DateTime"
             shown["Timestamp"] = moment
         self._add_properties(shown, members)
@@ -263,7 +263,7 @@ class EntityFormat:
     def _add_properties(self, shown: dict[str, Any], members: Mapping[str, dict[str, Any]]) -> None:
         """Every property that is asked for, from the row's body, which is hardly ever decoded for it."""
         selected, key_names = self.selected, self.table.key_schema.names
-        annotated = self.level is not Level.NONE
+        annotated = self.level is not MetadataLevel.NONE
         for name, member in members.items():
             if name in key_names:
                 continue

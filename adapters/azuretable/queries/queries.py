@@ -10,7 +10,7 @@ import binascii
 from functools import lru_cache
 
 from tablegate.adapters.azuretable.auth.shared_access import Action, SharedAccess
-from tablegate.adapters.azuretable.call_context import Answer, Call, find_table
+from tablegate.adapters.azuretable.call_context import CallContext, OperationReply, find_table
 from tablegate.adapters.azuretable.entities import entity_renderer, fast_pages
 from tablegate.adapters.azuretable.entities.entities import format_reader, shown_of
 from tablegate.adapters.azuretable.queries import filters
@@ -50,7 +50,7 @@ _REFUSED_OPTIONS = (
 _ROWS_TO_JOIN = 64
 
 
-def query(call: Call, resource: EntitySet) -> Exchange[Answer]:
+def query(call: CallContext, resource: EntitySet) -> Exchange[OperationReply]:
     """GET /T(): a page of the entities that $filter lets through, and in headers where the next page begins. Raises
     ServiceError, TableMissing."""
     call.grant.check(Action.QUERY, resource.table)
@@ -70,10 +70,10 @@ def query(call: Call, resource: EntitySet) -> Exchange[Answer]:
         partition, sort = page.next.position
         headers.append(("x-ms-continuation-NextPartitionKey", token_of(partition)))
         headers.append(("x-ms-continuation-NextRowKey", token_of(sort)))
-    return Answer(200, headers, entity_format.many(page))
+    return OperationReply(200, headers, entity_format.many(page))
 
 
-def _read(call: Call, table: Table, top: int) -> Read:
+def _read(call: CallContext, table: Table, top: int) -> Read:
     text = call.options.get("$filter", "")
     if call.grant.access is None:
         key_range, residue = _narrowed(text, table.key_schema)
@@ -98,7 +98,7 @@ def _narrowed(text: str, schema: KeySchema) -> tuple[KeyRange, Predicate]:
     return narrow(filters.read(text, schema), schema)
 
 
-def _resumption(call: Call) -> Position | None:
+def _resumption(call: CallContext) -> Position | None:
     partition = call.options.get("NextPartitionKey")
     if not partition:
         return None
@@ -106,13 +106,13 @@ def _resumption(call: Call) -> Position | None:
     return Position(bytes_of(partition), bytes_of(row) if row else b"")
 
 
-def check_options(call: Call) -> None:
+def check_options(call: CallContext) -> None:
     """Refuse the OData options that the service has not. Raises ServiceError NotImplemented."""
     if any(name in call.options for name in _REFUSED_OPTIONS):
         raise ServiceError("NotImplemented")
 
 
-def top_of(call: Call) -> int:
+def top_of(call: CallContext) -> int:
     """How many a page may hold: $top, or the most. Raises ServiceError InvalidInput."""
     text = call.options.get("$top", "")
     if not text:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from email.utils import formatdate
 
 from tablegate.adapters.azuretable.auth.shared_access import Action
-from tablegate.adapters.azuretable.call_context import Answer, Call
+from tablegate.adapters.azuretable.call_context import CallContext, OperationReply
 from tablegate.adapters.azuretable.tables import documents
 from tablegate.adapters.azuretable.tables.documents import DEFAULT_PROPERTIES, Properties
 from tablegate.adapters.azuretable.wire import cors
-from tablegate.adapters.azuretable.wire.addresses import Service
+from tablegate.adapters.azuretable.wire.addresses import ServiceResource
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.http import Request
@@ -19,14 +19,14 @@ from tablegate.gateway.model.commands.commands import Exchange
 _XML = ("Content-Type", "application/xml")
 
 
-def get_properties(call: Call, resource: Service) -> Exchange[Answer]:
+def get_properties(call: CallContext, resource: ServiceResource) -> Exchange[OperationReply]:
     """GET /?restype=service&comp=properties: the account's properties, as XML."""
     call.grant.check(Action.READ_SERVICE)
     properties = yield from load(call.namespace, call.address.account)
-    return Answer(200, [_XML], documents.properties_xml(properties))
+    return OperationReply(200, [_XML], documents.properties_xml(properties))
 
 
-def set_properties(call: Call, resource: Service) -> Exchange[Answer]:
+def set_properties(call: CallContext, resource: ServiceResource) -> Exchange[OperationReply]:
     """PUT /?restype=service&comp=properties: set the account's properties from XML; parts that are left out keep their value.
     Raises ServiceError."""
     call.grant.check(Action.WRITE_SERVICE)
@@ -34,10 +34,10 @@ def set_properties(call: Call, resource: Service) -> Exchange[Answer]:
     properties = yield from load(call.namespace, call.address.account)
     name = _store_name(call.address.account)
     yield from one(PutProperties(call.namespace, name, {**properties, **changed}))
-    return Answer(202)
+    return OperationReply(202)
 
 
-def get_statistics(call: Call, resource: Service) -> Exchange[Answer]:
+def get_statistics(call: CallContext, resource: ServiceResource) -> Exchange[OperationReply]:
     """GET /?restype=service&comp=stats, of the secondary only: since when it may lack something, which without replicas is
     nothing. Raises ServiceError."""
     call.grant.check(Action.READ_SERVICE)
@@ -47,7 +47,7 @@ def get_statistics(call: Call, resource: Service) -> Exchange[Answer]:
     settings = call.gateway.settings
     behind_ms = settings.replica_lag_ms if settings.replica else 0
     synchronised_at = formatdate((call.gateway.now_ms() - behind_ms) // 1000, usegmt=True)
-    return Answer(200, [_XML], documents.statistics_xml(synchronised_at))
+    return OperationReply(200, [_XML], documents.statistics_xml(synchronised_at))
 
 
 def load(namespace: str, account: str) -> Exchange[Properties]:
@@ -60,7 +60,7 @@ def _store_name(account: str) -> str:
     return f"azuretable/{account}"
 
 
-def preflight(request: Request, namespace: str, account: str) -> Exchange[Answer]:
+def preflight(request: Request, namespace: str, account: str) -> Exchange[OperationReply]:
     """OPTIONS of anything: whether a CORS rule lets a page in. Never authenticated: browsers send no credentials with it.
     Raises ServiceError where no rule does."""
     origin = request.header("origin")
@@ -73,4 +73,4 @@ def preflight(request: Request, namespace: str, account: str) -> Exchange[Answer
     )
     if headers is None:
         raise ServiceError("CorsPreflightFailure")
-    return Answer(200, headers)
+    return OperationReply(200, headers)

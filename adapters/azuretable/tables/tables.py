@@ -7,10 +7,10 @@ from typing import Any
 
 from tablegate.adapters.azuretable import DIALECT
 from tablegate.adapters.azuretable.auth.shared_access import Action, Grant, Policy, SharedAccess
-from tablegate.adapters.azuretable.call_context import Answer, Call, find_table, find_table_now
+from tablegate.adapters.azuretable.call_context import CallContext, OperationReply, find_table, find_table_now
 from tablegate.adapters.azuretable.entities import entity_parser, entity_renderer
 from tablegate.adapters.azuretable.entities.entities import preference_of
-from tablegate.adapters.azuretable.entities.entity_renderer import Level
+from tablegate.adapters.azuretable.entities.entity_renderer import MetadataLevel
 from tablegate.adapters.azuretable.queries import filters
 from tablegate.adapters.azuretable.queries.queries import bytes_of, check_options, token_of, top_of
 from tablegate.adapters.azuretable.tables import documents
@@ -29,7 +29,7 @@ from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import text
 
 
-def query(call: Call, resource: TableSet) -> Exchange[Answer]:
+def query(call: CallContext, resource: TableSet) -> Exchange[OperationReply]:
     """GET /Tables: a page of the tables that $filter lets through and the caller may see. Raises ServiceError."""
     call.grant.check(Action.LIST_TABLES)
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
@@ -52,11 +52,11 @@ def query(call: Call, resource: TableSet) -> Exchange[Answer]:
         found = found[:top]
         headers.append(("x-ms-continuation-NextTableName", token_of(found[-1].azure_name.encode())))
     members = [_member(call, level, table.azure_name) for table in found]
-    head = {} if level is Level.NONE else {"odata.metadata": f"{call.origin}/$metadata#Tables"}
-    return Answer(200, headers, entity_renderer.dumps({**head, "value": members}))
+    head = {} if level is MetadataLevel.NONE else {"odata.metadata": f"{call.origin}/$metadata#Tables"}
+    return OperationReply(200, headers, entity_renderer.dumps({**head, "value": members}))
 
 
-def _is_shown(call: Call, table: Table) -> bool:
+def _is_shown(call: CallContext, table: Table) -> bool:
     return table.state_at(call.gateway.now_ms()) is not State.DELETING
 
 
@@ -64,8 +64,8 @@ def _as_row(table: Table) -> Row:
     return Row(Position(b"", b""), Contents.of_values({"TableName": text(table.azure_name)}), 0)
 
 
-def _member(call: Call, level: Level, name: str) -> dict[str, Any]:
-    if level is not Level.FULL:
+def _member(call: CallContext, level: MetadataLevel, name: str) -> dict[str, Any]:
+    if level is not MetadataLevel.FULL:
         return {"TableName": name}
     return {
         "odata.type": f"{call.address.account}.Tables",
@@ -75,22 +75,24 @@ def _member(call: Call, level: Level, name: str) -> dict[str, Any]:
     }
 
 
-def _one(call: Call, level: Level, name: str) -> bytes:
-    head = {} if level is Level.NONE else {"odata.metadata": f"{call.origin}/$metadata#Tables/@Element"}
+def _one(call: CallContext, level: MetadataLevel, name: str) -> bytes:
+    head = (
+        {} if level is MetadataLevel.NONE else {"odata.metadata": f"{call.origin}/$metadata#Tables/@Element"}
+    )
     return entity_renderer.dumps({**head, **_member(call, level, name)})
 
 
-def get(call: Call, resource: TableEntry) -> Exchange[Answer]:
+def get(call: CallContext, resource: TableEntry) -> Exchange[OperationReply]:
     """GET /Tables('T'): one table as an entry of the set of tables. Raises ServiceError."""
     call.grant.check(Action.LIST_TABLES)
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
     table = yield from _existing(call, resource.name)
-    return Answer(
+    return OperationReply(
         200, [("Content-Type", entity_renderer.content_type(level))], _one(call, level, table.azure_name)
     )
 
 
-def create(call: Call, resource: TableSet) -> Exchange[Answer]:
+def create(call: CallContext, resource: TableSet) -> Exchange[OperationReply]:
     """POST /Tables: make a table. Raises ServiceError, TableExists, TableBusy."""
     call.grant.check(Action.CREATE_TABLE)
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
@@ -109,21 +111,21 @@ def create(call: Call, resource: TableSet) -> Exchange[Answer]:
     if preference is not None:
         headers.append(("Preference-Applied", preference))
     if preference == "return-no-content":
-        return Answer(204, [*headers, ("DataServiceId", location)])
+        return OperationReply(204, [*headers, ("DataServiceId", location)])
     headers.append(("Content-Type", entity_renderer.content_type(level)))
-    return Answer(201, headers, _one(call, level, name))
+    return OperationReply(201, headers, _one(call, level, name))
 
 
-def delete(call: Call, resource: TableEntry) -> Exchange[Answer]:
+def delete(call: CallContext, resource: TableEntry) -> Exchange[OperationReply]:
     """DELETE /Tables('T'): drop a table. Raises ServiceError, TableBusy."""
     call.grant.check(Action.DELETE_TABLE)
     table = yield from _existing(call, resource.name)
     delay_ms = int(call.gateway.settings.table_deletion_delay * 1000)
     yield from one(DropTable(table, delay_ms))
-    return Answer(204)
+    return OperationReply(204)
 
 
-def _existing(call: Call, name: str) -> Exchange[Table]:
+def _existing(call: CallContext, name: str) -> Exchange[Table]:
     """The table as an entry of the set of tables: a missing one is a missing resource."""
     try:
         return (yield from find_table_now(call, name))
@@ -131,15 +133,15 @@ def _existing(call: Call, name: str) -> Exchange[Table]:
         raise ServiceError("ResourceNotFound") from None
 
 
-def get_access_policies(call: Call, resource: EntitySet) -> Exchange[Answer]:
+def get_access_policies(call: CallContext, resource: EntitySet) -> Exchange[OperationReply]:
     """GET or HEAD of /T?comp=acl: the table's stored access policies, as XML. Raises ServiceError, TableMissing."""
     call.grant.check(Action.ACCESS_POLICY, resource.table)
     table = yield from find_table_now(call, resource.table)
     body = b"" if call.method == "HEAD" else documents.policies_xml(_policies_of(table))
-    return Answer(200, [("Content-Type", "application/xml")], body)
+    return OperationReply(200, [("Content-Type", "application/xml")], body)
 
 
-def set_access_policies(call: Call, resource: EntitySet) -> Exchange[Answer]:
+def set_access_policies(call: CallContext, resource: EntitySet) -> Exchange[OperationReply]:
     """PUT /T?comp=acl: put stored access policies from XML in place of those that there are. Raises ServiceError,
     TableMissing."""
     call.grant.check(Action.ACCESS_POLICY, resource.table)
@@ -150,14 +152,14 @@ def set_access_policies(call: Call, resource: EntitySet) -> Exchange[Answer]:
         "policies": [dataclasses.asdict(policy) for policy in policies],
     }
     yield from one(AlterTable(DIALECT, table, properties={DIALECT: own}))
-    return Answer(204)
+    return OperationReply(204)
 
 
 def _policies_of(table: Table) -> list[Policy]:
     return [Policy(**stored) for stored in table.properties.get(DIALECT, {}).get("policies", ())]
 
 
-def under_policy(call: Call, access: SharedAccess) -> Exchange[Call]:
+def under_policy(call: CallContext, access: SharedAccess) -> Exchange[CallContext]:
     """A call under the stored policy that its token names."""
     assert access.table is not None  # account tokens name no policy
     table = yield from find_table(call, access.table)

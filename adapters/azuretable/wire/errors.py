@@ -14,6 +14,7 @@ import orjson
 from tablegate.gateway.dialect import CONFLICT, INTERNAL, LIMIT, THROTTLING
 from tablegate.gateway.model.errors import (
     Busy,
+    CommitUnknown,
     ConditionFailed,
     GatewayError,
     InvalidInput,
@@ -21,12 +22,11 @@ from tablegate.gateway.model.errors import (
     NotPermitted,
     PartitionLocked,
     QuotaExceeded,
-    RowRefused,
+    RowRuleViolated,
     TableBusy,
     TableExists,
     TableMissing,
     Throttled,
-    Unknowable,
 )
 from tablegate.gateway.model.expressions.predicates import Not
 
@@ -208,7 +208,7 @@ def service_error_of(error: GatewayError) -> ServiceError:
             return ServiceError("TableAlreadyExists")
         case TableBusy(state="deleting"):
             return ServiceError("TableBeingDeleted")
-        case RowRefused(rule=rule):
+        case RowRuleViolated(rule=rule):
             return ServiceError(_ROWS_REFUSED[rule])
         case InvalidInput():
             return ServiceError("InvalidInput")
@@ -224,7 +224,7 @@ def service_error_of(error: GatewayError) -> ServiceError:
             return ServiceError("ServerBusy", "Operations per second is over the account limit.")
         case TableBusy() | Busy() | PartitionLocked() | Throttled():
             return ServiceError("ServerBusy")
-        case Unknowable():
+        case CommitUnknown():
             return ServiceError("OperationTimedOut")
         case _:
             return ServiceError("InternalError")

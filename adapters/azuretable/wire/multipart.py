@@ -52,7 +52,7 @@ class InnerBatch:
     is_query: bool = False
 
 
-class InnerAnswer(NamedTuple):
+class InnerReply(NamedTuple):
     """The answer of one operation."""
 
     status: int
@@ -231,7 +231,7 @@ def _read_inner_head(head: bytes) -> InnerHead:
 _known_inner_head = lru_cache(maxsize=1024)(_read_inner_head)
 
 
-def render(answers: Iterable[tuple[InnerAnswer, str | None]], is_query: bool = False) -> tuple[str, bytes]:
+def render(answers: Iterable[tuple[InnerReply, str | None]], is_query: bool = False) -> tuple[str, bytes]:
     """(Content-Type, body) of the reply to a batch: answers with their Content-ID, in order."""
     outer = f"batchresponse_{uuid.uuid4()}"
     parts = [_part(answer, content_id) for answer, content_id in answers]
@@ -244,7 +244,7 @@ def render(answers: Iterable[tuple[InnerAnswer, str | None]], is_query: bool = F
     return f"multipart/mixed; boundary={outer}", body
 
 
-def _part(answer: InnerAnswer, content_id: str | None) -> bytes:
+def _part(answer: InnerReply, content_id: str | None) -> bytes:
     head = _STATUS_LINES[answer.status]
     if content_id is not None:
         head += f"Content-ID: {content_id}\r\n"

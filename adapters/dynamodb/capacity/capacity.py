@@ -18,7 +18,7 @@ from tablegate.adapters.dynamodb.wire.limits import (
     VECTOR_REQUEST_BYTES,
     WRITE_UNIT_BYTES,
 )
-from tablegate.gateway.model.commands.row_commands import Outcome
+from tablegate.gateway.model.commands.row_commands import WriteOutcome
 from tablegate.gateway.model.tables.indexes import Entry, Index, VectorEntry, VectorIndex
 from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.tables.tables import Table
@@ -136,7 +136,7 @@ def _same_in(names: frozenset[str] | None, before: Row, after: Row) -> bool:
 
 
 @dataclass(slots=True)
-class Charge:
+class TableConsumption:
     """What one request consumes of one table: units of the table itself and of each index. `table_name` is what the answer
     calls the table."""
 
@@ -145,14 +145,14 @@ class Charge:
     table_units: float = 0.0
     global_units: dict[str, float] = field(default_factory=dict)
     local_units: dict[str, float] = field(default_factory=dict)
-    _vector_writes: list[tuple[VectorIndex, Outcome]] = field(default_factory=list)
+    _vector_writes: list[tuple[VectorIndex, WriteOutcome]] = field(default_factory=list)
 
     @property
     def total(self) -> float:
         """The units of table and indexes together."""
         return self.table_units + sum(self.global_units.values()) + sum(self.local_units.values())
 
-    def add_write(self, table: Table, outcome: Outcome, factor: int = 1) -> None:
+    def add_write(self, table: Table, outcome: WriteOutcome, factor: int = 1) -> None:
         """One write. A transaction's factor is for the units of the table only; indexes cost what they always do."""
         old, new = outcome.old, outcome.new
         if table.vector_indexes:
@@ -239,20 +239,20 @@ def _size(row: Row | None) -> int | None:
     return None if row is None else row.size_bytes
 
 
-class Bill:
+class RequestConsumption:
     """The charges of a request that touches several tables, by the names that it calls them."""
 
     __slots__ = ("charges", "kind")
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self.charges: dict[str, Charge] = {}
+        self.charges: dict[str, TableConsumption] = {}
 
-    def charge(self, table_name: str) -> Charge:
+    def charge(self, table_name: str) -> TableConsumption:
         """The charge of a table, made when it is first asked for."""
         found = self.charges.get(table_name)
         if found is None:
-            found = self.charges[table_name] = Charge(table_name, self.kind)
+            found = self.charges[table_name] = TableConsumption(table_name, self.kind)
         return found
 
     def blocks(self, mode: str, split: bool = False) -> list[dict[str, Any]] | None:
@@ -267,9 +267,9 @@ class Bill:
             charge.tell(meter)
 
 
-def replayed(tables: Iterable[tuple[str, int | None, int | None]]) -> Bill:
+def replayed(tables: Iterable[tuple[str, int | None, int | None]]) -> RequestConsumption:
     """What a transaction answered from its token consumes: reads of what it wrote then, (table, old, new bytes) each."""
-    bill = Bill(READ)
+    bill = RequestConsumption(READ)
     for table_name, old_bytes, new_bytes in tables:
         size = new_bytes if new_bytes is not None else old_bytes or 0
         bill.charge(table_name).table_units += transactional_read_units(size)

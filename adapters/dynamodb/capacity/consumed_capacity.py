@@ -10,13 +10,13 @@ from typing import Any
 
 from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.capacity import capacity
-from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
+from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE, RequestConsumption, TableConsumption
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.call_context import Call
+from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.limits import TRANSACTION_FACTOR
-from tablegate.gateway.model.commands.row_commands import Outcome, Read, Replayed
-from tablegate.gateway.model.commands.vector_commands import Nearest
-from tablegate.gateway.model.commands.writes import Keep, Write
+from tablegate.gateway.model.commands.row_commands import Read, ReplayedOutcome, WriteOutcome
+from tablegate.gateway.model.commands.vector_commands import VectorMatch
+from tablegate.gateway.model.commands.writes import CheckOnly, Write
 from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.tables.tables import Table
@@ -32,12 +32,12 @@ def meter(table: str, index: str, kind: str, units: float) -> None:
     metrics.consumed((DIALECT, table.rpartition("/")[2], index, kind, units))
 
 
-def mode_of(call: Call) -> str:
+def mode_of(call: CallContext) -> str:
     """ReturnConsumedCapacity of a call."""
     return call.input.get("ReturnConsumedCapacity", "NONE")
 
 
-def item_read(call: Call, row: Row | None) -> Blocks:
+def item_read(call: CallContext, row: Row | None) -> Blocks:
     """The blocks of GetItem: empty, or with ConsumedCapacity."""
     given = call.input
     if "ReturnConsumedCapacity" not in given:
@@ -45,13 +45,13 @@ def item_read(call: Call, row: Row | None) -> Blocks:
         units = capacity.read_units(size_bytes, bool(given.get("ConsistentRead")))
         meter(given["TableName"], "", READ, units)
         return {}
-    charge = Charge(given["TableName"], READ)
+    charge = TableConsumption(given["TableName"], READ)
     charge.add_item(row, bool(given.get("ConsistentRead")))
     charge.tell(meter)
     return _one(charge, mode_of(call))
 
 
-def page_read(call: Call, read: Read, page: Page) -> Blocks:
+def page_read(call: CallContext, read: Read, page: Page) -> Blocks:
     """The blocks of Query and Scan."""
     given = call.input
     consistent = bool(given.get("ConsistentRead"))
@@ -59,7 +59,7 @@ def page_read(call: Call, read: Read, page: Page) -> Blocks:
         units = capacity.read_units(page.scanned_bytes, consistent)
         meter(read.table.name, "", READ, units)
         return {}
-    charge = Charge(given["TableName"], READ)
+    charge = TableConsumption(given["TableName"], READ)
     charge.add_page(page, read.index, consistent)
     if read.whole_rows:
         for row in page.rows:
@@ -68,7 +68,7 @@ def page_read(call: Call, read: Read, page: Page) -> Blocks:
     return _one(charge, mode_of(call))
 
 
-def vector_search(call: Call, index: VectorIndex, found: Sequence[Nearest]) -> Blocks:
+def vector_search(call: CallContext, index: VectorIndex, found: Sequence[VectorMatch]) -> Blocks:
     """The block of SearchVectors: the search vector, and what was found, as entries of the index."""
     size = COMPONENT_BYTES * index.dimensions
     size += sum([index.size_bytes(nearest.row.contents) for nearest in found])
@@ -77,7 +77,7 @@ def vector_search(call: Call, index: VectorIndex, found: Sequence[Nearest]) -> B
     return {"ConsumedCapacity": {"VectorSearchRequestBytes": float(max(limits.VECTOR_REQUEST_BYTES, size))}}
 
 
-def item_write(call: Call, write: Write, outcome: Outcome) -> Blocks:
+def item_write(call: CallContext, write: Write, outcome: WriteOutcome) -> Blocks:
     """The blocks of PutItem, UpdateItem and DeleteItem."""
     given = call.input
     old, new = outcome
@@ -88,7 +88,7 @@ def item_write(call: Call, write: Write, outcome: Outcome) -> Blocks:
         units = capacity.write_units(old_bytes, new_bytes)
         meter(write.table.name, "", WRITE, units)
         return {}
-    charge = Charge(given["TableName"], WRITE)
+    charge = TableConsumption(given["TableName"], WRITE)
     charge.add_write(write.table, outcome)
     charge.tell(meter)
     blocks = _one(charge, mode_of(call))
@@ -104,15 +104,15 @@ def failed_write(table: Table, row: Row | None) -> None:
     capacity.tell_failed(meter, table.name, row)
 
 
-def batch_read(call: Call, items: Iterable[tuple[str, Row | None, bool]]) -> Blocks:
+def batch_read(call: CallContext, items: Iterable[tuple[str, Row | None, bool]]) -> Blocks:
     """The blocks of BatchGetItem: (name of the table as asked, item, consistent) each."""
-    bill = Bill(READ)
+    bill = RequestConsumption(READ)
     for name, row, consistent in items:
         bill.charge(name).add_item(row, consistent)
     return _many(bill, mode_of(call))
 
 
-def batch_write(call: Call, done: Sequence[tuple[str, Write, Outcome]]) -> Blocks:
+def batch_write(call: CallContext, done: Sequence[tuple[str, Write, WriteOutcome]]) -> Blocks:
     """The blocks of BatchWriteItem: (name of the table as asked, write, outcome) each."""
     is_told = "ReturnConsumedCapacity" in call.input or "ReturnItemCollectionMetrics" in call.input
     if not is_told and not any(write.table.indexes or write.table.vector_indexes for _, write, _ in done):
@@ -124,33 +124,33 @@ def batch_write(call: Call, done: Sequence[tuple[str, Write, Outcome]]) -> Block
         for name, sum_of_units in units.items():
             meter(name, "", WRITE, sum_of_units)
         return {}
-    bill = Bill(WRITE)
+    bill = RequestConsumption(WRITE)
     for name, write, outcome in done:
         bill.charge(name).add_write(write.table, outcome)
     return _many(bill, mode_of(call)) | _collections(call, done)
 
 
-def transaction_write(call: Call, done: Sequence[tuple[str, Write, Outcome]]) -> Blocks:
+def transaction_write(call: CallContext, done: Sequence[tuple[str, Write, WriteOutcome]]) -> Blocks:
     """The blocks of TransactWriteItems."""
-    bill = Bill(WRITE)
+    bill = RequestConsumption(WRITE)
     for name, write, outcome in done:
-        if isinstance(write.change, Keep):
+        if isinstance(write.change, CheckOnly):
             bill.charge(name).add_check(outcome.old)
         else:
             bill.charge(name).add_write(write.table, outcome, TRANSACTION_FACTOR)
-    written = [row for row in done if not isinstance(row[1].change, Keep)]
+    written = [row for row in done if not isinstance(row[1].change, CheckOnly)]
     return _many(bill, mode_of(call), split=True) | _collections(call, written)
 
 
-def transaction_replay(call: Call, names: Sequence[str], replayed: Replayed) -> Blocks:
+def transaction_replay(call: CallContext, names: Sequence[str], replayed: ReplayedOutcome) -> Blocks:
     """The blocks of a transaction that was answered from its token."""
     tables = [(name, old, new) for name, (old, new) in zip(names, replayed.sizes, strict=True)]
     return _many(capacity.replayed(tables), mode_of(call), split=True)
 
 
-def transaction_read(call: Call, names: Sequence[str], rows: Sequence[Row | None]) -> Blocks:
+def transaction_read(call: CallContext, names: Sequence[str], rows: Sequence[Row | None]) -> Blocks:
     """The blocks of TransactGetItems."""
-    bill = Bill(READ)
+    bill = RequestConsumption(READ)
     for name, row in zip(names, rows, strict=True):
         bill.charge(name).table_units += capacity.transactional_read_units(
             0 if row is None else row.size_bytes
@@ -158,18 +158,18 @@ def transaction_read(call: Call, names: Sequence[str], rows: Sequence[Row | None
     return _many(bill, mode_of(call), split=True)
 
 
-def _one(charge: Charge, mode: str) -> Blocks:
+def _one(charge: TableConsumption, mode: str) -> Blocks:
     block = charge.block(mode)
     return {} if block is None else {"ConsumedCapacity": block}
 
 
-def _many(bill: Bill, mode: str, split: bool = False) -> Blocks:
+def _many(bill: RequestConsumption, mode: str, split: bool = False) -> Blocks:
     bill.tell(meter)
     blocks = bill.blocks(mode, split)
     return {} if blocks is None else {"ConsumedCapacity": blocks}
 
 
-def _collections(call: Call, done: Iterable[tuple[str, Write, Outcome]]) -> Blocks:
+def _collections(call: CallContext, done: Iterable[tuple[str, Write, WriteOutcome]]) -> Blocks:
     """ItemCollectionMetrics of many writes: one for each collection that was touched, by table."""
     if call.input.get("ReturnItemCollectionMetrics") != "SIZE":
         return {}

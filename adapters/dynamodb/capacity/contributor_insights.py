@@ -18,7 +18,7 @@ from tablegate.adapters.dynamodb.tables import running_changes
 from tablegate.adapters.dynamodb.tables.properties import TableProperties, seconds
 from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, own_name
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
@@ -29,7 +29,7 @@ from tablegate.gateway.model.tables.tables import State, Table
 _RULES = {ACCESSED: ("PKC", "PKT", "SKC", "SKT"), THROTTLED: ("PKT", "SKT")}
 
 
-def update_contributor_insights(call: Call) -> Exchange[Answer]:
+def update_contributor_insights(call: CallContext) -> Exchange[Answer]:
     """UpdateContributorInsights: switch them on or off, or to another mode. What is so already stays as it is. Raises
     ServiceError, TableMissing."""
     given = call.input
@@ -75,7 +75,7 @@ def _not_active(what: str) -> ServiceError:
     return validation(f"{text}{what} must be ACTIVE to enable ContributorInsights.")
 
 
-def describe_contributor_insights(call: Call) -> Exchange[Answer]:
+def describe_contributor_insights(call: CallContext) -> Exchange[Answer]:
     """DescribeContributorInsights: whether a table or a global index has them. Raises ServiceError, TableMissing."""
     table = yield from find_table(call)
     index = _index_name(call, table)
@@ -90,7 +90,7 @@ def describe_contributor_insights(call: Call) -> Exchange[Answer]:
     return shown
 
 
-def list_contributor_insights(call: Call) -> Exchange[Answer]:
+def list_contributor_insights(call: CallContext) -> Exchange[Answer]:
     """ListContributorInsights: what has them of all tables and indexes, or of one table, a table before its indexes. A page of
     one table counts what it lists. A page of all tables counts what could be listed, so it may be empty and not be the last
     one (TABLE-095, TABLE-344). Raises ServiceError, TableMissing."""
@@ -116,7 +116,7 @@ def list_contributor_insights(call: Call) -> Exchange[Answer]:
 
 
 def _candidates(
-    call: Call, table: Table, after: tuple[str, str]
+    call: CallContext, table: Table, after: tuple[str, str]
 ) -> list[tuple[tuple[str, str], dict[str, Any]]]:
     """((table, index), summary) of a table and its indexes, behind a place. The summary is empty if insights are DISABLED."""
     found = []
@@ -146,7 +146,7 @@ def _token(given: str | None) -> tuple[str, str]:
     return table, index
 
 
-def _places(call: Call, table: Table) -> dict[str, bool]:
+def _places(call: CallContext, table: Table) -> dict[str, bool]:
     """What may have insights: the table ("") and its global indexes, also one that is being deleted. True: it has a sort key."""
     places = {"": bool(table.key_schema.sort)}
     places |= {index.name: bool(index.key_schema.sort) for index in table.indexes if not index.local}
@@ -156,14 +156,14 @@ def _places(call: Call, table: Table) -> dict[str, bool]:
     return places
 
 
-def _known(call: Call, table: Table) -> Mapping[str, Mapping[str, Any] | None]:
+def _known(call: CallContext, table: Table) -> Mapping[str, Mapping[str, Any] | None]:
     """What is kept of the insights of a table and its indexes, by the name of the index ("": of the table)."""
     insights = TableProperties.of(table).insights
     gone = running_changes.deleting(table, call.gateway.now_ms())
     return {**insights, gone["index"]: gone["insights"]} if gone else insights
 
 
-def _index_name(call: Call, table: Table) -> str:
+def _index_name(call: CallContext, table: Table) -> str:
     """The global index that is asked about, or "": the table. Raises ServiceError."""
     name: str = call.input.get("IndexName", "")
     if name not in _places(call, table):
@@ -176,14 +176,14 @@ def _place(table: Table, index: str) -> dict[str, Any]:
     return {"TableName": table.name, **({"IndexName": index} if index else {})}
 
 
-def _state(call: Call, known: Mapping[str, Any]) -> dict[str, Any]:
+def _state(call: CallContext, known: Mapping[str, Any]) -> dict[str, Any]:
     delay_ms = call.gateway.settings.table_creation_delay * 1000
     is_settled = call.gateway.now_ms() >= known["changed_at_ms"] + delay_ms
     states = ("ENABLING", "ENABLED") if known["on"] else ("DISABLING", "DISABLED")
     return {"ContributorInsightsStatus": states[is_settled]}
 
 
-def _rules(call: Call, table: Table, index: str, known: Mapping[str, Any]) -> list[str]:
+def _rules(call: CallContext, table: Table, index: str, known: Mapping[str, Any]) -> list[str]:
     """Names of the rules; those of whole keys only where there is a sort key."""
     has_sort = _places(call, table)[index]
     name = f"{table.name}-{index}" if index else table.name

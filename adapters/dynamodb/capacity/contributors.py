@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values.values import render_values, view
 from tablegate.gateway.model.commands.commands import AnyCommand
-from tablegate.gateway.model.commands.row_commands import Get, Outcome, Read, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.tables import Table
@@ -94,7 +94,7 @@ def read(get: Get) -> None:
         _count(get.table, "", "C", get.table.key_schema.decode(get.position).values)
 
 
-def written(write: Write, outcome: Outcome) -> None:
+def written(write: Write, outcome: WriteOutcome) -> None:
     """Count the access of a write to an item, and to what indexes have of it, where these have insights."""
     table = write.table
     row = outcome.new or outcome.old

@@ -21,14 +21,14 @@ from tablegate.adapters.dynamodb.capacity import capacity, contributors
 from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE
 from tablegate.adapters.dynamodb.tables.properties import PROVISIONED, TableProperties
 from tablegate.adapters.dynamodb.tables.replica_settings import of_index, of_table
-from tablegate.adapters.dynamodb.wire.call_context import Call, Caller
+from tablegate.adapters.dynamodb.wire.call_context import CallContext, Caller
 from tablegate.adapters.dynamodb.wire.limits import BURST_SECONDS, TRANSACTION_FACTOR
 from tablegate.adapters.dynamodb.wire.resources import bare_name, index_arn, table_arn
 from tablegate.gateway.exchanges import Returned, next_commands
 from tablegate.gateway.model.commands.command import R
 from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
-from tablegate.gateway.model.commands.row_commands import Get, Outcome, Read, ReadAll, WriteGroup
-from tablegate.gateway.model.commands.writes import Edit, Keep, Replace, Write
+from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll, WriteGroup, WriteOutcome
+from tablegate.gateway.model.commands.writes import CheckOnly, Edit, Replace, Write
 from tablegate.gateway.model.errors import ConditionFailed, GatewayError, GroupRefused, Throttled
 from tablegate.gateway.model.expressions.updates import names_of
 from tablegate.gateway.model.tables.indexes import Index
@@ -41,7 +41,7 @@ _MOST_BUCKETS = 100_000
 
 
 @dataclass(slots=True)
-class Bucket:
+class CapacityBucket:
     """Units that are left, as of a moment; below zero they are a debt."""
 
     units: float
@@ -55,7 +55,7 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class CapacityCost:
     """Units that a command takes from one bucket: of the table, or of one of its global indexes."""
 
     table: Table
@@ -94,9 +94,9 @@ class Throttle:
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
-        self._buckets: OrderedDict[tuple[int, str, str], Bucket] = OrderedDict()
+        self._buckets: OrderedDict[tuple[int, str, str], CapacityBucket] = OrderedDict()
 
-    def limited(self, call: Call, exchange: Exchange[R]) -> Exchange[R]:
+    def limited(self, call: CallContext, exchange: Exchange[R]) -> Exchange[R]:
         """An exchange that yields only those commands of `exchange` for which there is throughput; the others have a Throttled
         for their outcome."""
         commands = next_commands(exchange, None)
@@ -111,7 +111,7 @@ class Throttle:
             commands = next_commands(exchange, outcomes)
         return commands.value
 
-    def _refusals(self, call: Call, commands: list[AnyCommand]) -> list[GatewayError | None]:
+    def _refusals(self, call: CallContext, commands: list[AnyCommand]) -> list[GatewayError | None]:
         """For each command what keeps it from being sent. Those of one list are counted together."""
         promised: dict[tuple[int, str, str], float] = {}
         refusals: list[GatewayError | None] = []
@@ -128,20 +128,20 @@ class Throttle:
                     promised[cost.key] = promised.get(cost.key, 0.0) + cost.units
         return refusals
 
-    def _left(self, cost: Cost) -> float:
+    def _left(self, cost: CapacityCost) -> float:
         rate = cost.units_per_second
         if rate is None:
             return float("inf")
         now_ms = self._now_ms()
         bucket = self._buckets.get(cost.key)
         if bucket is None:
-            bucket = self._buckets[cost.key] = Bucket(rate, now_ms)
+            bucket = self._buckets[cost.key] = CapacityBucket(rate, now_ms)
             if len(self._buckets) > _MOST_BUCKETS:
                 self._buckets.popitem(last=False)
         bucket.fill(rate, now_ms)
         return bucket.units
 
-    def _take(self, call: Call, command: AnyCommand, outcome: Any) -> None:
+    def _take(self, call: CallContext, command: AnyCommand, outcome: Any) -> None:
         for cost in _actual(call, command, outcome):
             bucket = self._buckets.get(cost.key)
             if bucket is not None:
@@ -153,36 +153,36 @@ class Throttle:
 _TRANSACTIONS = frozenset({"TransactWriteItems", "ExecuteTransaction"})
 
 
-def _expected(call: Call, command: AnyCommand) -> Iterator[Cost]:
+def _expected(call: CallContext, command: AnyCommand) -> Iterator[CapacityCost]:
     """What a command will take from which buckets, at least."""
     match command:
         case Get(table):
-            yield Cost(table, None, READ, 1.0 if _is_consistent(call, table) else 0.5)
+            yield CapacityCost(table, None, READ, 1.0 if _is_consistent(call, table) else 0.5)
         case ReadAll(gets):
-            yield from (Cost(get.table, None, READ, float(TRANSACTION_FACTOR)) for get in gets)
+            yield from (CapacityCost(get.table, None, READ, float(TRANSACTION_FACTOR)) for get in gets)
         case Read():
-            yield Cost(command.table, _own_units(command.index), READ, 0.5)
+            yield CapacityCost(command.table, _own_units(command.index), READ, 0.5)
         case WriteGroup(writes):
             factor = _factor(call)
             for write in writes:
                 new = write.change.contents.size_bytes if isinstance(write.change, Replace) else None
-                yield Cost(write.table, None, WRITE, factor * capacity.write_units(None, new))
+                yield CapacityCost(write.table, None, WRITE, factor * capacity.write_units(None, new))
                 yield from (
-                    Cost(write.table, index, WRITE, 1.0)
+                    CapacityCost(write.table, index, WRITE, 1.0)
                     for index in write.table.indexes
                     if _touches(write, index)
                 )
 
 
-def _actual(call: Call, command: AnyCommand, outcome: Any) -> Iterator[Cost]:
+def _actual(call: CallContext, command: AnyCommand, outcome: Any) -> Iterator[CapacityCost]:
     """What a command has cost, by its outcome. Errors cost nothing, but for false conditions."""
     match command, outcome:
         case Get(table), _ if not isinstance(outcome, GatewayError):
             size = 0 if outcome is None else outcome.size_bytes
-            yield Cost(table, None, READ, capacity.read_units(size, _is_consistent(call, table)))
+            yield CapacityCost(table, None, READ, capacity.read_units(size, _is_consistent(call, table)))
         case ReadAll(gets), list():
             for get, row in zip(gets, outcome, strict=True):
-                yield Cost(
+                yield CapacityCost(
                     get.table,
                     None,
                     READ,
@@ -193,7 +193,7 @@ def _actual(call: Call, command: AnyCommand, outcome: Any) -> Iterator[Cost]:
             units = capacity.read_units(outcome.scanned_bytes, consistent)
             if command.whole_rows:
                 units += sum(capacity.read_units(row.size_bytes, consistent) for row in outcome.rows)
-            yield Cost(command.table, _own_units(command.index), READ, units)
+            yield CapacityCost(command.table, _own_units(command.index), READ, units)
         case WriteGroup(writes), list():
             for write, done in zip(writes, outcome, strict=True):
                 yield from _written(write, done, _factor(call))
@@ -206,24 +206,24 @@ def _actual(call: Call, command: AnyCommand, outcome: Any) -> Iterator[Cost]:
             )
 
 
-def _written(write: Write, done: Outcome, factor: int) -> Iterator[Cost]:
-    charge = capacity.Charge(write.table.name, WRITE)
-    if isinstance(write.change, Keep):
+def _written(write: Write, done: WriteOutcome, factor: int) -> Iterator[CapacityCost]:
+    charge = capacity.TableConsumption(write.table.name, WRITE)
+    if isinstance(write.change, CheckOnly):
         charge.add_check(done.old)
     else:
         charge.add_write(write.table, done, factor)
-    yield Cost(write.table, None, WRITE, charge.table_units + sum(charge.local_units.values()))
+    yield CapacityCost(write.table, None, WRITE, charge.table_units + sum(charge.local_units.values()))
     for index in write.table.indexes:
         if index.name in charge.global_units and not index.local:
-            yield Cost(write.table, index, WRITE, charge.global_units[index.name])
+            yield CapacityCost(write.table, index, WRITE, charge.global_units[index.name])
 
 
-def _failed(write: Write, error: ConditionFailed) -> Cost:
+def _failed(write: Write, error: ConditionFailed) -> CapacityCost:
     size = None if error.row is None else error.row.size_bytes
-    return Cost(write.table, None, WRITE, capacity.write_units(size, None))
+    return CapacityCost(write.table, None, WRITE, capacity.write_units(size, None))
 
 
-def _refusal(call: Call, command: AnyCommand, short: Iterable[Cost]) -> GatewayError:
+def _refusal(call: CallContext, command: AnyCommand, short: Iterable[CapacityCost]) -> GatewayError:
     """The error of a command that is short of units; that of a transaction says which of its members are."""
     tables = {cost.table.id: cost.throttled(call.caller) for cost in short}
     match command:
@@ -244,7 +244,7 @@ def _touches(write: Write, index: Index) -> bool:
         case Edit(actions):
             shown = index.shown
             return shown is None or not shown.isdisjoint(names_of(actions))
-        case Keep():
+        case CheckOnly():
             return False
     return True
 
@@ -253,11 +253,11 @@ def _own_units(index: Index | None) -> Index | None:
     return None if index is None or index.local else index
 
 
-def _factor(call: Call) -> int:
+def _factor(call: CallContext) -> int:
     return TRANSACTION_FACTOR if call.operation in _TRANSACTIONS else 1
 
 
-def _is_consistent(call: Call, table: Table) -> bool:
+def _is_consistent(call: CallContext, table: Table) -> bool:
     requests = call.input.get("RequestItems")
     if requests is None:
         return bool(call.input.get("ConsistentRead"))

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 
 import zstandard
 
-from tablegate.gateway.model.values.row_lines import Unreadable as Unreadable
+from tablegate.gateway.model.values.row_lines import UnreadableFile as UnreadableFile
 
 
 class Compression(Enum):
@@ -64,7 +64,7 @@ def blocks(
             try:
                 inflated = inflater.decompress(fed)
             except (zlib.error, zstandard.ZstdError) as error:
-                raise Unreadable(f"the compressed data are damaged: {error}") from None
+                raise UnreadableFile(f"the compressed data are damaged: {error}") from None
             fed = b""
             if inflater.eof:
                 fed = inflater.unused_data
@@ -72,7 +72,7 @@ def blocks(
         for at in range(0, max(1, len(inflated)), BLOCK_BYTES):
             yield inflated[at : at + BLOCK_BYTES]
     if inflater is not None:
-        raise Unreadable("the compressed data end too early: the file was cut off")
+        raise UnreadableFile("the compressed data end too early: the file was cut off")
 
 
 def reading(stream: BinaryIO, compression: Compression) -> BinaryIO:

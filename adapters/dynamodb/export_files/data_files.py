@@ -11,7 +11,7 @@ FILE_BYTES = 64 << 20
 """A data file that we write ends after so many items, or so many bytes of lines."""
 
 
-class Target(Protocol):
+class ByteSink(Protocol):
     """What bytes are written to."""
 
     def write(self, data: bytes, /) -> object:
@@ -23,10 +23,10 @@ class Target(Protocol):
         ...
 
 
-class DataFile:
+class DataFileWriter:
     """A data file that is written to a target: gzip, the same bytes for the same lines."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ByteSink) -> None:
         self._hashing = _Hashing(target)
         self._packed = gzip.GzipFile("", "wb", 6, cast(BinaryIO, self._hashing), mtime=0)
         self._bytes = 0
@@ -52,7 +52,7 @@ class DataFile:
 class _Hashing:
     """A target that knows the MD5 of what was written to it."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ByteSink) -> None:
         self._target = target
         self.md5 = hashlib.md5(usedforsecurity=False)
 

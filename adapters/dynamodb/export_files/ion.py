@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.gateway.model.errors import NotInstalled
 
 Wire = Mapping[str, Any]
@@ -40,9 +40,9 @@ def parse(text: str) -> dict[str, Any]:
     try:
         value = reader()(text)
     except NotInstalled:
-        raise Unreadable("Ion needs amazon-ion: pip install 'tablegate[ion]'") from None
+        raise UnreadableFile("Ion needs amazon-ion: pip install 'tablegate[ion]'") from None
     if "M" not in value:
-        raise Unreadable("no Ion struct")
+        raise UnreadableFile("no Ion struct")
     return dict(value["M"])
 
 

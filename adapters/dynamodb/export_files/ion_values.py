@@ -17,7 +17,7 @@ from amazon.ion.exceptions import IonException
 from amazon.ion.simple_types import IonPyNull
 from amazon.ion.simpleion import IonPyValueModel, loads
 
-from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 
 # By annotation: the tag of the set, and that of its members.
 _SETS = {"$dynamodb_SS": ("SS", "S"), "$dynamodb_NS": ("NS", "N"), "$dynamodb_BS": ("BS", "B")}
@@ -29,14 +29,14 @@ def read(text: str) -> dict[str, Any]:
     try:
         value = loads(text, value_model=IonPyValueModel.MAY_BE_BARE)
     except (IonException, ValueError) as error:
-        raise Unreadable(f"not Ion: {error}") from None
+        raise UnreadableFile(f"not Ion: {error}") from None
     return _wire(value, 0)
 
 
 def _wire(value: Any, depth: int) -> dict[str, Any]:
     """The attribute value of an Ion value. Plain Python values have no annotations and no `ion_type`."""
     if depth > _DEEPEST:
-        raise Unreadable("Ion is nested too deep")
+        raise UnreadableFile("Ion is nested too deep")
     if getattr(value, "ion_annotations", ()):
         return _set(value, depth)
     kind = getattr(value, "ion_type", None)
@@ -57,16 +57,16 @@ def _wire(value: Any, depth: int) -> dict[str, Any]:
             return {"L": [_wire(element, depth + 1) for element in value]}
         case Mapping():
             return {"M": _members(value, depth)}
-    raise Unreadable("a value that DynamoDB has not")
+    raise UnreadableFile("a value that DynamoDB has not")
 
 
 def _members(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for name, member in value.items():
         if name in members:
-            raise Unreadable(f"the field {name!r} twice")
+            raise UnreadableFile(f"the field {name!r} twice")
         if not isinstance(name, str):
-            raise Unreadable("a field without a name")
+            raise UnreadableFile("a field without a name")
         members[name] = _wire(member, depth + 1)
     return members
 
@@ -75,8 +75,8 @@ def _set(value: Any, depth: int) -> dict[str, Any]:
     [annotation, *others] = [token.text for token in value.ion_annotations]
     tag, member_tag = _SETS.get(annotation, ("", ""))
     if not tag or others or not isinstance(value, list):
-        raise Unreadable(f"the annotation {annotation} of no set")
+        raise UnreadableFile(f"the annotation {annotation} of no set")
     elements = [_wire(element, depth + 1) for element in value]
     if any(member_tag not in element for element in elements):
-        raise Unreadable(f"a member that a {tag} cannot have")
+        raise UnreadableFile(f"a member that a {tag} cannot have")
     return {tag: [element[member_tag] for element in elements]}

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import orjson
 
 from tablegate.adapters.dynamodb.export_files import ion
-from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.adapters.dynamodb.values import values
-from tablegate.adapters.dynamodb.values.values import Item
+from tablegate.adapters.dynamodb.values.values import ParsedItem
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.gateway.model.values.row_lines import json_object
 from tablegate.gateway.model.values.rows import Row
 
 
-class Form(Enum):
+class LineFormat(Enum):
     """How lines are written."""
 
     ITEM = '{"Item":{...}}, as exports have it'
@@ -33,11 +33,11 @@ class Form(Enum):
     ION_CHANGE = "a change of an incremental export in Ion text"
 
 
-class Change(NamedTuple):
+class ItemChange(NamedTuple):
     """What became of an item in a window of time; `new` None: it was deleted."""
 
-    keys: Item
-    new: Item | None
+    keys: ParsedItem
+    new: ParsedItem | None
 
 
 _TAGS = frozenset({"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"})
@@ -46,47 +46,47 @@ _LOWER_CASE_TAGS = {tag.lower(): tag for tag in _TAGS} | {"nullvalue": "NULL"}
 _UNQUOTED_NAME = re.compile(rb"\s*\{\s*['A-Za-z_$]")  # JSON has none
 
 
-def form_of(line: bytes) -> Form:
+def form_of(line: bytes) -> LineFormat:
     """The form of a file whose first line this is. Raises Unreadable."""
     if _is_ion(line):
-        return Form.ION_CHANGE if "Keys" in _ion_record(line) else Form.ION
+        return LineFormat.ION_CHANGE if "Keys" in _ion_record(line) else LineFormat.ION
     record = json_object(line)
     if "Keys" in record and "Metadata" in record:
-        return Form.CHANGE
+        return LineFormat.CHANGE
     if set(record) == {"Item"} and _is_wrapped(line):
-        return Form.ITEM
+        return LineFormat.ITEM
     if _has_tags(record, _TAGS):
-        return Form.BARE
+        return LineFormat.BARE
     lower = _with_lower_case(record)
     if len(lower) == len(record) and _has_tags(lower, _LOWER_CASE_TAGS.keys()):
-        return Form.LOWER_CASE
-    raise Unreadable(
+        return LineFormat.LOWER_CASE
+    raise UnreadableFile(
         "no typed item: its values have no types of DynamoDB (plain JSON cannot be read back exactly)"
     )
 
 
-def read_item(line: bytes, form: Form) -> Item:
+def read_item(line: bytes, form: LineFormat) -> ParsedItem:
     """The item of a line. Raises Unreadable."""
     match form:
-        case Form.ION:
+        case LineFormat.ION:
             return _item(_member(_ion_record(line), "Item"))
-        case Form.ITEM:
+        case LineFormat.ITEM:
             return _item(_member(json_object(line), "Item"))
-        case Form.BARE:
+        case LineFormat.BARE:
             return _item(json_object(line))
-        case Form.LOWER_CASE:
+        case LineFormat.LOWER_CASE:
             return _item(_with_upper_case(json_object(line)))
         case _:
-            raise Unreadable(f"{form.value} is no item")
+            raise UnreadableFile(f"{form.value} is no item")
 
 
-def read_change(line: bytes, form: Form) -> Change:
+def read_change(line: bytes, form: LineFormat) -> ItemChange:
     """The change of a line. Raises Unreadable."""
-    if form not in (Form.CHANGE, Form.ION_CHANGE):
-        raise Unreadable(f"{form.value} is no change")
-    record = json_object(line) if form is Form.CHANGE else _ion_record(line)
+    if form not in (LineFormat.CHANGE, LineFormat.ION_CHANGE):
+        raise UnreadableFile(f"{form.value} is no change")
+    record = json_object(line) if form is LineFormat.CHANGE else _ion_record(line)
     new = _item(_member(record, "NewImage")) if record.get("NewImage") else None
-    return Change(_item(_member(record, "Keys")), new)
+    return ItemChange(_item(_member(record, "Keys")), new)
 
 
 def line_of(row: Row, as_ion: bool = False) -> bytes:
@@ -116,10 +116,10 @@ def change_line(written_at_us: int, images: Mapping[str, bytes], as_ion: bool) -
 
 
 def _is_wrapped(line: bytes) -> bool:
-    """Whether `Item` is a wrapper, and not the name of an item's only attribute."""
+    """Whether `ParsedItem` is a wrapper, and not the name of an item's only attribute."""
     try:
-        read_item(line, Form.ITEM)
-    except Unreadable:
+        read_item(line, LineFormat.ITEM)
+    except UnreadableFile:
         return not _has_tags(json_object(line), _TAGS)
     return True
 
@@ -133,7 +133,7 @@ def _ion_record(line: bytes) -> dict[str, Any]:
     try:
         text = line.decode()
     except UnicodeDecodeError:
-        raise Unreadable("not UTF-8") from None
+        raise UnreadableFile("not UTF-8") from None
     fields = ion.parse(text)
     if set(fields) == {"Record"}:
         fields = fields["Record"].get("M", {})
@@ -143,7 +143,7 @@ def _ion_record(line: bytes) -> dict[str, Any]:
 def _member(record: Mapping[str, Any], name: str) -> dict[str, Any]:
     found = record.get(name)
     if not isinstance(found, dict):
-        raise Unreadable(f"no {name}")
+        raise UnreadableFile(f"no {name}")
     return found
 
 
@@ -162,18 +162,18 @@ def _has_tags(record: Mapping[str, Any], tags: Set[str]) -> bool:
     )
 
 
-def _item(wire: Any) -> Item:
+def _item(wire: Any) -> ParsedItem:
     try:
         return values.item_of(wire)
     except ServiceError as error:
-        raise Unreadable(error.message or "not a value of DynamoDB") from None
+        raise UnreadableFile(error.message or "not a value of DynamoDB") from None
 
 
 def _with_upper_case(wire: Any) -> dict[str, Any]:
     found = {}
     for name, member in wire.items():
         if not isinstance(member, dict) or len(member) != 1:
-            raise Unreadable(f"{name!r} is no typed value")
+            raise UnreadableFile(f"{name!r} is no typed value")
         found[name] = _upper_case(member)
     return found
 
@@ -186,5 +186,5 @@ def _upper_case(member: Any) -> dict[str, Any]:
     elif tag == "L" and isinstance(data, list):
         data = [_upper_case(each) for each in data]
     elif tag not in _TAGS:
-        raise Unreadable("a member without a type")
+        raise UnreadableFile("a member without a type")
     return {tag: data}

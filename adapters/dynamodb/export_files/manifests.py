@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.gateway.model.values.row_lines import json_object
 
 FOLDER = "AWSDynamoDB"
@@ -33,7 +33,7 @@ OUTPUT_FORMATS = {"DYNAMODB_JSON": "json", "ION": "ion"}
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class ManifestSummary:
     """manifest-summary.json, as far as anybody reads it. `document`: all of it, by the names of the file."""
 
     document: dict[str, Any]
@@ -62,11 +62,11 @@ class Summary:
         try:
             moment = datetime.fromisoformat(str(text))
         except ValueError:
-            raise Unreadable(f"{name} is no time: {text}") from None
+            raise UnreadableFile(f"{name} is no time: {text}") from None
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-class DataFile(NamedTuple):
+class ManifestEntry(NamedTuple):
     """A line of manifest-files.json. `md5`: base64; None where the writer did not say."""
 
     key: str
@@ -74,12 +74,12 @@ class DataFile(NamedTuple):
     md5: str | None
 
 
-def read_summary(data: bytes) -> Summary:
+def read_summary(data: bytes) -> ManifestSummary:
     """The summary. Raises Unreadable."""
-    return Summary(json_object(data))
+    return ManifestSummary(json_object(data))
 
 
-def read_files(lines: Iterable[bytes]) -> Iterator[DataFile]:
+def read_files(lines: Iterable[bytes]) -> Iterator[ManifestEntry]:
     """The data files that manifest-files.json names. Raises Unreadable, with the line."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -88,14 +88,14 @@ def read_files(lines: Iterable[bytes]) -> Iterator[DataFile]:
             entry = json_object(line)
             key = entry.get("dataFileS3Key")
             if not isinstance(key, str) or not key:
-                raise Unreadable("no dataFileS3Key")
-        except Unreadable as error:
-            raise Unreadable(f"line {number}: {error}") from None
+                raise UnreadableFile("no dataFileS3Key")
+        except UnreadableFile as error:
+            raise UnreadableFile(f"line {number}: {error}") from None
         items = entry.get("itemCount")
-        yield DataFile(key, items if isinstance(items, int) else None, entry.get("md5Checksum") or None)
+        yield ManifestEntry(key, items if isinstance(items, int) else None, entry.get("md5Checksum") or None)
 
 
-def places_of(key: str, summary: Summary) -> list[str]:
+def places_of(key: str, summary: ManifestSummary) -> list[str]:
     """Where an object of an export may be, from the likeliest place on, relative to the bucket's root, or to the
     folder of the summary, or to any folder between."""
     places = [key]
@@ -115,7 +115,7 @@ def places_of(key: str, summary: Summary) -> list[str]:
 # Writing
 
 
-class Window(NamedTuple):
+class ExportWindow(NamedTuple):
     """What an incremental export is of: from a moment to before another; `view`: NEW_IMAGE or NEW_AND_OLD_IMAGES."""
 
     from_ms: int
@@ -124,7 +124,7 @@ class Window(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Export:
+class ExportSummary:
     """What the summary of an export tells: of a full one, or of an incremental one, which has a `window`."""
 
     export_arn: str
@@ -140,7 +140,7 @@ class Export:
     billed_bytes: int
     encryption: str = "AES256"
     encryption_key: str | None = None
-    window: Window | None = None
+    window: ExportWindow | None = None
 
     def summary(self) -> bytes:
         """manifest-summary.json."""

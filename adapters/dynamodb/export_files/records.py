@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tablegate.adapters.dynamodb.export_files import ion
-from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.gateway.model.values.row_lines import json_object
 
 RECORD_BYTES = 8 << 20
@@ -29,7 +29,7 @@ csv.field_size_limit(_CELL_CHARACTERS)
 _JSON = json.JSONDecoder()
 
 
-class Record(NamedTuple):
+class ImportRecord(NamedTuple):
     """A record: its members by name (`Item`, and what else stands beside it), or what is wrong with it. `ends`: nothing behind it
     is read."""
 
@@ -38,7 +38,7 @@ class Record(NamedTuple):
     ends: bool = False
 
 
-class Layout(NamedTuple):
+class ImportFormat(NamedTuple):
     """How objects are written: DYNAMODB_JSON, ION or CSV. Of CSV: what stands between cells, the names of the columns (none: the
     first line of each object has them), and the types of columns that are keys, which are texts if they are nothing else."""
 
@@ -48,15 +48,15 @@ class Layout(NamedTuple):
     types: Mapping[str, str] = {}
 
 
-def records(blocks: Iterable[bytes], layout: Layout) -> Iterator[Record | None]:
+def records(blocks: Iterable[bytes], layout: ImportFormat) -> Iterator[ImportRecord | None]:
     """Yield what an object holds, given inflated, and None at the end of each block, where the caller may stop."""
     try:
         if layout.format == "CSV":
             yield from _rows(blocks, layout)
         else:
             yield from _lines(blocks, _ion_members if layout.format == "ION" else _json_members)
-    except Unreadable as error:
-        yield Record({}, str(error), ends=True)
+    except UnreadableFile as error:
+        yield ImportRecord({}, str(error), ends=True)
 
 
 def _split(
@@ -72,24 +72,24 @@ def _split(
             begun = bytearray(rest)
         yield lines
         if len(begun) > limit:
-            raise Unreadable("a line is too long")
+            raise UnreadableFile("a line is too long")
     yield ends(bytes(begun))
 
 
 def _lines(
     blocks: Iterable[bytes], read: Callable[[bytes], Iterator[Mapping[str, Any]]]
-) -> Iterator[Record | None]:
+) -> Iterator[ImportRecord | None]:
     for lines in _split(blocks, lambda data: data.split(b"\n"), RECORD_BYTES):
         for line in lines:
             if not line or line.isspace():
                 continue
             if len(line) > RECORD_MARKS and sum(map(line.count, (b",", b"[", b"{"))) > RECORD_MARKS:
-                yield Record({}, "there are more values than an item can have")
+                yield ImportRecord({}, "there are more values than an item can have")
                 continue
             for members in read(line):
                 if not isinstance(members.get("Item"), dict):
-                    raise Unreadable("no Item")
-                yield Record(members)
+                    raise UnreadableFile("no Item")
+                yield ImportRecord(members)
         yield None
 
 
@@ -99,7 +99,7 @@ def _json_members(line: bytes) -> Iterator[Mapping[str, Any]]:
     try:
         yield json_object(line)
         return
-    except Unreadable:
+    except UnreadableFile:
         text = _text(line).rstrip()
     at = 0
     while at < len(text):
@@ -109,7 +109,7 @@ def _json_members(line: bytes) -> Iterator[Mapping[str, Any]]:
             # As the reader of a whole line says it, with the place in what is left.
             found, end = json_object(text[at:].encode()), len(text)
         if not isinstance(found, dict):
-            raise Unreadable("no JSON object")
+            raise UnreadableFile("no JSON object")
         yield found
         at = end
 
@@ -123,7 +123,7 @@ def _text(line: bytes) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError:
-        raise Unreadable("not UTF-8") from None
+        raise UnreadableFile("not UTF-8") from None
 
 
 def _untagged(name: str, value: Mapping[str, Any]) -> Any:
@@ -133,7 +133,7 @@ def _untagged(name: str, value: Mapping[str, Any]) -> Any:
     return data
 
 
-def _rows(blocks: Iterable[bytes], layout: Layout) -> Iterator[Record | None]:
+def _rows(blocks: Iterable[bytes], layout: ImportFormat) -> Iterator[ImportRecord | None]:
     header: Sequence[str] = layout.header
     for lines in _quoted_lines(blocks, layout.delimiter):
         if not lines:
@@ -142,19 +142,19 @@ def _rows(blocks: Iterable[bytes], layout: Layout) -> Iterator[Record | None]:
         try:
             [cells] = csv.reader(lines, delimiter=layout.delimiter, strict=True)
         except csv.Error as error:
-            raise Unreadable(f"not CSV: {error}") from None
+            raise UnreadableFile(f"not CSV: {error}") from None
         if not cells:
             continue
         if not header:
             header = cells
             if len(set(header)) < len(header) or "" in header:
-                raise Unreadable("the header has no name, or one twice")
+                raise UnreadableFile("the header has no name, or one twice")
         elif len(cells) > len(header):
-            yield Record({}, f"there are {len(cells)} cells in a line, and {len(header)} columns")
+            yield ImportRecord({}, f"there are {len(cells)} cells in a line, and {len(header)} columns")
         else:
             types = layout.types
             item = {name: {types.get(name, "S"): cell} for name, cell in zip(header, cells, strict=False)}
-            yield Record({"Item": item})
+            yield ImportRecord({"Item": item})
 
 
 def _quoted_lines(blocks: Iterable[bytes], delimiter: str) -> Iterator[list[str]]:
@@ -173,7 +173,7 @@ def _quoted_lines(blocks: Iterable[bytes], delimiter: str) -> Iterator[list[str]
             record.append(line)
             size += len(data)
             if size > CSV_RECORD_BYTES:
-                raise Unreadable("a record is too long")
+                raise UnreadableFile("a record is too long")
             if not is_quoted:
                 yield record
                 record, size = [], 0

@@ -26,7 +26,7 @@ from tablegate.adapters.dynamodb.expressions.nodes import (
 )
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.expressions.projections import path_text
-from tablegate.adapters.dynamodb.expressions.static_checks import CONDITION, Reader, condition_tree
+from tablegate.adapters.dynamodb.expressions.static_checks import CONDITION, PlaceholderReader, condition_tree
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.expression_messages import text_of
@@ -102,7 +102,7 @@ _KINDS_BY_NAME = {
 _ANY_TYPE = "{NS,SS,L,BS,N,M,B,BOOL,NULL,S}"
 
 
-class ConditionReader(Reader):
+class ConditionReader(PlaceholderReader):
     """Makes predicates of syntax trees."""
 
     def condition(self, node: ConditionNode) -> Predicate:

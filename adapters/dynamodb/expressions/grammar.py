@@ -24,12 +24,12 @@ from tablegate.adapters.dynamodb.expressions.nodes import (
     ChangeNode,
     CompareNode,
     ConditionNode,
+    ExpressionError,
     InNode,
     NotNode,
     OperandNode,
     OrNode,
     PathNode,
-    Refused,
     RemoveNode,
     SectionNode,
     SetNode,
@@ -210,10 +210,10 @@ _DOUBLED = re.compile(r"\([ \t\r\n]*\(")
 
 def _parse(start: str, text: str) -> Any:
     if not text:
-        raise Refused("empty")
+        raise ExpressionError("empty")
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > limits.EXPRESSION_BYTES:
-        raise Refused("size", size=size)
+        raise ExpressionError("size", size=size)
     if len(text) > 2 * limits.EXPRESSION_OPERATORS:
         _count_operators(start, text)
     try:
@@ -221,7 +221,7 @@ def _parse(start: str, text: str) -> Any:
     except UnexpectedToken as unexpected:
         raise _syntax_error(text, unexpected.token) from None
     if _DOUBLED.search(text) and _has_redundant_parentheses(list(_parser().lex(text))):
-        raise Refused("parentheses")
+        raise ExpressionError("parentheses")
     return tree
 
 
@@ -235,10 +235,10 @@ def _count_operators(start: str, text: str) -> None:
     symbols = {"<>", "<=", ">=", "<", ">", "=", *_WORDS} if start == "condition" else {"+", "-"}
     count = sum(found.lower() in symbols for found in _OPERATORS.findall(text))
     if count > limits.EXPRESSION_OPERATORS:
-        raise Refused("operators", count=count)
+        raise ExpressionError("operators", count=count)
 
 
-def _syntax_error(text: str, token: Token) -> Refused:
+def _syntax_error(text: str, token: Token) -> ExpressionError:
     """The token that fits no rule, and the text from the token before it to the token behind it.
 
     Redundant parentheses closed before that token are said first: the service finds them while it reads.
@@ -248,10 +248,10 @@ def _syntax_error(text: str, token: Token) -> Refused:
     if token.type != "$END":
         at = next(place for place, found in enumerate(tokens) if found.start_pos == token.start_pos)
     if _has_redundant_parentheses(tokens[:at]):
-        return Refused("parentheses")
+        return ExpressionError("parentheses")
     begin = tokens[at - 1].start_pos if at else 0
     end = tokens[at + 1].end_pos if at + 1 < len(tokens) else len(text)
-    return Refused("syntax", token="<EOF>" if at == len(tokens) else str(token), near=text[begin:end])
+    return ExpressionError("syntax", token="<EOF>" if at == len(tokens) else str(token), near=text[begin:end])
 
 
 def _has_redundant_parentheses(tokens: Iterable[Token]) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tablegate.adapters.dynamodb.expressions.key_conditions import KeyTest
-from tablegate.adapters.dynamodb.expressions.projections import Projection, projection_of
+from tablegate.adapters.dynamodb.expressions.projections import ProjectionPaths, projection_of
 from tablegate.adapters.dynamodb.values.values import value_of
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.expression_messages import text_of
@@ -135,6 +135,6 @@ def update_mismatch() -> ServiceError:
 # Projections
 
 
-def attributes_to_get(names: Iterable[str]) -> Projection:
+def attributes_to_get(names: Iterable[str]) -> ProjectionPaths:
     """The projection of AttributesToGet."""
     return projection_of((name,) for name in names)

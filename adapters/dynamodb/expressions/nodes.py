@@ -105,7 +105,7 @@ OperandNode = PathNode | ValueNode | CallNode
 ConditionNode = CompareNode | BetweenNode | InNode | CallNode | AndNode | OrNode | NotNode
 
 
-class Refused(Exception):
+class ExpressionError(Exception):
     """What is wrong with an expression: a rule of expression_messages.py, and the facts for its text."""
 
     def __init__(self, rule: str, **facts: Any) -> None:

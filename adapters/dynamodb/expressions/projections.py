@@ -10,7 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
-from tablegate.adapters.dynamodb.expressions.static_checks import PROJECTION, Reader, projection_tree
+from tablegate.adapters.dynamodb.expressions.static_checks import (
+    PROJECTION,
+    PlaceholderReader,
+    projection_tree,
+)
 from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.expressions.predicates import Attributes, Path
@@ -21,7 +25,7 @@ Branches = dict[str | int, Any]
 """Step -> Branches of what is asked for within it, or None: all of it."""
 
 
-class Projection(NamedTuple):
+class ProjectionPaths(NamedTuple):
     """The paths asked for, as given, and the same as a tree."""
 
     paths: tuple[Path, ...]
@@ -33,9 +37,9 @@ class Projection(NamedTuple):
         return frozenset(map(str, self.tree))
 
 
-def parse_projection(text: str, placeholders: Placeholders) -> Projection:
+def parse_projection(text: str, placeholders: Placeholders) -> ProjectionPaths:
     """The paths that a ProjectionExpression asks for. Raises ServiceError."""
-    reader = Reader(PROJECTION, placeholders)
+    reader = PlaceholderReader(PROJECTION, placeholders)
     paths = tuple([reader.path(node) for node in projection_tree(text, placeholders)])
     clash = find_clash(paths)
     if clash is not None:
@@ -43,7 +47,7 @@ def parse_projection(text: str, placeholders: Placeholders) -> Projection:
     return projection_of(paths)
 
 
-def projection_of(paths: Iterable[Path]) -> Projection:
+def projection_of(paths: Iterable[Path]) -> ProjectionPaths:
     """A projection of paths none of which is part of another."""
     paths = tuple(paths)
     tree: Branches = {}
@@ -52,10 +56,10 @@ def projection_of(paths: Iterable[Path]) -> Projection:
         for step in path[:-1]:
             branches = branches.setdefault(step, {})
         branches[path[-1]] = None
-    return Projection(paths, tree)
+    return ProjectionPaths(paths, tree)
 
 
-def project(values: Attributes, projection: Projection) -> dict[str, Value]:
+def project(values: Attributes, projection: ProjectionPaths) -> dict[str, Value]:
     """What of an item the projection asks for; nothing stands for what is not there.
 
     Elements of one list come in the order of their indexes, without gaps (dynoxide's captures, eu-west-2).
@@ -128,7 +132,7 @@ def path_text(path: Path) -> str:
     return "[" + ", ".join(f"[{step}]" if isinstance(step, int) else step for step in path) + "]"
 
 
-class Clash(NamedTuple):
+class PathConflict(NamedTuple):
     """Two paths that cannot stand together. `rule`: `overlap` (one is, or is part of, the other) or `conflict` (the same
     document as a map and as a list)."""
 
@@ -138,48 +142,48 @@ class Clash(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Fork:
+class _PathBranch:
     """A place that paths go through, and one of the paths: the first that came."""
 
     path: Path
     ends: bool = False
-    ways: dict[str | int, _Fork] = field(default_factory=dict)
+    ways: dict[str | int, _PathBranch] = field(default_factory=dict)
 
 
-class Clashes:
+class PathConflicts:
     """Paths that stand together, and whether one more can. Takes time in proportion to the paths."""
 
     __slots__ = ("_root",)
 
     def __init__(self) -> None:
-        self._root = _Fork(())
+        self._root = _PathBranch(())
 
-    def add(self, path: Path) -> Clash | None:
+    def add(self, path: Path) -> PathConflict | None:
         """Add a path, or say with which it clashes."""
         fork = self._root
         for step in path:
             if fork.ends:
-                return Clash("overlap", path, fork.path)
+                return PathConflict("overlap", path, fork.path)
             other = next(iter(fork.ways), None)
             if other is not None and isinstance(other, str) is not isinstance(step, str):
-                return Clash("conflict", path, fork.ways[other].path)
+                return PathConflict("conflict", path, fork.ways[other].path)
             if step not in fork.ways:
-                fork.ways[step] = _Fork(path)
+                fork.ways[step] = _PathBranch(path)
             fork = fork.ways[step]
         if fork.ends or fork.ways:
-            return Clash("overlap", path, fork.path)
+            return PathConflict("overlap", path, fork.path)
         fork.ends = True
         return None
 
 
-def find_clash(paths: tuple[Path, ...]) -> Clash | None:
+def find_clash(paths: tuple[Path, ...]) -> PathConflict | None:
     """The first two paths that cannot stand together, from the end of the text, where the service begins.
 
     So says DynamoDB Local, and of all that dynalite recorded nothing contradicts. Of several paths that came by then the
     service may name as the second one that is innocent: it takes the last of a hash table ("a, b, a" is told as [a] and [b],
     says a note in dynalite's getItem.js). Here it is the one that does clash.
     """
-    known = Clashes()
+    known = PathConflicts()
     for path in reversed(paths):
         clash = known.add(path)
         if clash is not None:

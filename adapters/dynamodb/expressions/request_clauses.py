@@ -24,7 +24,7 @@ from tablegate.adapters.dynamodb.expressions.key_conditions import (
 )
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.expressions.projections import (
-    Projection,
+    ProjectionPaths,
     filter_beyond,
     parse_projection,
     project,
@@ -40,9 +40,9 @@ from tablegate.adapters.dynamodb.expressions.updates import (
 from tablegate.adapters.dynamodb.values import composites
 from tablegate.adapters.dynamodb.values.keys import check_given_index_keys
 from tablegate.adapters.dynamodb.values.values import render_values
-from tablegate.adapters.dynamodb.wire.call_context import Call
+from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.wording import Wording
-from tablegate.gateway.model.commands.writes import SHOWN_NOT, Returns, RowShown
+from tablegate.gateway.model.commands.writes import SHOWN_NOT, ReturnedRows, Returns
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Path, Predicate, paths_of
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.expressions.updates import Action
@@ -87,9 +87,9 @@ class ReadClauses:
 
     __slots__ = ("_filter", "_filter_name", "_key_tests", "projection")
     _filter: Predicate
-    projection: Projection | None
+    projection: ProjectionPaths | None
 
-    def __init__(self, call: Call, given: Input) -> None:
+    def __init__(self, call: CallContext, given: Input) -> None:
         if _READ_CLAUSES.isdisjoint(given):
             self._key_tests: tuple[KeyTest, ...] | None = None
             self._filter, self._filter_name, self.projection = ALWAYS, "", None
@@ -187,10 +187,10 @@ class WriteClauses:
     _condition: Predicate
     _deep: tuple[Path, ...]
     has_condition: bool
-    shown: RowShown
+    shown: ReturnedRows
     """What the answer shows of the item."""
 
-    def __init__(self, call: Call, given: Input) -> None:
+    def __init__(self, call: CallContext, given: Input) -> None:
         self.shown = SHOWN_NOT if _RETURNS.isdisjoint(given) else shown_of(given)
         if _WRITE_CLAUSES.isdisjoint(given):
             self.facts, self._actions, self._condition, self._deep = _NO_UPDATE, (), ALWAYS, ()
@@ -262,13 +262,13 @@ class WriteClauses:
 _NO_UPDATE = facts_of(())
 
 
-def shown_of(given: Input) -> RowShown:
+def shown_of(given: Input) -> ReturnedRows:
     """What the answer shows of the item, by ReturnValues and ReturnValuesOnConditionCheckFailure."""
     done = given.get("ReturnValues", "NONE")
-    return RowShown(Returns(done), Returns(given.get("ReturnValuesOnConditionCheckFailure", "NONE")))
+    return ReturnedRows(Returns(done), Returns(given.get("ReturnValuesOnConditionCheckFailure", "NONE")))
 
 
-def _projection(given: Input, placeholders: Placeholders) -> Projection | None:
+def _projection(given: Input, placeholders: Placeholders) -> ProjectionPaths | None:
     text = given.get("ProjectionExpression")
     if text is not None:
         return parse_projection(text, placeholders)

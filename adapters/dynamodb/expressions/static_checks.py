@@ -22,11 +22,11 @@ from tablegate.adapters.dynamodb.expressions.nodes import (
     CallNode,
     CompareNode,
     ConditionNode,
+    ExpressionError,
     InNode,
     NotNode,
     OrNode,
     PathNode,
-    Refused,
     SectionNode,
     ValueNode,
 )
@@ -45,7 +45,7 @@ UPDATE = "UpdateExpression"
 PROJECTION = "ProjectionExpression"
 
 
-class Reader:
+class PlaceholderReader:
     """Puts names and values in the place of placeholders. `kind`: the parameter, as errors name it."""
 
     def __init__(self, kind: str, placeholders: Placeholders) -> None:
@@ -137,7 +137,7 @@ def _checked(tree_of: Callable[[str], _Tree], text: str, kind: str, placeholders
         if len(text) > _LONGEST_KEPT:
             tree_of = tree_of.__wrapped__  # type: ignore[attr-defined]
         return tree_of(text)
-    except Refused as refused:
+    except ExpressionError as refused:
         raise placeholders.error(refused.rule, kind, **refused.facts) from None
 
 
@@ -173,7 +173,7 @@ def _update_tree(text: str) -> tuple[SectionNode, ...]:
     seen = set()
     for section in sections:
         if section.keyword in seen:
-            raise Refused("section-twice", section=section.keyword)
+            raise ExpressionError("section-twice", section=section.keyword)
         seen.add(section.keyword)
     return sections
 
@@ -227,7 +227,7 @@ def _check_operators(nodes: Iterable[Any]) -> None:
             case NotNode() | CompareNode() | BetweenNode() | InNode() | ArithmeticNode():
                 count += 1
     if count > limits.EXPRESSION_OPERATORS:
-        raise Refused("operators", count=count)
+        raise ExpressionError("operators", count=count)
 
 
 def _check_functions(nodes: list[tuple[Any, bool]], misuse_of: Callable[[str, bool], str | None]) -> None:
@@ -235,11 +235,11 @@ def _check_functions(nodes: list[tuple[Any, bool]], misuse_of: Callable[[str, bo
     calls = [(node.function, outer) for node, outer in nodes if isinstance(node, CallNode)]
     for function, _ in calls:
         if function not in _OPERAND_COUNTS:
-            raise Refused("function-unknown", function=function)
+            raise ExpressionError("function-unknown", function=function)
     for function, outer in calls:
         rule = misuse_of(function, outer)
         if rule is not None:
-            raise Refused(rule, function=function)
+            raise ExpressionError(rule, function=function)
 
 
 def _misuse_in_condition(function: str, as_condition: bool) -> str | None:
@@ -261,6 +261,6 @@ def _check_names(nodes: Iterable[Any]) -> None:
             for step in node.steps:
                 if isinstance(step, int):
                     if step > limits.EXPRESSION_LIST_INDEX:
-                        raise Refused("index", index=step)
+                        raise ExpressionError("index", index=step)
                 elif step[0] != "#" and is_reserved(step):
-                    raise Refused("reserved", name=step)
+                    raise ExpressionError("reserved", name=step)

@@ -21,8 +21,8 @@ from tablegate.adapters.dynamodb.expressions.nodes import (
     ValueNode,
 )
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
-from tablegate.adapters.dynamodb.expressions.projections import Clashes, path_text
-from tablegate.adapters.dynamodb.expressions.static_checks import UPDATE, Reader, update_tree
+from tablegate.adapters.dynamodb.expressions.projections import PathConflicts, path_text
+from tablegate.adapters.dynamodb.expressions.static_checks import UPDATE, PlaceholderReader, update_tree
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.expression_messages import text_of
@@ -133,7 +133,7 @@ def _values_in(operand: updates.Operand) -> Iterator[Value]:
     match operand:
         case updates.Literal(value):
             yield value
-        case updates.CurrentOr(_, fallback):
+        case updates.CurrentOrDefault(_, fallback):
             yield from _values_in(fallback)
         case updates.Plus(left, right) | updates.Minus(left, right) | updates.Concatenate(left, right):
             yield from _values_in(left)
@@ -166,7 +166,7 @@ def _operand_bytes(operand: updates.Operand) -> int:
         case updates.Current(path):
             elements = sum(limits.UPDATE_OPERAND_ELEMENT_BYTES + _element_bytes(element) for element in path)
             return limits.UPDATE_OPERAND_PATH_BYTES + elements
-        case updates.CurrentOr(path, fallback):
+        case updates.CurrentOrDefault(path, fallback):
             function, left, right = limits.UPDATE_IF_NOT_EXISTS_BYTES, updates.Current(path), fallback
         case updates.Plus(left, right):
             function = limits.UPDATE_PLUS_BYTES
@@ -199,7 +199,7 @@ _CHANGE_TYPE_NAMES = {
 _PHASES = ("undefined-name", "undefined-value", "depth", "change-type")
 
 
-class _UpdateReader(Reader):
+class _UpdateReader(PlaceholderReader):
     """Makes actions. The service goes over an update twice, from the end of its text: over the paths that are written, each
     against those it has seen, and then over what is written to them. (So says DynamoDB Local, which has the service's own
     reader; what dynalite recorded, one expression at a time, agrees.) Of one action everything is read before it is said
@@ -215,7 +215,7 @@ class _UpdateReader(Reader):
     def actions(self, sections: tuple[SectionNode, ...]) -> tuple[updates.Action, ...]:
         nodes = [node for section in sections for node in section.actions]
         nodes.reverse()
-        known = Clashes() if len(nodes) > 1 else None
+        known = PathConflicts() if len(nodes) > 1 else None
         paths = []
         for node in nodes:
             path = self.path(node.path)
@@ -281,7 +281,7 @@ class _UpdateReader(Reader):
         if not isinstance(first, updates.Current):
             self.refuse("operand-path", function=function)
             return second
-        return updates.CurrentOr(first.path, second)
+        return updates.CurrentOrDefault(first.path, second)
 
     def _check_kind(self, function: str, operands: Iterable[updates.Operand], wanted: Kind) -> None:
         for operand in operands:

@@ -28,7 +28,7 @@ from tablegate.adapters.dynamodb.jobs.job_names import (
 from tablegate.adapters.dynamodb.tables.descriptions import table_id
 from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
@@ -40,7 +40,7 @@ from tablegate.gateway.model.tables.tables import State
 WITH_ERRORS = "COMPLETED_WITH_ERRORS"
 
 
-def start_bulk_put_items(call: Call) -> Exchange[Answer]:
+def start_bulk_put_items(call: CallContext) -> Exchange[Answer]:
     """StartBulkPutItems: begin to put the items of objects into a table. Raises ServiceError, TableMissing, TableBusy,
     TokenReused, NotInstalled."""
     require_place(call)
@@ -75,20 +75,20 @@ def start_bulk_put_items(call: Call) -> Exchange[Answer]:
     return {"BulkOperationDescription": describe((yield from begun(BULK, start)))}
 
 
-def describe_bulk_operation(call: Call) -> Exchange[Answer]:
+def describe_bulk_operation(call: CallContext) -> Exchange[Answer]:
     """DescribeBulkOperation: how far a bulk put is. Raises ServiceError."""
     job = yield from _find(call)
     return {"BulkOperationDescription": describe(job)}
 
 
-def list_bulk_operations(call: Call) -> Exchange[Answer]:
+def list_bulk_operations(call: CallContext) -> Exchange[Answer]:
     """ListBulkOperations: a page of bulk puts, the newest first. Raises ServiceError."""
     given = call.input
     found, more = yield from page(call, BULK, given.get("MaxResults"), given.get("NextToken"))
     return {"BulkOperationsSummaryList": [_summary(job) for job in found], **more}
 
 
-def cancel_bulk_operation(call: Call) -> Exchange[Answer]:
+def cancel_bulk_operation(call: CallContext) -> Exchange[Answer]:
     """CancelBulkOperation: what has been put stays. One that has ended is told as it is. Raises ServiceError."""
     job = yield from _find(call)
     cancelled = yield from one(CancelJob(job, path_of(call.input["BulkOperationArn"])))
@@ -96,7 +96,7 @@ def cancel_bulk_operation(call: Call) -> Exchange[Answer]:
     return {"BulkOperationArn": call.input["BulkOperationArn"], "BulkOperationStatus": state}
 
 
-def _find(call: Call) -> Exchange[Job]:
+def _find(call: CallContext) -> Exchange[Job]:
     arn = call.input["BulkOperationArn"]
 
     def missing(elsewhere: bool) -> ServiceError:

@@ -14,14 +14,14 @@ from typing import Any
 import orjson
 
 from tablegate.adapters.dynamodb.export_files import manifests
-from tablegate.adapters.dynamodb.export_files.data_files import DataFile
+from tablegate.adapters.dynamodb.export_files.data_files import DataFileWriter
 from tablegate.adapters.dynamodb.jobs.job_names import BULK
 from tablegate.adapters.dynamodb.jobs.object_worker import (
     ask,
     bucket_of,
     new_object_of,
 )
-from tablegate.adapters.dynamodb.jobs.source_objects import Found
+from tablegate.adapters.dynamodb.jobs.source_objects import LocatedRecord
 from tablegate.adapters.dynamodb.object_stores.object_store import ObjectStore
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.gateway.dialect import Gateway
@@ -119,7 +119,7 @@ class BulkPutReport:
 
     def _write_lines(self, kind: str, lines: list[bytes]) -> list[Any]:
         buffer = io.BytesIO()
-        file = DataFile(buffer)
+        file = DataFileWriter(buffer)
         for line in lines:
             file.add(line)
         md5 = file.finish()
@@ -144,7 +144,7 @@ class BulkPutReport:
         return manifests.folder_of(prefix.rstrip("/"), BULK.id(self._job))
 
 
-def line_of(job: Job, each: Found, error: Exception, existing: bytes | None = None) -> str:
+def line_of(job: Job, each: LocatedRecord, error: Exception, existing: bytes | None = None) -> str:
     """A line of the report."""
     told = service_error_of(error, "PutItem")
     bucket = job.definition["request"]["InputS3Configuration"]["S3Bucket"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.capacity.capacity import write_units
 from tablegate.adapters.dynamodb.export_files.compression import Compression
-from tablegate.adapters.dynamodb.export_files.records import Layout
+from tablegate.adapters.dynamodb.export_files.records import ImportFormat
 from tablegate.adapters.dynamodb.expressions.request_clauses import WriteClauses
 from tablegate.adapters.dynamodb.jobs.bulk_put_api import WITH_ERRORS
 from tablegate.adapters.dynamodb.jobs.bulk_put_report import (
@@ -32,14 +32,20 @@ from tablegate.adapters.dynamodb.jobs.object_worker import (
     call_of,
     failure,
 )
-from tablegate.adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects, Taken
-from tablegate.adapters.dynamodb.object_stores.object_store import Refused
+from tablegate.adapters.dynamodb.jobs.source_objects import (
+    LocatedRecord,
+    ObjectSource,
+    RecordBatch,
+    SourceCursor,
+    SourceObjects,
+)
+from tablegate.adapters.dynamodb.object_stores.object_store import ObjectStoreRejection
 from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.values.composites import render
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.gateway.model.commands.job_commands import AdvanceJob
-from tablegate.gateway.model.commands.row_commands import Outcome, WriteGroup
+from tablegate.gateway.model.commands.row_commands import WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.errors import (
     Busy,
@@ -56,7 +62,7 @@ _CLAUSES = ("ConditionExpression", "ExpressionAttributeNames", "ExpressionAttrib
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenSource:
     """What is held open: the source, and when the next units may be used."""
 
     source: SourceObjects
@@ -66,7 +72,7 @@ class _Open:
         self.source.close()
 
 
-class BulkPutWorker(ObjectWorker[_Open]):
+class BulkPutWorker(ObjectWorker[_OpenSource]):
     """Carries bulk puts on (gateway/engine/background/working.py)."""
 
     name = "bulk operation"
@@ -97,7 +103,9 @@ class BulkPutWorker(ObjectWorker[_Open]):
             objects += 1
             total += found.size_bytes
             if objects > limits.BULK_PUT_OBJECTS:
-                raise Refused("TooManyObjects", f"There are more than {limits.BULK_PUT_OBJECTS} objects")
+                raise ObjectStoreRejection(
+                    "TooManyObjects", f"There are more than {limits.BULK_PUT_OBJECTS} objects"
+                )
         ask(self._gateway, AdvanceJob(job, {**_nothing(), "total": total}, keeps=place_of_lines()))
         return objects
 
@@ -107,18 +115,18 @@ class BulkPutWorker(ObjectWorker[_Open]):
         opened = self._open.get(job.id)
         if opened is None:
             source = SourceObjects(
-                self._store, _source(job), Cursor(*job.progress["cursor"]), self._check_readable(job)
+                self._store, _source(job), SourceCursor(*job.progress["cursor"]), self._check_readable(job)
             )
-            opened = self._open[job.id] = _Open(source)
+            opened = self._open[job.id] = _OpenSource(source)
         if monotonic() < opened.not_before and not job.cancelled:
             return None
         table = self._table(job)
-        taken = Taken([], Cursor(*job.progress["cursor"]), True, 0)
+        taken = RecordBatch([], SourceCursor(*job.progress["cursor"]), True, 0)
         if not job.cancelled:
             taken = opened.source.take(limit)
         found = taken.found
         groups, sources, lines = self._writes(job, table, found)
-        step = _Step(job, table, sources, lines, taken)
+        step = _PutBatch(job, table, sources, lines, taken)
         reported = BulkPutReport(self._gateway, self._store, job).pending_writes()
         saved = ask(
             self._gateway,
@@ -140,15 +148,15 @@ class BulkPutWorker(ObjectWorker[_Open]):
             or table.id != job.definition["number"]
             or table.state_at(self._gateway.now_ms()) is State.DELETING
         ):
-            raise Refused("TableNotFound", f"Table not found: {job.table_name}")
+            raise ObjectStoreRejection("TableNotFound", f"Table not found: {job.table_name}")
         return table
 
     def _writes(
-        self, job: Job, table: Table, found: list[Found]
-    ) -> tuple[list[WriteGroup], list[Found], list[list[str]]]:
+        self, job: Job, table: Table, found: list[LocatedRecord]
+    ) -> tuple[list[WriteGroup], list[LocatedRecord], list[list[str]]]:
         """A group for each record that can be put, of which records they are, and lines about the others."""
         groups: list[WriteGroup] = []
-        sources: list[Found] = []
+        sources: list[LocatedRecord] = []
         lines: list[list[str]] = []
         call = call_of(self._gateway, job, "PutItem")
         for each in found:
@@ -180,16 +188,16 @@ class BulkPutWorker(ObjectWorker[_Open]):
         ask(self._gateway, AdvanceJob(job, progress, state=state, ended=True))
 
 
-class _Step:
+class _PutBatch:
     """One batch: what the progress is when it is known what came of each put."""
 
     def __init__(
         self,
         job: Job,
         table: Table,
-        sources: list[Found],
+        sources: list[LocatedRecord],
         lines: list[list[str]],
-        taken: Taken,
+        taken: RecordBatch,
     ) -> None:
         self._job = job
         self._table = table
@@ -232,7 +240,7 @@ class _Step:
             "is_read": self._taken.is_over and not any(line[0] in wanted for line in lines),
         }
 
-    def _count(self, usage: dict[str, Any], outcome: Outcome) -> None:
+    def _count(self, usage: dict[str, Any], outcome: WriteOutcome) -> None:
         new = outcome.new
         if new is None:
             return
@@ -247,7 +255,7 @@ class _Step:
 
 def _nothing() -> dict[str, Any]:
     return {
-        "cursor": list(Cursor()),
+        "cursor": list(SourceCursor()),
         "processed": 0,
         "failed": 0,
         "bytes": 0,
@@ -260,11 +268,11 @@ def _nothing() -> dict[str, Any]:
     }
 
 
-def _source(job: Job) -> Source:
+def _source(job: Job) -> ObjectSource:
     place = job.definition["request"]["InputS3Configuration"]
-    return Source(
+    return ObjectSource(
         bucket_of(job, place),
         place.get("S3KeyPrefix", ""),
         Compression(place.get("InputCompressionType", "NONE")),
-        Layout(place["InputFormat"]),
+        ImportFormat(place["InputFormat"]),
     )

@@ -22,7 +22,7 @@ from tablegate.adapters.dynamodb.jobs.job_documents import (
 )
 from tablegate.adapters.dynamodb.jobs.job_names import (
     EXPORT,
-    Place,
+    JobLocation,
     denied,
     find,
     page,
@@ -34,13 +34,13 @@ from tablegate.adapters.dynamodb.tables.descriptions import table_id
 from tablegate.adapters.dynamodb.tables.properties import seconds
 from tablegate.adapters.dynamodb.values.composites import shown_schema
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.job_commands import StartJob
 from tablegate.gateway.model.commands.table_commands import FindTable
-from tablegate.gateway.model.errors import MomentNotKept, TableMissing
+from tablegate.gateway.model.errors import TableMissing, TimeNotRetained
 from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Predicate
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange
 from tablegate.gateway.model.tables.jobs import Job
@@ -53,7 +53,7 @@ NEW_AND_OLD = "NEW_AND_OLD_IMAGES"
 _KEY = re.compile(r"[a-zA-Z0-9:/_.-]+")
 
 
-def export_table(call: Call) -> Exchange[Answer]:
+def export_table(call: CallContext) -> Exchange[Answer]:
     """ExportTableToPointInTime: begin an export. Raises ServiceError."""
     _check_members(call)
     given, arn = call.input, call.input["TableArn"]
@@ -83,14 +83,14 @@ def export_table(call: Call) -> Exchange[Answer]:
         )
     except TableMissing:
         raise _table_missing(arn) from None
-    except MomentNotKept as refused:
+    except TimeNotRetained as refused:
         if refused.earliest_ms is None:
             raise
         raise _invalid_time("Export Time is invalid") from None
     return {"ExportDescription": describe(job)}
 
 
-def describe_export(call: Call) -> Exchange[Answer]:
+def describe_export(call: CallContext) -> Exchange[Answer]:
     """DescribeExport: how far an export is. Raises ServiceError."""
     arn = call.input["ExportArn"]
 
@@ -102,7 +102,7 @@ def describe_export(call: Call) -> Exchange[Answer]:
     return {"ExportDescription": describe(job)}
 
 
-def list_exports(call: Call) -> Exchange[Answer]:
+def list_exports(call: CallContext) -> Exchange[Answer]:
     """ListExports: a page of exports, the newest first; of one table as long as it is there and no other of its name. Raises
     ServiceError."""
     given = call.input
@@ -130,7 +130,7 @@ def list_exports(call: Call) -> Exchange[Answer]:
 # Checks
 
 
-def _check_members(call: Call) -> None:
+def _check_members(call: CallContext) -> None:
     given = call.input
     spec, kind = given.get("IncrementalExportSpecification"), given.get("ExportType")
     text = ""
@@ -156,7 +156,7 @@ def _check_members(call: Call) -> None:
         raise validation(messages.INVALID_REQUEST + text)
 
 
-def _place(call: Call, arn: str) -> Place:
+def _place(call: CallContext, arn: str) -> JobLocation:
     place = place_of(call, arn)
     if place is None:
         if not arn:
@@ -177,17 +177,17 @@ def _invalid_time(text: str) -> ServiceError:
     return ServiceError("InvalidExportTimeException", text)
 
 
-def _history(call: Call, table: Table) -> HistoryRule:
-    """How long a table's history is kept, of which something is to be exported. Raises ServiceError, MomentNotKept."""
+def _history(call: CallContext, table: Table) -> HistoryRule:
+    """How long a table's history is kept, of which something is to be exported. Raises ServiceError, TimeNotRetained."""
     rule = table.rules.history
     if rule is None or rule.days is None:
-        raise MomentNotKept(table.name)
+        raise TimeNotRetained(table.name)
     selection_of(call, call.input, table)
     return rule
 
 
-def _moment(call: Call, table: Table) -> int | None:
-    """The moment of a full export; None: now. Raises ServiceError, MomentNotKept."""
+def _moment(call: CallContext, table: Table) -> int | None:
+    """The moment of a full export; None: now. Raises ServiceError, TimeNotRetained."""
     rule = _history(call, table)
     asked = call.input.get("ExportTime")
     if asked is None:
@@ -199,7 +199,7 @@ def _moment(call: Call, table: Table) -> int | None:
     return at_ms
 
 
-class Selection(NamedTuple):
+class ExportSelection(NamedTuple):
     """What a FilterSpecification selects: a range of keys, which of the items in it, and what of these (None: all)."""
 
     bounds: KeyRange = EVERYTHING
@@ -207,26 +207,26 @@ class Selection(NamedTuple):
     clauses: ReadClauses | None = None
 
 
-def selection_of(call: Call, given: Mapping[str, Any], table: Table) -> Selection:
+def selection_of(call: CallContext, given: Mapping[str, Any], table: Table) -> ExportSelection:
     """What is to be exported of a table. Raises ServiceError."""
     spec = given.get("FilterSpecification")
     if spec is None:
-        return Selection()
+        return ExportSelection()
     clauses = ReadClauses(call, spec)
     clauses.check_projection(table)
     if "KeyConditionExpression" not in spec:
-        return Selection(EVERYTHING, clauses.filter(table), clauses)
+        return ExportSelection(EVERYTHING, clauses.filter(table), clauses)
     schema = shown_schema(table.key_schema)
     bounds = clauses.key_range(schema)
     predicate = clauses.filter(table, schema.names)
     if schema is not table.key_schema:
         bounds, judged = clauses.composite_range(table.key_schema)
         predicate = And((judged, predicate))
-    return Selection(bounds, predicate, clauses)
+    return ExportSelection(bounds, predicate, clauses)
 
 
-def _window(call: Call, table: Table) -> tuple[int, int] | None:
-    """The window of an incremental export, in ticks; None: it is a full one. Raises ServiceError, MomentNotKept."""
+def _window(call: CallContext, table: Table) -> tuple[int, int] | None:
+    """The window of an incremental export, in ticks; None: it is a full one. Raises ServiceError, TimeNotRetained."""
     spec = call.input.get("IncrementalExportSpecification")
     if spec is None:
         return None
@@ -259,7 +259,7 @@ def _iso(at_ms: int) -> str:
 
 
 def _definition(
-    call: Call, table: Table, window: tuple[int, int] | None, at_ms: int | None
+    call: CallContext, table: Table, window: tuple[int, int] | None, at_ms: int | None
 ) -> dict[str, Any]:
     window_ms = None if window is None else [tick // TICKS_PER_MS for tick in window]
     return definition_of(call, table.name, table_id=table_id(table), at_ms=at_ms, window=window_ms)

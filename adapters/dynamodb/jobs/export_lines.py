@@ -8,7 +8,7 @@ from typing import NamedTuple
 import orjson
 
 from tablegate.adapters.dynamodb.export_files.lines import change_line, item_line
-from tablegate.adapters.dynamodb.jobs.export_api import NEW_AND_OLD, Selection, view_of
+from tablegate.adapters.dynamodb.jobs.export_api import NEW_AND_OLD, ExportSelection, view_of
 from tablegate.adapters.dynamodb.values.composites import render, shown_key
 from tablegate.adapters.dynamodb.values.values import render_values, view
 from tablegate.gateway.model.expressions.predicates import matches
@@ -28,21 +28,23 @@ class ExportLine(NamedTuple):
     read_bytes: int
 
 
-def lines_of_rows(table: Table, rows: list[Row], selection: Selection, as_ion: bool) -> Iterator[ExportLine]:
+def lines_of_rows(
+    table: Table, rows: list[Row], selection: ExportSelection, as_ion: bool
+) -> Iterator[ExportLine]:
     """The lines of rows of a table."""
     for row in rows:
         size = row.size_bytes
         yield ExportLine(row, item_line(_image(table, row, selection), as_ion), size, size)
 
 
-def _image(table: Table, row: Row, selection: Selection) -> bytes:
+def _image(table: Table, row: Row, selection: ExportSelection) -> bytes:
     """What is selected of a row, as JSON."""
     clauses = selection.clauses
     return render(table.key_schema, row) if clauses is None else clauses.cut(table, row)
 
 
 def line_of_change(
-    job: Job, row: Row, images: tuple[Table, Row | None, Row | None], selection: Selection, as_ion: bool
+    job: Job, row: Row, images: tuple[Table, Row | None, Row | None], selection: ExportSelection, as_ion: bool
 ) -> tuple[bytes, int]:
     """The line of a key that changed, and its billed bytes. `images`: the new one's table, the old one, the new one."""
     table, old, new = images

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 from tablegate.adapters.dynamodb.export_files import manifests
-from tablegate.adapters.dynamodb.export_files.data_files import DataFile
-from tablegate.adapters.dynamodb.jobs.export_api import Selection, selection_of, view_of
+from tablegate.adapters.dynamodb.export_files.data_files import DataFileWriter
+from tablegate.adapters.dynamodb.jobs.export_api import ExportSelection, selection_of, view_of
 from tablegate.adapters.dynamodb.jobs.export_lines import ExportLine, line_of_change, lines_of_rows
 from tablegate.adapters.dynamodb.jobs.job_documents import COMPLETED, FAILED
 from tablegate.adapters.dynamodb.jobs.job_names import EXPORT
@@ -30,7 +30,11 @@ from tablegate.adapters.dynamodb.jobs.object_worker import (
     failure,
     new_object_of,
 )
-from tablegate.adapters.dynamodb.object_stores.object_store import Bucket, NewObject, Refused
+from tablegate.adapters.dynamodb.object_stores.object_store import (
+    BucketReference,
+    NewObject,
+    ObjectStoreRejection,
+)
 from tablegate.adapters.dynamodb.values.values import view
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.commands.job_commands import AdvanceJob
@@ -51,11 +55,11 @@ _CHANGES_AT_ONCE = 8  # their images may be large
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenDataFile:
     """The data file in hand: what has been written to it, and the first row that is not yet (None: there is none)."""
 
     buffer: BinaryIO
-    file: DataFile
+    file: DataFileWriter
     billed: int
     next: Position | None
     is_over: bool = False
@@ -64,7 +68,7 @@ class _Open:
         self.buffer.close()
 
 
-class ExportWorker(ObjectWorker[_Open]):
+class ExportWorker(ObjectWorker[_OpenDataFile]):
     """Carries exports on (gateway/engine/background/working.py)."""
 
     name = "export"
@@ -86,7 +90,7 @@ class ExportWorker(ObjectWorker[_Open]):
         try:
             table = ask(self._gateway, FindTable(of_job(job.id), name))
         except TableMissing:
-            raise Refused("TableNotFound", "The table and its history are gone") from None
+            raise ObjectStoreRejection("TableNotFound", "The table and its history are gone") from None
         if table.state_at(self._gateway.now_ms()) is State.CREATING:
             return None
         return self._export(job, table, limit)
@@ -99,13 +103,13 @@ class ExportWorker(ObjectWorker[_Open]):
             mark = job.progress.get("mark")
             buffer = cast(BinaryIO, tempfile.SpooledTemporaryFile(_MEMORY_BYTES))  # noqa: SIM115
             next_row = None if mark is None else Position(*map(bytes.fromhex, mark))
-            opened = self._open[job.id] = _Open(buffer, DataFile(buffer), 0, next_row)
+            opened = self._open[job.id] = _OpenDataFile(buffer, DataFileWriter(buffer), 0, next_row)
         rows = self._lines(job, table, opened, limit)
         if opened.file.is_full or opened.is_over:
             self._store_file(job, opened)
         return rows
 
-    def _lines(self, job: Job, table: Table, opened: _Open, limit: int) -> int:
+    def _lines(self, job: Job, table: Table, opened: _OpenDataFile, limit: int) -> int:
         """Write some rows to the data file in hand, at most until it is full. Return the units of work: one for each row that was
         looked at, and one for each KiB of items."""
         request = job.definition["request"]
@@ -131,7 +135,9 @@ class ExportWorker(ObjectWorker[_Open]):
             opened.is_over = page.next is None
         return int(page.scanned) + (read_bytes >> 10)
 
-    def _read(self, job: Job, table: Table, selection: Selection, first: Position | None, limit: int) -> Read:
+    def _read(
+        self, job: Job, table: Table, selection: ExportSelection, first: Position | None, limit: int
+    ) -> Read:
         bounds, predicate = selection.bounds, selection.predicate
         if job.definition["window"] is not None:
             predicate = ALWAYS  # it is judged of images (_changes)
@@ -141,7 +147,7 @@ class ExportWorker(ObjectWorker[_Open]):
         return Read(table, bounds, page, filter=predicate, view=view)
 
     def _changes(
-        self, job: Job, changed: list[Row], selection: Selection, as_ion: bool
+        self, job: Job, changed: list[Row], selection: ExportSelection, as_ion: bool
     ) -> Iterator[ExportLine]:
         """The lines of keys that changed; empty where nothing is left of the change, or it is not selected: that is judged of the
         new image, of a deleted item of the old one (developer guide, "Filtering a table export")."""
@@ -155,7 +161,7 @@ class ExportWorker(ObjectWorker[_Open]):
                 line, billed = line_of_change(job, row, (after, old, new), selection, as_ion)
                 yield ExportLine(row, line, billed, sum(each.size_bytes for each in (old, new) if each))
 
-    def _store_file(self, job: Job, opened: _Open) -> None:
+    def _store_file(self, job: Job, opened: _OpenDataFile) -> None:
         """Store the data file in hand, and note how far the rows are exported then."""
         progress = job.progress
         files = progress["files"]
@@ -205,7 +211,7 @@ class ExportWorker(ObjectWorker[_Open]):
     def _summary(self, job: Job, progress: dict[str, Any]) -> bytes:
         known, request = job.definition, job.definition["request"]
         window = known["window"]
-        return manifests.Export(
+        return manifests.ExportSummary(
             export_arn=EXPORT.arn(job),
             table_arn=known["table_arn"],
             table_id=known["table_id"],
@@ -219,7 +225,7 @@ class ExportWorker(ObjectWorker[_Open]):
             billed_bytes=progress["billed"],
             encryption=request.get("S3SseAlgorithm", "AES256"),
             encryption_key=request.get("S3SseKmsKeyId"),
-            window=None if window is None else manifests.Window(window[0], window[1], view_of(job)),
+            window=None if window is None else manifests.ExportWindow(window[0], window[1], view_of(job)),
         ).summary()
 
     def _put_with_md5(self, job: Job, name: str, data: bytes) -> None:
@@ -235,7 +241,7 @@ class ExportWorker(ObjectWorker[_Open]):
 _EMPTY: dict[str, Any] = {"files": [], "items": 0, "billed": 0}
 
 
-def _bucket(job: Job) -> Bucket:
+def _bucket(job: Job) -> BucketReference:
     return bucket_of(job, job.definition["request"])
 
 

@@ -30,7 +30,7 @@ from tablegate.adapters.dynamodb.jobs.job_names import (
 from tablegate.adapters.dynamodb.tables.descriptions import table_id_of
 from tablegate.adapters.dynamodb.tables.tables import new_table
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
@@ -40,7 +40,7 @@ from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.tables import Table
 
 
-def import_table(call: Call) -> Exchange[Answer]:
+def import_table(call: CallContext) -> Exchange[Answer]:
     """ImportTable: begin an import into a table that is made for it. Raises ServiceError, NotInstalled."""
     require_place(call)
     given = call.input
@@ -73,13 +73,13 @@ def import_table(call: Call) -> Exchange[Answer]:
     return {"ImportTableDescription": describe((yield from begun(IMPORT, start)))}
 
 
-def _of_table(call: Call, table: Table) -> Exchange[Job | None]:
+def _of_table(call: CallContext, table: Table) -> Exchange[Job | None]:
     """The import under way that makes a table."""
     found = yield from one(ListJobs(call.caller.namespace, IMPORT.name, table_name=table.name, limit=50))
     return next((job for job in found if job.id == table.id and job.ended_at_ms is None), None)
 
 
-def describe_import(call: Call) -> Exchange[Answer]:
+def describe_import(call: CallContext) -> Exchange[Answer]:
     """DescribeImport: how far an import is. Raises ServiceError."""
     arn = call.input["ImportArn"]
 
@@ -90,7 +90,7 @@ def describe_import(call: Call) -> Exchange[Answer]:
     return {"ImportTableDescription": describe(job)}
 
 
-def list_imports(call: Call) -> Exchange[Answer]:
+def list_imports(call: CallContext) -> Exchange[Answer]:
     """ListImports: a page of imports, the newest first. Raises ServiceError."""
     given = call.input
     name = None

@@ -12,14 +12,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from tablegate.adapters.dynamodb.export_files.compression import Compression
-from tablegate.adapters.dynamodb.export_files.records import Layout
+from tablegate.adapters.dynamodb.export_files.records import ImportFormat
 from tablegate.adapters.dynamodb.jobs.job_documents import CANCELLED, COMPLETED, FAILED
 from tablegate.adapters.dynamodb.jobs.job_names import IMPORT
 from tablegate.adapters.dynamodb.jobs.object_worker import ObjectWorker, ask, bucket_of, call_of, failure
-from tablegate.adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects
+from tablegate.adapters.dynamodb.jobs.source_objects import (
+    LocatedRecord,
+    ObjectSource,
+    SourceCursor,
+    SourceObjects,
+)
 from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.tables.tables import new_table
-from tablegate.adapters.dynamodb.values.values import Item, is_too_large, item_of
+from tablegate.adapters.dynamodb.values.values import ParsedItem, is_too_large, item_of
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
@@ -83,7 +88,7 @@ class ImportWorker(ObjectWorker[SourceObjects]):
             return 0
         opened = self._open.get(job.id)
         if opened is None:
-            begin = Cursor(*job.progress["cursor"])
+            begin = SourceCursor(*job.progress["cursor"])
             opened = self._open[job.id] = SourceObjects(
                 self._store, _source(job), begin, self._check_readable(job)
             )
@@ -120,11 +125,11 @@ class ImportWorker(ObjectWorker[SourceObjects]):
         return units
 
     def _writes(
-        self, job: Job, table: Table, found: list[Found]
-    ) -> tuple[list[WriteGroup], list[Found], int]:
+        self, job: Job, table: Table, found: list[LocatedRecord]
+    ) -> tuple[list[WriteGroup], list[LocatedRecord], int]:
         """A group for each record that is an item, of which records they are, and how many are none."""
         groups: list[WriteGroup] = []
-        sources: list[Found] = []
+        sources: list[LocatedRecord] = []
         errors = 0
         for each in found:
             try:
@@ -135,7 +140,7 @@ class ImportWorker(ObjectWorker[SourceObjects]):
                 errors += 1
         return groups, sources, errors
 
-    def _log(self, job: Job, each: Found, text: str, number: int) -> None:
+    def _log(self, job: Job, each: LocatedRecord, text: str, number: int) -> None:
         """An event as the service's log group has it ("Validation errors" in the developer guide on imports)."""
         if number < limits.LOGGED_ERRORS:
             bucket = job.definition["request"]["S3BucketSource"]["S3Bucket"]
@@ -158,7 +163,7 @@ class ImportWorker(ObjectWorker[SourceObjects]):
 
 
 _NOTHING: Mapping[str, Any] = {
-    "cursor": list(Cursor()),
+    "cursor": list(SourceCursor()),
     "processed": 0,
     "imported": 0,
     "errors": 0,
@@ -166,7 +171,7 @@ _NOTHING: Mapping[str, Any] = {
 }
 
 
-def checked_item(each: Found) -> Item:
+def checked_item(each: LocatedRecord) -> ParsedItem:
     """The item that a record is. Raises ServiceError."""
     if each.record.error:
         raise validation(each.record.error)
@@ -180,17 +185,17 @@ def _text_of(error: Exception) -> str:
     return service_error_of(error, "PutItem").message or "The item cannot be stored"
 
 
-def _source(job: Job) -> Source:
+def _source(job: Job) -> ObjectSource:
     request = job.definition["request"]
     place, parameters = request["S3BucketSource"], request["TableCreationParameters"]
     options = request.get("InputFormatOptions", {}).get("Csv", {})
-    layout = Layout(
+    layout = ImportFormat(
         request["InputFormat"],
         options.get("Delimiter", ","),
         tuple(options.get("HeaderList", ())),
         {each["AttributeName"]: each["AttributeType"] for each in parameters["AttributeDefinitions"]},
     )
-    return Source(
+    return ObjectSource(
         bucket_of(job, place),
         place.get("S3KeyPrefix", ""),
         Compression(request.get("InputCompressionType", "NONE")),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tablegate.adapters.dynamodb.jobs.job_names import Kind, new_token
+from tablegate.adapters.dynamodb.jobs.job_names import JobKind, new_token
 from tablegate.adapters.dynamodb.tables.properties import seconds
-from tablegate.adapters.dynamodb.wire.call_context import Call
+from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.resources import table_arn
 from tablegate.gateway.exchanges import one
@@ -19,7 +19,7 @@ IN_PROGRESS, COMPLETED, FAILED = "IN_PROGRESS", "COMPLETED", "FAILED"
 CANCELLING, CANCELLED = "CANCELLING", "CANCELLED"
 
 
-def definition_of(call: Call, table_name: str, **more: Any) -> dict[str, Any]:
+def definition_of(call: CallContext, table_name: str, **more: Any) -> dict[str, Any]:
     """A request as it is kept."""
     caller = call.caller
     return {
@@ -38,8 +38,9 @@ def definition_of(call: Call, table_name: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def begun(kind: Kind, command: StartJob) -> Exchange[Job]:
-    """The job that a command begins. Raises ServiceError, TableMissing, MomentNotKept; TokenReused where the kind has no conflict
+def begun(kind: JobKind, command: StartJob) -> Exchange[Job]:
+    """The job that a command begins. Raises ServiceError, TableMissing, TimeNotRetained; TokenReused where the kind
+    has no conflict
     of its own."""
     try:
         return (yield from one(command))

@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 import orjson
 
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import Call
+from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.job_commands import ListJobs
-from tablegate.gateway.model.commands.row_commands import Token
+from tablegate.gateway.model.commands.row_commands import IdempotencyToken
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.security.credentials import Scheme
 
 _TOKEN_CHARACTERS = 255  # of a client's token that is kept as it is: it is part of a primary key
 
 
-class Kind(NamedTuple):
+class JobKind(NamedTuple):
     """A kind of jobs: what the gateway calls it, what its ARNs have behind the table's, what one and several are called in texts,
     and the error of a token that was used for another one (empty: that of all operations)."""
 
@@ -46,9 +46,9 @@ class Kind(NamedTuple):
         return self.arn(job).rpartition("/")[2]
 
 
-EXPORT = Kind("dynamodb-export", "export", "Export", "exports", "ExportConflictException")
-IMPORT = Kind("dynamodb-import", "import", "Import", "imports", "ImportConflictException")
-BULK = Kind("dynamodb-bulk-put", "bulk-operation", "BulkOperation", "bulk operations")
+EXPORT = JobKind("dynamodb-export", "export", "Export", "exports", "ExportConflictException")
+IMPORT = JobKind("dynamodb-import", "import", "Import", "imports", "ImportConflictException")
+BULK = JobKind("dynamodb-bulk-put", "bulk-operation", "BulkOperation", "bulk operations")
 
 
 def _digits(job: Job) -> str:
@@ -58,7 +58,7 @@ def _digits(job: Job) -> str:
 _TABLE = r"arn:aws[a-z-]*:dynamodb:(?P<region>[a-z0-9-]*):(?P<account>[0-9]*):table/(?P<table>[A-Za-z0-9_.-]{3,255})"
 
 
-class Place(NamedTuple):
+class JobLocation(NamedTuple):
     """What an ARN says: region, account, table; and whether it is the caller's."""
 
     region: str
@@ -68,7 +68,7 @@ class Place(NamedTuple):
     rest: Mapping[str, str]
 
 
-def place_of(call: Call, arn: str, tail: str = "") -> Place | None:
+def place_of(call: CallContext, arn: str, tail: str = "") -> JobLocation | None:
     """What an ARN says that ends in a pattern; None: it is none such."""
     match = re.fullmatch(_TABLE + tail, arn)
     if match is None:
@@ -79,7 +79,7 @@ def place_of(call: Call, arn: str, tail: str = "") -> Place | None:
         caller.account,
         caller.region,
     )
-    return Place(match["region"], match["account"], match["table"], is_own, match.groupdict())
+    return JobLocation(match["region"], match["account"], match["table"], is_own, match.groupdict())
 
 
 def denied() -> ServiceError:
@@ -88,8 +88,8 @@ def denied() -> ServiceError:
 
 
 def find(
-    call: Call,
-    kind: Kind,
+    call: CallContext,
+    kind: JobKind,
     arn: str,
     invalid: Callable[[], ServiceError],
     missing: Callable[[bool], ServiceError],
@@ -127,13 +127,13 @@ _POSITION = struct.Struct(">8sQQ")
 _CHECK_BYTES = 32
 
 
-def next_token(kind: Kind, job: Job) -> str:
+def next_token(kind: JobKind, job: Job) -> str:
     """The token of the page behind a job: 112 hexadecimal digits, as botocore's model wants it of imports."""
     packed = _POSITION.pack(kind.part.encode()[:8], job.created_at_ms, job.id)
     return (packed + hashlib.sha256(packed).digest()).hex()
 
 
-def place_of_token(kind: Kind, token: str | None) -> tuple[int, int] | None:
+def place_of_token(kind: JobKind, token: str | None) -> tuple[int, int] | None:
     """The place behind which a page begins. Raises ServiceError."""
     if token is None:
         return None
@@ -155,7 +155,12 @@ def place_of_token(kind: Kind, token: str | None) -> tuple[int, int] | None:
 
 
 def page(
-    call: Call, kind: Kind, size: int | None, token: str | None, table: str | None = None, since_ms: int = 0
+    call: CallContext,
+    kind: JobKind,
+    size: int | None,
+    token: str | None,
+    table: str | None = None,
+    since_ms: int = 0,
 ) -> Exchange[tuple[list[Job], dict[str, str]]]:
     """A page of jobs, the newest first, and the NextToken if there is one behind it. Jobs that the caller may not list are left
     out, so a page may be empty. Raises ServiceError."""
@@ -172,7 +177,7 @@ def page(
 # Beginning
 
 
-def token_of(call: Call, kind: Kind, digested: Any) -> Token | None:
+def token_of(call: CallContext, kind: JobKind, digested: Any) -> IdempotencyToken | None:
     """The client's token, if there is one, and what it stands for."""
     name = call.input.get("ClientToken")
     if name is None:
@@ -180,7 +185,7 @@ def token_of(call: Call, kind: Kind, digested: Any) -> Token | None:
     if len(name) > _TOKEN_CHARACTERS:
         name = hashlib.sha256(name.encode()).hexdigest()
     digest = hashlib.sha256(orjson.dumps(digested, option=orjson.OPT_SORT_KEYS)).digest()
-    return Token(f"{kind.name}/{call.caller.namespace}", name, digest, limits.JOB_TOKEN_MS)
+    return IdempotencyToken(f"{kind.name}/{call.caller.namespace}", name, digest, limits.JOB_TOKEN_MS)
 
 
 def new_token() -> str:
@@ -188,7 +193,7 @@ def new_token() -> str:
     return str(uuid.uuid4())
 
 
-def require_place(call: Call) -> None:
+def require_place(call: CallContext) -> None:
     """Refuse what needs a place of objects where the settings name none. Raises ServiceError."""
     if not call.gateway.settings.has_object_store:
         text = f"{call.operation} is not switched on in this server: start it with --s3-endpoint-url or --s3-folder"

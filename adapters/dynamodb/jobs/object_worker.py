@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.jobs.source_tables import check_readable, table_of
 from tablegate.adapters.dynamodb.object_stores.object_store import (
-    Bucket,
+    BucketReference,
     Encryption,
     NewObject,
     ObjectStore,
-    Refused,
+    ObjectStoreRejection,
 )
-from tablegate.adapters.dynamodb.wire.call_context import Call, Caller
+from tablegate.adapters.dynamodb.wire.call_context import CallContext, Caller
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model.authorization.authorizations import Authorization
@@ -55,7 +55,7 @@ class ObjectWorker(ABC, Generic[Held]):
             return self._cancel(job, limit) if job.cancelled else self._carry_on(job, limit)
         except StaleTable:
             self.forget(job.id)
-        except Refused as refused:
+        except ObjectStoreRejection as refused:
             self.forget(job.id)
             self._fail(job, refused.code, refused.text)
         except QuotaExceeded as error:
@@ -134,14 +134,18 @@ def _limits_of(gateway: Gateway, command: Command[Any]) -> Authorization | None:
     return gateway.quotas.of_background_work(Scheme.AWS.value, caller["access_id"], caller["namespace"])
 
 
-def call_of(gateway: Gateway, job: Job, operation: str = "", given: Mapping[str, Any] | None = None) -> Call:
+def call_of(
+    gateway: Gateway, job: Job, operation: str = "", given: Mapping[str, Any] | None = None
+) -> CallContext:
     """A call with the identity of the caller that began the job."""
-    return Call(operation, dict(given or {}), Caller(**job.definition["caller"]), gateway)
+    return CallContext(operation, dict(given or {}), Caller(**job.definition["caller"]), gateway)
 
 
-def bucket_of(job: Job, place: Mapping[str, Any]) -> Bucket:
+def bucket_of(job: Job, place: Mapping[str, Any]) -> BucketReference:
     """The bucket that a part of a request names."""
-    return Bucket(place["S3Bucket"], place.get("S3BucketOwner", ""), job.definition["caller"]["account"])
+    return BucketReference(
+        place["S3Bucket"], place.get("S3BucketOwner", ""), job.definition["caller"]["account"]
+    )
 
 
 def new_object_of(job: Job, place: Mapping[str, Any]) -> NewObject:

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import BinaryIO, NamedTuple
 
 from tablegate.adapters.dynamodb.export_files.compression import Compression, blocks
-from tablegate.adapters.dynamodb.export_files.records import Layout, Record, records
-from tablegate.adapters.dynamodb.object_stores.object_store import Bucket, ObjectStore, StoredObject
+from tablegate.adapters.dynamodb.export_files.records import ImportFormat, ImportRecord, records
+from tablegate.adapters.dynamodb.object_stores.object_store import BucketReference, ObjectStore, StoredObject
 
 # An object, and a block of one, count as this many bytes beyond those that they hold: either may be empty.
 _OBJECT_BYTES, _BLOCK_BYTES = 8 << 10, 64
@@ -16,16 +16,16 @@ _OBJECT_BYTES, _BLOCK_BYTES = 8 << 10, 64
 _WINDOW_BYTES = 8 << 20
 
 
-class Source(NamedTuple):
+class ObjectSource(NamedTuple):
     """Where objects are, and how they are written."""
 
-    bucket: Bucket
+    bucket: BucketReference
     prefix: str
     compression: Compression
-    layout: Layout
+    layout: ImportFormat
 
 
-class Cursor(NamedTuple):
+class SourceCursor(NamedTuple):
     """A place: behind so many records of an object; the objects before it are done, `done_bytes` of them."""
 
     key: str = ""
@@ -34,20 +34,20 @@ class Cursor(NamedTuple):
     done_bytes: int = 0
 
 
-class Found(NamedTuple):
+class LocatedRecord(NamedTuple):
     """A record, of which object it is, and which one there, from 1."""
 
     key: str
     number: int
-    record: Record
+    record: ImportRecord
 
 
-class Taken(NamedTuple):
+class RecordBatch(NamedTuple):
     """A batch of records, the cursor behind them, whether they are the last, and what the batch took: a unit for each record, and
     one for each KiB that was inflated."""
 
-    found: list[Found]
-    cursor: Cursor
+    found: list[LocatedRecord]
+    cursor: SourceCursor
     is_over: bool
     units: int
 
@@ -59,7 +59,11 @@ class SourceObjects:
     Raises Refused."""
 
     def __init__(
-        self, store: ObjectStore, source: Source, cursor: Cursor, check: Callable[[str, str], None]
+        self,
+        store: ObjectStore,
+        source: ObjectSource,
+        cursor: SourceCursor,
+        check: Callable[[str, str], None],
     ) -> None:
         self._store = store
         self._check = check
@@ -67,25 +71,25 @@ class SourceObjects:
         self._cursor = cursor
         self._objects = self._listed(cursor)
         self._stream: BinaryIO | None = None
-        self._records: Iterator[Record | None] = iter(())
+        self._records: Iterator[ImportRecord | None] = iter(())
         self._object: StoredObject | None = None
         self._skipped = 0
         self._read_bytes = 0
 
-    def _listed(self, cursor: Cursor) -> Iterator[StoredObject]:
+    def _listed(self, cursor: SourceCursor) -> Iterator[StoredObject]:
         bucket, prefix = self._source.bucket, self._source.prefix
         if not cursor.key or cursor.is_done:
             return self._store.listed(bucket, prefix, cursor.key)
         # The object in hand comes first, and there is no key just before it to list behind.
         return (found for found in self._store.listed(bucket, prefix) if found.key >= cursor.key)
 
-    def take(self, limit: int) -> Taken:
+    def take(self, limit: int) -> RecordBatch:
         """Take the next records, until this many units of work are done. There may be none, and more to come."""
-        found: list[Found] = []
+        found: list[LocatedRecord] = []
         self._read_bytes = 0
         while self._units(found) < limit:
             if self._object is None and not self._open_next():
-                return Taken(found, self._cursor, True, self._units(found))
+                return RecordBatch(found, self._cursor, True, self._units(found))
             assert self._object is not None
             try:
                 record = next(self._records)
@@ -99,12 +103,12 @@ class SourceObjects:
                 continue
             number = self._cursor.records + 1
             self._cursor = self._cursor._replace(records=number)
-            found.append(Found(self._object.key, number, record))
+            found.append(LocatedRecord(self._object.key, number, record))
             if record.ends:
                 self._finish_object()
-        return Taken(found, self._cursor, False, self._units(found))
+        return RecordBatch(found, self._cursor, False, self._units(found))
 
-    def _units(self, found: list[Found]) -> int:
+    def _units(self, found: list[LocatedRecord]) -> int:
         return len(found) + (self._read_bytes >> 10)
 
     def _open_next(self) -> bool:
@@ -114,7 +118,7 @@ class SourceObjects:
         resumes = found.key == self._cursor.key and not self._cursor.is_done
         self._skipped = self._cursor.records if resumes else 0
         self._object = found
-        self._cursor = Cursor(found.key, self._skipped, False, self._cursor.done_bytes)
+        self._cursor = SourceCursor(found.key, self._skipped, False, self._cursor.done_bytes)
         self._read_bytes += _OBJECT_BYTES
         self._stream, table = self._store.read(self._source.bucket, found.key)
         self._check(table, f"s3://{self._source.bucket.name}/{self._source.prefix}")
@@ -129,7 +133,7 @@ class SourceObjects:
     def _finish_object(self) -> None:
         assert self._object is not None
         done = self._cursor.done_bytes + self._object.size_bytes
-        self._cursor = Cursor(self._object.key, 0, True, done)
+        self._cursor = SourceCursor(self._object.key, 0, True, done)
         self._object = None
         self.close()
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from urllib.parse import quote, unquote
 
-from tablegate.adapters.dynamodb.object_stores.object_store import ACCESS_DENIED, Refused
+from tablegate.adapters.dynamodb.object_stores.object_store import ACCESS_DENIED, ObjectStoreRejection
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model.authorization.accesses import Access
-from tablegate.gateway.model.authorization.authorizations import Source
+from tablegate.gateway.model.authorization.authorizations import RequestSource
 from tablegate.gateway.model.authorization.grants import Verdict
-from tablegate.gateway.model.authorization.permissions import Permission, Way
+from tablegate.gateway.model.authorization.permissions import Channel, Permission
 from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.model.commands.job_commands import AdvanceJob
 from tablegate.gateway.model.tables.jobs import Job
@@ -29,7 +29,7 @@ def check_readable(gateway: Gateway, job: Job, table: str, prefix: str) -> None:
     """Check that the caller who began a job may read an object that names a table. Raises Refused, which does not name it."""
     if table and not _may_read(gateway, job, table):
         text = f"{prefix} has objects with rows of a table that you are not authorized to scan"
-        raise Refused(ACCESS_DENIED, text)
+        raise ObjectStoreRejection(ACCESS_DENIED, text)
 
 
 def _may_read(gateway: Gateway, job: Job, table: str) -> bool:
@@ -46,6 +46,8 @@ def _may_read(gateway: Gateway, job: Job, table: str) -> bool:
     credential = credentials.find(Scheme.AWS, caller["access_id"])
     if credential is None:
         return False
-    limits = credentials.authorization(credential, credential.policy, Source(*source), gateway.now_ms())
-    scan = Access(Permission.SCAN, Way.SINGLE, namespace, name, AdvanceJob(job))
+    limits = credentials.authorization(
+        credential, credential.policy, RequestSource(*source), gateway.now_ms()
+    )
+    scan = Access(Permission.SCAN, Channel.SINGLE, namespace, name, AdvanceJob(job))
     return limits is None or limits.judge(scan) is Verdict.ALLOWED

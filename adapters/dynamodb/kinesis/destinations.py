@@ -18,7 +18,7 @@ from tablegate.adapters.dynamodb.tables.descriptions import table_id
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
@@ -45,7 +45,7 @@ def region_of(stream_arn: str) -> str:
     return match["region"] if match else ""
 
 
-def describe_destination(call: Call) -> Exchange[Answer]:
+def describe_destination(call: CallContext) -> Exchange[Answer]:
     """DescribeKinesisStreamingDestination: the live destination of a table, and those that it had or could not have. Raises
     TableMissing."""
     table = yield from find_table(call)
@@ -61,7 +61,7 @@ def describe_destination(call: Call) -> Exchange[Answer]:
     return {"TableName": table.name, "KinesisDataStreamDestinations": listed}
 
 
-def enable_destination(call: Call) -> Exchange[Answer]:
+def enable_destination(call: CallContext) -> Exchange[Answer]:
     """EnableKinesisStreamingDestination: have a stream told what changes from now on. Raises ServiceError, TableMissing."""
     given = call.input
     arn = given["StreamArn"]
@@ -95,7 +95,7 @@ def enable_destination(call: Call) -> Exchange[Answer]:
     }
 
 
-def _failure(call: Call, arn: str) -> str | None:
+def _failure(call: CallContext, arn: str) -> str | None:
     """Why a stream cannot be a destination; None: it can."""
     match = _STREAM.fullmatch(arn)
     if match is None:
@@ -109,7 +109,7 @@ def _failure(call: Call, arn: str) -> str | None:
     return None
 
 
-def disable_destination(call: Call) -> Exchange[Answer]:
+def disable_destination(call: CallContext) -> Exchange[Answer]:
     """DisableKinesisStreamingDestination: what has been written until now is delivered, and no more. Raises ServiceError,
     TableMissing."""
     given = call.input
@@ -128,7 +128,7 @@ def disable_destination(call: Call) -> Exchange[Answer]:
     return {"TableName": table.name, "StreamArn": arn, "DestinationStatus": "DISABLING"}
 
 
-def update_destination(call: Call) -> Exchange[Answer]:
+def update_destination(call: CallContext) -> Exchange[Answer]:
     """UpdateKinesisStreamingDestination: tell times in another precision. Raises ServiceError, TableMissing."""
     given = call.input
     arn = given["StreamArn"]
@@ -166,7 +166,7 @@ _LISTED = 50
 _LIVE = ("ENABLING", "ACTIVE", "UPDATING", "DISABLING")
 
 
-def _statuses(call: Call, table: Table) -> Exchange[dict[str, str]]:
+def _statuses(call: CallContext, table: Table) -> Exchange[dict[str, str]]:
     """The state of each destination, by the ARN of its stream."""
     known = TableProperties.of(table).kinesis
     told: list[str] = []
@@ -175,7 +175,7 @@ def _statuses(call: Call, table: Table) -> Exchange[dict[str, str]]:
     return {each["arn"]: _status(call, table, each, each["arn"] in told) for each in known}
 
 
-def _status(call: Call, table: Table, known: Mapping[str, Any], is_told: bool) -> str:
+def _status(call: CallContext, table: Table, known: Mapping[str, Any], is_told: bool) -> str:
     """The state of a destination. `is_told`: it has still to be told changes. A destination is DISABLED if its
     table was reset and has no follower any more."""
     delay_ms = call.gateway.settings.table_creation_delay * 1000

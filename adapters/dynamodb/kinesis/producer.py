@@ -40,7 +40,7 @@ _PAUSE_S = 0.1
 _ATTEMPTS = 3
 
 
-class NotTaken(Exception):
+class RecordsNotAccepted(Exception):
     """Kinesis has not taken all records; they are put again later."""
 
 
@@ -52,7 +52,8 @@ class Producer:
         self._clients: dict[str, Any] = {}
 
     def deliver(self, table: Table, stream_arn: str, changes: Sequence[Change]) -> None:
-        """Put the records of changes into a stream; returns when all of them are there. Raises NotTaken and what boto3 does."""
+        """Put the records of changes into a stream; returns when all of them are there. Raises RecordsNotAccepted
+        and what boto3 does."""
         region = region_of(stream_arn)
         is_fine = precision_of(table, stream_arn) == MICROSECOND
         records = []
@@ -83,7 +84,7 @@ class Producer:
             records = [record for record, _ in refused]
             reason = refused[0][1].get("ErrorMessage", "")
             time.sleep(_PAUSE_S * 2**attempt)
-        raise NotTaken(f"{len(records)} records were refused: {reason}")
+        raise RecordsNotAccepted(f"{len(records)} records were refused: {reason}")
 
     def _client(self, region: str) -> Any:
         if region not in self._clients:

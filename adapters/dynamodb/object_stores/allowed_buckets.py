@@ -7,11 +7,11 @@ from typing import BinaryIO
 
 from tablegate.adapters.dynamodb.object_stores.object_store import (
     ACCESS_DENIED,
-    Bucket,
+    BucketReference,
     NewObject,
     ObjectStore,
+    ObjectStoreRejection,
     OpenObject,
-    Refused,
     StoredObject,
 )
 from tablegate.gateway.configuration.settings import Settings
@@ -25,23 +25,23 @@ class AllowedBuckets:
         self._allowed = frozenset(settings.s3_bucket)
         self._allows_any = not settings.s3_bucket and settings.namespaces == "shared"
 
-    def listed(self, bucket: Bucket, prefix: str, after: str = "") -> Iterator[StoredObject]:
+    def listed(self, bucket: BucketReference, prefix: str, after: str = "") -> Iterator[StoredObject]:
         """See ObjectStore."""
         self._check(bucket)
         return self._store.listed(bucket, prefix, after)
 
-    def read(self, bucket: Bucket, key: str) -> OpenObject:
+    def read(self, bucket: BucketReference, key: str) -> OpenObject:
         """See ObjectStore."""
         self._check(bucket)
         return self._store.read(bucket, key)
 
-    def write(self, bucket: Bucket, key: str, data: BinaryIO, new: NewObject) -> str:
+    def write(self, bucket: BucketReference, key: str, data: BinaryIO, new: NewObject) -> str:
         """See ObjectStore."""
         self._check(bucket)
         return self._store.write(bucket, key, data, new)
 
-    def _check(self, bucket: Bucket) -> None:
+    def _check(self, bucket: BucketReference) -> None:
         names = {bucket.name, f"{bucket.account}/{bucket.name}"}
         if not self._allows_any and self._allowed.isdisjoint(names):
             text = f"The bucket {bucket.name} is none that account {bucket.account} may name (--s3-bucket)"
-            raise Refused(ACCESS_DENIED, text)
+            raise ObjectStoreRejection(ACCESS_DENIED, text)

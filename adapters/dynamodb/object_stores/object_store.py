@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple, Protocol
 
 
-class Refused(Exception):
+class ObjectStoreRejection(Exception):
     """The object store refuses for good. `code` and `text` become FailureCode and FailureMessage of the job. Any other
     exception may be temporary."""
 
@@ -16,7 +16,7 @@ class Refused(Exception):
         self.text = text
 
 
-class Bucket(NamedTuple):
+class BucketReference(NamedTuple):
     """A bucket that an account names. `owner`: the account that it must belong to; empty: any."""
 
     name: str
@@ -59,14 +59,14 @@ ACCESS_DENIED = "S3AccessDenied"
 class ObjectStore(Protocol):
     """A place of objects. Every method raises Refused."""
 
-    def listed(self, bucket: Bucket, prefix: str, after: str = "") -> Iterator[StoredObject]:
+    def listed(self, bucket: BucketReference, prefix: str, after: str = "") -> Iterator[StoredObject]:
         """The objects whose keys begin so, in the order of their keys' bytes, behind a key."""
         ...
 
-    def read(self, bucket: Bucket, key: str) -> OpenObject:
+    def read(self, bucket: BucketReference, key: str) -> OpenObject:
         """Open an object, at its beginning."""
         ...
 
-    def write(self, bucket: Bucket, key: str, data: BinaryIO, new: NewObject) -> str:
+    def write(self, bucket: BucketReference, key: str, data: BinaryIO, new: NewObject) -> str:
         """Store an object whole, over whatever is there; its ETag."""
         ...

@@ -13,10 +13,10 @@ from botocore.exceptions import ClientError, NoCredentialsError, PartialCredenti
 from tablegate.adapters.dynamodb.object_stores.object_store import (
     ACCESS_DENIED,
     NO_BUCKET,
-    Bucket,
+    BucketReference,
     NewObject,
+    ObjectStoreRejection,
     OpenObject,
-    Refused,
     StoredObject,
 )
 from tablegate.gateway.configuration.settings import Settings
@@ -52,7 +52,7 @@ class S3:
             ),
         )
 
-    def listed(self, bucket: Bucket, prefix: str, after: str = "") -> Iterator[StoredObject]:
+    def listed(self, bucket: BucketReference, prefix: str, after: str = "") -> Iterator[StoredObject]:
         """See ObjectStore."""
         pages = self._client.get_paginator("list_objects_v2")
         try:
@@ -62,7 +62,7 @@ class S3:
         except _FAILURES as error:
             raise _refused(error) from error
 
-    def read(self, bucket: Bucket, key: str) -> OpenObject:
+    def read(self, bucket: BucketReference, key: str) -> OpenObject:
         """See ObjectStore."""
         try:
             answer = self._client.get_object(Bucket=bucket.name, Key=key, **_owner(bucket))
@@ -71,7 +71,7 @@ class S3:
         stream = cast(BinaryIO, io.BufferedReader(_Body(answer["Body"]), 1 << 16))
         return OpenObject(stream, answer.get("Metadata", {}).get(_TABLE, ""))
 
-    def write(self, bucket: Bucket, key: str, data: BinaryIO, new: NewObject) -> str:
+    def write(self, bucket: BucketReference, key: str, data: BinaryIO, new: NewObject) -> str:
         """See ObjectStore."""
         more: dict[str, Any] = _owner(bucket)
         encryption = new.encryption
@@ -108,18 +108,20 @@ class _Body(io.RawIOBase):
         super().close()
 
 
-def _owner(bucket: Bucket) -> dict[str, Any]:
+def _owner(bucket: BucketReference) -> dict[str, Any]:
     return {"ExpectedBucketOwner": bucket.owner} if bucket.owner else {}
 
 
 def _refused(error: ClientError | NoCredentialsError | PartialCredentialsError) -> Exception:
     """Return Refused for a lasting failure, or the error itself if another attempt may succeed."""
     if not isinstance(error, ClientError):
-        return Refused(ACCESS_DENIED, _NO_CREDENTIALS)
+        return ObjectStoreRejection(ACCESS_DENIED, _NO_CREDENTIALS)
     told = error.response.get("Error", {})
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     code, text = str(told.get("Code", "")), str(told.get("Message", ""))
     if status >= 500 or status in (0, 408, 429) or code in ("SlowDown", "RequestTimeout", "Throttling"):
         return error
     kind = NO_BUCKET if code in _MISSING else ACCESS_DENIED if code in _DENIED else f"S3{code}"
-    return Refused(kind, f"{text} (Service: Amazon S3; Status Code: {status}; Error Code: {code})")
+    return ObjectStoreRejection(
+        kind, f"{text} (Service: Amazon S3; Status Code: {status}; Error Code: {code})"
+    )

@@ -14,21 +14,21 @@ from tablegate.adapters.dynamodb.operations.items import delete_write, put_write
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, find_table
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, find_table
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.resources import bare_name, table_arn
 from tablegate.gateway import handling
 from tablegate.gateway.exchanges import each
 from tablegate.gateway.model.commands.command import Command, R
 from tablegate.gateway.model.commands.commands import Exchange
-from tablegate.gateway.model.commands.row_commands import Get, Outcome, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Get, WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import Busy, GatewayError, Throttled
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 
 
-def batch_get_item(call: Call) -> Exchange[Answer]:
+def batch_get_item(call: CallContext) -> Exchange[Answer]:
     """BatchGetItem: items by their keys, of several tables. Keys past 16 MB of items come back as UnprocessedKeys, with the
     options of their table. Raises ServiceError, TableMissing, BadKey."""
     requests: dict[str, dict[str, Any]] = call.input["RequestItems"]
@@ -74,7 +74,7 @@ def batch_get_item(call: Call) -> Exchange[Answer]:
     }
 
 
-def batch_write_item(call: Call) -> Exchange[Answer]:
+def batch_write_item(call: CallContext) -> Exchange[Answer]:
     """BatchWriteItem: puts and deletes, each a group of its own. Those that were refused for a passing reason come back as
     UnprocessedItems. Raises ServiceError, TableMissing, BadKey."""
     requests: dict[str, list[dict[str, Any]]] = call.input["RequestItems"]
@@ -92,7 +92,7 @@ def batch_write_item(call: Call) -> Exchange[Answer]:
         each(groups) if handling.is_left_out is None else _some_left_out(call, owners, groups, WRITE)
     )
     unprocessed: dict[str, list[dict[str, Any]]] = {}
-    done: list[tuple[str, Write, Outcome]] = []
+    done: list[tuple[str, Write, WriteOutcome]] = []
     for (name, member), write, answer in zip(owners, writes, answers, strict=True):
         if isinstance(answer, list):
             done.append((name, write, answer[0]))
@@ -116,7 +116,7 @@ def _writes(table: Table, members: list[dict[str, Any]]) -> Iterator[Write]:
 
 
 def _some_left_out(
-    call: Call, owners: Sequence[tuple[str, Any]], commands: Sequence[Command[R]], kind: str
+    call: CallContext, owners: Sequence[tuple[str, Any]], commands: Sequence[Command[R]], kind: str
 ) -> Exchange[list[R | GatewayError]]:
     """The outcome of every command, in order; Throttled for those that a test has left unprocessed (gateway/handling.py).
     `owners`: of each, its table first."""

@@ -19,20 +19,20 @@ from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses,
 from tablegate.adapters.dynamodb.operations.update_rules import check_statement_size, check_updated
 from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values import composites, keys, vectors
-from tablegate.adapters.dynamodb.values.values import Item, keep_kinds, render_values, view
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, on_table
+from tablegate.adapters.dynamodb.values.values import ParsedItem, keep_kinds, render_values, view
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, on_table
 from tablegate.adapters.dynamodb.wire.errors import condition_failed
 from tablegate.gateway.exchanges import SingleStep, exchange_of
 from tablegate.gateway.model.commands.commands import Exchange
-from tablegate.gateway.model.commands.row_commands import Get, Outcome, WriteGroup
-from tablegate.gateway.model.commands.writes import SHOWN_NOT, Edit, Keep, Remove, Replace, Write
+from tablegate.gateway.model.commands.row_commands import Get, WriteGroup, WriteOutcome
+from tablegate.gateway.model.commands.writes import SHOWN_NOT, CheckOnly, Edit, Remove, Replace, Write
 from tablegate.gateway.model.errors import BadOperand, ConditionFailed, GatewayError
 from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 
 
-def _get(call: Call, clauses: ReadClauses, table: Table) -> SingleStep:
+def _get(call: CallContext, clauses: ReadClauses, table: Table) -> SingleStep:
     key = keys.key_of(table, call.input["Key"])
     if clauses.projection is not None:
         clauses.check_projection(table)
@@ -41,7 +41,7 @@ def _get(call: Call, clauses: ReadClauses, table: Table) -> SingleStep:
     return SingleStep(get, partial(_got, call, clauses, get))
 
 
-def _got(call: Call, clauses: ReadClauses, get: Get, row: Row | None) -> Answer:
+def _got(call: CallContext, clauses: ReadClauses, get: Get, row: Row | None) -> Answer:
     blocks = consumed_capacity.item_read(call, row)
     if get.table.properties.get(INSIGHTS):
         contributors.read(get)
@@ -51,15 +51,15 @@ def _got(call: Call, clauses: ReadClauses, get: Get, row: Row | None) -> Answer:
     return {"Item": orjson.Fragment(item), **blocks} if blocks else b'{"Item":' + item + b"}"
 
 
-def _put(call: Call, clauses: WriteClauses, table: Table) -> SingleStep:
+def _put(call: CallContext, clauses: WriteClauses, table: Table) -> SingleStep:
     return _single_write(call, put_write(table, call.input["Item"], clauses))
 
 
-def _delete(call: Call, clauses: WriteClauses, table: Table) -> SingleStep:
+def _delete(call: CallContext, clauses: WriteClauses, table: Table) -> SingleStep:
     return _single_write(call, delete_write(table, call.input["Key"], clauses))
 
 
-def _update(call: Call, clauses: WriteClauses, table: Table) -> SingleStep:
+def _update(call: CallContext, clauses: WriteClauses, table: Table) -> SingleStep:
     write = update_write(table, call.input["Key"], clauses)
     assert isinstance(write.change, Edit)
     if "UpdateExpression" in call.input:
@@ -68,7 +68,7 @@ def _update(call: Call, clauses: WriteClauses, table: Table) -> SingleStep:
     return _single_write(call, write)
 
 
-def _single_write(call: Call, write: Write) -> SingleStep:
+def _single_write(call: CallContext, write: Write) -> SingleStep:
     """The step that carries out the write of one item."""
     return SingleStep(WriteGroup((write,)), partial(_written, call, write), partial(_refused, call, write))
 
@@ -76,7 +76,7 @@ def _single_write(call: Call, write: Write) -> SingleStep:
 # Writes, also as parts of batches and transactions
 
 
-def put_write(table: Table, item: Item, clauses: WriteClauses | None) -> Write:
+def put_write(table: Table, item: ParsedItem, clauses: WriteClauses | None) -> Write:
     """The write that puts an item whose size has been checked. `clauses`: its condition, if it has one. Raises ServiceError,
     BadKey, KeyTooLong."""
     key = keys.item_key(table, item)
@@ -114,20 +114,20 @@ def check_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses
     BadKey."""
     key = keys.key_of(table, wire_key)
     condition = clauses.condition(table) if clauses.has_condition else ALWAYS
-    return Write(table, key, Keep(), condition, view, shown=clauses.shown)
+    return Write(table, key, CheckOnly(), condition, view, shown=clauses.shown)
 
 
 # Answers
 
 
-def written(call: Call, write: Write) -> Exchange[dict[str, Any]]:
+def written(call: CallContext, write: Write) -> Exchange[dict[str, Any]]:
     """Carry out the write of one item; the members of the answer, consumed capacity included. Raises ServiceError if the
     condition is false, else what the write met."""
     members: dict[str, Any] = yield from exchange_of(_single_write(call, write))
     return members
 
 
-def _written(call: Call, write: Write, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _written(call: CallContext, write: Write, outcomes: Sequence[WriteOutcome]) -> dict[str, Any]:
     """The answer to a write, by ReturnValues."""
     [outcome] = outcomes
     blocks = consumed_capacity.item_write(call, write, outcome)
@@ -136,7 +136,7 @@ def _written(call: Call, write: Write, outcomes: Sequence[Outcome]) -> dict[str,
     return {**returned(call, write, outcome), **blocks} if "ReturnValues" in call.input else blocks
 
 
-def _refused(call: Call, write: Write, error: GatewayError) -> Exception:
+def _refused(call: CallContext, write: Write, error: GatewayError) -> Exception:
     """The error of a write that was refused."""
     if isinstance(error, ConditionFailed):
         consumed_capacity.failed_write(write.table, error.row)
@@ -147,7 +147,7 @@ def _refused(call: Call, write: Write, error: GatewayError) -> Exception:
     return error
 
 
-def returned(call: Call, write: Write, outcome: Outcome) -> dict[str, Any]:
+def returned(call: CallContext, write: Write, outcome: WriteOutcome) -> dict[str, Any]:
     """The members of the answer to a write that ReturnValues asks for."""
     mode = call.input.get("ReturnValues", "NONE")
     if mode == "NONE":

@@ -19,24 +19,24 @@ from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values.composites import shown_key, shown_schema
 from tablegate.adapters.dynamodb.values.values import render_values, view
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, on_table
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, on_table
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import index_filling
 from tablegate.gateway.exchanges import SingleStep
-from tablegate.gateway.model.commands.row_commands import Read, ShownNames
+from tablegate.gateway.model.commands.row_commands import Read, VisibleNames
 from tablegate.gateway.model.errors import IndexMissing
 from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Predicate
 from tablegate.gateway.model.expressions.ranges import EVERYTHING
-from tablegate.gateway.model.tables.indexes import Index, Projection
+from tablegate.gateway.model.tables.indexes import Index, IndexProjection
 from tablegate.gateway.model.tables.pages import Concatenation, Page, PageLimits, Segment
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.rows import Row
 
-_COUNTED = ShownNames(frozenset())
+_COUNTED = VisibleNames(frozenset())
 _COMMAS = Concatenation(",")
 
 
-def _query(call: Call, clauses: ReadClauses, table: Table) -> Read:
+def _query(call: CallContext, clauses: ReadClauses, table: Table) -> Read:
     """Query: items of one partition, in the order of the sort key."""
     given = call.input
     index = _index(call, table) if "IndexName" in given else None
@@ -80,7 +80,7 @@ def _query(call: Call, clauses: ReadClauses, table: Table) -> Read:
     )
 
 
-def _scan(call: Call, clauses: ReadClauses, table: Table) -> Read:
+def _scan(call: CallContext, clauses: ReadClauses, table: Table) -> Read:
     """Scan: every item, or those of one segment, in a stable order."""
     index = _index(call, table)
     start = _start_key(call, table, index)
@@ -112,7 +112,7 @@ def _scan(call: Call, clauses: ReadClauses, table: Table) -> Read:
     )
 
 
-def _index(call: Call, table: Table) -> Index | None:
+def _index(call: CallContext, table: Table) -> Index | None:
     """The index that the request names."""
     name = call.input.get("IndexName")
     if name is None:
@@ -132,28 +132,28 @@ def _index(call: Call, table: Table) -> Index | None:
     return index
 
 
-def _start_key(call: Call, table: Table, index: Index | None) -> StartKey | None:
+def _start_key(call: CallContext, table: Table, index: Index | None) -> StartKey | None:
     wire = call.input.get("ExclusiveStartKey")
     return None if wire is None else StartKey(wire, table, index)
 
 
-def _segment(call: Call) -> Segment | None:
+def _segment(call: CallContext) -> Segment | None:
     total = call.input.get("TotalSegments", 1)
     return Segment(call.input["Segment"], total) if total > 1 else None
 
 
-def _check_select(call: Call, index: Index | None) -> None:
+def _check_select(call: CallContext, index: Index | None) -> None:
     """Everything can be had from a global index only if it projects everything (rule 20)."""
     if (
         call.input.get("Select") == "ALL_ATTRIBUTES"
         and index is not None
         and not index.local
-        and index.projection is not Projection.ALL
+        and index.projection is not IndexProjection.ALL
     ):
         raise validation(messages.bare("select-all-global", index=index.name))
 
 
-def _wants_whole_rows(call: Call, table: Table, index: Index | None, clauses: ReadClauses) -> bool:
+def _wants_whole_rows(call: CallContext, table: Table, index: Index | None, clauses: ReadClauses) -> bool:
     """Whether items must be fetched from the table beyond what a local index projects."""
     if index is None or index.shown is None:
         return False
@@ -166,18 +166,21 @@ def _wants_whole_rows(call: Call, table: Table, index: Index | None, clauses: Re
     return bool(beyond) or call.input.get("Select") == "ALL_ATTRIBUTES"
 
 
-def _limits(call: Call) -> PageLimits:
+def _limits(call: CallContext) -> PageLimits:
     return PageLimits(scanned=call.input.get("Limit"), filled_bytes=limits.PAGE_BYTES)
 
 
 def _page_step(
-    read_of: Callable[[Call, ReadClauses, Table], Read], call: Call, clauses: ReadClauses, table: Table
+    read_of: Callable[[CallContext, ReadClauses, Table], Read],
+    call: CallContext,
+    clauses: ReadClauses,
+    table: Table,
 ) -> SingleStep:
     read = read_of(call, clauses, table)
     return SingleStep(read, partial(_page, call, clauses, read))
 
 
-def _page(call: Call, clauses: ReadClauses, read: Read, page: Page) -> Answer:
+def _page(call: CallContext, clauses: ReadClauses, read: Read, page: Page) -> Answer:
     count = len(page.rows) + sum([concatenated.number for concatenated in page.concatenated])
     counts = {"Count": count, "ScannedCount": page.scanned}
     rest: dict[str, Any] = {}
@@ -202,7 +205,7 @@ def _page(call: Call, clauses: ReadClauses, read: Read, page: Page) -> Answer:
     return b"".join(parts)
 
 
-def _is_alone(call: Call, read: Read) -> bool:
+def _is_alone(call: CallContext, read: Read) -> bool:
     """Whether what was queried is one item at most: start_keys.py refuses to go on from it, so nobody is asked to."""
     return call.operation == "Query" and read.index is None and not read.table.key_schema.sort
 

@@ -24,7 +24,7 @@ from tablegate.adapters.dynamodb.operations.change_records import (
 )
 from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, check_place, own_name
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, check_place, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import stream_arn
 from tablegate.gateway.exchanges import one
@@ -48,7 +48,7 @@ _EXPIRY_PRINCIPAL = {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"}
 _LOOKED_AT = 10_000
 
 
-def list_streams(call: Call) -> Exchange[Answer]:
+def list_streams(call: CallContext) -> Exchange[Answer]:
     """ListStreams: a page of the streams of the caller, or of one table, by name and age. Raises ServiceError."""
     given = call.input
     name = own_name(call, given["TableName"]) if "TableName" in given else None
@@ -71,7 +71,7 @@ def list_streams(call: Call) -> Exchange[Answer]:
     return answer
 
 
-def describe_stream(call: Call) -> Exchange[Answer]:
+def describe_stream(call: CallContext) -> Exchange[Answer]:
     """DescribeStream: a stream with a page of its shards. ShardFilter CHILD_SHARDS shows only the children of one shard.
     Raises ServiceError."""
     given = call.input
@@ -105,7 +105,7 @@ def describe_stream(call: Call) -> Exchange[Answer]:
     return {"StreamDescription": description}
 
 
-def get_shard_iterator(call: Call) -> Exchange[Answer]:
+def get_shard_iterator(call: CallContext) -> Exchange[Answer]:
     """GetShardIterator: an iterator at TRIM_HORIZON, LATEST, AT_SEQUENCE_NUMBER or AFTER_SEQUENCE_NUMBER (or AT_TIMESTAMP) of
     a shard. Raises ServiceError."""
     given = call.input
@@ -131,7 +131,7 @@ def get_shard_iterator(call: Call) -> Exchange[Answer]:
     return {"ShardIterator": shard_iterator.text()}
 
 
-def get_records(call: Call) -> Exchange[Answer]:
+def get_records(call: CallContext) -> Exchange[Answer]:
     """GetRecords: at most 1,000 records, or 1 MB of them, from an iterator on. NextShardIterator is missing once a closed
     shard has been read to its end. Raises ServiceError, PositionExpired."""
     place = _Iterator.of(call.input["ShardIterator"])
@@ -182,7 +182,7 @@ def _too_high(limit: int, most: int) -> ServiceError:
     )
 
 
-def _parsed(call: Call, arn: str) -> tuple[str, str]:
+def _parsed(call: CallContext, arn: str) -> tuple[str, str]:
     """(table, label) of the ARN of a stream of the caller's."""
     match = _ARN.fullmatch(arn)
     if match is None:
@@ -191,7 +191,7 @@ def _parsed(call: Call, arn: str) -> tuple[str, str]:
     return match["table"], match["label"]
 
 
-def _find(call: Call, arn: str) -> Exchange[Stream]:
+def _find(call: CallContext, arn: str) -> Exchange[Stream]:
     table, label = _parsed(call, arn)
     try:
         return (yield from one(FindStream(call.caller.namespace, table, label)))
@@ -200,7 +200,7 @@ def _find(call: Call, arn: str) -> Exchange[Stream]:
         raise ServiceError("ResourceNotFoundException", text) from None
 
 
-def _arn_of(call: Call, stream: Stream) -> str:
+def _arn_of(call: CallContext, stream: Stream) -> str:
     return stream_arn(call.caller, stream.table_name, stream.label)
 
 
@@ -279,13 +279,13 @@ class _Iterator(NamedTuple):
 # Records
 
 
-def _records(call: Call, stream: Stream, changes: list[Change]) -> Iterator[dict[str, Any]]:
+def _records(call: CallContext, stream: Stream, changes: list[Change]) -> Iterator[dict[str, Any]]:
     for change in changes:
         if not change.is_noop:
             yield _record(call, stream, change)
 
 
-def _record(call: Call, stream: Stream, change: Change) -> dict[str, Any]:
+def _record(call: CallContext, stream: Stream, change: Change) -> dict[str, Any]:
     shows = _view_of(stream)
     members, size = images(stream.key_schema, change, _SHOWN[shows])
     record: dict[str, Any] = {

@@ -18,7 +18,7 @@ from tablegate.adapters.dynamodb.tables.properties import INSIGHTS
 from tablegate.adapters.dynamodb.values import keys
 from tablegate.adapters.dynamodb.values.composites import render
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, find_table
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, find_table
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, cancelled, condition_failed, validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.gateway.exchanges import one
@@ -30,7 +30,7 @@ from tablegate.gateway.model.errors import (
     ConditionFailed,
     GatewayError,
     GroupRefused,
-    RowRefused,
+    RowRuleViolated,
     TokenReused,
 )
 from tablegate.gateway.model.tables.tables import Table
@@ -42,7 +42,7 @@ REASON_RULES = frozenset({"schema", "missing", "kind", "index-kind"})
 """Rules of BadKey that cancel the transaction; all others refuse the request (rule 36)."""
 
 
-def transact_write_items(call: Call) -> Exchange[Answer]:
+def transact_write_items(call: CallContext) -> Exchange[Answer]:
     """TransactWriteItems: all actions happen, or none. A token that was seen before is answered without effect. Raises
     ServiceError, which is TransactionCanceled with a reason for each action where one of them was refused."""
     actions = [next(iter(member.items())) for member in call.input["TransactItems"]]
@@ -57,7 +57,7 @@ def transact_write_items(call: Call) -> Exchange[Answer]:
         try:
             writes.append(_write(name, table, action, clauses))
             reasons.append(None)
-        except (BadKey, RowRefused) as error:
+        except (BadKey, RowRuleViolated) as error:
             if isinstance(error, BadKey) and error.rule not in REASON_RULES:
                 raise
             reasons.append(service_error_of(error, call.operation))
@@ -67,16 +67,16 @@ def transact_write_items(call: Call) -> Exchange[Answer]:
         call, "TransactItems", writes, lambda errors: _cancelled(actions, writes, errors)
     )
     names = [action["TableName"] for _, action in actions]
-    if not isinstance(outcomes, row_commands.Replayed):
+    if not isinstance(outcomes, row_commands.ReplayedOutcome):
         for write, outcome in zip(writes, outcomes, strict=True):
             if write.table.properties.get(INSIGHTS):
                 contributors.written(write, outcome)
-    if isinstance(outcomes, row_commands.Replayed):
+    if isinstance(outcomes, row_commands.ReplayedOutcome):
         return consumed_capacity.transaction_replay(call, names, outcomes)
     return consumed_capacity.transaction_write(call, list(zip(names, writes, outcomes, strict=True)))
 
 
-def transact_get_items(call: Call) -> Exchange[Answer]:
+def transact_get_items(call: CallContext) -> Exchange[Answer]:
     """TransactGetItems: items as they were at one moment. Raises ServiceError, which is TransactionCanceled with a reason for
     each action where one of them was refused."""
     members = [member["Get"] for member in call.input["TransactItems"]]
@@ -131,11 +131,11 @@ def read_together(gets: list[row_commands.Get]) -> Exchange[list[Row | None]]:
 
 
 def write_together(
-    call: Call,
+    call: CallContext,
     member: str,
     writes: list[Write],
     cancelled_by: Callable[[Sequence[GatewayError | None]], ServiceError],
-) -> Exchange[list[row_commands.Outcome] | row_commands.Replayed]:
+) -> Exchange[list[row_commands.WriteOutcome] | row_commands.ReplayedOutcome]:
     """The outcomes of a transaction's writes, which the call says in `member`, or Replayed. Raises ServiceError if two are of
     one item, and where the writes are refused what `cancelled_by` makes of what each of them met."""
     if len({(write.table.id, write.key.position) for write in writes}) < len(writes):
@@ -152,14 +152,14 @@ def write_together(
         raise cancelled_by([error]) from None
 
 
-def _token_of(call: Call, member: str) -> row_commands.Token | None:
+def _token_of(call: CallContext, member: str) -> row_commands.IdempotencyToken | None:
     """The idempotency token of a call that says in `member` what is to be done."""
     name = call.input.get("ClientRequestToken")
     if name is None:
         return None
     body = orjson.dumps(call.input[member], option=orjson.OPT_SORT_KEYS)
     scope = f"dynamodb/{call.caller.account}/{call.caller.region}"
-    return row_commands.Token(
+    return row_commands.IdempotencyToken(
         scope, name, hashlib.sha256(body).digest(), limits.TRANSACTION_TOKEN_LIFETIME_MS
     )
 

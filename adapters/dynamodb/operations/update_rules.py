@@ -7,7 +7,7 @@ from tablegate.adapters.dynamodb.values import keys, vectors
 from tablegate.adapters.dynamodb.values.values import is_too_large
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import validation
-from tablegate.gateway.model.errors import RowRefused
+from tablegate.gateway.model.errors import RowRuleViolated
 from tablegate.gateway.model.expressions.predicates import Attributes
 from tablegate.gateway.model.expressions.updates import Action
 from tablegate.gateway.model.tables.tables import Table
@@ -23,13 +23,13 @@ def check_statement_size(facts: UpdateFacts, actions: tuple[Action, ...]) -> Non
 
 def check_updated(table: Table, may_nest: tuple[str, ...], old: Row | None, new: Contents) -> Contents:
     """The rule of updates: what an item must obey in size, in the depth of attributes that may have become too deep, in its
-    index keys and in its vectors. Raises RowRefused, BadKey."""
+    index keys and in its vectors. Raises RowRuleViolated, BadKey."""
     if is_too_large(new.size_bytes):
-        raise RowRefused("update-size")
+        raise RowRuleViolated("update-size")
     for name in may_nest:
         value = new.value(name)
         if value is not None and value.kind in _DOCUMENTS and _depth(value) > limits.NESTING_LEVELS:
-            raise RowRefused("nesting")
+            raise RowRuleViolated("nesting")
     if table.indexes:
         before: Attributes = {} if old is None else old.contents
         keys.check_updated_index_keys(table, before, new)

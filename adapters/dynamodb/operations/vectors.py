@@ -11,16 +11,16 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.capacity import consumed_capacity
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
-from tablegate.adapters.dynamodb.expressions.projections import Projection, parse_projection, project
+from tablegate.adapters.dynamodb.expressions.projections import ProjectionPaths, parse_projection, project
 from tablegate.adapters.dynamodb.expressions.search_conditions import check_tests, search_tests
 from tablegate.adapters.dynamodb.values import vectors
 from tablegate.adapters.dynamodb.values.composites import seen, shown_schema
 from tablegate.adapters.dynamodb.values.values import render_values
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, on_table
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, on_table
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.exchanges import SingleStep
-from tablegate.gateway.model.commands.vector_commands import Nearest, SearchVectors
+from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
 from tablegate.gateway.model.errors import IndexMissing
 from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.tables.tables import State, Table
@@ -28,23 +28,25 @@ from tablegate.gateway.model.values.values import Value
 from tablegate.gateway.model.values.vectors import packed
 
 
-class _Clauses:
+class _SearchClauses:
     """The condition and the projection of a search."""
 
     __slots__ = ("projection", "tests")
 
-    def __init__(self, call: Call, given: Mapping[str, Any]) -> None:
+    def __init__(self, call: CallContext, given: Mapping[str, Any]) -> None:
         placeholders = Placeholders(
             given.get("ExpressionAttributeNames"), given.get("ExpressionAttributeValues"), call.wording
         )
         text = given.get("SearchConditionExpression")
         self.tests = None if text is None else search_tests(text, placeholders)
         text = given.get("ProjectionExpression")
-        self.projection: Projection | None = None if text is None else parse_projection(text, placeholders)
+        self.projection: ProjectionPaths | None = (
+            None if text is None else parse_projection(text, placeholders)
+        )
         placeholders.check_all_used()
 
 
-def _search(call: Call, clauses: _Clauses, table: Table) -> SingleStep:
+def _search(call: CallContext, clauses: _SearchClauses, table: Table) -> SingleStep:
     given = call.input
     index = _index(call, table)
     vector = given["SearchVector"]
@@ -57,7 +59,7 @@ def _search(call: Call, clauses: _Clauses, table: Table) -> SingleStep:
     return SingleStep(search, partial(_found, call, clauses, search))
 
 
-def _index(call: Call, table: Table) -> VectorIndex:
+def _index(call: CallContext, table: Table) -> VectorIndex:
     """The index that the request names. One that is being filled is said to be missing until the table is no longer UPDATING."""
     name = call.input["IndexName"]
     index = table.vector_index(name)
@@ -70,7 +72,9 @@ def _index(call: Call, table: Table) -> VectorIndex:
     return index
 
 
-def _found(call: Call, clauses: _Clauses, search: SearchVectors, found: list[Nearest]) -> Answer:
+def _found(
+    call: CallContext, clauses: _SearchClauses, search: SearchVectors, found: list[VectorMatch]
+) -> Answer:
     results: list[dict[str, Any]] = []
     left = limits.SEARCH_ANSWER_BYTES
     for nearest in found:
@@ -82,7 +86,7 @@ def _found(call: Call, clauses: _Clauses, search: SearchVectors, found: list[Nea
     return {"SearchResults": results, **consumed}
 
 
-def _item(search: SearchVectors, projection: Projection | None, nearest: Nearest) -> dict[str, Any]:
+def _item(search: SearchVectors, projection: ProjectionPaths | None, nearest: VectorMatch) -> dict[str, Any]:
     table, index = search.table, search.index
     shown = index.shown
     if shown is not None:
@@ -105,4 +109,4 @@ def _item(search: SearchVectors, projection: Projection | None, nearest: Nearest
     return rendered
 
 
-search_vectors = on_table(_Clauses, _search)
+search_vectors = on_table(_SearchClauses, _search)

@@ -57,7 +57,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
 
     def within(self, operand: Any, members: Any) -> ConditionNode:
         inner = members.data if isinstance(members, Literal) else members
-        if not inner or not isinstance(operand, operands.Path):
+        if not inner or not isinstance(operand, operands.DocumentPath):
             raise validation(operands.BAD_IN)
         return InNode(operand.node, tuple([operands.operand(member) for member in inner]))
 
@@ -80,23 +80,25 @@ class ExpressionBuilder(Transformer[Token, Any]):
     def arithmetic(self, left: Any, operator: Token, right: Any) -> ArithmeticNode:
         return ArithmeticNode(str(operator), operands.update_operand(left), operands.update_operand(right))
 
-    def function(self, name: Token, arguments: tuple[Any, ...] | None) -> operands.Call:
+    def function(self, name: Token, arguments: tuple[Any, ...] | None) -> operands.FunctionCall:
         """A function in any place; whether it may stand there is told where it is used."""
         function, place = name.lower(), at(name)
         given = arguments or ()
         if function not in operands.FUNCTIONS or function in operands.SET_FUNCTIONS:
-            return operands.Call(CallNode(function, ()), given, place)
+            return operands.FunctionCall(CallNode(function, ()), given, place)
         read = operands.update_operand if function in operands.UPDATE_FUNCTIONS else operands.operand
-        return operands.Call(CallNode(function, tuple([read(argument) for argument in given])), given, place)
+        return operands.FunctionCall(
+            CallNode(function, tuple([read(argument) for argument in given])), given, place
+        )
 
     def arguments(self, *arguments: Any) -> tuple[Any, ...]:
         return arguments
 
-    def path(self, *steps: Any) -> operands.Path:
+    def path(self, *steps: Any) -> operands.DocumentPath:
         for step in steps[1:]:
             if isinstance(step, Token) and step.type == "NAME" and step.lower() in RESERVED_WORDS:
                 raise not_well_formed(INVALID_COMPONENT)
-        return operands.Path(
+        return operands.DocumentPath(
             PathNode(tuple([str(s) if isinstance(s, str) else s for s in steps])), at(steps[0])
         )
 

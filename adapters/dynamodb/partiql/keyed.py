@@ -54,14 +54,14 @@ _OVERLAPPING = "Overlapping conditions with range keys are not supported in wher
 _INCOMPLETE = "Where clause does not contain a mandatory equality on all key attributes"
 
 
-class KeyRefused(ServiceError):
+class KeyConditionError(ServiceError):
     """A WHERE that does not name one item by its key, or not by values of its key's types."""
 
     def __init__(self, text: str) -> None:
         super().__init__("ValidationException", text)
 
 
-class Branch(NamedTuple):
+class KeyBranch(NamedTuple):
     """One way in which a WHERE may be true: tests on key attributes, and the other attributes that it judges. `excludes`: it says
     what the sort key is not, by NOT or <>, which is no range; such a branch may overlap with others."""
 
@@ -69,12 +69,14 @@ class Branch(NamedTuple):
     others: tuple[str, ...] = ()
     excludes: bool = False
 
-    def and_also(self, other: Branch) -> Branch:
+    def and_also(self, other: KeyBranch) -> KeyBranch:
         """The branch in which both are true."""
-        return Branch(self.tests + other.tests, self.others + other.others, self.excludes or other.excludes)
+        return KeyBranch(
+            self.tests + other.tests, self.others + other.others, self.excludes or other.excludes
+        )
 
 
-def branches(where: ConditionNode, schema: KeySchema, arguments: Arguments) -> tuple[Branch, ...] | None:
+def branches(where: ConditionNode, schema: KeySchema, arguments: Arguments) -> tuple[KeyBranch, ...] | None:
     """The ways in which a WHERE may be true, if each fixes the partition key; None: it is not keyed."""
     if not _fixed(where, schema.names) >= {column.name for column in schema.partition}:
         return None
@@ -99,13 +101,13 @@ def _are_constants(members: tuple[object, ...]) -> bool:
     return all(isinstance(member, ValueNode) for member in members)
 
 
-def _branches(node: ConditionNode, schema: KeySchema, arguments: Arguments) -> tuple[Branch, ...]:
+def _branches(node: ConditionNode, schema: KeySchema, arguments: Arguments) -> tuple[KeyBranch, ...]:
     """Raises ServiceError if there are more than the service takes a statement apart into."""
     names = schema.names
-    found: tuple[Branch, ...]
+    found: tuple[KeyBranch, ...]
     match node:
         case AndNode(parts):
-            found = (Branch(),)
+            found = (KeyBranch(),)
             for part in parts:
                 inner = _branches(part, schema, arguments)
                 found = tuple([outer.and_also(more) for outer in found for more in inner])
@@ -119,23 +121,23 @@ def _branches(node: ConditionNode, schema: KeySchema, arguments: Arguments) -> t
             return found
         case InNode(PathNode((str(name),)), members) if name in names and _are_constants(members):
             values = [arguments.value(member.name) for member in members if isinstance(member, ValueNode)]
-            found = tuple([Branch((KeyTest(name, "EQ", (value,)),)) for value in values])
+            found = tuple([KeyBranch((KeyTest(name, "EQ", (value,)),)) for value in values])
             _check_number(found)
             return found
     test = _sides(node, names)
     if test is None:
         attributes = tuple(_attributes(node))
         sort_names = {column.name for column in schema.sort}
-        return (Branch((), attributes, _is_negation(node) and not sort_names.isdisjoint(attributes)),)
+        return (KeyBranch((), attributes, _is_negation(node) and not sort_names.isdisjoint(attributes)),)
     name, operator, nodes = test
-    return (Branch((KeyTest(name, operator, tuple([arguments.value(node.name) for node in nodes])),)),)
+    return (KeyBranch((KeyTest(name, operator, tuple([arguments.value(node.name) for node in nodes])),)),)
 
 
 def _is_negation(node: ConditionNode) -> bool:
     return isinstance(node, NotNode) or (isinstance(node, CompareNode) and node.operator == "<>")
 
 
-def _check_number(found: tuple[Branch, ...]) -> None:
+def _check_number(found: tuple[KeyBranch, ...]) -> None:
     if len(found) > limits.STATEMENT_READS:
         raise validation(_TOO_MANY_READS)
 
@@ -194,7 +196,7 @@ def _attributes(node: object) -> Iterator[str]:
 # Ranges
 
 
-def ranges(found: tuple[Branch, ...], schema: KeySchema, table: Table, is_index: bool) -> list[KeyRange]:
+def ranges(found: tuple[KeyBranch, ...], schema: KeySchema, table: Table, is_index: bool) -> list[KeyRange]:
     """The ranges of keys that the branches allow, in the order in which they name partitions, and within one in key
     order. Raises ServiceError for values of a wrong type and for ranges that overlap, unless a branch excludes."""
     known: list[tuple[KeyRange, bool]] = []
@@ -241,8 +243,10 @@ def _check_kinds(test: KeyTest, schema: KeySchema) -> None:
             raise _mismatch(test.name)
 
 
-def _mismatch(name: str) -> KeyRefused:
-    return KeyRefused(f"Key attribute's data type should match its data type in table's schema: Key {name}")
+def _mismatch(name: str) -> KeyConditionError:
+    return KeyConditionError(
+        f"Key attribute's data type should match its data type in table's schema: Key {name}"
+    )
 
 
 def _range(tests: list[KeyTest], schema: KeySchema) -> KeyRange:
@@ -286,7 +290,7 @@ Named = dict[str, ValueNode]
 def named_item(
     where: ConditionNode | None, schema: KeySchema, arguments: Arguments, first_counts: bool = False
 ) -> tuple[Named, tuple[ConditionNode, ...]]:
-    """The key of the one item that the WHERE of a write names, and the conditions besides. Raises KeyRefused.
+    """The key of the one item that the WHERE of a write names, and the conditions besides. Raises KeyConditionError.
 
     `first_counts`: of two values for one key attribute the first names the item, and the other is a condition.
     """
@@ -302,12 +306,12 @@ def named_item(
             named[name] = value
         elif not equal(arguments.value(named[name].name), arguments.value(value.name)):
             if not first_counts:
-                raise KeyRefused(
+                raise KeyConditionError(
                     f"Multiple conditions on same key {name}. Only single item Update/Insert/Delete are supported"
                 )
             rest.append(part)
     if len(named) < len(schema.columns):
-        raise KeyRefused(_INCOMPLETE)
+        raise KeyConditionError(_INCOMPLETE)
     for column in schema.columns:
         if as_kind(arguments.value(named[column.name].name), column.kind) is None:
             raise _mismatch(column.name)

@@ -41,7 +41,7 @@ class LiteralBuilder(Transformer[Token, Any]):
     def parameter(self, token: Token) -> Literal:
         return Literal("?", name_of_parameter(token.start_pos or 0), at(token))
 
-    def list(self, *members: Literal | operands.Call | None) -> Literal:
+    def list(self, *members: Literal | operands.FunctionCall | None) -> Literal:
         return Literal("L", _literals(members), "")
 
     def bag(self, *members: Any) -> Literal:
@@ -50,7 +50,7 @@ class LiteralBuilder(Transformer[Token, Any]):
     def map(self, *pairs: Any) -> Literal:
         return Literal("M", _present(pairs), "")
 
-    def pair(self, name: Token, value: Literal | operands.Call) -> tuple[str, Literal]:
+    def pair(self, name: Token, value: Literal | operands.FunctionCall) -> tuple[str, Literal]:
         return _unquoted(name), _literal(value)
 
     def member(self, token: Token) -> str:
@@ -67,7 +67,7 @@ def _literals(members: tuple[Any, ...]) -> tuple[Literal, ...]:
     return tuple([_literal(member) for member in _present(members)])
 
 
-def _literal(value: Literal | operands.Call) -> Literal:
+def _literal(value: Literal | operands.FunctionCall) -> Literal:
     """A function is no value, which is told with its place inside the value."""
     return value if isinstance(value, Literal) else Literal("CALL", value.node.function, value.place)
 

@@ -11,7 +11,7 @@ import orjson
 
 from tablegate.adapters.dynamodb.expressions.nodes import ValueNode
 from tablegate.adapters.dynamodb.partiql.syntax_errors import not_well_formed
-from tablegate.adapters.dynamodb.values.scalars import ValueRefused, canonical_number
+from tablegate.adapters.dynamodb.values.scalars import InvalidValue, canonical_number
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import validation
 
@@ -79,7 +79,7 @@ def _wire(literal: Literal, where: str, level: int) -> dict[str, Any]:
 def _number(text: str, where: str) -> str:
     try:
         return canonical_number(text)
-    except ValueRefused as refusal:
+    except InvalidValue as refusal:
         raise validation(f"{refusal.message} under {where}") from None
 
 
@@ -98,7 +98,7 @@ def _bag(members: tuple[Literal, ...], where: str) -> dict[str, Any]:
     given = [member.data for member in members]
     if tags == {"S"}:
         if len(set(given)) < len(given):
-            raise ValueRefused("duplicate-strings", members=given)
+            raise InvalidValue("duplicate-strings", members=given)
         return {"SS": given}
     numbers = [_number(text, where) for text in given]
     if len(set(numbers)) < len(numbers):

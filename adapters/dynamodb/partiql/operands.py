@@ -84,7 +84,7 @@ def type_named(name: str) -> str:
     return _TYPES[upper]
 
 
-class Call(NamedTuple):
+class FunctionCall(NamedTuple):
     """A function as it is written, and where. The node of one that is not known, and of one on sets, has no operands."""
 
     node: CallNode
@@ -92,7 +92,7 @@ class Call(NamedTuple):
     place: str
 
 
-class Path(NamedTuple):
+class DocumentPath(NamedTuple):
     """A path, and where it stands in the text (line:column:length)."""
 
     node: PathNode
@@ -101,13 +101,13 @@ class Path(NamedTuple):
 
 def is_condition(node: Any) -> bool:
     """Whether a part of a statement is a condition, and no value."""
-    inner = node.node if isinstance(node, Call) else node
+    inner = node.node if isinstance(node, FunctionCall) else node
     if isinstance(inner, CallNode):
         return inner.function in _CONDITION_FUNCTIONS
     return isinstance(node, (AndNode, OrNode, NotNode, CompareNode, BetweenNode, InNode))
 
 
-def _unrecognized(call: Call) -> ServiceError:
+def _unrecognized(call: FunctionCall) -> ServiceError:
     """A function that there is not, or not in this kind of expression."""
     return validation(f"Unrecognized function: {call.node.function} at {call.place}")
 
@@ -115,22 +115,22 @@ def _unrecognized(call: Call) -> ServiceError:
 def condition(node: Any, otherwise: str = "The arguments to AND/OR must be Expressions") -> ConditionNode:
     """A part of a statement as a condition. Raises ServiceError with the text `otherwise` if it is none."""
     if not is_condition(node):
-        if isinstance(node, Call) and node.node.function != "size":
+        if isinstance(node, FunctionCall) and node.node.function != "size":
             raise _unrecognized(node)
         raise validation(otherwise)
-    return node.node if isinstance(node, Call) else node
+    return node.node if isinstance(node, FunctionCall) else node
 
 
 def operand(node: Any) -> Any:
     """An operand of a condition."""
     match node:
-        case Path(path):
+        case DocumentPath(path):
             return path
         case Literal():
             return constant(node)
-        case Call(call) if call.function == "size":
+        case FunctionCall(call) if call.function == "size":
             return call
-        case Call(call) if call.function not in _CONDITION_FUNCTIONS:
+        case FunctionCall(call) if call.function not in _CONDITION_FUNCTIONS:
             raise _unrecognized(node)
         case ArithmeticNode(operator):
             raise validation(f"Unsupported operator in Condition Expression. Operator: {operator}")
@@ -140,15 +140,15 @@ def operand(node: Any) -> Any:
 def update_operand(node: Any) -> Any:
     """What an attribute is set to."""
     match node:
-        case Path(path):
+        case DocumentPath(path):
             return path
         case Literal():
             return constant(node)
         case ArithmeticNode():
             return node
-        case Call(call) if call.function in ("list_append", "if_not_exists"):
+        case FunctionCall(call) if call.function in ("list_append", "if_not_exists"):
             return call
-        case Call():
+        case FunctionCall():
             raise _unrecognized(node)
     raise validation("Unsupported operator in Update Expression. Operator: " + _operator_name(node))
 
@@ -208,13 +208,13 @@ def compared_condition(condition: ConditionNode, operator: str, other: Any) -> C
     return condition if wanted is (operator == "=") else negated(condition)
 
 
-def set_change(path: Path, call: Call) -> ChangeNode:
+def set_change(path: DocumentPath, call: FunctionCall) -> ChangeNode:
     """`SET path = set_add(path, set)`, or set_delete, as a change of a set. Raises ServiceError."""
     name = call.node.function.upper()
     if len(call.arguments) != 2:
         raise validation(f"{name} must have exactly two arguments at {call.place}")
     first, second = call.arguments
-    if not isinstance(first, Path) or first.node != path.node:
+    if not isinstance(first, DocumentPath) or first.node != path.node:
         raise validation(f"The first argument to {name} must equal the assignment value at {call.place}")
     if not isinstance(second, Literal) or second.tag not in ("BAG", "?"):
         raise validation(f"The second argument to {name} must be a value with type SET at {first.place}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablegate.adapters.dynamodb.partiql.keyed import Branch
+from tablegate.adapters.dynamodb.partiql.keyed import KeyBranch
 from tablegate.adapters.dynamodb.partiql.nodes import Select
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.model.expressions.ranges import KeyRange
@@ -10,7 +10,7 @@ from tablegate.gateway.model.values.keys import KeySchema
 
 
 def ordered(
-    statement: Select, schema: KeySchema, bounds: list[KeyRange], found: tuple[Branch, ...] | None
+    statement: Select, schema: KeySchema, bounds: list[KeyRange], found: tuple[KeyBranch, ...] | None
 ) -> bool:
     """Put the ranges in the order that ORDER BY asks for; whether each is read in reverse. Raises ServiceError."""
     if not statement.order:

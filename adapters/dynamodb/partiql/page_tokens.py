@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tablegate.adapters.dynamodb.operations.start_keys import StartKey
-from tablegate.adapters.dynamodb.wire.call_context import Call
+from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.commands.row_commands import Read
 from tablegate.gateway.model.errors import GatewayError
@@ -25,17 +25,17 @@ class PageStart(NamedTuple):
     key: Mapping[str, Any] | None = None
 
 
-def _digest(call: Call) -> str:
+def _digest(call: CallContext) -> str:
     given = [call.caller.namespace, call.input["Statement"], call.input.get("Parameters")]
     return hashlib.sha256(orjson.dumps(given, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
-def token_of(call: Call, page_start: PageStart) -> str:
+def token_of(call: CallContext, page_start: PageStart) -> str:
     """The NextToken for a page that begins there."""
     return base64.urlsafe_b64encode(orjson.dumps([_digest(call), *page_start])).decode()
 
 
-def page_start_of(call: Call) -> PageStart:
+def page_start_of(call: CallContext) -> PageStart:
     """Where the NextToken says that this page begins. Raises ServiceError."""
     token = call.input.get("NextToken")
     if token is None:

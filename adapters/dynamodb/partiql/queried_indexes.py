@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from tablegate.adapters.dynamodb.expressions.projections import filter_beyond
-from tablegate.adapters.dynamodb.partiql.keyed import Branch
+from tablegate.adapters.dynamodb.partiql.keyed import KeyBranch
 from tablegate.adapters.dynamodb.partiql.nodes import Select
 from tablegate.adapters.dynamodb.values import composites
 from tablegate.adapters.dynamodb.wire import messages
-from tablegate.adapters.dynamodb.wire.call_context import Call
+from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.gateway_errors import index_filling
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.tables import State, Table
 
 
-def queried_index(call: Call, table: Table, statement: Select) -> Index | None:
+def queried_index(call: CallContext, table: Table, statement: Select) -> Index | None:
     """The index that a statement names; None: none. Raises ServiceError."""
     if len(statement.source) == 1:
         return None
@@ -43,7 +43,7 @@ def wants_whole_rows(statement: Select, table: Table, index: Index | None) -> bo
     return bool(beyond)
 
 
-def check_filter(found: tuple[Branch, ...], index: Index) -> None:
+def check_filter(found: tuple[KeyBranch, ...], index: Index) -> None:
     """Raise ServiceError if every branch judges an attribute that the index does not project."""
     if index.shown is None:
         return

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from tablegate.adapters.dynamodb.capacity import consumed_capacity
-from tablegate.adapters.dynamodb.capacity.capacity import READ, Charge
+from tablegate.adapters.dynamodb.capacity.capacity import READ, TableConsumption
 from tablegate.adapters.dynamodb.expressions import composite_keys
 from tablegate.adapters.dynamodb.operations.queries import last_key
 from tablegate.adapters.dynamodb.partiql import keyed
@@ -30,7 +30,7 @@ from tablegate.adapters.dynamodb.partiql.sources import find_source
 from tablegate.adapters.dynamodb.values import composites
 from tablegate.adapters.dynamodb.values.values import view
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.call_context import Call
+from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Read
@@ -39,7 +39,7 @@ from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.values.rows import Row
 
 
-def select(call: Call, statement: Select, arguments: Arguments) -> Exchange[bytes]:
+def select(call: CallContext, statement: Select, arguments: Arguments) -> Exchange[bytes]:
     """One page of a SELECT, as ExecuteStatement answers it."""
     predicate = arguments.predicate(statement.where)
     page_start = page_start_of(call)
@@ -70,11 +70,16 @@ def select(call: Call, statement: Select, arguments: Arguments) -> Exchange[byte
 
 
 def _pages(
-    call: Call, statement: Select, base: Read, bounds: list[KeyRange], page_start: PageStart, is_scan: bool
+    call: CallContext,
+    statement: Select,
+    base: Read,
+    bounds: list[KeyRange],
+    page_start: PageStart,
+    is_scan: bool,
 ) -> Exchange[bytes]:
     """Read range after range until a limit stops it, and answer."""
     table, index = base.table, base.index
-    charge = Charge(table.name, READ)
+    charge = TableConsumption(table.name, READ)
     consistent = bool(call.input.get("ConsistentRead"))
     room, left = limits.PAGE_BYTES, call.input.get("Limit")
     rows: list[Row] = []

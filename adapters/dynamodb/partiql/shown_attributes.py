@@ -10,16 +10,16 @@ from tablegate.adapters.dynamodb.expressions.nodes import PathNode
 from tablegate.adapters.dynamodb.partiql.nodes import Select, shown_name
 from tablegate.adapters.dynamodb.values import composites
 from tablegate.adapters.dynamodb.values.values import render_values
-from tablegate.gateway.model.commands.row_commands import ShownNames
+from tablegate.gateway.model.commands.row_commands import VisibleNames
 from tablegate.gateway.model.expressions.predicates import value_at
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 
 
-def shown_by(statement: Select) -> ShownNames | None:
+def shown_by(statement: Select) -> VisibleNames | None:
     """The top-level attributes that a SELECT shows; None: all."""
     paths = statement.paths
-    return None if paths is None else ShownNames(frozenset(str(path.steps[0]) for path in paths))
+    return None if paths is None else VisibleNames(frozenset(str(path.steps[0]) for path in paths))
 
 
 def cut(table: Table, paths: tuple[PathNode, ...] | None, row: Row) -> bytes:

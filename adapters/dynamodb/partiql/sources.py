@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tablegate.adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Select, Statement, Update
-from tablegate.adapters.dynamodb.wire.call_context import Call, find_table
+from tablegate.adapters.dynamodb.wire.call_context import CallContext, find_table
 from tablegate.adapters.dynamodb.wire.resources import bare_name
-from tablegate.gateway.model.authorization.authorizations import Named
+from tablegate.gateway.model.authorization.authorizations import NamedResource
 from tablegate.gateway.model.authorization.permissions import Permission
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.tables.tables import Table
@@ -23,11 +23,11 @@ _NEEDED: Mapping[type, tuple[Permission, ...]] = {
 """The permissions of which a statement needs one. The commands that it becomes say which."""
 
 
-def find_source(call: Call, statement: Statement) -> Exchange[Table]:
+def find_source(call: CallContext, statement: Statement) -> Exchange[Table]:
     """The descriptor of the table that a statement is about. Raises NotPermitted, TableMissing, ServiceError."""
     table, *index = statement.source
     if call.authorization is not None:
         path = "/index/".join([bare_name(table), *index])
-        named = Named(_NEEDED[type(statement)], call.caller.namespace, path)
+        named = NamedResource(_NEEDED[type(statement)], call.caller.namespace, path)
         call.authorization.require_named([named])
     return (yield from find_table(call, table))

@@ -45,7 +45,7 @@ class StatementBuilder(Transformer[Token, Any]):
     def exists(self, _exists: Token, select: Select) -> Exists:
         return Exists(select)
 
-    def insert(self, source: Source, value: Literal | operands.Call, returning: Any) -> Insert:
+    def insert(self, source: Source, value: Literal | operands.FunctionCall, returning: Any) -> Insert:
         if len(source) > 1:
             raise validation(
                 "FROM clause may only contain a single table name in data manipulation statements"
@@ -86,7 +86,7 @@ class StatementBuilder(Transformer[Token, Any]):
         if isinstance(paths[0], Token):
             return None
         for path in paths:
-            if isinstance(path, operands.Call):
+            if isinstance(path, operands.FunctionCall):
                 raise validation(f"Unexpected path component at {path.place}")
         nodes = tuple([path.node for path in paths])
         names = [shown_name(node.steps) for node in nodes]
@@ -97,8 +97,8 @@ class StatementBuilder(Transformer[Token, Any]):
                 raise validation(f"Duplicate identifiers in select clause: {name}")
         return nodes
 
-    def counted(self, name: Token, _star: Token) -> operands.Call:
-        return operands.Call(CallNode(name.lower(), ()), (), at(name))
+    def counted(self, name: Token, _star: Token) -> operands.FunctionCall:
+        return operands.FunctionCall(CallNode(name.lower(), ()), (), at(name))
 
     def source(self, *names: Token) -> Source:
         return tuple(map(str, names))
@@ -106,7 +106,7 @@ class StatementBuilder(Transformer[Token, Any]):
     def orderings(self, *orderings: Any) -> tuple[tuple[str, bool], ...]:
         return orderings
 
-    def ordering(self, path: operands.Path, direction: Token | None) -> tuple[str, bool]:
+    def ordering(self, path: operands.DocumentPath, direction: Token | None) -> tuple[str, bool]:
         if len(path.node.steps) > 1:
             raise validation("Argument to ORDER BY must be of type VariableReference. Type: Path")
         return str(path.node.steps[0]), direction is not None and direction.type == "DESC"
@@ -122,11 +122,11 @@ class StatementBuilder(Transformer[Token, Any]):
     def sets(self, *assignments: Any) -> tuple[Any, ...]:
         return assignments
 
-    def removes(self, *paths: operands.Path) -> tuple[RemoveNode, ...]:
+    def removes(self, *paths: operands.DocumentPath) -> tuple[RemoveNode, ...]:
         return tuple([RemoveNode(path.node) for path in paths])
 
-    def assignment(self, path: operands.Path, _equals: Token, value: Any) -> SetNode | ChangeNode:
-        if isinstance(value, operands.Call) and value.node.function in operands.SET_FUNCTIONS:
+    def assignment(self, path: operands.DocumentPath, _equals: Token, value: Any) -> SetNode | ChangeNode:
+        if isinstance(value, operands.FunctionCall) and value.node.function in operands.SET_FUNCTIONS:
             return operands.set_change(path, value)
         operand = operands.update_operand(value)
         operands.check_operators(operand)

@@ -41,7 +41,7 @@ Input = Mapping[str, Any]
 LONG_STATEMENT = 1024
 
 
-class Prepared(NamedTuple):
+class PreparedStatement(NamedTuple):
     """A member of a batch or transaction whose statement and table are known."""
 
     given: Input
@@ -61,7 +61,7 @@ def refuse_mixture(statements: Sequence[Statement], text: str) -> None:
         raise validation(text)
 
 
-def read_position(member: Prepared, operation: str) -> Position:
+def read_position(member: PreparedStatement, operation: str) -> Position:
     """The place of the one item that a SELECT in a batch or transaction reads. Raises ServiceError, BadKey."""
     statement, table, arguments = member.statement, member.table, member.arguments
     assert isinstance(statement, Select)
@@ -80,7 +80,7 @@ def read_position(member: Prepared, operation: str) -> Position:
     return keys.key_of(table, {name: arguments.wire(node) for name, node in named.items()}).position
 
 
-def told(member: Prepared, error: GatewayError, operation: str) -> ServiceError:
+def told(member: PreparedStatement, error: GatewayError, operation: str) -> ServiceError:
     """The error of a write, with the item as it stood where the member asks for it."""
     if not isinstance(error, ConditionFailed):
         return service_error_of(error, operation)
@@ -89,7 +89,7 @@ def told(member: Prepared, error: GatewayError, operation: str) -> ServiceError:
     return condition_failed(composites.render(member.table.key_schema, error.row) if wanted else None)
 
 
-def member_write(member: Prepared) -> Write:
+def member_write(member: PreparedStatement) -> Write:
     """The write that a member stands for. Raises ServiceError."""
     assert not isinstance(member.statement, Select)
     write = write_of(member.statement, member.table, member.arguments)

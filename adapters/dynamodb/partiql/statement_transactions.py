@@ -11,7 +11,7 @@ from tablegate.adapters.dynamodb.capacity import consumed_capacity
 from tablegate.adapters.dynamodb.operations.transactions import REASON_RULES, read_together, write_together
 from tablegate.adapters.dynamodb.partiql import parsed_statements
 from tablegate.adapters.dynamodb.partiql.arguments import Arguments, check_parameters
-from tablegate.adapters.dynamodb.partiql.keyed import KeyRefused
+from tablegate.adapters.dynamodb.partiql.keyed import KeyConditionError
 from tablegate.adapters.dynamodb.partiql.nodes import (
     Delete,
     Parsed,
@@ -23,7 +23,7 @@ from tablegate.adapters.dynamodb.partiql.shown_attributes import cut, shown_by
 from tablegate.adapters.dynamodb.partiql.sources import find_source
 from tablegate.adapters.dynamodb.partiql.statement_members import (
     LONG_STATEMENT,
-    Prepared,
+    PreparedStatement,
     member_write,
     read_position,
     refuse_mixture,
@@ -32,7 +32,7 @@ from tablegate.adapters.dynamodb.partiql.statement_members import (
 )
 from tablegate.adapters.dynamodb.partiql.writing import payload_bytes, refusal_of
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import (
     ServiceError,
     cancelled,
@@ -41,7 +41,7 @@ from tablegate.adapters.dynamodb.wire.errors import (
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.styles import edited
 from tablegate.gateway.model.commands.commands import Exchange
-from tablegate.gateway.model.commands.row_commands import Get, Replayed
+from tablegate.gateway.model.commands.row_commands import Get, ReplayedOutcome
 from tablegate.gateway.model.errors import (
     BadKey,
     GatewayError,
@@ -57,10 +57,10 @@ _MIXED_TRANSACTION = (
 )
 
 
-def execute_transaction(call: Call) -> Exchange[Answer]:
+def execute_transaction(call: CallContext) -> Exchange[Answer]:
     """ExecuteTransaction: all statements happen, or none. A token that was seen before is answered without effect. Raises
     ServiceError, which is TransactionCanceled where a statement was refused."""
-    members: list[Prepared | None] = []
+    members: list[PreparedStatement | None] = []
     parsed: list[Parsed] = []
     read: list[tuple[Statement, Arguments]] = []
     for given in call.input["TransactStatements"]:
@@ -84,7 +84,7 @@ def execute_transaction(call: Call) -> Exchange[Answer]:
         except TableMissing:
             members.append(None)
             continue
-        member = Prepared(call.input["TransactStatements"][place], statement, arguments, table)
+        member = PreparedStatement(call.input["TransactStatements"][place], statement, arguments, table)
         _check_in_transaction(place, statement)
         members.append(member)
     if isinstance(read[0][0], Select):
@@ -107,7 +107,7 @@ def _check_in_transaction(place: int, statement: Statement) -> None:
         raise _in_member(place, validation(text))
 
 
-def _transact_reads(call: Call, members: list[Prepared | None]) -> Exchange[Answer]:
+def _transact_reads(call: CallContext, members: list[PreparedStatement | None]) -> Exchange[Answer]:
     known, gets = _made_of(members, lambda member: _get_of(member, call.operation))
     rows = yield from read_together(gets)
     responses = []
@@ -119,7 +119,7 @@ def _transact_reads(call: Call, members: list[Prepared | None]) -> Exchange[Answ
     return {"Responses": responses, **consumed_capacity.transaction_read(call, names, rows)}
 
 
-def _transact_writes(call: Call, members: list[Prepared | None]) -> Exchange[Answer]:
+def _transact_writes(call: CallContext, members: list[PreparedStatement | None]) -> Exchange[Answer]:
     known, writes = _made_of(members, member_write)
     if sum(map(_payload_of, known)) > limits.TRANSACTION_BYTES:
         raise validation(messages.bare("payload-size"))
@@ -127,26 +127,26 @@ def _transact_writes(call: Call, members: list[Prepared | None]) -> Exchange[Ans
         call, "TransactStatements", writes, lambda errors: _cancelled(call, known, errors)
     )
     names = [member.table.name for member in known]
-    if isinstance(outcomes, Replayed):
+    if isinstance(outcomes, ReplayedOutcome):
         return {"Responses": [], **consumed_capacity.transaction_replay(call, names, outcomes)}
     done = list(zip(names, writes, outcomes, strict=True))
     return {"Responses": [], **consumed_capacity.transaction_write(call, done)}
 
 
-def _get_of(member: Prepared, operation: str) -> Get:
+def _get_of(member: PreparedStatement, operation: str) -> Get:
     assert isinstance(member.statement, Select)
     position = read_position(member, operation)
     return Get(member.table, position, shown=shown_by(member.statement))
 
 
-def _payload_of(member: Prepared) -> int:
+def _payload_of(member: PreparedStatement) -> int:
     assert not isinstance(member.statement, Select)
     return payload_bytes(member.statement, member.table, member.arguments)
 
 
 def _made_of(
-    members: list[Prepared | None], make: Callable[[Prepared], Made]
-) -> tuple[list[Prepared], list[Made]]:
+    members: list[PreparedStatement | None], make: Callable[[PreparedStatement], Made]
+) -> tuple[list[PreparedStatement], list[Made]]:
     """The members, and what each asks of the engine. Raises ServiceError: cancelled, if one has no table (None) or cannot be
     made for a reason that cancels."""
     made: list[Made] = []
@@ -172,7 +172,7 @@ def _table_missing() -> ServiceError:
 
 def _reason(place: int, error: ServiceError | GatewayError) -> ServiceError:
     """Why a member cancels the transaction; raised if it refuses the request instead."""
-    if isinstance(error, KeyRefused):
+    if isinstance(error, KeyConditionError):
         return validation(_SCHEMA)
     if isinstance(error, BadKey) and error.rule in REASON_RULES:
         return service_error_of(error, "ExecuteTransaction")
@@ -180,7 +180,9 @@ def _reason(place: int, error: ServiceError | GatewayError) -> ServiceError:
     raise _in_member(place, told) if told.code == "ValidationException" else told
 
 
-def _cancelled(call: Call, members: list[Prepared], errors: Sequence[GatewayError | None]) -> ServiceError:
+def _cancelled(
+    call: CallContext, members: list[PreparedStatement], errors: Sequence[GatewayError | None]
+) -> ServiceError:
     listed: list[ServiceError | None] = []
     for member, error in zip(members, errors, strict=True):
         if error is None:

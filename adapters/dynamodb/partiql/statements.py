@@ -28,7 +28,7 @@ from tablegate.adapters.dynamodb.partiql.sources import find_source
 from tablegate.adapters.dynamodb.partiql.statement_members import (
     LONG_STATEMENT,
     Input,
-    Prepared,
+    PreparedStatement,
     member_write,
     read_position,
     refuse_mixture,
@@ -38,7 +38,7 @@ from tablegate.adapters.dynamodb.partiql.statement_members import (
 )
 from tablegate.adapters.dynamodb.partiql.writing import refusal_of, write_of
 from tablegate.adapters.dynamodb.wire import messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import (
     ServiceError,
     short_code,
@@ -54,7 +54,7 @@ from tablegate.gateway.model.commands.row_commands import Get, GroupOutcome, Wri
 from tablegate.gateway.model.errors import (
     GatewayError,
     NotPermitted,
-    RowRefused,
+    RowRuleViolated,
     TableMissing,
 )
 from tablegate.gateway.model.values.rows import Row
@@ -77,7 +77,7 @@ def _read(given: Input, wording: Wording) -> tuple[Statement, Arguments]:
 # ExecuteStatement
 
 
-def execute_statement(call: Call) -> Exchange[Answer]:
+def execute_statement(call: CallContext) -> Exchange[Answer]:
     """ExecuteStatement: run one statement. A SELECT is answered with a page and a NextToken if there is more, a write with
     what its RETURNING asks for. Raises ServiceError, and what the read or write met."""
     statement, arguments = _read(call.input, call.wording)
@@ -89,13 +89,15 @@ def execute_statement(call: Call) -> Exchange[Answer]:
     write = with_shown(write_of(statement, table, arguments), statement, call.input)
     try:
         answer = yield from written(_as_item_call(call, statement), write)
-    except (ServiceError, RowRefused) as error:
+    except (ServiceError, RowRuleViolated) as error:
         raise refusal_of(statement, error, service_error_of(error, call.operation)) from None
     attributes = answer.pop("Attributes", None)
     return {"Items": [attributes] if attributes else [], **answer}
 
 
-def _as_item_call(call: Call, statement: Insert | Update | Delete, given: Input | None = None) -> Call:
+def _as_item_call(
+    call: CallContext, statement: Insert | Update | Delete, given: Input | None = None
+) -> CallContext:
     """The call of the item operation that a writing statement stands for, as far as its answer depends on it."""
     asked = call.input if given is None else given
     options = {
@@ -110,7 +112,7 @@ def _as_item_call(call: Call, statement: Insert | Update | Delete, given: Input 
 # BatchExecuteStatement
 
 
-def batch_execute_statement(call: Call) -> Exchange[Answer]:
+def batch_execute_statement(call: CallContext) -> Exchange[Answer]:
     """BatchExecuteStatement: run statements each by itself. One that fails or is forbidden has an error in its place in the
     answer. Raises ServiceError for what is wrong with the batch as a whole."""
     members = call.input["Statements"]
@@ -120,7 +122,7 @@ def batch_execute_statement(call: Call) -> Exchange[Answer]:
         [found.statement for found in parsed.values() if not isinstance(found.statement, Exists)],
         _MIXED_BATCH,
     )
-    jobs: list[tuple[int, Prepared, Get | WriteGroup]] = []
+    jobs: list[tuple[int, PreparedStatement, Get | WriteGroup]] = []
     for place, found in parsed.items():
         try:
             statement, arguments = with_arguments(found, members[place], call.wording)
@@ -128,7 +130,7 @@ def batch_execute_statement(call: Call) -> Exchange[Answer]:
         except (ServiceError, TableMissing, NotPermitted) as error:
             answers[place] = _failed(_told_of_member(call, error))
             continue
-        member = Prepared(members[place], statement, arguments, table)
+        member = PreparedStatement(members[place], statement, arguments, table)
         answers[place] = {"TableName": statement.source[0]}
         try:
             jobs.append((place, member, _permitted(call, _batch_command(member))))
@@ -167,7 +169,7 @@ def _parsed_members(
     return parsed
 
 
-def _permitted(call: Call, command: Get | WriteGroup) -> Get | WriteGroup:
+def _permitted(call: CallContext, command: Get | WriteGroup) -> Get | WriteGroup:
     """The command of a statement, which is judged by itself: the others of its batch run. Raises NotPermitted."""
     refusal = None if call.authorization is None else call.authorization.refusal_of_command(command)
     if refusal is not None:
@@ -175,13 +177,13 @@ def _permitted(call: Call, command: Get | WriteGroup) -> Get | WriteGroup:
     return command
 
 
-def _told_of_member(call: Call, error: ServiceError | GatewayError) -> ServiceError:
+def _told_of_member(call: CallContext, error: ServiceError | GatewayError) -> ServiceError:
     if isinstance(error, NotPermitted) and call.authorization is not None:
         return not_permitted(error, call.operation, call.authorization)
     return service_error_of(error, call.operation)
 
 
-def _batch_command(member: Prepared) -> Get | WriteGroup:
+def _batch_command(member: PreparedStatement) -> Get | WriteGroup:
     statement = member.statement
     if isinstance(statement, Select):
         position = read_position(member, "BatchExecuteStatement")
@@ -193,7 +195,7 @@ def _batch_command(member: Prepared) -> Get | WriteGroup:
 
 
 def _batch_answer(
-    call: Call, member: Prepared, command: Get | WriteGroup, outcome: MemberOutcome
+    call: CallContext, member: PreparedStatement, command: Get | WriteGroup, outcome: MemberOutcome
 ) -> dict[str, Any]:
     statement = member.statement
     if isinstance(statement, Select):
@@ -213,7 +215,7 @@ def _batch_answer(
 
 
 def _batch_charges(
-    call: Call, done: list[tuple[Prepared, Get | WriteGroup, MemberOutcome]]
+    call: CallContext, done: list[tuple[PreparedStatement, Get | WriteGroup, MemberOutcome]]
 ) -> dict[str, Any]:
     """What a batch cost, which reads or writes."""
     written = [

@@ -13,15 +13,15 @@ from tablegate.adapters.dynamodb.expressions.request_clauses import WriteClauses
 from tablegate.adapters.dynamodb.expressions.updates import actions_of
 from tablegate.adapters.dynamodb.operations.items import check_write, delete_write, put_write, update_write
 from tablegate.adapters.dynamodb.partiql.arguments import Arguments
-from tablegate.adapters.dynamodb.partiql.keyed import KeyRefused, Named, named_item
+from tablegate.adapters.dynamodb.partiql.keyed import KeyConditionError, Named, named_item
 from tablegate.adapters.dynamodb.partiql.literals import TOO_DEEP
 from tablegate.adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Update
 from tablegate.adapters.dynamodb.values import composites
-from tablegate.adapters.dynamodb.values.values import Item, is_too_large, item_of
+from tablegate.adapters.dynamodb.values.values import ParsedItem, is_too_large, item_of
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.messages import bare
 from tablegate.gateway.model.commands.writes import Write
-from tablegate.gateway.model.errors import RowRefused
+from tablegate.gateway.model.errors import RowRuleViolated
 from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Not, Or, Predicate, RowExists
 from tablegate.gateway.model.expressions.updates import Action
 from tablegate.gateway.model.tables.tables import Table
@@ -31,7 +31,7 @@ _BAD_EXISTS = "EXISTS() must contain a single item read with additional conditio
 
 
 def write_of(statement: Insert | Update | Delete | Exists, table: Table, arguments: Arguments) -> Write:
-    """The write that a statement is. Raises ServiceError, BadKey, KeyTooLong; KeyRefused if WHERE names no item."""
+    """The write that a statement is. Raises ServiceError, BadKey, KeyTooLong; KeyConditionError if WHERE names no item."""
     match statement:
         case Insert():
             return _insert(statement, table, arguments)
@@ -52,7 +52,7 @@ def _insert(statement: Insert, table: Table, arguments: Arguments) -> Write:
     return write
 
 
-def _item(statement: Insert, arguments: Arguments) -> Item:
+def _item(statement: Insert, arguments: Arguments) -> ParsedItem:
     return item_of({name: arguments.wire(node) for name, node in statement.item})
 
 
@@ -83,7 +83,7 @@ def _check(statement: Exists, table: Table, arguments: Arguments) -> Write:
         raise validation("Operations on indices are not supported in transactions")
     try:
         named, rest = named_item(statement.select.where, schema, arguments, first_counts=True)
-    except KeyRefused:
+    except KeyConditionError:
         raise validation(_BAD_EXISTS) from None
     if not rest:
         raise validation(_BAD_EXISTS)
@@ -124,7 +124,7 @@ def refusal_of(
     if isinstance(statement, Insert) and told.code == "ConditionalCheckFailedException":
         return ServiceError("DuplicateItemException", "Duplicate primary key exists in table")
     if (
-        isinstance(error, RowRefused) and error.rule == "nesting"
+        isinstance(error, RowRuleViolated) and error.rule == "nesting"
     ):  # the one sentence that is shorter here (floci's capture)
         return validation(TOO_DEEP)
     return told

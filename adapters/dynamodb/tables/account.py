@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.gateway.model.commands.commands import Exchange
 
 _ENDPOINT_MINUTES = 1440
 
 
-def describe_limits(call: Call) -> Exchange[Answer]:
+def describe_limits(call: CallContext) -> Exchange[Answer]:
     """DescribeLimits: the service's default quotas."""
     yield from ()
     return {
@@ -20,7 +20,7 @@ def describe_limits(call: Call) -> Exchange[Answer]:
     }
 
 
-def describe_endpoints(call: Call) -> Exchange[Answer]:
+def describe_endpoints(call: CallContext) -> Exchange[Answer]:
     """DescribeEndpoints: the one endpoint, under the name by which the client found this server."""
     yield from ()
     return {

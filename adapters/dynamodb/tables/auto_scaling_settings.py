@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
-from tablegate.adapters.dynamodb.wire.call_context import Call
+from tablegate.adapters.dynamodb.wire.call_context import CallContext
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.resources import bare_name
 from tablegate.gateway.model.tables.tables import Table
@@ -32,7 +32,7 @@ _NEW_INDEX = {
 """What the service sets of the writes of an index that is added to a provisioned global table."""
 
 
-def role_of(call: Call) -> str:
+def role_of(call: CallContext) -> str:
     """The service-linked role, which is the only one that auto scaling of tables can have."""
     return _ROLE.format(call.caller.account)
 
@@ -46,7 +46,7 @@ def check_new_indexes(table: Table, given: Wire) -> None:
         raise validation("GSI write capacity should either be Pay-Per-Request or AutoScaled.")
 
 
-def with_new_indexes(call: Call, given: Wire, properties: TableProperties) -> TableProperties:
+def with_new_indexes(call: CallContext, given: Wire, properties: TableProperties) -> TableProperties:
     """The properties of a global table after an UpdateTable that added indexes."""
     if properties.billing == ON_DEMAND:
         return properties
@@ -62,7 +62,7 @@ def added(given: Wire) -> list[str]:
     return [update["Create"]["IndexName"] for update in updates if "Create" in update]
 
 
-def settings_of(call: Call, table: str, place: str, kind: str, update: Wire) -> dict[str, Any]:
+def settings_of(call: CallContext, table: str, place: str, kind: str, update: Wire) -> dict[str, Any]:
     """The settings that an update of one place asks for, with the defaults of the service."""
     policy = update["ScalingPolicyUpdate"]
     tracking = policy["TargetTrackingScalingPolicyConfiguration"]

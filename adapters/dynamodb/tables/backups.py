@@ -18,7 +18,7 @@ from tablegate.adapters.dynamodb.tables.properties import TableProperties, secon
 from tablegate.adapters.dynamodb.tables.replica_rules import REGIONS
 from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, own_name
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.messages import INVALID
 from tablegate.adapters.dynamodb.wire.resources import backup_arn, partition_of, table_arn
@@ -41,20 +41,20 @@ _SYSTEM_DIGITS = "00000000"
 _KINDS = {"USER": BackupKind.USER, "SYSTEM": BackupKind.SYSTEM}
 
 
-def create_backup(call: Call) -> Exchange[Answer]:
+def create_backup(call: CallContext) -> Exchange[Answer]:
     """CreateBackup: begin a backup of a table. Raises ServiceError, TableMissing."""
     table = yield from find_table(call)
     backup = yield from one(CreateBackup(table, call.input["BackupName"]))
     return {"BackupDetails": _details(call, backup)}
 
 
-def describe_backup(call: Call) -> Exchange[Answer]:
+def describe_backup(call: CallContext) -> Exchange[Answer]:
     """DescribeBackup: a backup, and the table as it was. Raises ServiceError."""
     backup = yield from _find(call)
     return {"BackupDescription": _description(call, backup)}
 
 
-def delete_backup(call: Call) -> Exchange[Answer]:
+def delete_backup(call: CallContext) -> Exchange[Answer]:
     """DeleteBackup: delete a backup that somebody made. Raises ServiceError."""
     backup = yield from _find(call)
     arn = call.input["BackupArn"]
@@ -74,7 +74,7 @@ def delete_backup(call: Call) -> Exchange[Answer]:
     return {"BackupDescription": shown}
 
 
-def list_backups(call: Call) -> Exchange[Answer]:
+def list_backups(call: CallContext) -> Exchange[Answer]:
     """ListBackups: a page of backups by table and age. A further page is announced only if there are more backups. Those that the
     caller may not list are left out, so a page may be empty. Raises ServiceError."""
     given = call.input
@@ -108,7 +108,7 @@ def _milliseconds(at: float | None) -> int | None:
     return None if at is None else round(max(0.0, min(at, 1e12)) * 1000)
 
 
-def restore_from_backup(call: Call) -> Exchange[Answer]:
+def restore_from_backup(call: CallContext) -> Exchange[Answer]:
     """RestoreTableFromBackup: make a table with the rows of a backup. Raises ServiceError."""
     arn = call.input["BackupArn"]
     restores.require_key(call, _parsed(call, arn)["region"])
@@ -137,11 +137,11 @@ def _digits(backup: Backup) -> str:
     return _SYSTEM_DIGITS if backup.kind is BackupKind.SYSTEM else f"{backup.id & 0xFFFF_FFFF:08x}"
 
 
-def _arn(call: Call, backup: Backup) -> str:
+def _arn(call: CallContext, backup: Backup) -> str:
     return backup_arn(call.caller, backup.table_name, backup.created_at_ms, _digits(backup))
 
 
-def _parsed(call: Call, arn: str) -> re.Match[str]:
+def _parsed(call: CallContext, arn: str) -> re.Match[str]:
     """The parts of the ARN of a backup. Its region need not be that of the backup (ack-api-quirks 012). Raises ServiceError."""
     match = _ARN.fullmatch(arn)
     if match is None and (not arn.startswith("arn:") or re.match(r"arn:aws[a-z-]*:dynamodb:", arn)):
@@ -151,7 +151,7 @@ def _parsed(call: Call, arn: str) -> re.Match[str]:
     return match
 
 
-def _is_region(call: Call, match: re.Match[str]) -> bool:
+def _is_region(call: CallContext, match: re.Match[str]) -> bool:
     """True if the region of an ARN is known, and in the partition that the ARN names."""
     region, partition = match["region"], partition_of(match["region"])
     is_known = region in ("", call.caller.region, *REGIONS) or partition != "aws"
@@ -162,7 +162,7 @@ def _missing(arn: str) -> ServiceError:
     return ServiceError("BackupNotFoundException", f"Backup not found: {arn}")
 
 
-def _find(call: Call) -> Exchange[Backup]:
+def _find(call: CallContext) -> Exchange[Backup]:
     """The backup that BackupArn names. Raises ServiceError."""
     arn = call.input["BackupArn"]
     match = _parsed(call, arn)
@@ -177,7 +177,7 @@ def _find(call: Call) -> Exchange[Backup]:
     raise _missing(arn)
 
 
-def _after(call: Call) -> tuple[str, int, int]:
+def _after(call: CallContext) -> tuple[str, int, int]:
     """The place behind which a page begins: an ARN is a position, whether or not there is such a backup."""
     arn = call.input.get("ExclusiveStartBackupArn")
     if arn is None:
@@ -195,7 +195,7 @@ def _after(call: Call) -> tuple[str, int, int]:
 # Descriptions
 
 
-def _details(call: Call, backup: Backup) -> dict[str, Any]:
+def _details(call: CallContext, backup: Backup) -> dict[str, Any]:
     is_system = backup.kind is BackupKind.SYSTEM
     shown = {
         "BackupArn": _arn(call, backup),
@@ -210,18 +210,18 @@ def _details(call: Call, backup: Backup) -> dict[str, Any]:
     return shown
 
 
-def _summary(call: Call, backup: Backup) -> dict[str, Any]:
+def _summary(call: CallContext, backup: Backup) -> dict[str, Any]:
     source = _described(call, backup)
     names = {name: source[name] for name in ("TableName", "TableId", "TableArn")}
     return {**names, **_details(call, backup)}
 
 
-def _described(call: Call, backup: Backup) -> dict[str, Any]:
+def _described(call: CallContext, backup: Backup) -> dict[str, Any]:
     counted = TableStatistics(backup.rows, backup.size_bytes, {})
     return describe(backup.source, counted, call.caller, backup.created_at_ms)
 
 
-def _description(call: Call, backup: Backup) -> dict[str, Any]:
+def _description(call: CallContext, backup: Backup) -> dict[str, Any]:
     source = backup.source
     shown = _described(call, backup)
     details = {

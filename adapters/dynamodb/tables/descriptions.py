@@ -26,7 +26,7 @@ from tablegate.adapters.dynamodb.tables.replica_settings import of_index, of_tab
 from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.resources import index_arn, stable_uuid, stream_arn, table_arn
 from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex, TableStatistics
-from tablegate.gateway.model.tables.indexes import Index, Projection, VectorIndex
+from tablegate.gateway.model.tables.indexes import Index, IndexProjection, VectorIndex
 from tablegate.gateway.model.tables.tables import Replica, State, Table
 from tablegate.gateway.model.values.composites import name_of
 from tablegate.gateway.model.values.keys import KeySchema
@@ -35,7 +35,11 @@ from tablegate.gateway.model.values.vectors import Metric
 
 KEY_TYPES = {Kind.TEXT: "S", Kind.BYTES: "B", Kind.DECIMAL: "N", Kind.INT64: "N"}
 DISTANCE_FUNCTIONS = {metric.name: metric for metric in Metric}
-PROJECTIONS = {"ALL": Projection.ALL, "KEYS_ONLY": Projection.KEYS, "INCLUDE": Projection.INCLUDE}
+PROJECTIONS = {
+    "ALL": IndexProjection.ALL,
+    "KEYS_ONLY": IndexProjection.KEYS,
+    "INCLUDE": IndexProjection.INCLUDE,
+}
 _PROJECTION_NAMES = {projection: name for name, projection in PROJECTIONS.items()}
 
 EMPTY = TableStatistics(0, 0, {})
@@ -246,7 +250,7 @@ def index_definition(index: Index | NewIndex) -> dict[str, Any]:
 
 def _shown_projection(index: Index | NewIndex | VectorIndex | NewVectorIndex) -> dict[str, Any]:
     shown: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[index.projection]}
-    if index.projection is Projection.INCLUDE:
+    if index.projection is IndexProjection.INCLUDE:
         shown["NonKeyAttributes"] = sorted(index.included)
     return shown
 

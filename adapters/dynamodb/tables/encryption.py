@@ -15,7 +15,7 @@ from uuid import uuid4
 from tablegate.adapters.dynamodb.tables import running_changes
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import Call, Caller
+from tablegate.adapters.dynamodb.wire.call_context import CallContext, Caller
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import key_arn
 from tablegate.gateway.security.credentials import Scheme
@@ -24,7 +24,7 @@ _SERVICE_KEY = "alias/aws/dynamodb"
 _KMS = "com.amazonaws.services.kms.model."
 
 
-def key_of(call: Call, given: Mapping[str, Any]) -> str | None:
+def key_of(call: CallContext, given: Mapping[str, Any]) -> str | None:
     """The ARN of the key that an SSESpecification asks for. None stands for the service's own key, which is not shown.
 
     Raises ServiceError for a key of another account, region or service."""
@@ -65,7 +65,7 @@ def _of_kms(kind: str, text: str, code: str) -> str:
     return f"{_KMS}{kind}: {text} ({where})"
 
 
-def changed(call: Call, known: TableProperties) -> TableProperties:
+def changed(call: CallContext, known: TableProperties) -> TableProperties:
     """The properties of a table after an UpdateTable with SSESpecification. Raises ServiceError."""
     given, now_ms = call.input["SSESpecification"], call.gateway.now_ms()
     if not _wants_key(given) and not known.encryption_key:

@@ -7,7 +7,7 @@ October 2026). Global tables of version 2019.11.21 are made by UpdateTable (repl
 from __future__ import annotations
 
 from tablegate.adapters.dynamodb.wire import messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.commands.commands import Exchange
 
@@ -27,31 +27,31 @@ _REGIONS = (
 )
 
 
-def list_global_tables(call: Call) -> Exchange[Answer]:
+def list_global_tables(call: CallContext) -> Exchange[Answer]:
     """ListGlobalTables: none."""
     yield from ()
     return {"GlobalTables": []}
 
 
-def describe_global_table(call: Call) -> Exchange[Answer]:
+def describe_global_table(call: CallContext) -> Exchange[Answer]:
     """DescribeGlobalTable: not there. Raises ServiceError."""
     yield from ()
     raise _missing(call, "Global table not found: ")
 
 
-def refuse_settings(call: Call) -> Exchange[Answer]:
+def refuse_settings(call: CallContext) -> Exchange[Answer]:
     """DescribeGlobalTableSettings and UpdateGlobalTableSettings: not there. Raises ServiceError."""
     yield from ()
     raise _missing(call)
 
 
-def create_global_table(call: Call) -> Exchange[Answer]:
+def create_global_table(call: CallContext) -> Exchange[Answer]:
     """CreateGlobalTable: no longer supported. Raises ServiceError."""
     yield from ()
     raise _unsupported(call)
 
 
-def update_global_table(call: Call) -> Exchange[Answer]:
+def update_global_table(call: CallContext) -> Exchange[Answer]:
     """UpdateGlobalTable: not there, and what is not there cannot be made any more. Raises ServiceError."""
     yield from ()
     updates = call.input["ReplicaUpdates"]
@@ -60,14 +60,14 @@ def update_global_table(call: Call) -> Exchange[Answer]:
     raise _unsupported(call) if any("Create" in update for update in updates) else _missing(call)
 
 
-def _missing(call: Call, head: str = "") -> ServiceError:
+def _missing(call: CallContext, head: str = "") -> ServiceError:
     name = call.input["GlobalTableName"]
     return ServiceError(
         "GlobalTableNotFoundException", f"{head}Global table with name: '{name}' does not exist."
     )
 
 
-def _unsupported(call: Call) -> ServiceError:
+def _unsupported(call: CallContext) -> ServiceError:
     region = call.caller.region
     if region in _REGIONS:
         text = (

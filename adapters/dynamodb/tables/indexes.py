@@ -14,7 +14,7 @@ from tablegate.adapters.dynamodb.values.composites import composite_name
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.commands.table_commands import NewIndex
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
@@ -40,7 +40,7 @@ def key_schema(elements: Sequence[Wire], types: Mapping[str, str]) -> KeySchema:
     return KeySchema(tuple(by_role["HASH"]), tuple(by_role["RANGE"]))
 
 
-def _projection(given: Wire) -> tuple[Projection, tuple[str, ...]]:
+def _projection(given: Wire) -> tuple[IndexProjection, tuple[str, ...]]:
     """(what an index shows, further attributes that it names)."""
     projection = given["Projection"]
     if "ProjectionType" not in projection:

@@ -16,27 +16,27 @@ from tablegate.adapters.dynamodb.tables import restores
 from tablegate.adapters.dynamodb.tables.properties import TableProperties, seconds
 from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, check_place
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, check_place
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import table_arn, table_name_of_arn
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.backup_commands import KeepHistory
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable
-from tablegate.gateway.model.errors import MomentNotKept, TableMissing
+from tablegate.gateway.model.errors import TableMissing, TimeNotRetained
 from tablegate.gateway.model.tables.backups import RECOVERY_DAYS
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.rows import TICKS_PER_MS
 from tablegate.gateway.security.credentials import Scheme
 
 
-def describe_continuous_backups(call: Call) -> Exchange[Answer]:
+def describe_continuous_backups(call: CallContext) -> Exchange[Answer]:
     """DescribeContinuousBackups: whether, and to when, a table can be restored. Raises TableMissing."""
     table = yield from find_table(call)
     return _described(call, table)
 
 
-def update_continuous_backups(call: Call) -> Exchange[Answer]:
+def update_continuous_backups(call: CallContext) -> Exchange[Answer]:
     """UpdateContinuousBackups: switch point-in-time recovery on or off, at once. Raises ServiceError, TableMissing."""
     given = call.input["PointInTimeRecoverySpecification"]
     is_on, days = given["PointInTimeRecoveryEnabled"], given.get("RecoveryPeriodInDays")
@@ -55,14 +55,14 @@ def update_continuous_backups(call: Call) -> Exchange[Answer]:
     return _described(call, kept)
 
 
-def _refuse_new(call: Call, table: Table) -> None:
+def _refuse_new(call: CallContext, table: Table) -> None:
     """A table that is CREATING has no backups yet."""
     if table.state_at(call.gateway.now_ms()) is State.CREATING:
         text = f"Backups are being enabled for the table: {table.name}. Please retry later"
         raise ServiceError("ContinuousBackupsUnavailableException", text)
 
 
-def _is_new(call: Call, table: Table) -> bool:
+def _is_new(call: CallContext, table: Table) -> bool:
     """True until continuous backups are ENABLED by themselves, or by switching recovery on."""
     if TableProperties.of(table).continuous_backups:
         return False
@@ -70,7 +70,7 @@ def _is_new(call: Call, table: Table) -> bool:
     return call.gateway.now_ms() < active_at_ms + limits.CONTINUOUS_BACKUPS_DELAY_MS
 
 
-def _described(call: Call, table: Table) -> Answer:
+def _described(call: CallContext, table: Table) -> Answer:
     now_ms = call.gateway.now_ms()
     rule = table.rules.history
     recovery: dict[str, Any] = {"PointInTimeRecoveryStatus": "DISABLED"}
@@ -91,7 +91,7 @@ def _described(call: Call, table: Table) -> Answer:
     }
 
 
-def restore_to_point_in_time(call: Call) -> Exchange[Answer]:
+def restore_to_point_in_time(call: CallContext) -> Exchange[Answer]:
     """RestoreTableToPointInTime: make a table with what another had at a moment. Raises ServiceError, TableMissing."""
     given = call.input
     asked = given.get("RestoreDateTime")
@@ -107,7 +107,7 @@ def restore_to_point_in_time(call: Call) -> Exchange[Answer]:
     }
     try:
         return (yield from restores.begin(call, source, at, summary))
-    except MomentNotKept as refused:
+    except TimeNotRetained as refused:
         if refused.earliest_ms is None or refused.latest_ms is None:
             raise
         text = (
@@ -131,7 +131,7 @@ def _check_times(asked: float | None, is_latest: bool) -> None:
         raise validation(f"{messages.INVALID_REQUEST}RestoreDateTime is out of range")
 
 
-def _source_name(call: Call) -> str:
+def _source_name(call: CallContext) -> str:
     name, arn = call.input.get("SourceTableName"), call.input.get("SourceTableArn")
     if name is not None and arn is not None:
         raise validation("Must provide exactly one of: sourceTableArn, sourceTableName")

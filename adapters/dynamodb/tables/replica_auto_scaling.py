@@ -16,7 +16,7 @@ from tablegate.adapters.dynamodb.tables.auto_scaling_settings import READ, WRITE
 from tablegate.adapters.dynamodb.tables.descriptions import replica_status
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
 from tablegate.adapters.dynamodb.tables.replicas import spread
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, own_name
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import bare_name
 from tablegate.gateway.model.commands.commands import Exchange
@@ -29,13 +29,13 @@ Wire = Mapping[str, Any]
 _LEAST_TARGET, _MOST_TARGET = 10.0, 90.0
 
 
-def describe_replica_auto_scaling(call: Call) -> Exchange[Answer]:
+def describe_replica_auto_scaling(call: CallContext) -> Exchange[Answer]:
     """DescribeTableReplicaAutoScaling: of every region of a global table. Raises ServiceError."""
     table = yield from _find(call)
     return _described(call, table)
 
 
-def update_replica_auto_scaling(call: Call) -> Exchange[Answer]:
+def update_replica_auto_scaling(call: CallContext) -> Exchange[Answer]:
     """UpdateTableReplicaAutoScaling: keep settings. The answer shows those that were. Raises ServiceError."""
     table = yield from _find(call)
     failed = f"Failed to update settings for global table with name: \u2018{table.name}\u2019"
@@ -55,7 +55,7 @@ def update_replica_auto_scaling(call: Call) -> Exchange[Answer]:
     return answer
 
 
-def _find(call: Call) -> Exchange[Table]:
+def _find(call: CallContext) -> Exchange[Table]:
     """The global table that is meant. Raises ServiceError where it has one region, or is not there."""
     name = call.input["TableName"]
     [found] = yield [FindTable(call.caller.namespace, own_name(call, name))]
@@ -68,7 +68,7 @@ def _find(call: Call) -> Exchange[Table]:
 # What is asked for
 
 
-def _updates(call: Call, table: Table, failed: str) -> Iterator[tuple[str, str, Wire]]:
+def _updates(call: CallContext, table: Table, failed: str) -> Iterator[tuple[str, str, Wire]]:
     """(place, kind, settings) of each update of a request."""
     given = call.input
     rule = table.rules.replication
@@ -102,7 +102,9 @@ def _updates(call: Call, table: Table, failed: str) -> Iterator[tuple[str, str, 
         yield from found
 
 
-def _updates_of(call: Call, table: Table, update: Wire, failed: str) -> Iterator[tuple[str, str, Wire]]:
+def _updates_of(
+    call: CallContext, table: Table, update: Wire, failed: str
+) -> Iterator[tuple[str, str, Wire]]:
     region = update["RegionName"]
     if "ReplicaProvisionedReadCapacityAutoScalingUpdate" in update:
         yield f"{region}/read", READ, update["ReplicaProvisionedReadCapacityAutoScalingUpdate"]
@@ -117,14 +119,14 @@ def _updates_of(call: Call, table: Table, update: Wire, failed: str) -> Iterator
             yield place, READ, index["ProvisionedReadCapacityAutoScalingUpdate"]
 
 
-def _has_index(call: Call, table: Table, name: str) -> bool:
+def _has_index(call: CallContext, table: Table, name: str) -> bool:
     """True if there is a global index of that name; one that is still CREATING is not known here."""
     found = table.index(name)
     return found is not None and not found.local and found.is_active(call.gateway.now_ms())
 
 
 def _check(
-    call: Call, table: Table, properties: TableProperties, kind: str, update: Wire, failed: str
+    call: CallContext, table: Table, properties: TableProperties, kind: str, update: Wire, failed: str
 ) -> None:
     """Refuse settings that contradict each other or the table. Raises ValidationException."""
     members = ("MaximumUnits", "ScalingPolicyUpdate", "MinimumUnits")
@@ -185,7 +187,7 @@ def _of_auto_scaling(text: str) -> ServiceError:
 # What is told
 
 
-def _described(call: Call, table: Table) -> dict[str, Any]:
+def _described(call: CallContext, table: Table) -> dict[str, Any]:
     rule = table.rules.replication
     assert rule is not None
     now_ms = call.gateway.now_ms()

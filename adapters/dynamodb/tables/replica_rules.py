@@ -13,7 +13,7 @@ from typing import Any
 from tablegate.adapters.dynamodb.tables.descriptions import replica_status
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.wire import messages
-from tablegate.adapters.dynamodb.wire.call_context import Call, Caller
+from tablegate.adapters.dynamodb.wire.call_context import CallContext, Caller
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import key_arn
 from tablegate.gateway.model.tables.tables import ReplicationRule, State, Table
@@ -38,14 +38,14 @@ STRONG = "global tables with MultiRegionConsistency set to STRONG"
 Wire = Mapping[str, Any]
 
 
-def in_region(call: Call, region: str) -> Caller:
+def in_region(call: CallContext, region: str) -> Caller:
     """The caller as it would be in another region."""
     known = call.caller
     namespace = call.gateway.credentials.aws_namespace(known.access_id, known.account, region)
     return replace(known, region=region, namespace=namespace)
 
 
-def check_regions(call: Call, table: Table, updates: Sequence[tuple[str, Wire]]) -> None:
+def check_regions(call: CallContext, table: Table, updates: Sequence[tuple[str, Wire]]) -> None:
     """Refuse regions that are not there, the own one, and those that are no replicas."""
     rule = table.rules.replication
     members: set[str] = set() if rule is None else set(rule.others)
@@ -83,7 +83,7 @@ def _refuse_unknown(region: str) -> None:
         )
 
 
-def _denied(call: Call, table: Table) -> ServiceError:
+def _denied(call: CallContext, table: Table) -> ServiceError:
     """What the service says of a region without a name."""
     account = call.caller.account
     return ServiceError(
@@ -93,7 +93,7 @@ def _denied(call: Call, table: Table) -> ServiceError:
     )
 
 
-def refuse_source(call: Call, table: Table) -> None:
+def refuse_source(call: CallContext, table: Table) -> None:
     """A region from which a replica was added within a day cannot go before that."""
     rule = table.rules.replication
     names: set[str] = set() if rule is None else set(rule.others)
@@ -153,7 +153,7 @@ def being_added(table: Table, region: str) -> ServiceError:
     )
 
 
-def check_keys(call: Call, known: TableProperties, entries: Sequence[Wire]) -> None:
+def check_keys(call: CallContext, known: TableProperties, entries: Sequence[Wire]) -> None:
     """A table with a key of the customer's has one in each region."""
     is_customers = known.encryption_key not in (None, service_key(call, call.caller.region))
     for entry in entries:
@@ -171,7 +171,7 @@ def check_keys(call: Call, known: TableProperties, entries: Sequence[Wire]) -> N
             raise validation(f"KMS validation error for region {region}: {error}")
 
 
-def service_key(call: Call, region: str) -> str:
+def service_key(call: CallContext, region: str) -> str:
     """The ARN of the key that the service itself has in a region."""
     return key_arn(in_region(call, region), "alias/aws/dynamodb")
 
@@ -180,7 +180,7 @@ def service_key(call: Call, region: str) -> str:
 
 
 def check_strong(
-    call: Call, table: Table, updates: Sequence[tuple[str, Wire]], witness: Sequence[tuple[str, Wire]]
+    call: CallContext, table: Table, updates: Sequence[tuple[str, Wire]], witness: Sequence[tuple[str, Wire]]
 ) -> None:
     """Raise ServiceError unless a group of strong consistency is made, or taken apart, as a whole. What a request says by itself
     is judged before the group that there is (TABLE-202, TABLE-260)."""
@@ -204,7 +204,7 @@ def check_strong(
         _check_dissolution(rule, regions, witnesses)
 
 
-def _check_new_group(call: Call, regions: Sequence[str], witnesses: Sequence[str]) -> None:
+def _check_new_group(call: CallContext, regions: Sequence[str], witnesses: Sequence[str]) -> None:
     """Raise ServiceError unless these can be the other regions of a new group."""
     for region in witnesses:
         _refuse_unknown(region)

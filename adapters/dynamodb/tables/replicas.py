@@ -28,7 +28,7 @@ from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProper
 from tablegate.adapters.dynamodb.tables.replica_rules import STRONG, in_region
 from tablegate.adapters.dynamodb.tables.tables import find_table, in_state, in_style, stream_rule
 from tablegate.adapters.dynamodb.wire import messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, own_name
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import key_arn
 from tablegate.gateway.exchanges import one
@@ -59,7 +59,7 @@ Wire = Mapping[str, Any]
 # UpdateTable, DeleteTable, UpdateTimeToLive: what they are for a table that has replicas
 
 
-def update_table(call: Call) -> Exchange[Answer]:
+def update_table(call: CallContext) -> Exchange[Answer]:
     """UpdateTable: change a table, and what its group has in common in all of it; or its replicas. Raises ServiceError and what
     the change of a single table does."""
     given = call.input
@@ -93,7 +93,7 @@ def update_table(call: Call) -> Exchange[Answer]:
     return answer
 
 
-def _refuse_changing(calls: Sequence[Call], shared: Wire) -> Exchange[None]:
+def _refuse_changing(calls: Sequence[CallContext], shared: Wire) -> Exchange[None]:
     """Refuse a change of all tables of a group of which some, which these calls are about, cannot be changed now."""
     for call in calls:
         table = yield from find_table(call)
@@ -106,7 +106,7 @@ def _refuse_changing(calls: Sequence[Call], shared: Wire) -> Exchange[None]:
             raise replica_rules.in_use()
 
 
-def _tell_settings(call: Call) -> Exchange[None]:
+def _tell_settings(call: CallContext) -> Exchange[None]:
     """Tell all regions which key and class each of them has."""
     known = {}
     for each in [call, *(yield from _elsewhere(call))]:
@@ -123,7 +123,7 @@ def _with_settings(known: Mapping[str, Wire], properties: TableProperties) -> Ta
     return replace(properties, replicas=settings)
 
 
-def update_time_to_live(call: Call) -> Exchange[Answer]:
+def update_time_to_live(call: CallContext) -> Exchange[Answer]:
     """UpdateTimeToLive: in all regions. Raises ServiceError, TableMissing."""
     table = yield from find_table(call)
     for region in replica_rules.coming_to(table, call.gateway.now_ms()):
@@ -134,7 +134,7 @@ def update_time_to_live(call: Call) -> Exchange[Answer]:
     return answer
 
 
-def delete_table(call: Call) -> Exchange[Answer]:
+def delete_table(call: CallContext) -> Exchange[Answer]:
     """DeleteTable: the table of this region leaves its group. Raises ServiceError, TableMissing, TableBusy."""
     table = yield from find_table(call)
     rule = table.rules.replication
@@ -151,7 +151,7 @@ def delete_table(call: Call) -> Exchange[Answer]:
     return answer
 
 
-def _elsewhere(call: Call) -> Exchange[list[Call]]:
+def _elsewhere(call: CallContext) -> Exchange[list[CallContext]]:
     """A call about a table as it would be made in each other region of the table."""
     table = yield from find_table(call)
     rule = table.rules.replication
@@ -163,7 +163,7 @@ def _elsewhere(call: Call) -> Exchange[list[Call]]:
 # ReplicaUpdates
 
 
-def _update_replicas(call: Call) -> Exchange[Answer]:
+def _update_replicas(call: CallContext) -> Exchange[Answer]:
     given = call.input
     table = yield from find_table(call)
     now_ms = call.gateway.now_ms()
@@ -201,7 +201,7 @@ def _once(updates: Sequence[tuple[str, Wire]]) -> list[Wire]:
     return list({entry["RegionName"]: entry for _, entry in updates}.values())
 
 
-def _described(call: Call, table: Table) -> Exchange[dict[str, Any]]:
+def _described(call: CallContext, table: Table) -> Exchange[dict[str, Any]]:
     statistics = yield from one(CountRows(table))
     now_ms = call.gateway.now_ms()
     return describe(in_state(State.UPDATING, table, now_ms), statistics, call.caller, now_ms)
@@ -211,7 +211,7 @@ def _described(call: Call, table: Table) -> Exchange[dict[str, Any]]:
 
 
 def _create(
-    call: Call, table: Table, entries: Sequence[Wire], witness: Sequence[tuple[str, Wire]]
+    call: CallContext, table: Table, entries: Sequence[Wire], witness: Sequence[tuple[str, Wire]]
 ) -> Exchange[Table]:
     """Add replicas. Raises ServiceError."""
     known = TableProperties.of(table)
@@ -244,7 +244,7 @@ def _create(
     )
 
 
-def _settings_with(call: Call, table: Table, entries: Sequence[Wire]) -> dict[str, Wire]:
+def _settings_with(call: CallContext, table: Table, entries: Sequence[Wire]) -> dict[str, Wire]:
     """What is set of the replicas, with those that are being added."""
     known = TableProperties.of(table)
     own = known.replicas.get(call.caller.region, {})
@@ -271,7 +271,7 @@ def _already_there(table: Table) -> ServiceError:
     )
 
 
-def _with_stream(call: Call, table: Table) -> Exchange[Table]:
+def _with_stream(call: CallContext, table: Table) -> Exchange[Table]:
     """The table with a stream, which replicas need: one that is there stays as it is."""
     if table.rules.stream is not None and table.rules.stream.enabled:
         return table
@@ -280,7 +280,7 @@ def _with_stream(call: Call, table: Table) -> Exchange[Table]:
     return (yield from one(AlterTable(DIALECT, table, rules, instant=True)))
 
 
-def _made(call: Call, table: Table, entry: Wire, settings: Wire) -> NewReplica:
+def _made(call: CallContext, table: Table, entry: Wire, settings: Wire) -> NewReplica:
     """The table of a new region: keys, indexes, billing, expiry and kind of stream are the same; tags, protection and what
     else is a region's own begin anew."""
     region = entry["RegionName"]
@@ -314,7 +314,7 @@ def _made(call: Call, table: Table, entry: Wire, settings: Wire) -> NewReplica:
     return NewReplica(region, made)
 
 
-def _override(call: Call, table: Table, entry: Wire) -> Exchange[Table]:
+def _override(call: CallContext, table: Table, entry: Wire) -> Exchange[Table]:
     """Change what is set of a replica. Raises ServiceError."""
     known = TableProperties.of(table)
     region = entry["RegionName"]
@@ -329,7 +329,7 @@ def _override(call: Call, table: Table, entry: Wire) -> Exchange[Table]:
     return (yield from spread(call, lambda properties: replace(properties, replicas=settings)))
 
 
-def _class_given(call: Call, table: Table, entry: Wire) -> dict[str, Any]:
+def _class_given(call: CallContext, table: Table, entry: Wire) -> dict[str, Any]:
     """The class that an action sets, which is told even if it is the usual one, unless it was so always."""
     given = entry.get("TableClassOverride")
     known = TableProperties.of(table)
@@ -340,7 +340,7 @@ def _class_given(call: Call, table: Table, entry: Wire) -> dict[str, Any]:
 
 
 def spread(
-    call: Call,
+    call: CallContext,
     change: Callable[[TableProperties], TableProperties],
     own: Callable[[TableProperties], TableProperties] | None = None,
 ) -> Exchange[Table]:
@@ -351,7 +351,7 @@ def spread(
     return (yield from _keep(call, own or change))
 
 
-def _keep(call: Call, change: Callable[[TableProperties], TableProperties]) -> Exchange[Table]:
+def _keep(call: CallContext, change: Callable[[TableProperties], TableProperties]) -> Exchange[Table]:
     table = yield from one(FindTable(call.caller.namespace, own_name(call, call.input["TableName"])))
     document = change(TableProperties.of(table)).document()
     if table.state_at(call.gateway.now_ms()) is State.CREATING:  # its properties were made with it
@@ -362,7 +362,7 @@ def _keep(call: Call, change: Callable[[TableProperties], TableProperties]) -> E
 # Removing
 
 
-def _delete(call: Call, table: Table, entries: Sequence[Wire]) -> Exchange[None]:
+def _delete(call: CallContext, table: Table, entries: Sequence[Wire]) -> Exchange[None]:
     """Drop replicas. Raises ServiceError."""
     names = [entry["RegionName"] for entry in entries]
     for region in names:
@@ -396,7 +396,7 @@ def _without(properties: TableProperties, settings: Wire, names: Sequence[str]) 
     return replace(properties, replicas=settings, sourced=sourced)
 
 
-def _disassociate(call: Call, table: Table, entry: Wire) -> Exchange[Table]:
+def _disassociate(call: CallContext, table: Table, entry: Wire) -> Exchange[Table]:
     """Let the replica of the caller's region go on alone. Raises ServiceError."""
     rule = table.rules.replication
     if rule is None or entry["RegionName"] != call.caller.region:

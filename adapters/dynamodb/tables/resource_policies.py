@@ -16,15 +16,20 @@ from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.tables.properties import is_being_filled
 from tablegate.adapters.dynamodb.validation.rules import policy_documents
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import partition_of
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.authorization.accesses import Access
-from tablegate.gateway.model.authorization.authorizations import Authorization, Identity, OfResource, Source
-from tablegate.gateway.model.authorization.conditions import POSSIBLE, Fact
+from tablegate.gateway.model.authorization.authorizations import (
+    Authorization,
+    CallerIdentity,
+    RequestSource,
+    ResourceDecision,
+)
+from tablegate.gateway.model.authorization.conditions import POSSIBLE, ConditionKey
 from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy, Verdict
-from tablegate.gateway.model.authorization.permissions import Permission, Way
+from tablegate.gateway.model.authorization.permissions import Channel, Permission
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.stream_commands import FindStream
 from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable
@@ -39,20 +44,20 @@ _ARN = re.compile(
 _NO_POLICY = "NO_POLICY"
 _OF_CALLERS = frozenset(
     {
-        Fact.ACCOUNT,
-        Fact.PRINCIPAL,
-        Fact.PRINCIPAL_KIND,
-        Fact.USER,
-        Fact.USER_ID,
-        Fact.ORGANIZATION,
-        Fact.REGION,
+        ConditionKey.ACCOUNT,
+        ConditionKey.PRINCIPAL,
+        ConditionKey.PRINCIPAL_KIND,
+        ConditionKey.USER,
+        ConditionKey.USER_ID,
+        ConditionKey.ORGANIZATION,
+        ConditionKey.REGION,
     }
 )
 _Policies = Mapping[str, Mapping[str, str]]
 """By "" or the label of a stream. A policy that was deleted leaves its entry, without a text, at the revision of the deletion."""
 
 
-def put_resource_policy(call: Call) -> Exchange[Answer]:
+def put_resource_policy(call: CallContext) -> Exchange[Answer]:
     """PutResourcePolicy: give a table or stream a policy, or another one. An equivalent policy changes nothing. Raises
     ServiceError."""
     given = call.input
@@ -71,13 +76,13 @@ def put_resource_policy(call: Call) -> Exchange[Answer]:
     return {"RevisionId": made["revision"]}
 
 
-def _is_confirmed_in_head(call: Call) -> bool:
+def _is_confirmed_in_head(call: CallContext) -> bool:
     """True if the header says so by which some SDKs send the member (PutResourcePolicy, API reference, "Request Syntax";
     aws/aws-sdk-js-v3, the schema of PutResourcePolicyInput); botocore sends it in the body."""
     return call.headers.get("x-amz-confirm-remove-self-resource-access", "").lower() == "true"
 
 
-def get_resource_policy(call: Call) -> Exchange[Answer]:
+def get_resource_policy(call: CallContext) -> Exchange[Answer]:
     """GetResourcePolicy: the policy of a table or stream in its canonical form. Raises ServiceError."""
     name, label = _resource(call)
     table = yield from _find(call, name, label)
@@ -87,7 +92,7 @@ def get_resource_policy(call: Call) -> Exchange[Answer]:
     return {"Policy": policy_documents.with_version(known["text"]), "RevisionId": known["revision"]}
 
 
-def delete_resource_policy(call: Call) -> Exchange[Answer]:
+def delete_resource_policy(call: CallContext) -> Exchange[Answer]:
     """DeleteResourcePolicy: remove the policy of a table or stream. Answers with the revision of the policy, or of the deletion
     if that came before, or without one. Raises ServiceError."""
     name, label = _resource(call)
@@ -102,7 +107,7 @@ def delete_resource_policy(call: Call) -> Exchange[Answer]:
     return {"RevisionId": known["revision"]}
 
 
-def of_new_table(call: Call, name: str) -> dict[str, Any]:
+def of_new_table(call: CallContext, name: str) -> dict[str, Any]:
     """The properties of a table that CreateTable's ResourcePolicy stands for. Raises ValidationException."""
     given = call.input.get("ResourcePolicy")
     if not given:
@@ -111,7 +116,7 @@ def of_new_table(call: Call, name: str) -> dict[str, Any]:
     return {RESOURCE_POLICIES: {"": {"text": text, "revision": _next_revision(call, None)}}}
 
 
-def know(call: Call, table: Table) -> None:
+def know(call: CallContext, table: Table) -> None:
     """Judge requests by the policies of a table from now on; other processes learn of them in a while."""
     if RESOURCE_POLICIES in table.properties:
         call.gateway.credentials.know_resource_policies(table.namespace, table.name, _policies(table))
@@ -122,18 +127,18 @@ def _policies(table: Table) -> _Policies:
     return found
 
 
-def _next_revision(call: Call, former: Mapping[str, str] | None) -> str:
+def _next_revision(call: CallContext, former: Mapping[str, str] | None) -> str:
     """A revision, which is a moment in milliseconds: each is later than the one before."""
     return str(max(call.gateway.now_ms(), int(former["revision"]) + 1 if former else 0))
 
 
-def _save(call: Call, table: Table, policies: _Policies) -> Exchange[None]:
+def _save(call: CallContext, table: Table, policies: _Policies) -> Exchange[None]:
     changed = {RESOURCE_POLICIES: dict(policies)}
     altered = yield from one(AlterTable(DIALECT, table, properties=changed, instant=True))
     know(call, altered)
 
 
-def _expect(call: Call, table: Table, label: str) -> None:
+def _expect(call: CallContext, table: Table, label: str) -> None:
     """Raise PolicyNotFoundException if the policy is not at the revision that the request expects."""
     expected = call.input.get("ExpectedRevisionId")
     known = _policies(table).get(label, {})
@@ -155,7 +160,7 @@ def _not_found(what: str) -> ServiceError:
     return ServiceError("PolicyNotFoundException", text)
 
 
-def _resource(call: Call) -> tuple[str, str]:
+def _resource(call: CallContext) -> tuple[str, str]:
     """The table that ResourceArn names, and the label if it is a stream of it. Raises ValidationException."""
     arn, caller = call.input["ResourceArn"], call.caller
     told = arn[: limits.ECHO_CHARACTERS]
@@ -176,7 +181,7 @@ def _resource(call: Call) -> tuple[str, str]:
     return match["table"], match["part"] or ""
 
 
-def _find(call: Call, name: str, label: str) -> Exchange[Table]:
+def _find(call: CallContext, name: str, label: str) -> Exchange[Table]:
     """The table, after its stream if the request is about one. Raises ServiceError, TableMissing."""
     namespace = call.caller.namespace
     try:
@@ -196,13 +201,13 @@ def _find(call: Call, name: str, label: str) -> Exchange[Table]:
         raise
 
 
-def _identity(call: Call) -> Identity:
+def _identity(call: CallContext) -> CallerIdentity:
     caller = call.caller
     arn = f"arn:aws:iam::{caller.account}:user/{caller.access_id}"
-    return Identity("aws", caller.access_id, caller.account, arn)
+    return CallerIdentity("aws", caller.access_id, caller.account, arn)
 
 
-def _read(call: Call, given: str, path: str) -> tuple[str, OfResource]:
+def _read(call: CallContext, given: str, path: str) -> tuple[str, ResourceDecision]:
     """The canonical form of a policy, and what it says of the caller. Raises ValidationException."""
     text = policy_documents.canonical(given, path, partition_of(call.caller.region))
     try:
@@ -211,10 +216,10 @@ def _read(call: Call, given: str, path: str) -> tuple[str, OfResource]:
         raise validation(f"{messages.INVALID}Invalid policy document: {error}") from None
 
 
-def _check_access_is_kept(call: Call, theirs: OfResource, path: str) -> None:
+def _check_access_is_kept(call: CallContext, theirs: ResourceDecision, path: str) -> None:
     """Raise AccessDeniedException for a policy by which the caller could never change it again."""
-    access = Access(Permission.WRITE_POLICY, Way.SINGLE, call.caller.namespace, path, None)
-    source = Source("", is_secure=False, region=call.caller.region)
+    access = Access(Permission.WRITE_POLICY, Channel.SINGLE, call.caller.namespace, path, None)
+    source = RequestSource("", is_secure=False, region=call.caller.region)
     around = Authorization(EVERYTHING, _identity(call), source, call.gateway.now_ms())
     if any(_refuses(policy, access, around) for policy in theirs):
         text = "The new resource policy will not allow you to update the resource policy in the future."

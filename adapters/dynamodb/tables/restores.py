@@ -17,7 +17,7 @@ from tablegate.adapters.dynamodb.tables.descriptions import describe, index_defi
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, PROVISIONED, TableProperties
 from tablegate.adapters.dynamodb.tables.tables import in_style
 from tablegate.adapters.dynamodb.wire import messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.backup_commands import RestoreTable
@@ -33,7 +33,7 @@ _CHANGED_TO_ON_DEMAND = f"Cannot override ProvisionedThroughput if BillingMode i
 Wire = Mapping[str, Any]
 
 
-def require_key(call: Call, region: str) -> None:
+def require_key(call: CallContext, region: str) -> None:
     """Refuse a restore from another region that names no key (ack-api-quirks 274). Raises ServiceError."""
     if region and region != call.caller.region and "SSESpecificationOverride" not in call.input:
         raise validation(
@@ -41,7 +41,7 @@ def require_key(call: Call, region: str) -> None:
         )
 
 
-def begin(call: Call, source: Table | Backup, at: int | None, summary: Wire) -> Exchange[Answer]:
+def begin(call: CallContext, source: Table | Backup, at: int | None, summary: Wire) -> Exchange[Answer]:
     """Begin a restore and describe the table. `summary`: what its RestoreSummary says. Raises ServiceError and what
     RestoreTable does."""
     definition = source if isinstance(source, Table) else source.source
@@ -54,7 +54,7 @@ def begin(call: Call, source: Table | Backup, at: int | None, summary: Wire) -> 
     return {"TableDescription": in_style(call, shown)}
 
 
-def _taken(call: Call, name: str, summary: Wire) -> Exchange[ServiceError]:
+def _taken(call: CallContext, name: str, summary: Wire) -> Exchange[ServiceError]:
     [existing] = yield [FindTable(call.caller.namespace, name)]
     if isinstance(existing, Table) and existing.state_at(call.gateway.now_ms()) is State.CREATING:
         known = TableProperties.of(existing).restore
@@ -65,7 +65,7 @@ def _taken(call: Call, name: str, summary: Wire) -> Exchange[ServiceError]:
     return ServiceError("TableAlreadyExistsException", f"Table already exists: {name}")
 
 
-def _target(call: Call, source: Table, summary: Wire) -> CreateTable:
+def _target(call: CallContext, source: Table, summary: Wire) -> CreateTable:
     given = call.input
     expiry = source.rules.expiry
     kept = expiry if expiry is not None and expiry.attribute is None else None

@@ -30,7 +30,7 @@ from tablegate.adapters.dynamodb.tables.properties import (
     is_being_restored,
 )
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, own_name
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands import table_commands
@@ -42,7 +42,7 @@ from tablegate.gateway.model.tables.tables import Rules, State, StreamRule, Tabl
 _NOT_OFFERED = ("GlobalTableSourceArn",)
 
 
-def find_table(call: Call) -> Exchange[Table]:
+def find_table(call: CallContext) -> Exchange[Table]:
     """The table that TableName names, as it is now. Raises TableMissing, also for a table that is restored or made as a
     replica and does not have its items yet."""
     table = yield from one(
@@ -60,7 +60,7 @@ _OF_FILLED = ("DescribeTable", "DeleteTable")
 # CreateTable
 
 
-def create_table(call: Call) -> Exchange[Answer]:
+def create_table(call: CallContext) -> Exchange[Answer]:
     """CreateTable: make a table with its indexes, and describe it. A name that is taken is ResourceInUseException, whatever
     the state of the table that has it. Raises ServiceError, TableExists."""
     given, now_ms = call.input, call.gateway.now_ms()
@@ -81,7 +81,7 @@ def create_table(call: Call) -> Exchange[Answer]:
     return {"TableDescription": in_style(call, _as_created(shown, given))}
 
 
-def new_table(call: Call) -> table_commands.CreateTable:
+def new_table(call: CallContext) -> table_commands.CreateTable:
     """The table that the members of CreateTable define. Raises ServiceError."""
     given, now_ms = call.input, call.gateway.now_ms()
     _refuse_not_offered(given)
@@ -113,7 +113,7 @@ def _new_indexes(given: Mapping[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def _new_properties(call: Call, now_ms: int) -> TableProperties:
+def _new_properties(call: CallContext, now_ms: int) -> TableProperties:
     given = call.input
     return replace(
         billing.of_new_table(given, now_ms),
@@ -140,7 +140,7 @@ def _as_created(shown: dict[str, Any], given: Mapping[str, Any]) -> dict[str, An
 # DescribeTable, ListTables
 
 
-def describe_table(call: Call) -> Exchange[Answer]:
+def describe_table(call: CallContext) -> Exchange[Answer]:
     """DescribeTable: describe a table. Counts are exact for small tables, and a little old for large ones. Raises
     TableMissing."""
     table = yield from find_table(call)
@@ -151,7 +151,7 @@ def describe_table(call: Call) -> Exchange[Answer]:
     return {"Table": in_style(call, shown)}
 
 
-def list_tables(call: Call) -> Exchange[Answer]:
+def list_tables(call: CallContext) -> Exchange[Answer]:
     """ListTables: a page of names, in byte order. A further page is announced only if it has something in it."""
     limit = call.input.get("Limit", limits.LIST_TABLES_NAMES)
     after = call.input.get("ExclusiveStartTableName", "")
@@ -166,7 +166,7 @@ def list_tables(call: Call) -> Exchange[Answer]:
 # UpdateTable
 
 
-class _Update(NamedTuple):
+class _TableUpdate(NamedTuple):
     """An UpdateTable, as far as it can be judged before the table is altered."""
 
     properties: TableProperties
@@ -185,7 +185,7 @@ class _Update(NamedTuple):
         return not (self.added or self.added_vectors or self.dropped or any(self.is_slow.values()))
 
 
-def update_table(call: Call) -> Exchange[Answer]:
+def update_table(call: CallContext) -> Exchange[Answer]:
     """UpdateTable: change throughput, indexes, the stream or a setting. The answer describes the table as it was, with the
     states of what is being changed. Raises ServiceError, TableMissing, TableBusy."""
     given, now_ms = call.input, call.gateway.now_ms()
@@ -207,7 +207,7 @@ def update_table(call: Call) -> Exchange[Answer]:
     return {"TableDescription": in_style(call, shown)}
 
 
-def _update_of(call: Call, table: Table) -> _Update:
+def _update_of(call: CallContext, table: Table) -> _TableUpdate:
     """What an UpdateTable changes. Raises ServiceError."""
     given, now_ms = call.input, call.gateway.now_ms()
     known = TableProperties.of(table)
@@ -229,11 +229,11 @@ def _update_of(call: Call, table: Table) -> _Update:
     if table.rules.replication is not None:  # TABLE-263
         is_slow["DeletionProtectionEnabled"] = properties.deletion_protection != known.deletion_protection
     rules = _altered_rules(table, given.get("StreamSpecification"), now_ms)
-    return _Update(properties, rules, added, new_vectors, (*dropped, *dropped_vectors), changed, is_slow)
+    return _TableUpdate(properties, rules, added, new_vectors, (*dropped, *dropped_vectors), changed, is_slow)
 
 
 def _altering(
-    call: Call, table: Table, update: _Update, going: Mapping[str, Any]
+    call: CallContext, table: Table, update: _TableUpdate, going: Mapping[str, Any]
 ) -> table_commands.AlterTable:
     """The command of an update. `going`: the indexes that it drops, as they are told."""
     given, known, properties = call.input, TableProperties.of(table), update.properties
@@ -259,7 +259,7 @@ def _altering(
 
 
 def _with_settings(
-    call: Call, properties: TableProperties, dropped: tuple[str, ...], is_updating: bool
+    call: CallContext, properties: TableProperties, dropped: tuple[str, ...], is_updating: bool
 ) -> TableProperties:
     """The properties with the settings that an UpdateTable gives. `dropped`: the indexes that it drops. `is_updating`: the table
     is being changed. Raises ServiceError."""
@@ -286,7 +286,7 @@ NOT_MEANWHILE = frozenset(
 
 
 def _unless_changing(
-    call: Call, table: Table, command: table_commands.AlterTable | table_commands.DropTable
+    call: CallContext, table: Table, command: table_commands.AlterTable | table_commands.DropTable
 ) -> Exchange[Table]:
     """Carry out a command on a table. While the table is being changed: the error which says by what. Raises ServiceError,
     TableBusy."""
@@ -299,7 +299,7 @@ def _unless_changing(
         raise running_changes.refusal(table.name, running, call.input, call.operation) from busy
 
 
-def _show_setting_changes(call: Call, shown: dict[str, Any], before: Mapping[str, Any]) -> None:
+def _show_setting_changes(call: CallContext, shown: dict[str, Any], before: Mapping[str, Any]) -> None:
     """The settings of an UpdateTable as its answer shows them: maxima as they were given, others as they were before."""
     given = call.input
     if given.get("OnDemandThroughput"):
@@ -314,7 +314,7 @@ def _show_setting_changes(call: Call, shown: dict[str, Any], before: Mapping[str
 # DeleteTable
 
 
-def delete_table(call: Call) -> Exchange[Answer]:
+def delete_table(call: CallContext) -> Exchange[Answer]:
     """DeleteTable: drop a table. The answer leaves out keys, indexes and the time of creation (rule 40). Raises ServiceError,
     TableMissing, TableBusy."""
     now_ms = call.gateway.now_ms()
@@ -358,7 +358,7 @@ def _refuse_not_offered(given: Mapping[str, Any]) -> None:
             raise validation(f"{messages.INVALID}{name} is not supported by this server")
 
 
-def _require_vectors(call: Call) -> None:
+def _require_vectors(call: CallContext) -> None:
     if not call.gateway.engine.searches_vectors:
         raise NotInstalled("vectors")
 
@@ -426,7 +426,7 @@ def in_state(state: State, table: Table, now_ms: int) -> Table:
     return replace(table, state=state, busy_until_ms=until_ms, indexes=shown, vector_indexes=vectors)
 
 
-def in_style(call: Call, shown: dict[str, Any]) -> dict[str, Any]:
+def in_style(call: CallContext, shown: dict[str, Any]) -> dict[str, Any]:
     """In the classic style, without the members that the service added since (dynalite compares whole bodies)."""
     if not call.is_classic:
         return shown

@@ -14,7 +14,7 @@ from typing import Any
 from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call, check_place
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, check_place
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import tagged_table
 from tablegate.adapters.dynamodb.wire.styles import StyledText
@@ -29,7 +29,7 @@ _CHARACTERS = re.compile(r"[\w\s_.:/=+\-@]*")
 _RESERVED_PREFIX = "aws:"
 
 
-def tag_resource(call: Call) -> Exchange[None]:
+def tag_resource(call: CallContext) -> Exchange[None]:
     """TagResource: give a table tags; those that are there get the new values. The answer has no body. Raises ServiceError,
     with which nothing is changed."""
     added = new_tags(call.input["Tags"])
@@ -42,7 +42,7 @@ def tag_resource(call: Call) -> Exchange[None]:
     yield from _save(table, label, tags)
 
 
-def untag_resource(call: Call) -> Exchange[None]:
+def untag_resource(call: CallContext) -> Exchange[None]:
     """UntagResource: take tags away; keys that are not there are passed over. The answer has no body. Raises ServiceError."""
     keys = call.input["TagKeys"]
     for key in keys:
@@ -53,7 +53,7 @@ def untag_resource(call: Call) -> Exchange[None]:
     yield from _save(table, label, kept)
 
 
-def list_tags(call: Call) -> Exchange[Answer]:
+def list_tags(call: CallContext) -> Exchange[Answer]:
     """ListTagsOfResource: all tags of a table, in one page. A NextToken, which the service never gave, is passed over. Raises
     ServiceError."""
     table, label = yield from _resource(call)
@@ -97,7 +97,7 @@ def _tags(table: Table, label: str) -> Mapping[str, str]:
     return properties.stream_tags.get(label, {}) if label else properties.tags
 
 
-def _resource(call: Call) -> Exchange[tuple[Table, str]]:
+def _resource(call: CallContext) -> Exchange[tuple[Table, str]]:
     """The table that ResourceArn names, and the label if it names a stream of that table."""
     arn = call.input["ResourceArn"]
     name, label = tagged_table(arn)

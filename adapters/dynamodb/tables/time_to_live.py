@@ -13,7 +13,7 @@ from tablegate.adapters.dynamodb.tables import running_changes
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.call_context import Answer, Call
+from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
@@ -22,7 +22,7 @@ from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.tables.tables import ExpiryRule, State, Table
 
 
-def update_time_to_live(call: Call) -> Exchange[Answer]:
+def update_time_to_live(call: CallContext) -> Exchange[Answer]:
     """UpdateTimeToLive: switch expiry on or off. It is not idempotent, and the attribute must be named, and rightly, to
     switch it off too. Raises ServiceError, TableMissing."""
     given = call.input["TimeToLiveSpecification"]
@@ -44,7 +44,7 @@ def update_time_to_live(call: Call) -> Exchange[Answer]:
     return {"TimeToLiveSpecification": {"Enabled": enabled, "AttributeName": attribute}}
 
 
-def describe_time_to_live(call: Call) -> Exchange[Answer]:
+def describe_time_to_live(call: CallContext) -> Exchange[Answer]:
     """DescribeTimeToLive: whether items expire, and by which attribute. A table that once had it looks like one that never
     did. Raises TableMissing."""
     table = yield from find_table(call)
@@ -59,7 +59,7 @@ def describe_time_to_live(call: Call) -> Exchange[Answer]:
     return {"TimeToLiveDescription": {"TimeToLiveStatus": "ENABLED", "AttributeName": attribute}}
 
 
-def _refuse_inactive(call: Call, table: Table) -> None:
+def _refuse_inactive(call: CallContext, table: Table) -> None:
     state = table.state_at(call.gateway.now_ms())
     if state is State.CREATING:
         raise running_changes.in_use(f"Table {table.name} is being created")
@@ -72,7 +72,7 @@ def _attribute(table: Table) -> str | None:
     return None if table.rules.expiry is None else table.rules.expiry.attribute
 
 
-def _refuse_soon_again(call: Call, table: Table) -> None:
+def _refuse_soon_again(call: CallContext, table: Table) -> None:
     """Raise ServiceError if the last change is too recent (TABLE-143). Without `table_creation_delay` changes may follow one
     another at once."""
     changed_at_ms = TableProperties.of(table).time_to_live_at_ms

@@ -20,14 +20,14 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Text,
 )
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.constraint_messages import MOST_VIOLATIONS, Violation, lacking
+from tablegate.adapters.dynamodb.wire.constraint_messages import MOST_VIOLATIONS, ConstraintViolation, lacking
 
 _NULL = "Member must not be null"
 
 
-def violations(context: RuleContext, shape: Structure, data: dict[str, Any]) -> list[Violation]:
+def violations(context: RuleContext, shape: Structure, data: dict[str, Any]) -> list[ConstraintViolation]:
     """The constraints that typed data breaks, in the service's order."""
-    found: list[Violation] = []
+    found: list[ConstraintViolation] = []
     # BatchGetItem repeats its map as JSON (paritysuite batchGetItem.test.ts, two regions, 2026-10-09).
     as_json = context.operation == "BatchGetItem"
     _find_in_members(shape, data, ("", ""), _Search(found, as_json))
@@ -45,7 +45,7 @@ class _Search(NamedTuple):
     """A search for broken constraints. `found`: those so far; `as_json`: values are echoed as JSON; `as_first_decade`: it
     looks for what the service of the first decade looked for."""
 
-    found: list[Violation]
+    found: list[ConstraintViolation]
     as_json: bool
     as_first_decade: bool = False
 
@@ -60,7 +60,7 @@ def _find(shape: Shape, data: Any, member_path: MemberPath, search: _Search) -> 
     if broken:
         told = _echo(shape, data, search.as_json)[: search.room(len(broken))]
         search.found.extend(
-            Violation(*member_path, told, *constraint) for constraint in broken[:MOST_VIOLATIONS]
+            ConstraintViolation(*member_path, told, *constraint) for constraint in broken[:MOST_VIOLATIONS]
         )
     _find_in_members(shape, data, member_path, search)
 
@@ -75,14 +75,14 @@ def _find_in_members(shape: Shape, data: Any, member_path: MemberPath, search: _
                 if part is not None:
                     _find(member, part, here, search)
                 elif name in shape.required or (search.as_first_decade and name in shape.once_required):
-                    search.found.append(Violation(*here, None, "null", _NULL))
+                    search.found.append(ConstraintViolation(*here, None, "null", _NULL))
         case Sequence():
             for number, part in enumerate(data, 1):
                 if len(search.found) >= MOST_VIOLATIONS:
                     break  # no more are told
                 here = f"{path}.{number}.member", f"{camel}.{number}.member"
                 if part is None:
-                    search.found.append(Violation(*here, None, "null", _NULL))
+                    search.found.append(ConstraintViolation(*here, None, "null", _NULL))
                 else:
                     _find(shape.of, part, here, search)
         case Mapping() if not isinstance(shape.of, AttributeValue):

@@ -20,7 +20,7 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     ITEM,
     WIDTHS,
     AttributeValue,
-    Flag,
+    Boolean,
     Mapping,
     Number,
     Request,
@@ -58,7 +58,7 @@ class Checker:
         """The cleaned input: see operation_schemas.check. Raises ServiceError."""
         try:
             good = self.fast_check(body)
-        except scalars.TooLarge:
+        except scalars.ValueTooLarge:
             raise self.contexts[False].refused("item-size") from None
         except (ServiceError, TypeError, AttributeError, ValueError):
             good = False  # the full validator finds out what is wrong, and in which order to say it
@@ -86,7 +86,7 @@ def fast_check(shape: Shape) -> Check:
             low = smallest if shape.minimum is None else shape.minimum
             high = largest if shape.maximum is None else shape.maximum
             return lambda data: type(data) is int and low <= data <= high
-        case Flag():
+        case Boolean():
             return lambda data: data is True or data is False
         case AttributeValue():
             return lambda data: values.measure(data, 0) >= 0
@@ -157,7 +157,7 @@ def _check_structure(shape: Structure) -> Check:
             if member is None:
                 if not has_item or name != "Item":
                     return False
-                if type(part) is not values.Item:
+                if type(part) is not values.ParsedItem:
                     data["Item"] = values.item_of(part) if type(part) is dict else _never()
             elif not member(part):
                 return False

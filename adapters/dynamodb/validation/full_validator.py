@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from tablegate.adapters.dynamodb.validation.constraints import violations
-from tablegate.adapters.dynamodb.validation.json_types import Room, typed_members
+from tablegate.adapters.dynamodb.validation.json_types import ValueBudget, typed_members
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Request,
@@ -26,7 +26,7 @@ def clean(context: RuleContext, request: Request, body: Any) -> dict[str, Any]:
     """The input without nulls and unknown members. Raises ServiceError: the first error in the service's order."""
     if not isinstance(body, dict):
         raise serialization(json_type("structure", body, context.operation + "Input"))
-    data: dict[str, Any] = typed_members(request.shape, body, Room())
+    data: dict[str, Any] = typed_members(request.shape, body, ValueBudget())
     found = violations(context, request.shape, data)
     is_old = context.is_classic and lacking(found)
     if request.named:

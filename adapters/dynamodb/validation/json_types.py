@@ -13,7 +13,7 @@ from typing import Any
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     WIDTHS,
     AttributeValue,
-    Flag,
+    Boolean,
     Mapping,
     Number,
     Sequence,
@@ -27,7 +27,7 @@ from tablegate.adapters.dynamodb.wire.errors import serialization
 from tablegate.adapters.dynamodb.wire.type_messages import json_type
 
 
-class Room:
+class ValueBudget:
     """How many attribute values are still looked at. None of a request that passes has to be seen here, since each is measured
     afterwards (values.py), where a wrong type is refused as well, only later."""
 
@@ -45,7 +45,7 @@ class Room:
             yield member
 
 
-def typed(shape: Shape, data: Any, room: Room, nested: bool = False) -> Any:
+def typed(shape: Shape, data: Any, room: ValueBudget, nested: bool = False) -> Any:
     """The data without nulls and unknown members, which attribute values lose in place. `nested`: a member of a list or map.
 
     Raises SerializationException with the text of the service's deserialiser.
@@ -57,7 +57,7 @@ def typed(shape: Shape, data: Any, room: Room, nested: bool = False) -> Any:
             return data if isinstance(data, str) else _refuse("String", data)
         case Number():
             return _typed_number(shape, data)
-        case Flag():
+        case Boolean():
             return scalars.boolean_of(data)
         case AttributeValue():
             _type_value(data, nested, 0, room)
@@ -83,7 +83,7 @@ def typed(shape: Shape, data: Any, room: Room, nested: bool = False) -> Any:
             return typed_members(shape, data, room)
 
 
-def typed_members(shape: Structure, data: dict[str, Any], room: Room) -> dict[str, Any]:
+def typed_members(shape: Structure, data: dict[str, Any], room: ValueBudget) -> dict[str, Any]:
     """The known members of a structure that are not null, each `typed`. Raises SerializationException."""
     found = {}
     for name, member in shape.members.items():
@@ -102,13 +102,13 @@ def _typed_number(shape: Number, data: Any) -> Any:
     return math.floor(min(max(data, low), high))
 
 
-def _type_values(members: Iterable[Any], level: int, room: Room) -> None:
+def _type_values(members: Iterable[Any], level: int, room: ValueBudget) -> None:
     for member in room.of(members):
         if member is not None:
             _type_value(member, True, level, room)
 
 
-def _type_value(data: Any, nested: bool, level: int, room: Room) -> None:
+def _type_value(data: Any, nested: bool, level: int, room: ValueBudget) -> None:
     """Look at the JSON types of an attribute value, and drop its nulls and unknown tags."""
     if not isinstance(data, dict):
         _refuse("structure", data, "AttributeValue", nested)
@@ -139,7 +139,7 @@ def _type_value(data: Any, nested: bool, level: int, room: Room) -> None:
                 return
 
 
-def _type_list(tag: str, members: list[Any], level: int, room: Room) -> None:
+def _type_list(tag: str, members: list[Any], level: int, room: ValueBudget) -> None:
     if tag == "L":
         _type_values(members, level + 1, room)
         return

@@ -16,7 +16,7 @@ from tablegate.adapters.dynamodb.wire.type_messages import json_type
 from tablegate.adapters.dynamodb.wire.wording import Wording
 
 
-class ValueRefused(ServiceError):
+class InvalidValue(ServiceError):
     """A value that DynamoDB does not take. `rule` and `facts` say what it broke (messages.py); the text stands bare."""
 
     def __init__(self, rule: str, **facts: Any) -> None:
@@ -29,7 +29,7 @@ class ValueRefused(ServiceError):
         return wording.value_text(self.rule, **self.facts)
 
 
-class TooLarge(ValueRefused):
+class ValueTooLarge(InvalidValue):
     """More bytes than any item or value may have; the rest of it is not looked at."""
 
     def __init__(self) -> None:
@@ -61,17 +61,17 @@ _EXPONENTS = 2**63  # an exponent that a 64-bit integer does not hold makes no n
 
 
 def canonical_number(text: str) -> str:
-    """The plain-digit text of a number: no exponent, no superfluous zeros or signs. Raises ValueRefused (rule 21;
+    """The plain-digit text of a number: no exponent, no superfluous zeros or signs. Raises InvalidValue (rule 21;
     exponents: paritysuite, eu-west-2, October 2026)."""
     if len(text) <= limits.NUMBER_DIGITS and CANONICAL.fullmatch(text) is not None:
         return text
     if not text:
-        raise ValueRefused("empty-number")
+        raise InvalidValue("empty-number")
     if len(text) > limits.MEASURED_BYTES:
-        raise TooLarge
+        raise ValueTooLarge
     match = _NUMBER.fullmatch(text)
     if match is None:
-        raise ValueRefused("not-a-number", text=text)
+        raise InvalidValue("not-a-number", text=text)
     sign, whole, fraction, only_fraction, power = match.groups()
     whole = whole or ""
     fraction = fraction or only_fraction or ""
@@ -80,21 +80,21 @@ def canonical_number(text: str) -> str:
         return "0"
     written = int(power or 0) if len(power or "") <= limits.NUMBER_DIGITS else _EXPONENTS
     if not -_EXPONENTS <= written < _EXPONENTS:
-        raise ValueRefused("not-a-number", text=text)
+        raise InvalidValue("not-a-number", text=text)
     exponent = written - len(fraction)
     leading = (
         max(len(digits) - 1, 0) + exponent
     )  # a zero must be in range, too, by the exponent it is written with
     if leading > limits.NUMBER_MAX_EXPONENT:
-        raise ValueRefused("number-overflow", wraps=exponent < _WRAPPING <= leading + 1)
+        raise InvalidValue("number-overflow", wraps=exponent < _WRAPPING <= leading + 1)
     if leading < limits.NUMBER_MIN_EXPONENT:
-        raise ValueRefused("number-underflow")
+        raise InvalidValue("number-underflow")
     if not digits:
         return "0"
     stripped = digits.rstrip("0")
     exponent += len(digits) - len(stripped)
     if len(stripped) > limits.NUMBER_DIGITS:
-        raise ValueRefused("number-precision")
+        raise InvalidValue("number-precision")
     return ("-" if sign == "-" else "") + _plain(stripped, exponent)
 
 

@@ -19,8 +19,8 @@ import orjson
 
 from tablegate.adapters.dynamodb.values.scalars import (
     CANONICAL,
-    TooLarge,
-    ValueRefused,
+    InvalidValue,
+    ValueTooLarge,
     binary_bytes,
     boolean_of,
     canonical_number,
@@ -40,7 +40,7 @@ from tablegate.gateway.model.values.values import Kind, Value, decimal_fits, equ
 # Wire -> canonical
 
 
-class Item(dict[str, Any]):
+class ParsedItem(dict[str, Any]):
     """A wire item that has passed: in canonical form, with its contents."""
 
     __slots__ = ("contents", "size_bytes")
@@ -49,18 +49,18 @@ class Item(dict[str, Any]):
     size_bytes: int
 
 
-def item_of(wire: Mapping[str, Any]) -> Item:
+def item_of(wire: Mapping[str, Any]) -> ParsedItem:
     """Check an item in one pass. Changes `wire` into canonical form. Does not mind the item size limit.
 
-    Raises ValueRefused, or ServiceError SerializationException for a wrong JSON type.
+    Raises InvalidValue, or ServiceError SerializationException for a wrong JSON type.
     """
-    if type(wire) is Item:
+    if type(wire) is ParsedItem:
         return wire
     try:
         size = measure_named(wire, 0)
-    except ValueRefused as refusal:
+    except InvalidValue as refusal:
         raise _told_first(wire, refusal) from None
-    item = Item(wire)
+    item = ParsedItem(wire)
     item.size_bytes = size
     item.contents = Contents(orjson.dumps(wire), None, size)
     return item
@@ -86,17 +86,17 @@ def measure_members(wire: Mapping[str, Any]) -> int:
     Raises as `item_of` does."""
     try:
         return measure_named(wire, 0, limits.PLACEHOLDER_VALUES_BYTES)
-    except ValueRefused as refusal:
+    except InvalidValue as refusal:
         raise _told_first(wire, refusal) from None
 
 
-def _told_first(wire: Mapping[str, Any], refusal: ValueRefused) -> ValueRefused:
+def _told_first(wire: Mapping[str, Any], refusal: InvalidValue) -> InvalidValue:
     """What is said of an item that has been refused: the service looks at all of its names first, then how deep it is, and only
     then at names inside (paritysuite deepRequests.test.ts, ten regions, 2026-10-09)."""
     if refusal.rule == "nesting" and "" in wire:
-        return ValueRefused("empty-name")
+        return InvalidValue("empty-name")
     if refusal.rule == "empty-name" and "" not in wire and _is_too_deep(wire):
-        return ValueRefused("nesting")
+        return InvalidValue("nesting")
     return refusal
 
 
@@ -122,11 +122,11 @@ def _is_too_deep(wire: Mapping[str, Any]) -> bool:
 
 def measure_named(wire: Mapping[str, Any], level: int, most: int = limits.MEASURED_BYTES) -> int:
     """The billed bytes of named attribute values that stand `level` documents deep, checked, in canonical form. Raises
-    TooLarge beyond `most`, and for what is bad anything: which fault is told first, `measure_members` and `item_of` know."""
+    ValueTooLarge beyond `most`, and for what is bad anything: which fault is told first, `measure_members` and `item_of` know."""
     size = 0
     members = wire.items()  # of what is no dictionary there are none, however long it is
     if len(members) > most:
-        raise TooLarge  # each member but one has a name
+        raise ValueTooLarge  # each member but one has a name
     for name, member in members:
         size += _name_bytes[name]
         try:
@@ -139,7 +139,7 @@ def measure_named(wire: Mapping[str, Any], level: int, most: int = limits.MEASUR
         except (TypeError, ValueError, LookupError):
             size += _measure_odd(member, level)
         if size > most:
-            raise TooLarge
+            raise ValueTooLarge
     return size
 
 
@@ -159,17 +159,17 @@ def _measure_odd(member: Any, level: int) -> int:
     Errors in the data of several tags come before the error that there are several.
     """
     if member is None:
-        raise ValueRefused("empty-value")
+        raise InvalidValue("empty-value")
     if type(member) is not dict:
         raise serialization(json_type("structure", member, java="AttributeValue", nested=True))
     drop_odd_tags(member)
     if not member:
-        raise ValueRefused("empty-value")
+        raise InvalidValue("empty-value")
     size = 0
     for tag in [*member]:
         size = _MEASURES[tag](member[tag], member, level)
     if len(member) > 1:
-        raise ValueRefused("several-types")
+        raise InvalidValue("several-types")
     return size
 
 
@@ -185,11 +185,11 @@ def drop_odd_tags(member: dict[str, Any]) -> None:
 
 
 def check_name(name: str) -> None:
-    """Raise ValueRefused if this may not be an attribute's name."""
+    """Raise InvalidValue if this may not be an attribute's name."""
     if not name:
-        raise ValueRefused("empty-name")
+        raise InvalidValue("empty-name")
     if len(name) > limits.ATTRIBUTE_NAME_BYTES // 4 and utf8_bytes(name) > limits.ATTRIBUTE_NAME_BYTES:
-        raise ValueRefused("name-size")
+        raise InvalidValue("name-size")
 
 
 class _NameBytes(dict[str, int]):
@@ -239,7 +239,7 @@ def _measure_boolean(data: Any, member: dict[str, Any], level: int) -> int:
 def _measure_null(data: Any, member: dict[str, Any], level: int) -> int:
     if data is not True:
         if not boolean_of(data):
-            raise ValueRefused("null-false")
+            raise InvalidValue("null-false")
         member["NULL"] = True
     return 1
 
@@ -252,11 +252,11 @@ def _measure_list(data: Any, member: dict[str, Any], level: int) -> int:
     _check_level(level + 1)
     size = 3 + len(data)
     if size > limits.MEASURED_BYTES:
-        raise TooLarge
+        raise ValueTooLarge
     for element in data:
         size += measure(element, level + 1)
         if size > limits.MEASURED_BYTES:
-            raise TooLarge
+            raise ValueTooLarge
     return size
 
 
@@ -271,16 +271,16 @@ def _measure_map(data: Any, member: dict[str, Any], level: int) -> int:
 
 def _check_level(level: int) -> None:
     if level >= limits.NESTING_LEVELS:
-        raise ValueRefused("nesting")
+        raise InvalidValue("nesting")
 
 
 def _members(data: Any, empty: str) -> list[Any]:
     if type(data) is not list:
         wrong_type("List", data)
     if not data:
-        raise ValueRefused(empty)
+        raise InvalidValue(empty)
     if len(data) > limits.SET_MEMBERS:
-        raise TooLarge
+        raise ValueTooLarge
     return data
 
 
@@ -291,7 +291,7 @@ def _check_texts(data: list[Any], null: str, look: Callable[[str], object] = str
     for element in data:
         if type(element) is not str:
             if element is None:
-                raise ValueRefused(null)
+                raise InvalidValue(null)
             wrong_type("String", element)
         look(element)
 
@@ -300,12 +300,12 @@ def _measure_text_set(data: Any, member: dict[str, Any], level: int) -> int:
     _check_texts(_members(data, "empty-string-set"), "null-in-string-set")
     size = sum(map(len, data))
     if size > limits.MEASURED_BYTES:
-        raise TooLarge
+        raise ValueTooLarge
     together = "".join(data)
     if not together.isascii():
         size = utf8_bytes(together)
     if len(set(data)) != len(data):
-        raise ValueRefused("duplicate-strings", members=list(data))
+        raise InvalidValue("duplicate-strings", members=list(data))
     data.sort()
     return size
 
@@ -315,7 +315,7 @@ def _measure_number_set(data: Any, member: dict[str, Any], level: int) -> int:
     distinct = dict.fromkeys(data)  # in their order, so that the first that is wrong is told
     canonical = list(map(canonical_number, distinct))
     if len(set(canonical)) != len(data):
-        raise ValueRefused("duplicate-numbers")
+        raise InvalidValue("duplicate-numbers")
     canonical.sort(key=Decimal)
     member["NS"] = canonical
     return sum(map(number_size_bytes, canonical))
@@ -327,12 +327,12 @@ def _measure_binary_set(data: Any, member: dict[str, Any], level: int) -> int:
     # Equal ones once, in their order; what is no text may have no hash.
     for element in dict.fromkeys(members) if set(map(type, members)) == {str} else members:
         if element is None:
-            raise ValueRefused("null-in-binary-set")
+            raise InvalidValue("null-in-binary-set")
         size += binary_bytes(element)
         if size > limits.MEASURED_BYTES:
-            raise TooLarge
+            raise ValueTooLarge
     if len(set(data)) != len(data):
-        raise ValueRefused("duplicate-binaries", members=list(data))
+        raise InvalidValue("duplicate-binaries", members=list(data))
     data.sort(key=b64decode)
     return size
 

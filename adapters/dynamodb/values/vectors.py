@@ -12,7 +12,7 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.values.values import view
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.gateway.model.errors import RowRefused
+from tablegate.gateway.model.errors import RowRuleViolated
 from tablegate.gateway.model.expressions.predicates import Attributes
 from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.tables.tables import Table
@@ -26,13 +26,14 @@ _GREATEST = Decimal("3.4028235E38")
 
 
 def check_put(table: Table, contents: Contents) -> None:
-    """Raise RowRefused if an item that is put has what some vector index of its table does not take."""
+    """Raise RowRuleViolated if an item that is put has what some vector index of its table does not take."""
     for index in table.vector_indexes:
         _check(index, contents, None)
 
 
 def check_updated(table: Table, old: Attributes, contents: Contents) -> None:
-    """Raise RowRefused if an update has changed an attribute to what some vector index does not take. What it left alone may be
+    """Raise RowRuleViolated if an update has changed an attribute to what some vector index does not take. What it
+    left alone may be
     older than the index and wrong for it."""
     for index in table.vector_indexes:
         _check(index, contents, old)
@@ -59,21 +60,21 @@ def _is_changed(name: str, contents: Contents, old: Attributes | None) -> bool:
     return old is None or old.get(name) != contents.value(name)
 
 
-def _fault_of_vector(index: VectorIndex, member: dict[str, Any]) -> RowRefused | None:
+def _fault_of_vector(index: VectorIndex, member: dict[str, Any]) -> RowRuleViolated | None:
     if vector_of(member, index.dimensions) is not None:
         return None
     facts: dict[str, Any] = {"name": index.attribute, "index": index.name}
     [(tag, elements)] = member.items()
     if tag != "L":
-        return RowRefused("vector-type", actual=tag, **facts)
+        return RowRuleViolated("vector-type", actual=tag, **facts)
     if len(elements) != index.dimensions:
-        return RowRefused("vector-size", expected=index.dimensions, actual=len(elements), **facts)
+        return RowRuleViolated("vector-size", expected=index.dimensions, actual=len(elements), **facts)
     for at, element in enumerate(elements):
         [(tag, number)] = element.items()
         if tag != "N":
-            return RowRefused("vector-element-type", at=at, actual=tag, **facts)
+            return RowRuleViolated("vector-element-type", at=at, actual=tag, **facts)
         if abs(Decimal(number)) > _GREATEST:
-            return RowRefused("vector-element-range", at=at, number=_java_text(Decimal(number)), **facts)
+            return RowRuleViolated("vector-element-range", at=at, number=_java_text(Decimal(number)), **facts)
     return None
 
 
@@ -87,15 +88,15 @@ def _check_column(index: VectorIndex, column: KeyColumn, value: Value, is_update
     seen = view(value)
     facts = {"column": column, "index": index.name}
     if not is_of_kind(seen, column.kind):
-        raise RowRefused("search-schema-kind", actual=seen, **facts)
+        raise RowRuleViolated("search-schema-kind", actual=seen, **facts)
     if seen.kind not in (Kind.TEXT, Kind.BYTES):
         return
     size = len(seen.data) if seen.kind is Kind.BYTES else len(seen.data.encode())
     if column is index.partition:
         if not size:
             rule = "search-schema-update-empty" if is_update else "search-schema-empty"
-            raise RowRefused(rule, actual=seen, **facts)
+            raise RowRuleViolated(rule, actual=seen, **facts)
         if size > limits.PARTITION_KEY_BYTES:
-            raise RowRefused("search-schema-hash-size", limit=limits.PARTITION_KEY_BYTES, **facts)
+            raise RowRuleViolated("search-schema-hash-size", limit=limits.PARTITION_KEY_BYTES, **facts)
     elif size > limits.INLINE_FILTER_BYTES:
-        raise RowRefused("search-schema-filter-size", limit=limits.INLINE_FILTER_BYTES, **facts)
+        raise RowRuleViolated("search-schema-filter-size", limit=limits.INLINE_FILTER_BYTES, **facts)

@@ -33,7 +33,7 @@ from tablegate.adapters.dynamodb.wire.canonical_requests import canonical_reques
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.styles import StyledText
 from tablegate.gateway.http import Request
-from tablegate.gateway.model.authorization.authorizations import Source
+from tablegate.gateway.model.authorization.authorizations import RequestSource
 from tablegate.gateway.security.credentials import CALLERS_KEPT, Credential, Credentials, Scheme
 
 DEFAULT_ACCOUNT = "000000000000"
@@ -51,7 +51,7 @@ _SIGNED = frozenset({"host", "content-type", "content-encoding"})
 _HEAD_KEPT_CHARACTERS = 512
 
 
-class Claim(NamedTuple):
+class SignatureClaim(NamedTuple):
     """What a request says of its signature, wherever it says it. `expires` is "" in a header's claim."""
 
     algorithm: str
@@ -91,7 +91,7 @@ def verify(request: Request, credentials: Credentials, now_ms: int) -> Caller:
     if not found:
         raise _mismatch(canonical, to_sign)
     if credentials.is_limited:
-        source = Source(request.client, request.secure, region)
+        source = RequestSource(request.client, request.secure, region)
         request.authorization = credentials.authorization(credential, credential.policy, source, now_ms)
     return _caller(credentials, credential, credential.access_id, region)
 
@@ -104,7 +104,7 @@ def check_head(request: Request, credentials: Credentials, now_ms: int) -> None:
 
 
 def _checked_head(
-    request: Request, claim: Claim, credentials: Credentials, now_ms: int
+    request: Request, claim: SignatureClaim, credentials: Credentials, now_ms: int
 ) -> tuple[str, str, str, Credential]:
     """(date, scope, region, credential) of a claim."""
     date = _checked_date(claim, now_ms)
@@ -159,7 +159,7 @@ def _caller(credentials: Credentials, credential: Credential | None, access_id: 
 
 
 def _caller_of_any(
-    request: Request, claim: Claim, credentials: Credentials, callers: dict[str, Caller]
+    request: Request, claim: SignatureClaim, credentials: Credentials, callers: dict[str, Caller]
 ) -> Caller:
     """The caller of a claim that may be of any form, and nobody proves. The next time a header's claim is known by its text."""
     access_id, region = _scope_of_any(claim.credential)
@@ -216,7 +216,7 @@ def _mismatch(canonical: bytes, to_sign: str) -> ServiceError:
 # What the request says
 
 
-def _claim(request: Request, query: str) -> Claim:
+def _claim(request: Request, query: str) -> SignatureClaim:
     authorization = request.header("authorization")
     parameters = _query_parameters(query) if "X-Amz-" in query else {}
     presigned = "X-Amz-Algorithm" in parameters
@@ -250,12 +250,12 @@ _QUERY_PARAMETERS = (
 )
 
 
-def _claim_of_query(parameters: Mapping[str, str]) -> Claim:
+def _claim_of_query(parameters: Mapping[str, str]) -> SignatureClaim:
     missing = [name for name in _QUERY_PARAMETERS if not parameters.get(name)]
     if missing:
         text = "".join(f"AWS query-string parameters must include '{name}'. " for name in missing)
         raise _error("IncompleteSignatureException", text + "Re-examine the query-string parameters.")
-    return Claim(
+    return SignatureClaim(
         parameters["X-Amz-Algorithm"],
         parameters["X-Amz-Credential"],
         _header_names(parameters["X-Amz-SignedHeaders"]),
@@ -266,7 +266,7 @@ def _claim_of_query(parameters: Mapping[str, str]) -> Claim:
     )
 
 
-def _claim_of_header(request: Request) -> Claim:
+def _claim_of_header(request: Request) -> SignatureClaim:
     known = request.header_map
     authorization = known.get("authorization", "")
     if not authorization.lstrip().startswith("AWS4-"):
@@ -285,7 +285,7 @@ def _claim_of_header(request: Request) -> Claim:
     credential, names = parameters.get("Credential"), parameters.get("SignedHeaders")
     if credential and names and signature and date:
         token = known.get("x-amz-security-token", "")
-        return Claim(algorithm, credential, _header_names(names), signature, date, "", token)
+        return SignatureClaim(algorithm, credential, _header_names(names), signature, date, "", token)
     text = "".join(
         f"Authorization header requires '{name}' parameter. "
         for name, value in (
@@ -326,7 +326,7 @@ def _header_names(text: str) -> tuple[str, ...]:
 # Checks
 
 
-def _checked_date(claim: Claim, now_ms: int) -> str:
+def _checked_date(claim: SignatureClaim, now_ms: int) -> str:
     """The moment of signing, in basic format; neither too old nor yet to come."""
     parsed = _moment(claim.date)
     if parsed is None:

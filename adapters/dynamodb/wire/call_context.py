@@ -37,7 +37,7 @@ class Caller:
     namespace: str
 
 
-class Call(NamedTuple):
+class CallContext(NamedTuple):
     """A call whose request has passed operation_schemas.check: known members only, of the right JSON types, null members
     dropped.
 
@@ -71,14 +71,14 @@ Answer = dict[str, Any] | bytes | None
 """The body of an answer: an object, or its JSON where a handler has spliced it; None: no body."""
 
 
-Handler = Callable[[Call], Steps[Answer]]
+Handler = Callable[[CallContext], Steps[Answer]]
 """An operation: a generator function, or a function that returns a SingleStep where the table is cached."""
 Clauses = TypeVar("Clauses")
 
 
 def on_table(
-    clauses_of: Callable[[Call, dict[str, Any]], Clauses],
-    step_of: Callable[[Call, Clauses, Table], SingleStep],
+    clauses_of: Callable[[CallContext, dict[str, Any]], Clauses],
+    step_of: Callable[[CallContext, Clauses, Table], SingleStep],
 ) -> Handler:
     """Return the handler of an operation on the table that its call names.
 
@@ -86,7 +86,7 @@ def on_table(
     GatewayError.
     """
 
-    def handler(call: Call) -> Steps[Answer]:
+    def handler(call: CallContext) -> Steps[Answer]:
         clauses = clauses_of(call, call.input)
         name = call.input["TableName"]
         table = call.gateway.engine.cached_table(call.caller.namespace, name)
@@ -97,7 +97,7 @@ def on_table(
     return handler
 
 
-def find_table(call: Call, name: str) -> Exchange[Table]:
+def find_table(call: CallContext, name: str) -> Exchange[Table]:
     """The descriptor of a table of the caller's, by its name or ARN. Raises TableMissing, ServiceError."""
     if name.startswith("arn:"):
         name = own_name(call, name)
@@ -107,7 +107,7 @@ def find_table(call: Call, name: str) -> Exchange[Table]:
     return table
 
 
-def own_name(call: Call, name: str) -> str:
+def own_name(call: CallContext, name: str) -> str:
     """The table's name in a TableName member, which may be an ARN. Raises ServiceError for the ARN of another place."""
     if not name.startswith("arn:"):
         return name
@@ -115,7 +115,7 @@ def own_name(call: Call, name: str) -> str:
     return name.rpartition("/")[2]
 
 
-def check_place(call: Call, arn: str) -> None:
+def check_place(call: CallContext, arn: str) -> None:
     """Refuse an ARN of an account or region whose tables are not the caller's. Raises ServiceError."""
     # A statement may name any text, so that there need not be six parts.
     _, _, _, region, account, *_ = [*arn.split(":", 5), "", "", ""]

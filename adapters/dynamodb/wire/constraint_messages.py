@@ -13,7 +13,7 @@ from tablegate.adapters.dynamodb.wire.wording import ITEM_WRITES, Wording
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
+class ConstraintViolation:
     """A member that breaks a constraint of its shape: its path with member names as they are on the wire and in lower
     camel case (keys of maps are left alone in both), its value as the style tells it (None: null), which rule of its shape the
     constraint is, and the constraint in words."""
@@ -41,13 +41,13 @@ _TAKEN_OVER_BY_MAY: dict[str, frozenset[str]] = {"Query": frozenset({"Limit"})}
 _NEW_RETURN_VALUES = "Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]"
 
 
-def lacking(violations: list[Violation]) -> bool:
+def lacking(violations: list[ConstraintViolation]) -> bool:
     """Whether a request lacks a required member. The service tells such a request in its older form still today, so what
     dynalite recorded of such requests and what suites of 2026 recorded of complete ones do not contradict each other."""
     return any(violation.value is None for violation in violations)
 
 
-def constraint_error(wording: Wording, violations: list[Violation]) -> ServiceError:
+def constraint_error(wording: Wording, violations: list[ConstraintViolation]) -> ServiceError:
     """The ValidationException for violations in the service's order; at most ten are told."""
     operation = wording.operation
     for violation in violations:
@@ -71,7 +71,7 @@ def constraint_error(wording: Wording, violations: list[Violation]) -> ServiceEr
     return validation(f"{count} detected: " + "; ".join(texts))
 
 
-def _told_first(operation: str, violations: list[Violation]) -> list[Violation]:
+def _told_first(operation: str, violations: list[ConstraintViolation]) -> list[ConstraintViolation]:
     """The violations that are told: those that are looked at before the others, if any."""
     if operation == "BatchWriteItem":
         # paritysuite batchOperations.test.ts, 2026-10-09: a bad enum is told alone over a bad table's name
@@ -80,7 +80,7 @@ def _told_first(operation: str, violations: list[Violation]) -> list[Violation]:
     return alone[:1] or violations
 
 
-def _stands_alone(operation: str, violation: Violation) -> bool:
+def _stands_alone(operation: str, violation: ConstraintViolation) -> bool:
     """Whether the new framework looks at this before anything else, and then stops."""
     if violation.path == "TableName":
         return operation in _TAKEN_OVER and violation.rule == "minimum"
@@ -89,7 +89,7 @@ def _stands_alone(operation: str, violation: Violation) -> bool:
     return operation == "UpdateItem" and violation.path == "ReturnValues"
 
 
-def _is_query_operator(operation: str, violation: Violation) -> bool:
+def _is_query_operator(operation: str, violation: ConstraintViolation) -> bool:
     """paritysuite query.test.ts, "ConditionalOperator beside Select" (two regions, 2026-10-09): told bare and alone."""
     return operation == "Query" and violation.path == "ConditionalOperator"
 
@@ -97,7 +97,7 @@ def _is_query_operator(operation: str, violation: Violation) -> bool:
 _NEW_OPERATORS = "Failed to satisfy constraint: Member must satisfy enum value set: [ALL, OR]"
 
 
-def _text_of(violation: Violation, taken_over: frozenset[str]) -> str:
+def _text_of(violation: ConstraintViolation, taken_over: frozenset[str]) -> str:
     """What is said of a violation; `taken_over`: the members that the new framework looks at."""
     member = violation.path.rpartition(".")[2]
     if violation.value is None or member not in taken_over:
@@ -109,6 +109,6 @@ def _text_of(violation: Violation, taken_over: frozenset[str]) -> str:
     return f"Value at '{violation.path}' failed to satisfy constraint: {violation.constraint}"
 
 
-def _classic_text(violation: Violation) -> str:
+def _classic_text(violation: ConstraintViolation) -> str:
     value = "null" if violation.value is None else f"'{violation.value}'"
     return f"Value {value} at '{violation.camel_path}' failed to satisfy constraint: {violation.constraint}"

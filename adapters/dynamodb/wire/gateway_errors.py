@@ -215,7 +215,7 @@ _ROWS_REFUSED |= {
 }
 
 
-def _row_refused(error: model.RowRefused, operation: str) -> ServiceError:
+def _row_refused(error: model.RowRuleViolated, operation: str) -> ServiceError:
     facts = dict(error.facts)
     if "column" in facts:
         facts |= {"name": facts["column"].name, "expected": type_name(facts["column"].kind)}
@@ -259,7 +259,7 @@ def _not_installed(error: model.NotInstalled, operation: str) -> ServiceError:
     return validation(f"{INVALID}this server needs tablegate[{error.extra}] to be installed for that")
 
 
-def _moment_not_kept(error: model.MomentNotKept, operation: str) -> ServiceError:
+def _moment_not_kept(error: model.TimeNotRetained, operation: str) -> ServiceError:
     """recovery.py says it of a time that was asked for."""
     text = f"Point in time recovery is not enabled for table '{error.name}'"
     return ServiceError("PointInTimeRecoveryUnavailableException", text)
@@ -357,7 +357,7 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.BadPath: _bad_path,
     model.BadOperand: _bad_operand,
     model.NumberOutOfRange: _number_out_of_range,
-    model.RowRefused: _row_refused,
+    model.RowRuleViolated: _row_refused,
     model.LimitExceeded: _limit_exceeded,
     model.PartitionLocked: _partition_held,
     model.TransactionMissing: _internal,
@@ -370,9 +370,9 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.TooManyAttempts: _unavailable,
     model.DatabaseFailed: _internal,
     model.DataCorrupted: _internal,
-    model.Unknowable: _internal,
+    model.CommitUnknown: _internal,
     model.PositionExpired: _trimmed,
-    model.MomentNotKept: _moment_not_kept,
+    model.TimeNotRetained: _moment_not_kept,
     model.NotInstalled: _not_installed,
     model.BackupMissing: _backup_missing,
     model.BackupBusy: _backup_busy,

@@ -27,7 +27,7 @@ _COMPRESSION_LEVEL = 4
 _ENDPOINT = ("/", "")
 
 
-class TooLarge(Exception):
+class BodyTooLarge(Exception):
     """The body is over the limit once it is decoded."""
 
 
@@ -37,7 +37,7 @@ class TooLarge(Exception):
 def body_of(request: Request) -> bytes:
     """Return the request's body without its content coding.
 
-    Raises TooLarge, Busy, and InternalServerError for a coding that is unknown or does not decode: the service answers 500
+    Raises BodyTooLarge, Busy, and InternalServerError for a coding that is unknown or does not decode: the service answers 500
     (test/alternator/test_compressed_request.py).
     """
     coding = request.header_map.get("content-encoding", "").strip().lower()
@@ -48,7 +48,7 @@ def body_of(request: Request) -> bytes:
             request.body, coding, limits.REQUEST_BYTES, limits.GZIP_MEMBERS if coding == "gzip" else 1
         )
     except LimitExceeded:
-        raise TooLarge from None
+        raise BodyTooLarge from None
     except Undecodable:
         raise internal() from None
 

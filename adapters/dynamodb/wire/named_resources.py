@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tablegate.adapters.dynamodb.wire.resources import bare_name
-from tablegate.gateway.model.authorization.authorizations import Named
+from tablegate.gateway.model.authorization.authorizations import NamedResource
 from tablegate.gateway.model.authorization.permissions import OF_ACCOUNTS, Permission, Purpose
 
 _P = Permission
@@ -26,16 +26,16 @@ _IN_TRANSACTIONS = {
 }  # fmt: skip
 
 
-def named_resources(body: Any, purpose: Purpose, namespace: str) -> Iterable[Named]:
+def named_resources(body: Any, purpose: Purpose, namespace: str) -> Iterable[NamedResource]:
     """The resources in the body of a request. Lists of an account name none, whatever table they are limited to."""
     if not isinstance(body, dict) or purpose.permissions[0] in OF_ACCOUNTS:
         return ()
     return [
         *(
-            Named(purpose.permissions if permission is None else (permission,), namespace, path)
+            NamedResource(purpose.permissions if permission is None else (permission,), namespace, path)
             for permission, path in _members(body)
         ),
-        *(Named(purpose.permissions, namespace, path) for path in _paths(body, purpose)),
+        *(NamedResource(purpose.permissions, namespace, path) for path in _paths(body, purpose)),
     ]
 
 

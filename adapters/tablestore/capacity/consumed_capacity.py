@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.capacity import capacity
-from tablegate.adapters.tablestore.wire.call_context import Target
+from tablegate.adapters.tablestore.wire.call_context import TableOrIndex
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.commands.writes import Remove, Write
 from tablegate.gateway.model.errors import ConditionFailed
 from tablegate.gateway.observability import metrics
 
 
-def count_read(target: Target, units: messages.ConsumedCapacity) -> None:
+def count_read(target: TableOrIndex, units: messages.ConsumedCapacity) -> None:
     """Count the units of a read of a table or an index."""
     _count(target.table.name, "" if target.index is None else target.index.name, units)
 

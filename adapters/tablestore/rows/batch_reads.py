@@ -16,7 +16,7 @@ from tablegate.adapters.tablestore.rows.checks import (
 from tablegate.adapters.tablestore.rows.rows import command_to_read, shown_row
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.call_context import Call, Target, find_target
+from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex, find_target
 from tablegate.adapters.tablestore.wire.errors import (
     LEFT_OUT,
     ServiceError,
@@ -36,7 +36,7 @@ from tablegate.gateway.model.values.rows import Row
 _NO_VERSION = "No version condition is specified while querying row."
 
 
-def batch_get_row(call: Call) -> Exchange[Message]:
+def batch_get_row(call: CallContext) -> Exchange[Message]:
     """BatchGetRow: rows by their keys, of several tables. A row that cannot be read has its error in the answer. Raises
     ServiceError, TableMissing for what is wrong with the request as a whole."""
     tables = call.message.tables
@@ -47,7 +47,7 @@ def batch_get_row(call: Call) -> Exchange[Message]:
     )
     is_left_out = handling.is_left_out
     commands: list[Command[Row | Page | None]] = []
-    rows: list[tuple[Target, selections.Selection, int | ServiceError]] = []
+    rows: list[tuple[TableOrIndex, selections.RowSelection, int | ServiceError]] = []
     for table in tables:
         selection = selections.parse(table, _NO_VERSION)
         target = yield from find_target(call, table.table_name)
@@ -79,7 +79,9 @@ def batch_get_row(call: Call) -> Exchange[Message]:
 
 
 def _got(
-    target: Target, selection: selections.Selection, outcome: Row | Page | GatewayError | ServiceError | None
+    target: TableOrIndex,
+    selection: selections.RowSelection,
+    outcome: Row | Page | GatewayError | ServiceError | None,
 ) -> messages.RowInBatchGetRowResponse:
     if isinstance(outcome, GatewayError | ServiceError):
         return messages.RowInBatchGetRowResponse(is_ok=False, error=service_error_of(outcome).as_message())

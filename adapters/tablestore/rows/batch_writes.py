@@ -25,15 +25,15 @@ from tablegate.adapters.tablestore.rows.checks import (
 from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
 from tablegate.adapters.tablestore.rows.transactions import write_groups
 from tablegate.adapters.tablestore.rows.writes import (
-    Destination,
     RowWrite,
+    WriteTarget,
     parse_delete,
     parse_put,
     parse_update,
 )
 from tablegate.adapters.tablestore.values.values import key_value_shown
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.call_context import Call, find_written
+from tablegate.adapters.tablestore.wire.call_context import CallContext, find_written
 from tablegate.adapters.tablestore.wire.errors import (
     LEFT_OUT,
     ServiceError,
@@ -52,14 +52,14 @@ from tablegate.gateway.model.errors import GatewayError, GroupRefused, TableMiss
 from tablegate.gateway.model.expressions.patterns import reach_bytes
 from tablegate.gateway.model.expressions.predicates import ALWAYS, patterns_of, with_reach
 
-_KINDS: dict[int, tuple[Callable[..., Any], Callable[[Call, Destination, Any, Any], RowWrite]]] = {
+_KINDS: dict[int, tuple[Callable[..., Any], Callable[[CallContext, WriteTarget, Any, Any], RowWrite]]] = {
     messages.PUT: (checked_put, parse_put),
     messages.UPDATE: (checked_update, parse_update),
     messages.DELETE: (checked_delete, parse_delete),
 }
 
 
-def batch_write_row(call: Call) -> Exchange[Message]:
+def batch_write_row(call: CallContext) -> Exchange[Message]:
     """BatchWriteRow: each row is written by itself or, with is_atomic, the rows of each table together. A row that is refused
     has its error in the answer. Raises ServiceError, TableMissing for what is wrong with the request as a whole."""
     message = call.message
@@ -84,7 +84,7 @@ def batch_write_row(call: Call) -> Exchange[Message]:
     written: list[RowWrite | ServiceError] = []
     for table_part in message.tables:
         table = yield from find_written(call, table_part.table_name)
-        into = Destination.of(call, table)
+        into = WriteTarget.of(call, table)
         parsed = [_parsed(call, into, next(wires), row) for row in table_part.rows]
         written += _checked_atomic(parsed) if message.is_atomic else parsed
     written = _bounded(written)
@@ -103,7 +103,7 @@ def batch_write_row(call: Call) -> Exchange[Message]:
     return answer
 
 
-def bulk_import(call: Call) -> Exchange[Message]:
+def bulk_import(call: CallContext) -> Exchange[Message]:
     """BulkImport: rows of one table are written each by itself, without conditions. A row that is refused has its error in
     the answer. Raises ServiceError, TableMissing for what is wrong with the request as a whole."""
     message = call.message
@@ -124,7 +124,7 @@ def bulk_import(call: Call) -> Exchange[Message]:
         type=messages.PUT, row_change=b"", condition=messages.Condition(row_existence=messages.IGNORE)
     )
     written: list[RowWrite | ServiceError] = []
-    into = Destination.of(call, table)
+    into = WriteTarget.of(call, table)
     for row, wire in zip(message.rows, checked, strict=True):
         unconditional.type = row.type
         written.append(_parsed(call, into, wire, unconditional))
@@ -141,7 +141,7 @@ def bulk_import(call: Call) -> Exchange[Message]:
     return answer
 
 
-def _checked(call: Call, table_name: str, rows: Sequence[Any]) -> Exchange[list[WireRow | PlainPut]]:
+def _checked(call: CallContext, table_name: str, rows: Sequence[Any]) -> Exchange[list[WireRow | PlainPut]]:
     """The rows of one table, a WireRow or PlainPut each. Raises ServiceError."""
     made: list[WireRow | PlainPut] = []
     for row in rows:
@@ -155,7 +155,9 @@ def _check_size(wires: Sequence[WireRow | PlainPut]) -> None:
     check_request(sum(sizes), "BatchWriteRow")
 
 
-def _parsed(call: Call, into: Destination, wire: WireRow | PlainPut, row: Any) -> RowWrite | ServiceError:
+def _parsed(
+    call: CallContext, into: WriteTarget, wire: WireRow | PlainPut, row: Any
+) -> RowWrite | ServiceError:
     _, parse = _KINDS[row.type]
     is_left_out = handling.is_left_out
     try:
@@ -250,7 +252,7 @@ def _count(written: RowWrite | ServiceError, result: Result) -> None:
 
 
 def _wrote(
-    call: Call, written: RowWrite | ServiceError, result: Result
+    call: CallContext, written: RowWrite | ServiceError, result: Result
 ) -> messages.RowInBatchWriteRowResponse:
     if isinstance(result, GroupRefused):
         result = next(reason for reason in result.reasons if reason is not None)

@@ -25,7 +25,7 @@ from tablegate.gateway.model.expressions.predicates import (
     Attribute,
     Compare,
     Comparison,
-    Extracted,
+    ExtractedValue,
     HasKind,
     Literal,
     Not,
@@ -187,7 +187,7 @@ def _compare(column: Operand, comparison: Comparison, constant: Value) -> Predic
     compare = Compare(column, comparison, Literal(constant))
     if constant.kind not in (Kind.INT64, Kind.DOUBLE):
         return compare
-    if isinstance(column, Extracted) and column.kind is constant.kind:
+    if isinstance(column, ExtractedValue) and column.kind is constant.kind:
         return compare  # what is found is of no other kind, and each look at it is a search
     same_kind = HasKind(column, frozenset({constant.kind}))
     if comparison is Comparison.NE:
@@ -200,7 +200,7 @@ def _extracted(column: Operand, rule: messages.ValueTransferRule) -> Operand:
     if cast not in _CASTS:
         raise invalid("The cast type of value transfer rule is invalid.")
     assert isinstance(column, Attribute | AnyVersion)
-    return Extracted(column, _pattern(rule), _CASTS[cast])
+    return ExtractedValue(column, _pattern(rule), _CASTS[cast])
 
 
 def _constant(node: messages.SingleColumnValueFilter) -> Value:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from tablegate.adapters.tablestore.rows.transactions import get
 from tablegate.adapters.tablestore.tables.options import was_made_here
 from tablegate.adapters.tablestore.values import keys
-from tablegate.adapters.tablestore.wire.call_context import Call, find_written
+from tablegate.adapters.tablestore.wire.call_context import CallContext, find_written
 from tablegate.adapters.tablestore.wire.errors import ServiceError
 from tablegate.adapters.tablestore.wire.names import ColumnNameInvalid
 from tablegate.adapters.tablestore.wire.plainbuffer import WireRow
@@ -24,7 +24,7 @@ Check = Callable[..., Made]
 """`check(data)`, `check(data, known)`: a row that has been read and checked, but for names that are known."""
 
 
-def checked(call: Call, table_name: str, check: Check[Made], data: bytes) -> Exchange[Made]:
+def checked(call: CallContext, table_name: str, check: Check[Made], data: bytes) -> Exchange[Made]:
     """What `check` makes of a row to be written. Raises ServiceError."""
     try:
         return check(data)
@@ -33,7 +33,7 @@ def checked(call: Call, table_name: str, check: Check[Made], data: bytes) -> Exc
         return check(data, known)
 
 
-def _known_names(call: Call, table_name: str, wire: WireRow) -> Exchange[Container[str]]:
+def _known_names(call: CallContext, table_name: str, wire: WireRow) -> Exchange[Container[str]]:
     """The names that such a row may have whatever they are. Where table or key are wrong, names are told first."""
     known: Container[str] = ()
     try:

@@ -14,12 +14,12 @@ from google.protobuf.message import Message
 from tablegate.adapters.tablestore.capacity import capacity, consumed_capacity
 from tablegate.adapters.tablestore.rows import matrix, selections
 from tablegate.adapters.tablestore.rows.filters import parse_filter
-from tablegate.adapters.tablestore.rows.selections import Selection
+from tablegate.adapters.tablestore.rows.selections import RowSelection
 from tablegate.adapters.tablestore.rows.transactions import engine_id
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.values.keys import bound_of
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.call_context import Call, Target, find_target
+from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex, find_target
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.plainbuffer import HEADER, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
@@ -33,7 +33,7 @@ from tablegate.gateway.model.values.rows import Row
 NO_MATRIX_COLUMN = "DBT_SIMPLE_ROW_MATRIX need at least one column to get."
 
 
-def get_range(call: Call) -> Exchange[Message]:
+def get_range(call: CallContext) -> Exchange[Message]:
     """GetRange: a page of a range of keys of a table or an index, either way, and where the next page begins. Raises
     ServiceError, TableMissing."""
     message = call.message
@@ -67,7 +67,7 @@ def get_range(call: Call) -> Exchange[Message]:
     return answer
 
 
-def bulk_export(call: Call) -> Exchange[Message]:
+def bulk_export(call: CallContext) -> Exchange[Message]:
     """BulkExport: a page of the newest versions of a range, forward, as a matrix unless PlainBuffer is asked for; and where
     the next page begins. Raises ServiceError, TableMissing."""
     message = call.message
@@ -93,7 +93,9 @@ def bulk_export(call: Call) -> Exchange[Message]:
     return answer
 
 
-def _page_of(target: Target, selection: Selection, message: Any, reverse: bool, encodes: bool) -> Read:
+def _page_of(
+    target: TableOrIndex, selection: RowSelection, message: Any, reverse: bool, encodes: bool
+) -> Read:
     """The command for a page; `encodes`: its rows are only to be shown whole. Raises ServiceError for bounds that are not in
     order."""
     start = bound_of(target, message.inclusive_start_primary_key)
@@ -125,7 +127,7 @@ def _page_of(target: Target, selection: Selection, message: Any, reverse: bool, 
     )
 
 
-def _as_rows(target: Target, selection: Selection, whole_keys: bool, rows: Sequence[Row]) -> bytes:
+def _as_rows(target: TableOrIndex, selection: RowSelection, whole_keys: bool, rows: Sequence[Row]) -> bytes:
     """Rows under one header, or empty bytes if there are none. `whole_keys`: key columns are shown whether or not they are
     among the columns asked for."""
     key_names = None if whole_keys else selection.columns
@@ -133,7 +135,7 @@ def _as_rows(target: Target, selection: Selection, whole_keys: bool, rows: Seque
     return HEADER + encoded if encoded else b""
 
 
-def _as_matrix(target: Target, selection: Selection, whole_keys: bool, rows: Sequence[Row]) -> bytes:
+def _as_matrix(target: TableOrIndex, selection: RowSelection, whole_keys: bool, rows: Sequence[Row]) -> bytes:
     """Rows as a matrix: the columns of the key in its order, then attributes by name (clients send them as a set)."""
     names = selection.columns
     key = target.key_names if whole_keys else tuple(name for name in target.key_names if name in names)
@@ -146,6 +148,6 @@ def _as_matrix(target: Target, selection: Selection, whole_keys: bool, rows: Seq
     return matrix.encode(key, attributes, values, key == target.key_names)
 
 
-def _key_data(target: Target, row: Row) -> bytes:
+def _key_data(target: TableOrIndex, row: Row) -> bytes:
     """The key of the first row that was not looked at, where the next page begins."""
     return encode_row(WireRow(keys.key_cells(target, row)))

@@ -16,14 +16,19 @@ from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
 from tablegate.adapters.tablestore.rows.foreign_names import checked
 from tablegate.adapters.tablestore.rows.transactions import get, write_groups
 from tablegate.adapters.tablestore.rows.writes import (
-    Destination,
     RowWrite,
+    WriteTarget,
     parse_delete,
     parse_put,
     parse_update,
 )
 from tablegate.adapters.tablestore.values import keys
-from tablegate.adapters.tablestore.wire.call_context import Call, Target, find_target, find_written
+from tablegate.adapters.tablestore.wire.call_context import (
+    CallContext,
+    TableOrIndex,
+    find_target,
+    find_written,
+)
 from tablegate.adapters.tablestore.wire.names import ColumnNameInvalid
 from tablegate.adapters.tablestore.wire.plainbuffer import HEADER, WireRow
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
@@ -35,7 +40,7 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 
 
-def get_row(call: Call) -> Steps[Message]:
+def get_row(call: CallContext) -> Steps[Message]:
     """GetRow: the columns and versions of a row that are asked for, or zero bytes where there is no row. Raises ServiceError,
     TableMissing."""
     message = call.message
@@ -44,17 +49,23 @@ def get_row(call: Call) -> Steps[Message]:
     step_of = partial(_get_step, call, wire, selection)
     table = call.known_table(message.table_name)
     if table is not None:
-        return step_of(Target.of_table(table))
+        return step_of(TableOrIndex.of_table(table))
     return after(find_target(call, message.table_name), step_of)
 
 
-def _get_step(call: Call, wire: WireRow, selection: selections.Selection, target: Target) -> SingleStep:
+def _get_step(
+    call: CallContext, wire: WireRow, selection: selections.RowSelection, target: TableOrIndex
+) -> SingleStep:
     command = command_to_read(call, target, wire, selection, call.message.transaction_id)
     return SingleStep(command, partial(_got, target, selection))
 
 
 def command_to_read(
-    call: Call, target: Target, wire: WireRow, selection: selections.Selection, transaction: str = ""
+    call: CallContext,
+    target: TableOrIndex,
+    wire: WireRow,
+    selection: selections.RowSelection,
+    transaction: str = "",
 ) -> Get | Read:
     """The command that reads the row with a key, of a table or of an index. Raises ServiceError."""
     shown = selection if selection.columns else None
@@ -65,7 +76,7 @@ def command_to_read(
     return get(target.table, key.position, transaction, call.may_be_old, shown)
 
 
-def _got(target: Target, selection: selections.Selection, outcome: Any) -> Message:
+def _got(target: TableOrIndex, selection: selections.RowSelection, outcome: Any) -> Message:
     row = outcome if target.index is None else outcome.rows[0] if outcome.rows else None
     row_data, consumed = shown_row(target, selection, row)
     consumed_capacity.count_read(target, consumed)
@@ -73,7 +84,7 @@ def _got(target: Target, selection: selections.Selection, outcome: Any) -> Messa
 
 
 def shown_row(
-    target: Target, selection: selections.Selection, row: Row | None
+    target: TableOrIndex, selection: selections.RowSelection, row: Row | None
 ) -> tuple[bytes, messages.ConsumedCapacity]:
     """A row for an answer (zero bytes if it is not there or not selected), and what reading it costs."""
     if row is None:
@@ -95,7 +106,7 @@ class _Writing:
     parse: Callable[..., RowWrite]
     answer: Callable[..., Message]
 
-    def __call__(self, call: Call) -> Steps[Message]:
+    def __call__(self, call: CallContext) -> Steps[Message]:
         """The operation as a handler. Raises ServiceError, TableMissing, ConditionFailed."""
         message = call.message
         table = None if message.transaction_id else call.known_table(message.table_name)
@@ -107,7 +118,7 @@ class _Writing:
             return self._looked_up(call)
         return self._step(call, wire, table)
 
-    def _looked_up(self, call: Call) -> Exchange[Message]:
+    def _looked_up(self, call: CallContext) -> Exchange[Message]:
         """The operation where the table, or the names that the row's columns may have, must be looked up first."""
         message = call.message
         wire = yield from checked(call, message.table_name, self.check, getattr(message, self.field))
@@ -119,9 +130,9 @@ class _Writing:
         answer: Message = step.result(outcomes)
         return answer
 
-    def _step(self, call: Call, wire: WireRow | PlainPut, table: Table) -> SingleStep:
+    def _step(self, call: CallContext, wire: WireRow | PlainPut, table: Table) -> SingleStep:
         message = call.message
-        written = self.parse(call, Destination.of(call, table), wire, message)
+        written = self.parse(call, WriteTarget.of(call, table), wire, message)
         return SingleStep(
             WriteGroup((written.write,)), partial(self._answered, written), partial(_refused, written)
         )

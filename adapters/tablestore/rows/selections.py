@@ -1,6 +1,7 @@
 """What a read request asks to see of each row: columns, versions, a filter; and how that is shown.
 
-`Selection` is made once per request; `cut` and `shows` are asked for each row. Source: docs/protocols/table-store.md section 4.4.
+`RowSelection` is made once per request; `cut` and `shows` are asked for each row. Source:
+docs/protocols/table-store.md section 4.4.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tablegate.adapters.tablestore.rows.filters import Pagination, parse_filter
 from tablegate.adapters.tablestore.values.values import key_value_shown
 from tablegate.adapters.tablestore.values.views import WIRE_KINDS, view
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.call_context import Target
+from tablegate.adapters.tablestore.wire.call_context import TableOrIndex
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.names import check_column_name
 from tablegate.adapters.tablestore.wire.plainbuffer import WireCell, WireRow, row_bytes
@@ -29,7 +30,7 @@ from tablegate.gateway.model.expressions.predicates import (
     matches,
     paths_of,
 )
-from tablegate.gateway.model.values.rows import Cell, Contents, Row, Window
+from tablegate.gateway.model.values.rows import Cell, Contents, Row, VersionWindow
 from tablegate.gateway.model.values.values import Kind
 
 NO_VERSION = "No version condition is specified."
@@ -41,12 +42,12 @@ _ENCODES = fast_paths.ARE_ON
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class RowSelection:
     """Columns (empty: all), from `start` up to `end` by name; versions in `window`; rows that pass `predicate`; of their
     columns those on one page."""
 
     columns: frozenset[str]
-    window: Window
+    window: VersionWindow
     start: str
     end: str
     predicate: Predicate
@@ -57,7 +58,7 @@ class Selection:
         """The attributes that are shown or that the filter looks at, where columns are named (commands.Shown)."""
         return self.columns | {str(path[0]) for path in paths_of(self.predicate)}
 
-    def encoder(self, target: Target) -> Callable[[Row], Row]:
+    def encoder(self, target: TableOrIndex) -> Callable[[Row], Row]:
         """The cutter for rows that are only to be shown whole: where all of a row is asked for, what it leaves has been
         encoded already, which `row_bytes` knows."""
         if not self._encodes(target):
@@ -65,12 +66,12 @@ class Selection:
         return fast_rows.encoder(target.key_names, lambda row: self.cutter(target)(row))
 
     def encoder_of_many(
-        self, target: Target, one: Callable[[Row], Row]
+        self, target: TableOrIndex, one: Callable[[Row], Row]
     ) -> Callable[[Sequence[Row]], list[Row]] | None:
         """What does to many rows what `one`, the encoder, does to each. None if it does not encode."""
         return fast_pages.encoder_of_many(target.key_names, one) if self._encodes(target) else None
 
-    def _encodes(self, target: Target) -> bool:
+    def _encodes(self, target: TableOrIndex) -> bool:
         """True if all of every row of a table is asked for."""
         window = self.window
         is_cut = self.columns or self.start or self.end or self.pagination is not None
@@ -78,17 +79,17 @@ class Selection:
         is_whole = not is_cut and not is_timed and self.predicate is ALWAYS
         return _ENCODES and is_whole and target.index is None
 
-    def row_bytes(self, target: Target, row: Row, key_names: frozenset[str] | None = None) -> bytes:
+    def row_bytes(self, target: TableOrIndex, row: Row, key_names: frozenset[str] | None = None) -> bytes:
         """A row that has been cut or encoded, as it travels, without the header; `key_names`: as of `wire_row`."""
         if isinstance(row, EncodedRow):
             return row.wire
         return row_bytes(self.wire_row(target, row, key_names))
 
-    def cutter(self, target: Target) -> Callable[[Row], Row]:
+    def cutter(self, target: TableOrIndex) -> Callable[[Row], Row]:
         """The function that leaves of a row what this request may see of it: values as Table Store shows them, columns in
         the order of their names. The key always stays."""
         key_names = target.key_names
-        newest = Window(versions=target.table.rules.max_versions)
+        newest = VersionWindow(versions=target.table.rules.max_versions)
         columns, window, start, end, shown = self.columns, self.window, self.start, self.end, target.shown
         named = bool(columns or start or end or shown is not None)
         is_timed = window.start_ms is not None or window.end_ms is not None
@@ -122,7 +123,7 @@ class Selection:
 
         return cut
 
-    def wanted(self, target: Target) -> Predicate:
+    def wanted(self, target: TableOrIndex) -> Predicate:
         """Which rows are returned, once they have been cut: those that pass the filter, and have one at least of the
         columns asked for."""
         if not self.columns or not self.columns.isdisjoint(target.key_names):
@@ -131,7 +132,7 @@ class Selection:
         has_one = parts[0] if len(parts) == 1 else Or(tuple(parts))
         return has_one if self.predicate is ALWAYS else And((has_one, self.predicate))
 
-    def shows(self, target: Target, row: Row) -> bool:
+    def shows(self, target: TableOrIndex, row: Row) -> bool:
         """Whether a row that has been cut is returned."""
         if not self.columns and self.predicate is ALWAYS:
             return True
@@ -145,7 +146,7 @@ class Selection:
         offset, limit = self.pagination
         return dict(list(cells.items())[offset : offset + limit])
 
-    def wire_row(self, target: Target, row: Row, key_names: frozenset[str] | None = None) -> WireRow:
+    def wire_row(self, target: TableOrIndex, row: Row, key_names: frozenset[str] | None = None) -> WireRow:
         """A row that has been cut, as it travels; `key_names`: the key columns to show (None: all)."""
         latest = row.latest
         key = [WireCell(name, latest[name]) for name in target.key_names]
@@ -166,13 +167,13 @@ def _seen(versions: tuple[Cell, ...]) -> tuple[Cell, ...]:
     )
 
 
-def parse(message: Any, no_version_text: str) -> Selection:
+def parse(message: Any, no_version_text: str) -> RowSelection:
     """The selection of a GetRow, BatchGetRow table or GetRange. Raises ServiceError; `no_version_text`: for a request that
     says nothing of versions."""
     names = columns_of(message.columns_to_get)
     read_filter = parse_filter(message.filter)
     window = _window(message, no_version_text)
-    return Selection(
+    return RowSelection(
         names,
         window,
         message.start_column,
@@ -182,9 +183,9 @@ def parse(message: Any, no_version_text: str) -> Selection:
     )
 
 
-def everything(columns: Iterable[str] = (), predicate: Predicate = ALWAYS) -> Selection:
+def everything(columns: Iterable[str] = (), predicate: Predicate = ALWAYS) -> RowSelection:
     """The newest version of these columns (none: all)."""
-    return Selection(frozenset(columns), Window(versions=1), "", "", predicate, None)
+    return RowSelection(frozenset(columns), VersionWindow(versions=1), "", "", predicate, None)
 
 
 def columns_of(names: Any) -> frozenset[str]:
@@ -199,7 +200,7 @@ def columns_of(names: Any) -> frozenset[str]:
     return frozenset(names)
 
 
-def _window(message: Any, no_version_text: str) -> Window:
+def _window(message: Any, no_version_text: str) -> VersionWindow:
     has_count, has_range = message.HasField("max_versions"), message.HasField("time_range")
     if not has_count and not has_range:
         raise invalid(no_version_text)
@@ -207,7 +208,7 @@ def _window(message: Any, no_version_text: str) -> Window:
     if count is not None and count <= 0:
         raise invalid("The max versions must be greater than 0.")
     if not has_range:
-        return Window(versions=count)
+        return VersionWindow(versions=count)
     time_range = message.time_range
     if time_range.HasField("specific_time"):
         if time_range.HasField("start_time") or time_range.HasField("end_time"):
@@ -218,9 +219,9 @@ def _window(message: Any, no_version_text: str) -> Window:
     return _checked_window(time_range.start_time, time_range.end_time, count)
 
 
-def _checked_window(start_ms: int, end_ms: int, versions: int | None) -> Window:
+def _checked_window(start_ms: int, end_ms: int, versions: int | None) -> VersionWindow:
     if start_ms < 0 or start_ms >= limits.STAMP_END_MS:
         raise invalid("Timestamp must be in range [0, INT64_MAX/1000).")
     if end_ms <= start_ms:
         raise invalid("The end time must be greater than the start time.")
-    return Window(start_ms, end_ms, versions)
+    return VersionWindow(start_ms, end_ms, versions)

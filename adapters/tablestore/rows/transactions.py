@@ -17,18 +17,18 @@ from tablegate.adapters.tablestore.capacity import capacity
 from tablegate.adapters.tablestore.tables.options import allows_transactions
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.call_context import Call, find_written
+from tablegate.adapters.tablestore.wire.call_context import CallContext, find_written
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.exchanges import each, one
 from tablegate.gateway.model.commands.commands import Exchange
-from tablegate.gateway.model.commands.row_commands import Get, GroupOutcome, Shown, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Get, GroupOutcome, VisibleAttributes, WriteGroup
 from tablegate.gateway.model.commands.transaction_commands import (
     AbortTransaction,
     BeginTransaction,
     CommitTransaction,
     FindTransaction,
-    Stage,
+    StageWrites,
 )
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position, slot_of
@@ -36,7 +36,7 @@ from tablegate.gateway.model.values.keys import Position, slot_of
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def start_local_transaction(call: Call) -> Exchange[Message]:
+def start_local_transaction(call: CallContext) -> Exchange[Message]:
     """StartLocalTransaction: begin a transaction that locks the partition of a key of one column. Answers its id. Raises
     ServiceError, TableMissing, PartitionLocked."""
     message = call.message
@@ -54,7 +54,7 @@ def start_local_transaction(call: Call) -> Exchange[Message]:
     )
 
 
-def commit_transaction(call: Call) -> Exchange[Message]:
+def commit_transaction(call: CallContext) -> Exchange[Message]:
     """CommitTransaction: all writes of the transaction happen at once. Raises ServiceError, TransactionMissing."""
     transaction = _ended_id(call)
     held = yield from one(FindTransaction(transaction))
@@ -62,7 +62,7 @@ def commit_transaction(call: Call) -> Exchange[Message]:
     return messages.CommitTransactionResponse(consumed=capacity.consumed(0, 1))
 
 
-def abort_transaction(call: Call) -> Exchange[Message]:
+def abort_transaction(call: CallContext) -> Exchange[Message]:
     """AbortTransaction: no write of the transaction happens. Raises ServiceError, TransactionMissing."""
     transaction = _ended_id(call)
     held = yield from one(FindTransaction(transaction))
@@ -70,7 +70,7 @@ def abort_transaction(call: Call) -> Exchange[Message]:
     return messages.AbortTransactionResponse(consumed=capacity.consumed(0, 1))
 
 
-def _ended_id(call: Call) -> str:
+def _ended_id(call: CallContext) -> str:
     transaction: str = call.message.transaction_id
     if not transaction:
         raise invalid("TransactionID is invalid.")
@@ -87,7 +87,11 @@ def engine_id(namespace: str, transaction: str) -> str:
 
 
 def get(
-    table: Table, position: Position, transaction: str, may_be_old: bool = False, shown: Shown | None = None
+    table: Table,
+    position: Position,
+    transaction: str,
+    may_be_old: bool = False,
+    shown: VisibleAttributes | None = None,
 ) -> Get:
     """The command that reads a row, inside a transaction, which is never old, if one is named. Raises ServiceError."""
     if not transaction:
@@ -98,4 +102,6 @@ def get(
 def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Exchange[list[GroupOutcome]]:
     """The outcome of each group of writes, or its error, inside a transaction if one is named. Raises TransactionMissing."""
     known_as = engine_id(groups[0].writes[0].table.namespace, transaction) if groups else ""
-    return one(Stage(known_as, tuple(groups), limits.TRANSACTION_MAX_BYTES)) if known_as else each(groups)
+    return (
+        one(StageWrites(known_as, tuple(groups), limits.TRANSACTION_MAX_BYTES)) if known_as else each(groups)
+    )

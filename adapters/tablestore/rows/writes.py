@@ -21,11 +21,11 @@ from tablegate.adapters.tablestore.tables.options import (
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.values.values import DEFINED_KINDS, TYPE_NAMES, key_value_shown, restored
 from tablegate.adapters.tablestore.values.views import view
-from tablegate.adapters.tablestore.wire.call_context import Call, Target
+from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex
 from tablegate.adapters.tablestore.wire.errors import RowError, invalid
-from tablegate.adapters.tablestore.wire.plainbuffer import Operation, WireCell, WireRow, encode_row
+from tablegate.adapters.tablestore.wire.plainbuffer import CellOperation, WireCell, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.model.commands.row_commands import Outcome
+from tablegate.gateway.model.commands.row_commands import WriteOutcome
 from tablegate.gateway.model.commands.writes import Change, Edit, Remove, Replace, RowRule, Write
 from tablegate.gateway.model.expressions.predicates import ALWAYS, And, Not, Predicate, RowExists
 from tablegate.gateway.model.expressions.updates import Action, DeleteCell, DeleteCells, Increment, PutCell
@@ -49,18 +49,18 @@ class RowWrite(NamedTuple):
     return_type: int
     return_columns: frozenset[str]
 
-    def returned(self, outcome: Outcome) -> bytes | None:
+    def returned(self, outcome: WriteOutcome) -> bytes | None:
         """The row of the answer, or None."""
         if self.return_type == messages.RT_NONE:
             return None
-        target = Target.of_table(self.write.table)
+        target = TableOrIndex.of_table(self.write.table)
         if self.return_type == messages.RT_PK or not self.return_columns or outcome.new is None:
             return encode_row(WireRow(self._key_cells(target, outcome)))
         selection = selections.everything(self.return_columns)
         seen = selection.cutter(target)(outcome.new)
         return encode_row(selection.wire_row(target, seen))
 
-    def _key_cells(self, target: Target, outcome: Outcome) -> list[WireCell]:
+    def _key_cells(self, target: TableOrIndex, outcome: WriteOutcome) -> list[WireCell]:
         """The key of the row written, with the number that was drawn for it."""
         if outcome.new is not None:
             return keys.key_cells(target, outcome.new)
@@ -69,7 +69,7 @@ class RowWrite(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
+class WriteTarget:
     """A table, and what each write into it needs to know of it. `refuses_absent`: an update or delete of a row that must not be
     there fails either way, as in 2017."""
 
@@ -81,7 +81,7 @@ class Destination:
     rule: RowRule
 
     @classmethod
-    def of(cls, call: Call, table: Table) -> Destination:
+    def of(cls, call: CallContext, table: Table) -> WriteTarget:
         """What writes of a call to a table have in common."""
         names = table.key_schema.names
         defined = {name: DEFINED_KINDS[kind] for name, kind in defined_types(table).items()}
@@ -89,7 +89,7 @@ class Destination:
         return cls(table, names, defined, bool(table.indexes), refuses_absent, partial(_restored, names))
 
 
-def parse_put(call: Call, into: Destination, put: WireRow | PlainPut, message: Any) -> RowWrite:
+def parse_put(call: CallContext, into: WriteTarget, put: WireRow | PlainPut, message: Any) -> RowWrite:
     """A put of a row that has been checked; `message` carries condition and return_content. Raises ServiceError."""
     table = into.table
     if isinstance(put, PlainPut):
@@ -103,7 +103,7 @@ def parse_put(call: Call, into: Destination, put: WireRow | PlainPut, message: A
     return _row_write(into, key, _sizes(put), Replace(_contents(call, into, key, put.cells)), message)
 
 
-def parse_update(call: Call, into: Destination, wire: WireRow, message: Any) -> RowWrite:
+def parse_update(call: CallContext, into: WriteTarget, wire: WireRow, message: Any) -> RowWrite:
     """An update by cells that have been checked. Raises ServiceError."""
     table = into.table
     key = keys.key_of(table, wire.key, may_draw=True)
@@ -121,7 +121,7 @@ def parse_update(call: Call, into: Destination, wire: WireRow, message: Any) -> 
     return _row_write(into, key, _sizes(wire), Edit(actions, may_create), message)
 
 
-def parse_delete(call: Call, into: Destination, wire: WireRow, message: Any) -> RowWrite:
+def parse_delete(call: CallContext, into: WriteTarget, wire: WireRow, message: Any) -> RowWrite:
     """A delete of the row with a key that has been checked. Raises ServiceError."""
     key = keys.key_of(into.table, wire.key)
     return _row_write(into, key, _sizes(wire), Remove(), message)
@@ -133,7 +133,7 @@ def _sizes(wire: WireRow) -> tuple[int, int]:
     return key_size, key_size + capacity.cells_size(wire.cells)
 
 
-def _row_write(into: Destination, key: Key, sizes: tuple[int, int], change: Change, message: Any) -> RowWrite:
+def _row_write(into: WriteTarget, key: Key, sizes: tuple[int, int], change: Change, message: Any) -> RowWrite:
     condition = condition_of(message.condition, into.refuses_absent and not isinstance(change, Replace))
     write = Write(into.table, key, change, condition, view, into.rule)
     consumed = capacity.of_write(*sizes, condition is not ALWAYS, into.has_indexes)
@@ -180,7 +180,7 @@ def condition_of(condition: messages.Condition, refuses_absent: bool = False) ->
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
-def _check_against(call: Call, into: Destination, cells: Sequence[WireCell]) -> None:
+def _check_against(call: CallContext, into: WriteTarget, cells: Sequence[WireCell]) -> None:
     """Attribute cells against their table: no key columns, and no stamps too far from now for its options."""
     table, key_names, defined = into.table, into.key_names, into.defined
     for name, value, stamp_ms, operation in cells:
@@ -188,7 +188,7 @@ def _check_against(call: Call, into: Destination, cells: Sequence[WireCell]) -> 
             _check_type(name, value, defined[name])
         if name in key_names:
             raise invalid(f"Duplicated attribute column name with primary key column: '{name}'.")
-        if stamp_ms is not None and operation is not Operation.DELETE_ONE:
+        if stamp_ms is not None and operation is not CellOperation.DELETE_ONE:
             _check_stamp(table, call.now_ms, name, stamp_ms)
 
 
@@ -217,7 +217,7 @@ def _check_type(name: str, value: Any, defined: Kind) -> None:
         )
 
 
-def _contents(call: Call, into: Destination, key: Key, cells: Sequence[WireCell]) -> Contents:
+def _contents(call: CallContext, into: WriteTarget, key: Key, cells: Sequence[WireCell]) -> Contents:
     """The contents of a row that is put. Of cells of one name and stamp the last counts."""
     table = into.table
     key_values = {
@@ -247,11 +247,11 @@ def _action(cell: WireCell) -> Action:
     match operation:
         case None if isinstance(value, Value):
             return PutCell(name, value, stamp_ms)
-        case Operation.DELETE_ONE if stamp_ms is not None and value is None:
+        case CellOperation.DELETE_ONE if stamp_ms is not None and value is None:
             return DeleteCell(name, stamp_ms)
-        case Operation.DELETE_ALL if value is None:
+        case CellOperation.DELETE_ALL if value is None:
             return DeleteCells(name)
-        case Operation.INCREMENT if isinstance(value, Value):
+        case CellOperation.INCREMENT if isinstance(value, Value):
             if value.kind not in (Kind.INT64, Kind.DOUBLE):
                 raise invalid(f"The type of column '{name}' does not support increment.")
             return Increment(name, value, stamp_ms)

@@ -14,9 +14,15 @@ from tablegate.adapters.tablestore.capacity import capacity
 from tablegate.adapters.tablestore.values.values import key_value_shown
 from tablegate.adapters.tablestore.values.views import view
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.call_context import Call
+from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
-from tablegate.adapters.tablestore.wire.plainbuffer import Extension, Operation, WireCell, WireRow, encode_row
+from tablegate.adapters.tablestore.wire.plainbuffer import (
+    CellOperation,
+    SequenceInfo,
+    WireCell,
+    WireRow,
+    encode_row,
+)
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
@@ -47,7 +53,7 @@ def stream_id(stream: Stream) -> str:
     return f"{stream.table_name}_{stream.label}"
 
 
-def list_stream(call: Call) -> Exchange[Message]:
+def list_stream(call: CallContext) -> Exchange[Message]:
     """ListStream: the enabled streams, of one table or of all."""
     message = call.message
     name = message.table_name if message.HasField("table_name") else None
@@ -65,7 +71,7 @@ def list_stream(call: Call) -> Exchange[Message]:
     )
 
 
-def describe_stream(call: Call) -> Exchange[Message]:
+def describe_stream(call: CallContext) -> Exchange[Message]:
     """DescribeStream: a page of the shards of a stream, parents before their children. Raises ServiceError."""
     message = call.message
     stream: Stream = yield from _find(call, message.stream_id)
@@ -113,7 +119,7 @@ def _shard_number(shard_id: str) -> int:
     return int(digits)
 
 
-def get_shard_iterator(call: Call) -> Exchange[Message]:
+def get_shard_iterator(call: CallContext) -> Exchange[Message]:
     """GetShardIterator: an iterator at the oldest record that is kept, or at the first one at or after a time. Raises
     ServiceError."""
     message = call.message
@@ -128,7 +134,7 @@ def get_shard_iterator(call: Call) -> Exchange[Message]:
     return messages.GetShardIteratorResponse(shard_iterator=_iterator(message.stream_id, number, sequence))
 
 
-def get_stream_record(call: Call) -> Exchange[Message]:
+def get_stream_record(call: CallContext) -> Exchange[Message]:
     """GetStreamRecord: records from an iterator on, and the iterator behind them, which is the one given where there are
     none. Raises ServiceError, PositionExpired."""
     message = call.message
@@ -155,7 +161,7 @@ def get_stream_record(call: Call) -> Exchange[Message]:
     return answer
 
 
-def _find(call: Call, name: str) -> Exchange[Stream]:
+def _find(call: CallContext, name: str) -> Exchange[Stream]:
     """A stream by its id. Raises ServiceError."""
     table_name, _, label = name.rpartition("_")
     try:
@@ -195,7 +201,7 @@ def _record(stream: Stream, change: Change) -> messages.StreamRecord:
     elif change.kind is ChangeKind.UPDATE:
         cells = _update_cells(change, names)
     # The sequence stands in for the index among records of one moment: what matters to clients is that it grows.
-    extension = Extension(0, change.at_ms * 1000, change.sequence & 0x7FFFFFFF)
+    extension = SequenceInfo(0, change.at_ms * 1000, change.sequence & 0x7FFFFFFF)
     made = messages.StreamRecord(
         action_type=_ACTIONS[change.kind],
         record=encode_row(WireRow(key, list(cells), extension=extension)),
@@ -232,16 +238,18 @@ def _update_cells(change: Change, key_names: tuple[str, ...]) -> list[WireCell]:
             case PutCell(name, value, stamp_ms):
                 found.append(WireCell(name, view(value), stamp_ms))
             case DeleteCell(name, stamp_ms):
-                found.append(WireCell(name, None, stamp_ms, Operation.DELETE_ONE))
+                found.append(WireCell(name, None, stamp_ms, CellOperation.DELETE_ONE))
             case DeleteCells(name):
-                found.append(WireCell(name, None, None, Operation.DELETE_ALL))
+                found.append(WireCell(name, None, None, CellOperation.DELETE_ALL))
     return found
 
 
 def _difference(change: Change, key_names: tuple[str, ...]) -> list[WireCell]:
     """What became of each column between the row before and the row after."""
     before, after = _columns(change.old, key_names), _columns(change.new, key_names)
-    gone = [WireCell(name, None, None, Operation.DELETE_ALL) for name in sorted(before) if name not in after]
+    gone = [
+        WireCell(name, None, None, CellOperation.DELETE_ALL) for name in sorted(before) if name not in after
+    ]
     put = [
         WireCell(name, view(value), change.at_ms)
         for name, value in sorted(after.items())

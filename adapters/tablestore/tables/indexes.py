@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore import DIALECT
-from tablegate.adapters.tablestore.tables.options import Options
+from tablegate.adapters.tablestore.tables.options import TableOptions
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.call_context import Call, find_table
+from tablegate.adapters.tablestore.wire.call_context import CallContext, find_table
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.names import check_table_name
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
@@ -22,7 +22,7 @@ from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import AlterTable, ListTables, NewIndex
 from tablegate.gateway.model.errors import TableExists
-from tablegate.gateway.model.tables.indexes import Index, Projection
+from tablegate.gateway.model.tables.indexes import Index, IndexProjection
 from tablegate.gateway.model.tables.tables import Rules, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
@@ -34,7 +34,7 @@ _INDEX_KINDS: dict[int, Kind] = {
 }
 
 
-def create_index(call: Call) -> Exchange[Message]:
+def create_index(call: CallContext) -> Exchange[Message]:
     """CreateIndex: make an index. Rows that are already there get into it only with include_base_data. Raises ServiceError,
     TableMissing, TableExists."""
     message = call.message
@@ -42,14 +42,14 @@ def create_index(call: Call) -> Exchange[Message]:
     table: Table = yield from find_table(call, message.main_table_name)
     if sum(index.dialect == DIALECT for index in table.indexes) >= limits.INDEXES_MAX:
         raise invalid(f"Number of index per table exceeds the quota:{limits.INDEXES_MAX}.")
-    index = new_index(table.key_schema, Options.of(table), table.rules, message.index_meta)
+    index = new_index(table.key_schema, TableOptions.of(table), table.rules, message.index_meta)
     index = dataclasses.replace(index, fill=message.include_base_data)
     check_names_are_free((yield from one(ListTables(call.caller.namespace))), [index.name])
     yield from one(AlterTable(DIALECT, table, add_indexes=(index,)))
     return messages.CreateIndexResponse()
 
 
-def drop_index(call: Call) -> Exchange[Message]:
+def drop_index(call: CallContext) -> Exchange[Message]:
     """DropIndex: drop an index. Raises ServiceError, TableMissing, IndexMissing."""
     message = call.message
     table: Table = yield from find_table(call, message.main_table_name)
@@ -59,13 +59,13 @@ def drop_index(call: Call) -> Exchange[Message]:
     return messages.DropIndexResponse()
 
 
-def list_search_index(call: Call) -> Exchange[Message]:
+def list_search_index(call: CallContext) -> Exchange[Message]:
     """ListSearchIndex: none, since there are no search indexes here. Clients call it for each table while they clean up."""
     yield from ()
     return messages.ListSearchIndexResponse()
 
 
-def list_timeseries_table(call: Call) -> Exchange[Message]:
+def list_timeseries_table(call: CallContext) -> Exchange[Message]:
     """ListTimeseriesTable: none, since there are no timeseries tables here."""
     yield from ()
     return messages.ListTimeseriesTableResponse()
@@ -81,7 +81,7 @@ def check_names_are_free(tables: Sequence[Table], names: Iterable[str]) -> None:
             raise TableExists(name)
 
 
-def new_index(schema: KeySchema, kept: Options, rules: Rules, meta: messages.IndexMeta) -> NewIndex:
+def new_index(schema: KeySchema, kept: TableOptions, rules: Rules, meta: messages.IndexMeta) -> NewIndex:
     """The index that a request describes. Raises ServiceError."""
     _check_counts(meta)
     if rules.max_versions != 1:
@@ -100,7 +100,7 @@ def new_index(schema: KeySchema, kept: Options, rules: Rules, meta: messages.Ind
     return NewIndex(
         meta.name,
         KeySchema(tuple(columns[:1]), tuple(columns[1:])),
-        Projection.INCLUDE,
+        IndexProjection.INCLUDE,
         tuple(meta.defined_column),
         local,
         {"update_mode": meta.index_update_mode},
@@ -120,7 +120,7 @@ def _check_counts(meta: messages.IndexMeta) -> None:
         )
 
 
-def _column(schema: KeySchema, kept: Options, name: str) -> KeyColumn:
+def _column(schema: KeySchema, kept: TableOptions, name: str) -> KeyColumn:
     """A key column of an index: one of the table's key, or a defined one of a type that keys can have."""
     for column in schema.columns:
         if column.name == name:
@@ -137,9 +137,9 @@ def _column(schema: KeySchema, kept: Options, name: str) -> KeyColumn:
 def index_meta(table: Table, index: Index) -> messages.IndexMeta:
     """An index as DescribeTable lists it, with the columns that its maker named."""
     included = index.included
-    if index.projection is Projection.ALL:
+    if index.projection is IndexProjection.ALL:
         own = {*index.key_schema.names, *table.key_schema.names}
-        included = tuple(name for name, _ in Options.of(table).defined if name not in own)
+        included = tuple(name for name, _ in TableOptions.of(table).defined if name not in own)
     return messages.IndexMeta(
         name=index.name,
         primary_key=index.key_schema.names,

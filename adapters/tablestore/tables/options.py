@@ -1,6 +1,6 @@
 """What Table Store keeps of a table beyond the gateway's rules: options, throughput, defined columns, encryption, stream.
 
-It lives in `Table.properties["tablestore"]` as plain JSON, by the names of `Options`. A table that another dialect made has
+It lives in `Table.properties["tablestore"]` as plain JSON, by the names of `TableOptions`. A table that another dialect made has
 the service's defaults.
 """
 
@@ -22,7 +22,7 @@ _HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class TableOptions:
     """`throughput`: read and write units; `adjusted_at_s`: when they were last set. `defined`: (name, type) of each defined
     column. `encryption`: an SSESpecification, or empty. `splits`: where the maker asked for splits, as keys in PlainBuffer,
     hexadecimal; reported and otherwise without meaning."""
@@ -39,7 +39,7 @@ class Options:
     splits: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, table: Table) -> Options:
+    def of(cls, table: Table) -> TableOptions:
         """A table's options; the defaults where Table Store has never set any."""
         kept = table.properties.get(DIALECT)
         if kept is None:
@@ -77,7 +77,7 @@ def allows_update(table: Table) -> bool:
 def allows_transactions(table: Table) -> bool:
     """Whether local transactions may be begun: unless the maker of the table said no. (The Python SDK cannot ask for them,
     and its suite has a table made beforehand.)"""
-    return Options.of(table).local_transactions
+    return TableOptions.of(table).local_transactions
 
 
 def stamp_deviation_s(table: Table) -> int:
@@ -101,7 +101,7 @@ def kept_for_ms(table: Table) -> float:
 # Table options
 
 
-def with_table_options(options: Options, asked: messages.TableOptions) -> Options:
+def with_table_options(options: TableOptions, asked: messages.TableOptions) -> TableOptions:
     """Options after a request's table_options. Raises ServiceError."""
     if asked.HasField("deviation_cell_version_in_sec"):
         if asked.deviation_cell_version_in_sec <= 0:
@@ -131,7 +131,7 @@ def rules_with(rules: Rules, asked: messages.TableOptions) -> Rules:
 
 def table_options_message(table: Table) -> messages.TableOptions:
     """All options, as DescribeTable and UpdateTable always give them."""
-    options = Options.of(table)
+    options = TableOptions.of(table)
     expiry = table.rules.expiry
     age_ms = None if expiry is None else expiry.age_ms
     return messages.TableOptions(
@@ -146,7 +146,7 @@ def table_options_message(table: Table) -> messages.TableOptions:
 # Throughput
 
 
-def with_throughput(options: Options, asked: messages.ReservedThroughput, now_ms: int) -> Options:
+def with_throughput(options: TableOptions, asked: messages.ReservedThroughput, now_ms: int) -> TableOptions:
     """Options after a request's reserved_throughput; what it does not name stays. Raises ServiceError."""
     read, write = options.throughput
     unit = asked.capacity_unit
@@ -159,7 +159,7 @@ def with_throughput(options: Options, asked: messages.ReservedThroughput, now_ms
     return dataclasses.replace(options, throughput=(read, write), adjusted_at_s=now_ms // 1000)
 
 
-def throughput_message(options: Options) -> messages.ReservedThroughputDetails:
+def throughput_message(options: TableOptions) -> messages.ReservedThroughputDetails:
     """Reserved throughput as it is reported."""
     read, write = options.throughput
     return messages.ReservedThroughputDetails(

@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from tablegate.adapters.tablestore.capacity import capacity
 from tablegate.adapters.tablestore.values.values import key_type, key_value_shown
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.call_context import Call, Target, find_table
+from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex, find_table
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, WireCell, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
@@ -32,7 +32,7 @@ _RANGE_ROWS = 50_000
 _NOTHING = Or(())
 
 
-def compute_split_points_by_size(call: Call) -> Exchange[Message]:
+def compute_split_points_by_size(call: CallContext) -> Exchange[Message]:
     """ComputeSplitPointsBySize: where to cut a table into parts of about equal size. Points lie between partitions, and the
     parts between them have split_size or a little more. Raises ServiceError, TableMissing."""
     message = call.message
@@ -40,7 +40,7 @@ def compute_split_points_by_size(call: Call) -> Exchange[Message]:
     size = _split_size(message)
     most = message.split_point_limit if message.HasField("split_point_limit") else None
     points = yield from _points(table, size, most)
-    target = Target.of_table(table)
+    target = TableOrIndex.of_table(table)
     return messages.ComputeSplitPointsBySizeResponse(
         consumed=capacity.of_read(0),
         schema=[
@@ -87,7 +87,7 @@ def _split_size(message: messages.ComputeSplitPointsBySizeRequest) -> int:
     return message.split_size * unit
 
 
-def _point(target: Target, row: Row) -> bytes:
+def _point(target: TableOrIndex, row: Row) -> bytes:
     first, *rest = target.key_names
     value = key_value_shown(row.latest[first])
     return encode_row(WireRow([WireCell(first, value), *(WireCell(name, Bound.INF_MIN) for name in rest)]))

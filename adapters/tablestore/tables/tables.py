@@ -11,11 +11,11 @@ from google.protobuf.message import Message
 from tablegate.adapters.tablestore import DIALECT
 from tablegate.adapters.tablestore.tables import options
 from tablegate.adapters.tablestore.tables.indexes import check_names_are_free, index_meta, new_index
-from tablegate.adapters.tablestore.tables.options import Options
+from tablegate.adapters.tablestore.tables.options import TableOptions
 from tablegate.adapters.tablestore.values.values import KEY_KINDS, key_type
 from tablegate.adapters.tablestore.values.views import INT64_MAX, INT64_MIN
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.call_context import Call, find_table
+from tablegate.adapters.tablestore.wire.call_context import CallContext, find_table
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.names import check_schema_name, check_table_name
 from tablegate.adapters.tablestore.wire.plainbuffer import (
@@ -36,14 +36,14 @@ from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind, Value, size_bytes
 
 
-def create_table(call: Call) -> Exchange[Message]:
+def create_table(call: CallContext) -> Exchange[Message]:
     """CreateTable: make a table with its indexes. Raises ServiceError, TableExists."""
     message = call.message
     meta = message.table_meta
     check_table_name(meta.table_name)
     schema = _key_schema(meta.primary_key)
     rules = options.rules_with(Rules(stamped=True), message.table_options)
-    kept = Options(
+    kept = TableOptions(
         table_id=secrets.token_hex(16),
         defined=_defined_columns((), meta.defined_column, schema),
         encryption=_encryption(message.sse_spec),
@@ -74,7 +74,7 @@ def create_table(call: Call) -> Exchange[Message]:
     return messages.CreateTableResponse()
 
 
-def _check_quota(call: Call, tables: Sequence[Table]) -> None:
+def _check_quota(call: CallContext, tables: Sequence[Table]) -> None:
     """Raises ServiceError when the instance has all the tables of Table Store's that it may have."""
     quota = call.gateway.settings.tablestore_tables
     if quota and sum(DIALECT in table.properties for table in tables) >= quota:
@@ -157,16 +157,16 @@ def _check_split(value: Datum, column: KeyColumn) -> None:
         raise invalid(f"The value of partition range exceeds the MaxLength:{most} with CurrentLength:{size}.")
 
 
-def list_table(call: Call) -> Exchange[Message]:
+def list_table(call: CallContext) -> Exchange[Message]:
     """ListTable: the names of all tables of the instance, whichever dialect made them."""
     tables = yield from one(ListTables(call.caller.namespace))
     return messages.ListTableResponse(table_names=[table.name for table in tables])
 
 
-def describe_table(call: Call) -> Exchange[Message]:
+def describe_table(call: CallContext) -> Exchange[Message]:
     """DescribeTable: the key, options, indexes and stream of a table. Raises ServiceError, TableMissing."""
     table: Table = yield from find_table(call, call.message.table_name)
-    kept = Options.of(table)
+    kept = TableOptions.of(table)
     return messages.DescribeTableResponse(
         table_meta=messages.TableMeta(
             table_name=table.name,
@@ -196,7 +196,7 @@ def _key_message(column: KeyColumn) -> messages.PrimaryKeySchema:
     return made
 
 
-def _encryption_message(kept: Options) -> messages.SSEDetails:
+def _encryption_message(kept: TableOptions) -> messages.SSEDetails:
     if not kept.encryption:
         return messages.SSEDetails(enable=False)
     return messages.SSEDetails(
@@ -207,7 +207,7 @@ def _encryption_message(kept: Options) -> messages.SSEDetails:
     )
 
 
-def update_table(call: Call) -> Exchange[Message]:
+def update_table(call: CallContext) -> Exchange[Message]:
     """UpdateTable: change throughput, options or stream; what is not given stays. Raises ServiceError, TableMissing,
     TableBusy."""
     message = call.message
@@ -216,7 +216,7 @@ def update_table(call: Call) -> Exchange[Message]:
         raise invalid(
             "UpdateTable must have at least one of reserved throughput, table options and stream spec."
         )
-    rules, kept = table.rules, Options.of(table)
+    rules, kept = table.rules, TableOptions.of(table)
     if message.HasField("reserved_throughput"):
         kept = options.with_throughput(kept, message.reserved_throughput, call.now_ms)
     if message.HasField("table_options"):
@@ -244,7 +244,7 @@ def _check_indexed(table: Table, rules: Rules) -> None:
         raise invalid("The max versions of a table with index must be 1.")
 
 
-def delete_table(call: Call) -> Exchange[Message]:
+def delete_table(call: CallContext) -> Exchange[Message]:
     """DeleteTable: drop a table with its indexes. Raises ServiceError, TableMissing, TableBusy."""
     table = yield from find_table(call, call.message.table_name)
     yield from one(DropTable(table))
@@ -254,13 +254,13 @@ def delete_table(call: Call) -> Exchange[Message]:
 # Defined columns
 
 
-def add_defined_column(call: Call) -> Exchange[Message]:
+def add_defined_column(call: CallContext) -> Exchange[Message]:
     """AddDefinedColumn: define columns, with their types, that indexes may name. Raises ServiceError, TableMissing."""
     message = call.message
     table: Table = yield from find_table(call, message.table_name)
     if not message.columns:
         raise invalid("No defined column is specified.")
-    kept = Options.of(table)
+    kept = TableOptions.of(table)
     kept = dataclasses.replace(
         kept, defined=_defined_columns(kept.defined, message.columns, table.key_schema)
     )
@@ -268,13 +268,13 @@ def add_defined_column(call: Call) -> Exchange[Message]:
     return messages.AddDefinedColumnResponse()
 
 
-def delete_defined_column(call: Call) -> Exchange[Message]:
+def delete_defined_column(call: CallContext) -> Exchange[Message]:
     """DeleteDefinedColumn: forget defined columns. One that an index shows must stay. Raises ServiceError, TableMissing."""
     message = call.message
     table: Table = yield from find_table(call, message.table_name)
     if not message.columns:
         raise invalid("No defined column is specified.")
-    kept = Options.of(table)
+    kept = TableOptions.of(table)
     for name in message.columns:
         if kept.defined_type(name) is None:
             raise ServiceError("OTSObjectNotExist", f"Requested defined column does not exist: '{name}'.")

@@ -16,7 +16,7 @@ from tablegate.adapters.tablestore.values.values import (
     key_value_stored,
 )
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.call_context import Target
+from tablegate.adapters.tablestore.wire.call_context import TableOrIndex
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.plainbuffer import (
     Bound,
@@ -153,7 +153,7 @@ def partition_of(table: Table, cells: Sequence[WireCell]) -> bytes:
     return encode_column(value)
 
 
-def bound_of(target: Target, data: bytes) -> Position:
+def bound_of(target: TableOrIndex, data: bytes) -> Position:
     """The position of a bound of a range, where columns may be INF_MIN or INF_MAX.
 
     In an index the rows' positions end in the table's own key, columns that the index names too included; what follows a
@@ -168,7 +168,7 @@ def bound_of(target: Target, data: bytes) -> Position:
     return _position(target, cells)
 
 
-def index_get(target: Target, cells: Sequence[WireCell]) -> Read:
+def index_get(target: TableOrIndex, cells: Sequence[WireCell]) -> Read:
     """The command that reads the one row of an index with a key. Raises ServiceError."""
     for cell in cells:
         check_value(cell, may_draw=False)
@@ -177,7 +177,7 @@ def index_get(target: Target, cells: Sequence[WireCell]) -> Read:
     return Read(target.table, only, PageLimits(scanned=1), index=target.index, whole_rows=True)
 
 
-def _position(target: Target, cells: Sequence[WireCell]) -> Position:
+def _position(target: TableOrIndex, cells: Sequence[WireCell]) -> Position:
     """The position that cells name in a table or an index. Raises ServiceError."""
     _check_columns(target.key, cells, may_draw=False)
     values = {
@@ -198,7 +198,7 @@ def _position(target: Target, cells: Sequence[WireCell]) -> Position:
     return Position(b"".join(parts[0]), b"".join(parts[1]))
 
 
-def key_cells(target: Target, row: Row) -> list[WireCell]:
+def key_cells(target: TableOrIndex, row: Row) -> list[WireCell]:
     """The key of a row as it travels."""
     latest = row.latest
     return [WireCell(name, key_value_shown(latest[name])) for name in target.key_names]

@@ -22,7 +22,7 @@ from functools import lru_cache
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.gateway.http import Request
-from tablegate.gateway.model.authorization.authorizations import Source
+from tablegate.gateway.model.authorization.authorizations import RequestSource
 from tablegate.gateway.model.errors import NotAuthenticated
 from tablegate.gateway.security.credentials import Credential, Credentials, Scheme
 
@@ -79,7 +79,7 @@ def verify(
     ):
         raise NotAuthenticated("token")
     if credentials.is_limited:
-        source = Source(request.client, request.secure)
+        source = RequestSource(request.client, request.secure)
         request.authorization = credentials.authorization(credential, credential.policy, source, now_ms)
     return Caller(credential.access_id, instance, credentials.namespace(Scheme.TABLESTORE, instance), key)
 

@@ -23,7 +23,7 @@ from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.names import check_table_name, is_name
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.exchanges import Steps, exchange_of, one
-from tablegate.gateway.model.authorization.authorizations import Authorization, Named
+from tablegate.gateway.model.authorization.authorizations import Authorization, NamedResource
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
 from tablegate.gateway.model.errors import NotPermitted, TableMissing
@@ -33,7 +33,7 @@ from tablegate.gateway.model.values.keys import KeyColumn
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallContext:
     """A call whose message has been parsed and has all its required fields. `now_ms`: when it began.
     `may_be_old`: by the settings, what it reads may be a little old; the service itself never lets it be."""
 
@@ -59,7 +59,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TableOrIndex:
     """A table, or an index of it, under the name that a client reads. `key`: its columns, for an index ending in those of
     the table that it does not name itself; `shown`: attributes that an index has (None: all)."""
 
@@ -70,12 +70,12 @@ class Target:
     shown: frozenset[str] | None = None
 
     @classmethod
-    def of_table(cls, table: Table) -> Target:
+    def of_table(cls, table: Table) -> TableOrIndex:
         """A table itself as the target."""
         return cls(table, None, table.key_schema.columns, table.key_schema.names)
 
     @classmethod
-    def of_index(cls, table: Table, index: Index) -> Target:
+    def of_index(cls, table: Table, index: Index) -> TableOrIndex:
         """An index of a table as the target: its key is followed by the columns of the table's that it lacks."""
         own = index.key_schema.columns
         names = index.key_schema.names
@@ -87,18 +87,18 @@ _TABLE_OF_INDEX: OrderedDict[tuple[str, str], str] = OrderedDict()
 _INDEXES_KEPT = 1024
 
 
-def find_target(call: Call, name: str) -> Exchange[Target]:
+def find_target(call: CallContext, name: str) -> Exchange[TableOrIndex]:
     """What a table name of the caller's means: a table, or else an index. Raises TableMissing, ServiceError."""
     namespace = call.caller.namespace
     table = call.known_table(name)
     if table is not None:
-        return Target.of_table(table)
+        return TableOrIndex.of_table(table)
     owner = _TABLE_OF_INDEX.get((namespace, name))
     if owner is not None:
         table = call.gateway.engine.cached_table(namespace, owner)
         index = None if table is None else table.index(name)
         if table is not None and index is not None and call.reaches(table, name):
-            return Target.of_index(table, index)
+            return TableOrIndex.of_index(table, index)
     try:
         table = yield from one(FindTable(namespace, name))
     except (TableMissing, NotPermitted) as unknown:
@@ -109,10 +109,10 @@ def find_target(call: Call, name: str) -> Exchange[Target]:
         if found is None:
             raise unknown
         return found
-    return Target.of_table(table)
+    return TableOrIndex.of_table(table)
 
 
-def _find_index(call: Call, name: str) -> Exchange[Target | None]:
+def _find_index(call: CallContext, name: str) -> Exchange[TableOrIndex | None]:
     """The index of that name, of whichever table that is not forbidden to the caller; Table Store's own before others'."""
     namespace = call.caller.namespace
     tables = yield from one(ListTables(namespace))
@@ -130,7 +130,7 @@ def _find_index(call: Call, name: str) -> Exchange[Target | None]:
     _TABLE_OF_INDEX[namespace, name] = table.name
     if len(_TABLE_OF_INDEX) > _INDEXES_KEPT:
         _TABLE_OF_INDEX.popitem(last=False)
-    return Target.of_index(table, index)
+    return TableOrIndex.of_index(table, index)
 
 
 def named_tables(message: Any) -> list[str]:
@@ -140,7 +140,7 @@ def named_tables(message: Any) -> list[str]:
     return [name for name in named if name]
 
 
-def names_known_tables(call: Call) -> bool:
+def names_known_tables(call: CallContext) -> bool:
     """True if nothing must be looked up before the operation begins: the call names tables that are cached and that the caller
     can be allowed to use, or valid names where the caller may do everything."""
     message = call.message
@@ -154,14 +154,14 @@ def names_known_tables(call: Call) -> bool:
     return is_known and getattr(message, "table_meta", None) is None
 
 
-def after_names(call: Call, handler: Callable[[Call], Steps[Message]]) -> Exchange[Message]:
+def after_names(call: CallContext, handler: Callable[[CallContext], Steps[Message]]) -> Exchange[Message]:
     """An operation after the names of its tables have been looked up, because one is forbidden, unknown or unusual."""
     yield from judge_names(call)
     yield from check_names(call)
     return (yield from exchange_of(handler(call)))
 
 
-def judge_names(call: Call) -> Exchange[None]:
+def judge_names(call: CallContext) -> Exchange[None]:
     """Refuse a caller to whom a table or index is forbidden, before anything else about the request is judged. Raises
     NotPermitted."""
     if call.authorization is None:
@@ -171,11 +171,11 @@ def judge_names(call: Call) -> Exchange[None]:
             yield from find_target(call, name)
     made = getattr(call.message, "table_meta", None)
     if made is not None:
-        named = Named(call.authorization.purpose.permissions, call.caller.namespace, made.table_name)
+        named = NamedResource(call.authorization.purpose.permissions, call.caller.namespace, made.table_name)
         call.authorization.require_named([named])
 
 
-def check_names(call: Call) -> Exchange[None]:
+def check_names(call: CallContext) -> Exchange[None]:
     """Raises ServiceError if the request names a table that neither is nor could be: before anything else about the request
     is judged. Tables that other dialects made may have names that could not be given here."""
     fields = call.message.DESCRIPTOR.fields_by_name
@@ -189,7 +189,7 @@ def check_names(call: Call) -> Exchange[None]:
                 check_table_name(name)
 
 
-def find_table(call: Call, name: str) -> Exchange[Table]:
+def find_table(call: CallContext, name: str) -> Exchange[Table]:
     """The table of that name as it is now, to be described or changed. Raises TableMissing, ServiceError.
 
     Not from the cache: another server process may have changed it, and nothing would find that out."""
@@ -200,7 +200,7 @@ def find_table(call: Call, name: str) -> Exchange[Table]:
         raise
 
 
-def find_written(call: Call, name: str) -> Exchange[Table]:
+def find_written(call: CallContext, name: str) -> Exchange[Table]:
     """The table of that name, to be written. Raises TableMissing, and ServiceError for an index."""
     target = yield from find_target(call, name)
     if target.index is not None:

@@ -160,7 +160,7 @@ _PLAIN: dict[type[GatewayError], tuple[str, str]] = {
     facts.Throttled: ("OTSNotEnoughCapacityUnit", "Remaining capacity unit is not enough."),
     facts.Busy: ("OTSServerBusy", "Server is busy."),
     # Not one that clients repeat on writes: whether the write was kept is not known.
-    facts.Unknowable: ("OTSTimeout", "Operation timeout."),
+    facts.CommitUnknown: ("OTSTimeout", "Operation timeout."),
     facts.PositionExpired: (
         "OTSTrimmedDataAccess",
         "Requested stream data is already trimmed or does not exist.",

@@ -42,7 +42,7 @@ class Bound(Enum):
     INF_MAX = _INF_MAX
 
 
-class Operation(Enum):
+class CellOperation(Enum):
     """What a cell of an update does besides putting a value."""
 
     DELETE_ALL = 0x01
@@ -59,10 +59,10 @@ class WireCell(NamedTuple):
     name: str
     value: Datum | None
     stamp_ms: int | None = None
-    operation: Operation | None = None
+    operation: CellOperation | None = None
 
 
-class Extension(NamedTuple):
+class SequenceInfo(NamedTuple):
     """Where a stream record stands: epoch, microseconds since 1970, and its number among records of that moment."""
 
     epoch: int
@@ -76,7 +76,7 @@ class WireRow(NamedTuple):
     key: Sequence[WireCell]
     cells: Sequence[WireCell] = ()
     is_delete: bool = False
-    extension: Extension | None = None
+    extension: SequenceInfo | None = None
 
 
 class PlainBufferError(ValueError):
@@ -97,7 +97,7 @@ _uint32 = struct.Struct("<I").unpack_from
 _int64 = struct.Struct("<q").unpack_from
 _float64 = struct.Struct("<d").unpack_from
 _extension = struct.Struct("<IBIBiBqBi").unpack_from  # after the 0B: sizes 24 and 19, then epoch, time, index
-_OPERATIONS = {operation.value: operation for operation in Operation}
+_OPERATIONS = {operation.value: operation for operation in CellOperation}
 
 
 def decode_row(data: bytes, cells_max: int = limits.CELLS_MAX) -> WireRow:
@@ -148,7 +148,7 @@ def _row(data: bytes, at: int, cells_max: int) -> tuple[WireRow, int]:
     extension = None
     if tag == _EXTENSION:
         _, _, _, _, epoch, _, stamp_us, _, row_index = _extension(data, at + 1)
-        extension = Extension(epoch, stamp_us, row_index)
+        extension = SequenceInfo(epoch, stamp_us, row_index)
         at += 29
         tag = data[at]
     if tag != _ROW_END:
@@ -343,14 +343,14 @@ def name_bytes(name: str) -> tuple[bytes, int]:
     return _pack_name(_CELL, _NAME, len(raw)) + raw, crc8(raw)
 
 
-def _extension_bytes(extension: Extension) -> bytes:
+def _extension_bytes(extension: SequenceInfo) -> bytes:
     epoch, stamp_us, row_index = extension
     return b"\x0b" + struct.pack("<IBIBiBqBi", 24, 0x0C, 19, 0x0D, epoch, 0x0E, stamp_us, 0x0F, row_index)
 
 
 CELL_ENDS = [bytes((_CELL_END, crc)) for crc in range(256)]
 ROW_ENDS = [bytes((_ROW_END, crc)) for crc in range(256)]
-_OPERATION_BYTES = {operation: bytes((_OPERATION, operation.value)) for operation in Operation}
+_OPERATION_BYTES = {operation: bytes((_OPERATION, operation.value)) for operation in CellOperation}
 
 
 def encode_value(value: Datum) -> bytes:

@@ -15,7 +15,7 @@ import click
 
 from tablegate.gateway.command_line.doctor import databases, deep, machine, nodes
 from tablegate.gateway.command_line.doctor import settings as settings_checks
-from tablegate.gateway.command_line.doctor.findings import Check, Examined, Finding, Level, findings_of
+from tablegate.gateway.command_line.doctor.findings import Check, CheckContext, Finding, Severity, findings_of
 from tablegate.gateway.command_line.flags import with_settings
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.store.sql.databases import Database
@@ -42,7 +42,12 @@ DEEP_CHECKS = (
 )
 ALL_IS_WELL, SOMETHING_FAILED, WARNINGS = 0, 1, 3
 _WIDE = 240
-_STYLES = {Level.OK: "green", Level.SKIPPED: "dim", Level.WARNING: "yellow", Level.FAILED: "bold red"}
+_STYLES = {
+    Severity.OK: "green",
+    Severity.SKIPPED: "dim",
+    Severity.WARNING: "yellow",
+    Severity.FAILED: "bold red",
+}
 
 
 @click.command()
@@ -60,10 +65,16 @@ def doctor(settings: Settings, as_json: bool, is_deep: bool) -> None:
     found = list(examine(settings, is_deep))
     levels = {finding.level for finding in found}
     status = (
-        SOMETHING_FAILED if Level.FAILED in levels else WARNINGS if Level.WARNING in levels else ALL_IS_WELL
+        SOMETHING_FAILED
+        if Severity.FAILED in levels
+        else WARNINGS
+        if Severity.WARNING in levels
+        else ALL_IS_WELL
     )
     if as_json:
-        verdict = {ALL_IS_WELL: Level.OK, SOMETHING_FAILED: Level.FAILED, WARNINGS: Level.WARNING}[status]
+        verdict = {ALL_IS_WELL: Severity.OK, SOMETHING_FAILED: Severity.FAILED, WARNINGS: Severity.WARNING}[
+            status
+        ]
         checks = [
             {"check": it.check, "level": it.level.value, "text": it.text, "facts": dict(it.facts)}
             for it in found
@@ -81,7 +92,7 @@ def examine(settings: Settings, is_deep: bool = False) -> Iterator[Finding]:
         if refusal is not None:
             yield refusal
         for check in (*CHECKS, *(DEEP_CHECKS if is_deep else ())):
-            yield from findings_of(check, Examined(settings, database))
+            yield from findings_of(check, CheckContext(settings, database))
 
 
 def _opened(settings: Settings) -> tuple[Database | None, Finding | None]:
@@ -90,9 +101,11 @@ def _opened(settings: Settings) -> tuple[Database | None, Finding | None]:
 
     path = settings.database_path
     if settings.memory:
-        return None, Finding("database", Level.SKIPPED, "in memory, so there is none to look at")
+        return None, Finding("database", Severity.SKIPPED, "in memory, so there is none to look at")
     if path is not None and not path.exists():
-        return None, Finding("database", Level.WARNING, f"{path} is not there yet: the first server makes it")
+        return None, Finding(
+            "database", Severity.WARNING, f"{path} is not there yet: the first server makes it"
+        )
     database = None
     try:
         database = connect(settings)
@@ -101,7 +114,7 @@ def _opened(settings: Settings) -> tuple[Database | None, Finding | None]:
     except Exception as error:
         if database is not None:
             database.close()
-        return None, Finding("database", Level.FAILED, " ".join(f"it does not answer: {error}".split()))
+        return None, Finding("database", Severity.FAILED, " ".join(f"it does not answer: {error}".split()))
     return database, None
 
 

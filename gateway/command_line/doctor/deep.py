@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from tablegate.gateway.adapter_modules import index_views
-from tablegate.gateway.command_line.doctor.findings import Examined, Level, Told
+from tablegate.gateway.command_line.doctor.findings import CheckContext, CheckResult, Severity
 from tablegate.gateway.model.errors import DataCorrupted
 from tablegate.gateway.model.tables.indexes import Index
 from tablegate.gateway.model.tables.tables import Table
@@ -44,7 +44,7 @@ WHERE k.index_id = ? AND (k.slot, k.partition, k.sort) > (?, ?, ?)
 ORDER BY k.slot, k.partition, k.sort LIMIT ?"""
 
 
-class Fault(NamedTuple):
+class Corruption(NamedTuple):
     """What is wrong with a row or an entry: of which table, which row (checksums.digest_of), and what."""
 
     table: str
@@ -52,7 +52,7 @@ class Fault(NamedTuple):
     text: str
 
 
-def pages(examined: Examined) -> Iterator[Told]:
+def pages(examined: CheckContext) -> Iterator[CheckResult]:
     """Every page, by the database's own means."""
     assert examined.database is not None
     if examined.is_a_server:
@@ -60,22 +60,22 @@ def pages(examined: Examined) -> Iterator[Told]:
         return
     with examined.database.read() as session:
         found = [text for (text,) in session.query(f"PRAGMA integrity_check({_MOST_NAMED})")]
-    level = Level.OK if found == ["ok"] else Level.FAILED
-    yield Told(level, f"PRAGMA integrity_check: {'; '.join(found)}", {"found": found})
+    level = Severity.OK if found == ["ok"] else Severity.FAILED
+    yield CheckResult(level, f"PRAGMA integrity_check: {'; '.join(found)}", {"found": found})
 
 
-def _by_amcheck(database: Database) -> Told:
+def _by_amcheck(database: Database) -> CheckResult:
     """Check the tables and their indexes, each by itself: amcheck raises the first error of an index."""
     with database.read() as session:
         installed = session.query(_AMCHECK)
     if not installed:
-        return Told(
-            Level.SKIPPED, "PostgreSQL has no amcheck here: CREATE EXTENSION amcheck, or run pg_amcheck"
+        return CheckResult(
+            Severity.SKIPPED, "PostgreSQL has no amcheck here: CREATE EXTENSION amcheck, or run pg_amcheck"
         )
     [(schema, may_call)] = installed
     if may_call != "true":
         text = f"this role may not call amcheck: grant it EXECUTE on the functions {_FUNCTIONS} (schema {schema})"
-        return Told(Level.SKIPPED, text)
+        return CheckResult(Severity.SKIPPED, text)
     found: list[str] = []
     with _unhurried(database) as session:
         indexes = session.query(_INDEXES)
@@ -91,9 +91,9 @@ def _by_amcheck(database: Database) -> Told:
         except DataCorrupted as error:
             found.append(f"{name}: {str(error).splitlines()[0]}")
     if found:
-        return Told(Level.FAILED, f"amcheck: {'; '.join(found[:_MOST_NAMED])}", {"found": found})
+        return CheckResult(Severity.FAILED, f"amcheck: {'; '.join(found[:_MOST_NAMED])}", {"found": found})
     text = f"amcheck finds nothing in {len(tables)} tables and {len(indexes)} indexes"
-    return Told(Level.OK, text, {"found": []})
+    return CheckResult(Severity.OK, text, {"found": []})
 
 
 @contextlib.contextmanager
@@ -104,17 +104,19 @@ def _unhurried(database: Database) -> Iterator[Session]:
         yield session
 
 
-def rows_and_entries(examined: Examined) -> Iterator[Told]:
+def rows_and_entries(examined: CheckContext) -> Iterator[CheckResult]:
     """Every row against its checksum, and every index entry against its row."""
     assert examined.database is not None
     if revision_of(examined.database) != steps()[-1]:
-        yield Told(Level.SKIPPED, "the schema is not that of this release: `tablegate migrate` first")
+        yield CheckResult(
+            Severity.SKIPPED, "the schema is not that of this release: `tablegate migrate` first"
+        )
         return
     store = Store(examined.database)
     store.catalog.views.update(index_views(examined.settings))
     with store.read() as session:
         tables = store.catalog.all(session)
-    named: list[Fault] = []
+    named: list[Corruption] = []
     number = 0
     read = {"rows": 0, "without_checksum": 0, "entries": 0}
     for table in tables:
@@ -128,14 +130,14 @@ def rows_and_entries(examined: Examined) -> Iterator[Told]:
     text = "{rows} rows ({without_checksum} without a checksum), {entries} index entries".format(**read)
     if named:
         shown = "; ".join(f"row {it.row} of table {it.table}: {it.text}" for it in named)
-        yield Told(Level.FAILED, f"{text}, {number} faults: {shown}", facts)
+        yield CheckResult(Severity.FAILED, f"{text}, {number} faults: {shown}", facts)
     else:
-        yield Told(Level.OK, f"{text}: all are intact", facts)
+        yield CheckResult(Severity.OK, f"{text}: all are intact", facts)
 
 
 def _faults_of_rows(
     store: Store, table: Table, indexes: list[Index], read: dict[str, int]
-) -> Iterator[Fault]:
+) -> Iterator[Corruption]:
     """Faults of a table's rows; what was read is counted. A batch of rows and their entries are of one moment."""
     after: tuple[Any, ...] = (-1, b"", b"")
     while True:
@@ -152,11 +154,11 @@ def _faults_of_rows(
 
 def _faults_of_row(
     session: Session, table: Table, indexes: list[Index], columns: tuple[Any, ...]
-) -> Iterator[Fault]:
+) -> Iterator[Corruption]:
     partition, sort, full_key, _, _, size_bytes, kinds, checksum, body = columns[:ROW_WIDTH]
     digest = digest_of(partition, sort)
     if checksum is not None and checksum != checksum_of(partition, sort, full_key, size_bytes, kinds, body):
-        yield Fault(table.name, digest, "it does not match its checksum")
+        yield Corruption(table.name, digest, "it does not match its checksum")
         return
     try:
         row = StoredRow((*columns[: ROW_WIDTH - 2], None, body))
@@ -164,7 +166,7 @@ def _faults_of_row(
         if not indexes:
             row.contents.latest  # noqa: B018  # reads the body
     except Exception as error:
-        yield Fault(table.name, digest, f"it cannot be read: {error!r}")
+        yield Corruption(table.name, digest, f"it cannot be read: {error!r}")
         return
     asked = [
         (index, session.ask(_ENTRY, (index.id, *stored_position(entry.position)[:3])))
@@ -172,10 +174,12 @@ def _faults_of_row(
     ]
     for index, answer in asked:
         if not answer():
-            yield Fault(table.name, digest, f"it has no entry in the index {index.name}")
+            yield Corruption(table.name, digest, f"it has no entry in the index {index.name}")
 
 
-def _faults_of_entries(store: Store, table: Table, index: Index, read: dict[str, int]) -> Iterator[Fault]:
+def _faults_of_entries(
+    store: Store, table: Table, index: Index, read: dict[str, int]
+) -> Iterator[Corruption]:
     """Entries of an index that are not those of their rows. Not where a row and its entry may be on different nodes."""
     after: tuple[Any, ...] = (-1, b"", b"")
     while True:
@@ -187,7 +191,7 @@ def _faults_of_entries(store: Store, table: Table, index: Index, read: dict[str,
             read["entries"] += 1
             if not _is_entry_of_its_row(index, columns):
                 text = f"an entry of the index {index.name} is not that of a row"
-                yield Fault(table.name, digest_of(*columns[ROW_WIDTH + 1 : ROW_WIDTH + 3]), text)
+                yield Corruption(table.name, digest_of(*columns[ROW_WIDTH + 1 : ROW_WIDTH + 3]), text)
         if len(found) < _ROWS_TOGETHER:
             return
         after = tuple(found[-1][ROW_WIDTH : ROW_WIDTH + 3])

@@ -11,7 +11,7 @@ from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.store.sql.databases import Database, Row
 
 
-class Level(Enum):
+class Severity(Enum):
     """How bad a finding is. A server will not start, or not serve, with one that FAILED."""
 
     OK = "ok"
@@ -20,16 +20,16 @@ class Level(Enum):
     FAILED = "failed"
 
 
-class Told(NamedTuple):
+class CheckResult(NamedTuple):
     """What a check says: how bad it is, one sentence, and the figures of it for programs."""
 
-    level: Level
+    level: Severity
     text: str
     facts: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class CheckContext:
     """What checks look at. `database`: what the settings name, open, or None where it could not be opened or is not there."""
 
     settings: Settings
@@ -51,7 +51,7 @@ class Check(NamedTuple):
     """A check of that name. With `needs_database` it is skipped where there is none."""
 
     name: str
-    run: Callable[[Examined], Iterator[Told]]
+    run: Callable[[CheckContext], Iterator[CheckResult]]
     needs_database: bool = False
 
 
@@ -60,18 +60,18 @@ class Finding:
     """What a check said, with its name."""
 
     check: str
-    level: Level
+    level: Severity
     text: str
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def findings_of(check: Check, examined: Examined) -> Iterator[Finding]:
+def findings_of(check: Check, examined: CheckContext) -> Iterator[Finding]:
     """What a check finds. One that raises has found that."""
     if check.needs_database and examined.database is None:
-        yield Finding(check.name, Level.SKIPPED, "there is no database to ask")
+        yield Finding(check.name, Severity.SKIPPED, "there is no database to ask")
         return
     try:
         for level, text, facts in check.run(examined):
             yield Finding(check.name, level, text, facts)
     except Exception as error:
-        yield Finding(check.name, Level.FAILED, " ".join(f"{type(error).__name__}: {error}".split()))
+        yield Finding(check.name, Severity.FAILED, " ".join(f"{type(error).__name__}: {error}".split()))

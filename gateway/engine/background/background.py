@@ -48,7 +48,7 @@ class Background:
         self._now = now
         self._next_sweep = self._next_tending = self._next_forgetting = self._next_history = 0.0
         self._tended_up_to = self._brought_up_to = 0
-        copies = pacing.Turns()
+        copies = pacing.FairQueue()
         works: dict[str, pacing.Batch] = {
             progress.INDEX_BACKFILL: lambda limit: indexing.backfill(store, limit),
             progress.EXPIRY_BACKFILL: lambda limit: expiring.backfill(store, limit),
@@ -94,7 +94,7 @@ class Background:
         while defining.remove_gone(self._store, self._now_ms(), _BATCH_AT_ONCE):
             pass
 
-    def bring(self, brought: replicating.Brought) -> bool:
+    def bring(self, brought: replicating.ReplicationBatch) -> bool:
         """Bring a replica what another has. False: it could not be taken now."""
         answers = self._transactions.write(brought.groups) if brought.groups else []
         if any(isinstance(answer, GatewayError) for answer in answers):
@@ -129,7 +129,7 @@ class Background:
     def _tend_streams(self, limit: int) -> int | None:
         if time.monotonic() < self._next_tending:
             return None
-        tending = streaming.Tending(self._now_ms(), self._options.stream_roll_ms, limit)
+        tending = streaming.StreamMaintenance(self._now_ms(), self._options.stream_roll_ms, limit)
         gone, after = streaming.tend(self._store, tending, self._tended_up_to)
         self._tended_up_to = after or 0
         if after is None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import zip_longest
 from typing import NamedTuple
 
-from tablegate.gateway.store.sql.databases import LockHeld
+from tablegate.gateway.store.sql.databases import LockTimeout
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class BatchDone(NamedTuple):
     apart_s: float = 0.0
 
 
-class Turns:
+class FairQueue:
     """The order in which pieces of work of several owners are done: one piece of each owner, then another of each."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class RoundRobin:
             began = time.monotonic()
             try:
                 rows = do(size.rows)
-            except LockHeld as reason:
+            except LockTimeout as reason:
                 log.info("%s waits for a lock: %s", work, reason)
                 rows = 0
             if rows is None:

@@ -15,10 +15,10 @@ from functools import partial
 from itertools import chain
 from typing import Any, Protocol
 
-from tablegate.gateway.engine.background.pacing import BatchDone, BatchSize, Turns
+from tablegate.gateway.engine.background.pacing import BatchDone, BatchSize, FairQueue
 from tablegate.gateway.engine.backups import filed_backups, restoring
-from tablegate.gateway.engine.rows.writing import Answer, Batch
-from tablegate.gateway.engine.tables.defining import Definer
+from tablegate.gateway.engine.rows.writing import Answer, WriteBatch
+from tablegate.gateway.engine.tables.defining import TableDefiner
 from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.model.commands.job_commands import (
     AdvanceJob,
@@ -53,7 +53,7 @@ _PAUSE_S = 1.0
 _PATIENCE_WITH_BATCH_S = 0.25
 
 
-def run(store: Store, definer: Definer, command: Any, now: int) -> Any:
+def run(store: Store, definer: TableDefiner, command: Any, now: int) -> Any:
     """The outcome of a command. `now`: ticks since 1970. Raises what the commands say."""
     match command:
         case StartJob():
@@ -87,7 +87,7 @@ def forget_jobs(
         store.catalog.remove(session, table)
 
 
-def _start(store: Store, definer: Definer, command: StartJob, now: int) -> Job:
+def _start(store: Store, definer: TableDefiner, command: StartJob, now: int) -> Job:
     now_ms = now // TICKS_PER_MS
     with store.write() as session:
         known = _known(session, command, now_ms)
@@ -138,11 +138,11 @@ def _known(session: Session, command: StartJob, now_ms: int) -> Job | None:
     return job
 
 
-class Step:
+class JobStep:
     """One attempt to carry a job on: what it writes, and how far it has come then. `outcome`: the job afterwards. None: another
     server carries it on."""
 
-    def __init__(self, store: Store, definer: Definer, command: AdvanceJob, now: int) -> None:
+    def __init__(self, store: Store, definer: TableDefiner, command: AdvanceJob, now: int) -> None:
         self._store = store
         self._definer = definer
         self._command = command
@@ -150,17 +150,17 @@ class Step:
         self.outcome: Job | None = None
 
     def run(self) -> None:
-        """Do it, in one transaction. Raises TableExists, TableBusy, StaleTable, Retry, CommitLost, Busy."""
+        """Do it, in one transaction. Raises TableExists, TableBusy, StaleTable, Retry, CommitInterrupted, Busy."""
         try:
             if not self._command.groups:
                 with self._store.write() as session:
                     self._save(session, [])
             else:
-                batch = Batch(self._store, self._command.groups, self._now, during=self._save)
+                batch = WriteBatch(self._store, self._command.groups, self._now, during=self._save)
                 batch.run()
                 if any(isinstance(answer, StaleTable) for answer in batch.answers):
                     raise StaleTable()
-        except Lost:
+        except ClaimLost:
             self.outcome = None
 
     def _save(self, session: Session, answers: list[Answer]) -> None:
@@ -192,14 +192,14 @@ class Step:
         self.outcome = saved
 
 
-class Lost(Exception):
+class ClaimLost(Exception):
     """Another server has the claim on a job, or the job has ended."""
 
 
 def save(session: Session, job: Job) -> None:
     """Save how far a job has come, and hold on to it. Raises Lost."""
     if not jobs.save(session, job, _claimed_until_ms()):
-        raise Lost
+        raise ClaimLost
 
 
 def _claimed_until_ms() -> int:
@@ -207,7 +207,7 @@ def _claimed_until_ms() -> int:
     return time.time_ns() // 1_000_000 + _CLAIM_MS
 
 
-class Worker(Protocol):
+class JobWorker(Protocol):
     """Carries jobs of a kind on, with commands (AdvanceJob). A job that is cancelled has to end."""
 
     def carry_on(self, job: Job, limit: int) -> int | None:
@@ -230,7 +230,7 @@ class Worker(Protocol):
         ...
 
 
-class _Attempt(threading.Thread):
+class _BatchAttempt(threading.Thread):
     """One batch of a job, on a thread of its own: it may wait for a store of objects that does not answer.
 
     `is_last`: it only ends the job, in the database."""
@@ -255,7 +255,7 @@ class _Attempt(threading.Thread):
 
 
 @dataclasses.dataclass(slots=True)
-class _InHand:
+class _ActiveJob:
     """A job that takes turns here. Resources may be open for it."""
 
     size: BatchSize = dataclasses.field(default_factory=BatchSize)
@@ -264,7 +264,7 @@ class _InHand:
     """Its progress when it was taken up."""
     has_saved: bool = False
     waits: bool = False
-    attempt: _Attempt | None = None
+    attempt: _BatchAttempt | None = None
     """The batch that has not been settled."""
 
     @property
@@ -275,15 +275,15 @@ class _InHand:
         return self.waits or (self.has_saved and self.batches >= _BATCHES_IN_HAND)
 
 
-class Runner:
+class JobRunner:
     """Carries jobs on by turns, a batch each, as far as no other server does. Accounts take turns, and so do the jobs of each.
     Only a few jobs are in hand at a time; the others wait. Batches run one at a time, but for those that take long."""
 
-    def __init__(self, store: Store, workers: Mapping[str, Worker]) -> None:
+    def __init__(self, store: Store, workers: Mapping[str, JobWorker]) -> None:
         self._store = store
         self._workers = workers
-        self._in_hand: dict[int, _InHand] = {}
-        self._waiting, self._turns = Turns(), Turns()
+        self._in_hand: dict[int, _ActiveJob] = {}
+        self._waiting, self._turns = FairQueue(), FairQueue()
         # Of all jobs that have not ended, also of those that were put down.
         self._claims: dict[int, int] = {}
         self._failing_since: dict[int, float] = {}
@@ -325,7 +325,7 @@ class Runner:
         for owner, job_id in self._waiting.order(others):
             same = [each for each in self._in_hand if owners[each] == owner]
             if self._make_room(same, share) and self._make_room([*self._in_hand], _JOBS_IN_HAND):
-                self._in_hand[job_id] = _InHand()
+                self._in_hand[job_id] = _ActiveJob()
                 self._waiting.take(owner, job_id)
 
     def _make_room(self, rivals: list[int], most: int) -> bool:
@@ -340,7 +340,7 @@ class Runner:
 
     def _next_batch_of(self, job_id: int, is_cancelled: bool) -> BatchDone | None:
         """Carry a job on. None: it waits, has ended, or another server carries it on."""
-        held = self._in_hand.setdefault(job_id, _InHand())
+        held = self._in_hand.setdefault(job_id, _ActiveJob())
         held.waits = True
         attempt = held.attempt
         if attempt is None or (is_cancelled and attempt.is_alive() and not attempt.is_last):
@@ -359,7 +359,7 @@ class Runner:
         held.has_saved = held.has_saved or progress != held.first
         return BatchDone(attempt.job.kind, units, attempt.took_s)
 
-    def _begin_attempt(self, job_id: int, held: _InHand) -> None:
+    def _begin_attempt(self, job_id: int, held: _ActiveJob) -> None:
         """Begin a batch of a job, if it may be carried on here now, and wait for its end for a moment. An attempt that is still
         under way is abandoned: under a new claim, nothing that it saves counts."""
         former = held.attempt
@@ -374,7 +374,7 @@ class Runner:
         do: Callable[[], int | None] = partial(worker.carry_on, job, held.size.rows)
         if is_last:
             do = partial(worker.give_up, job, TimeoutError("a cancelled job did not end"))
-        held.attempt = _Attempt(job, do, is_last)
+        held.attempt = _BatchAttempt(job, do, is_last)
         held.attempt.start()
         held.attempt.join(_PATIENCE_WITH_BATCH_S)
 
@@ -401,7 +401,7 @@ class Runner:
         self._claims[job_id] = job.claim + 1
         return dataclasses.replace(job, claim=job.claim + 1)
 
-    def _settle(self, attempt: _Attempt, held: _InHand) -> int | None:
+    def _settle(self, attempt: _BatchAttempt, held: _ActiveJob) -> int | None:
         """The units of work of a batch that has ended; None: the job waits. One that failed is tried again, for a time."""
         job, error = attempt.job, attempt.error
         if error is None:

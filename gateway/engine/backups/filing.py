@@ -13,17 +13,22 @@ import time
 from typing import Any
 
 from tablegate.gateway.engine.background import working
-from tablegate.gateway.engine.background.working import Lost
+from tablegate.gateway.engine.background.working import ClaimLost
 from tablegate.gateway.engine.backups import filed_backups, restoring, windows
 from tablegate.gateway.engine.backups.filed_backups import FILE, REMOVE, RESTORE
 from tablegate.gateway.model.errors import BackupUnreadable
 from tablegate.gateway.model.tables.backups import Backup, BackupFile
 from tablegate.gateway.model.tables.jobs import Job
-from tablegate.gateway.model.values.row_lines import Unreadable, read_row
+from tablegate.gateway.model.values.row_lines import UnreadableFile, read_row
 from tablegate.gateway.store import jobs
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import backups, copies, descriptors, history
-from tablegate.gateway.store.tables.backup_files import Attempt, BackupDirectory, BackupReader, BackupWriter
+from tablegate.gateway.store.tables.backup_files import (
+    BackupDirectory,
+    BackupReader,
+    BackupWriter,
+    WriteAttempt,
+)
 from tablegate.gateway.store.tables.history import Mark
 
 log = logging.getLogger("tablegate")
@@ -48,7 +53,7 @@ class _Writing:
         self.writer.close()
 
 
-class Filer:
+class BackupFileWorker:
     """Carries jobs of these kinds on (working.Worker)."""
 
     def __init__(self, store: Store, directory: BackupDirectory) -> None:
@@ -71,7 +76,7 @@ class Filer:
         carry_on = {FILE: self._write, RESTORE: self._restore, REMOVE: self._remove}[job.kind]
         try:
             return carry_on(job, limit)
-        except Lost:
+        except ClaimLost:
             self.forget(job.id)
             return 0
 
@@ -133,7 +138,7 @@ class Filer:
         if source is None:
             return None
         table = descriptors.document_of(backup.source)
-        writing = _Writing(self._directory.begin(backup, Attempt(job.id, job.claim), table))
+        writing = _Writing(self._directory.begin(backup, WriteAttempt(job.id, job.claim), table))
         self._open[job.id] = writing
         return writing
 
@@ -153,8 +158,8 @@ class Filer:
                 if source is not None:
                     store.catalog.remove(session, source)
                 if not jobs.end(session, job):
-                    raise Lost
-        except Lost:
+                    raise ClaimLost
+        except ClaimLost:
             writing.writer.remove()
             raise
         self.forget(job.id)
@@ -178,19 +183,19 @@ class Filer:
                 return len(reader.take(skipped, _SKIPPED_AT_ONCE * _BATCH_BYTES))
             lines = reader.take(limit, _BATCH_BYTES)
             rows = [read_row(line, target.key_schema) for line in lines]
-        except (BackupUnreadable, Unreadable) as error:
+        except (BackupUnreadable, UnreadableFile) as error:
             self._end_without_table(job, str(error))
             return 0
         with store.write() as session:
             if store.catalog.check(session, [target], lock=True)():
-                raise Lost
+                raise ClaimLost
             windows.keep(session, target, {row.position: row for row in rows}, is_new=True)
             if not reader.is_over:
                 working.save(session, dataclasses.replace(job, progress={"rows": reader.rows}))
             else:
                 restoring.open_table(store, session, target)
                 if not jobs.end(session, job):
-                    raise Lost
+                    raise ClaimLost
         if reader.is_over:
             self.forget(job.id)
             store.catalog.cache.forget(target.id)

@@ -12,9 +12,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from tablegate.gateway.engine.background.pacing import Turns
+from tablegate.gateway.engine.background.pacing import FairQueue
 from tablegate.gateway.engine.backups import filed_backups, retaining, windows
-from tablegate.gateway.engine.tables.defining import Definer
+from tablegate.gateway.engine.tables.defining import TableDefiner
 from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.model.commands.backup_commands import (
     CreateBackup,
@@ -24,23 +24,23 @@ from tablegate.gateway.model.commands.backup_commands import (
     RestoreTable,
 )
 from tablegate.gateway.model.commands.table_commands import CreateTable
-from tablegate.gateway.model.errors import MomentNotKept, TableMissing
+from tablegate.gateway.model.errors import TableMissing, TimeNotRetained
 from tablegate.gateway.model.tables.backups import Backup, BackupKind
 from tablegate.gateway.model.tables.namespaces import RETAINED, is_reserved, of_backup
 from tablegate.gateway.model.tables.tables import HistoryRule, State, Table
 from tablegate.gateway.model.values.rows import TICKS_PER_MS
-from tablegate.gateway.store.sql.databases import Retry, Session
+from tablegate.gateway.store.sql.databases import RetryableFailure, Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import backups, copies, descriptors, history
-from tablegate.gateway.store.tables.copies import Copy, Phase
-from tablegate.gateway.store.tables.history import Moment
+from tablegate.gateway.store.tables.copies import CopyPhase, PendingCopy
+from tablegate.gateway.store.tables.history import HistoryPoint
 
 _FOREVER_MS = 1 << 62
 ROWS = "rows"
 """The table with the rows of a copy that belongs to a job."""
 
 
-def run(store: Store, definer: Definer, command: Any, now: int) -> Any:
+def run(store: Store, definer: TableDefiner, command: Any, now: int) -> Any:
     """The outcome of a command. `now`: ticks since 1970. Raises what the commands say."""
     match command:
         case KeepHistory(table, days):
@@ -92,19 +92,25 @@ def _locked(store: Store, session: Session, table: Table) -> Table:
 
 
 def begin_copy(
-    store: Store, definer: Definer, session: Session, source: Table, namespace: str, at: int | None, now: int
+    store: Store,
+    definer: TableDefiner,
+    session: Session,
+    source: Table,
+    namespace: str,
+    at: int | None,
+    now: int,
 ) -> int:
     """Begin to copy a table that is kept (KeepHistory), as it was at a moment, into a table of a namespace that nobody reaches;
-    the moment. Raises TableMissing, MomentNotKept."""
+    the moment. Raises TableMissing, TimeNotRetained."""
     moment = _moment(store, session, source, at, now)
     made = definer.make(session, _bare(source, namespace, ROWS), _FOREVER_MS, now // TICKS_PER_MS)
-    copies.add(session, Copy(made.id, source.id, moment))
+    copies.add(session, PendingCopy(made.id, source.id, moment))
     return moment.at
 
 
 def begin_window(
     store: Store,
-    definer: Definer,
+    definer: TableDefiner,
     session: Session,
     source: Table,
     namespace: str,
@@ -112,7 +118,7 @@ def begin_window(
     now: int,
 ) -> None:
     """Begin to gather what changed in a table from one moment to before another, in tables of a namespace that nobody reaches.
-    Raises TableMissing, MomentNotKept."""
+    Raises TableMissing, TimeNotRetained."""
     since, until = window
     _moment(store, session, source, since, now)
     moment = _moment(store, session, source, until - 1, now)._replace(at=since - 1)
@@ -122,14 +128,16 @@ def begin_window(
         _bare(source, namespace, windows.CHANGED), properties={windows.CHANGED: {"until": until}}
     )
     made = definer.make(session, wanted, _FOREVER_MS, now // TICKS_PER_MS)
-    copies.add(session, Copy(made.id, source.id, moment, Phase.GATHERING, windows.beginning(until)))
+    copies.add(
+        session, PendingCopy(made.id, source.id, moment, CopyPhase.GATHERING, windows.beginning(until))
+    )
 
 
 def _bare(source: Table, namespace: str, name: str) -> CreateTable:
     return CreateTable("", namespace, name, source.key_schema, rules=retaining.bare(source.rules))
 
 
-def _restore(store: Store, definer: Definer, command: RestoreTable, now: int) -> Table:
+def _restore(store: Store, definer: TableDefiner, command: RestoreTable, now: int) -> Table:
     source = command.source
     now_ms = now // TICKS_PER_MS
     if isinstance(source, Backup):
@@ -138,52 +146,52 @@ def _restore(store: Store, definer: Definer, command: RestoreTable, now: int) ->
         with store.write() as session:
             moment = _moment(store, session, source, command.at, now)
             made = definer.make(session, command.made, _FOREVER_MS, now_ms)
-            copies.add(session, Copy(made.id, source.id, moment))
+            copies.add(session, PendingCopy(made.id, source.id, moment))
         store.catalog.cache.forget(source.id)
     store.catalog.cache.forget(made.id)
     return made
 
 
 def _restore_backup(
-    store: Store, definer: Definer, wanted: CreateTable, backup: Backup, now_ms: int
+    store: Store, definer: TableDefiner, wanted: CreateTable, backup: Backup, now_ms: int
 ) -> Table:
     file = filed_backups.readable_file_of(store, backup)
     with store.write() as session:
         backup = retaining.free(store, session, backup.id)
         if filed_backups.file_of(session, backup) != file:
-            raise Retry("the rows of a backup went into a file meanwhile")
+            raise RetryableFailure("the rows of a backup went into a file meanwhile")
         made = definer.make(session, wanted, _FOREVER_MS, now_ms)
         if file is None:
-            copies.add(session, Copy(made.id, backup.copy_id, None))
+            copies.add(session, PendingCopy(made.id, backup.copy_id, None))
         else:
             filed_backups.begin_restore(store, session, backup, file, made, now_ms)
     return made
 
 
-def _moment(store: Store, session: Session, source: Table, at: int | None, now: int) -> Moment:
+def _moment(store: Store, session: Session, source: Table, at: int | None, now: int) -> HistoryPoint:
     """The moment of which a table is to be copied, from which on nothing is added to it. Raises TableMissing,
-    MomentNotKept."""
+    TimeNotRetained."""
     current = _locked(store, session, source)
     rule = current.rules.history
     if rule is None or rule.days is None:
-        raise MomentNotKept(current.name)
+        raise TimeNotRetained(current.name)
     if at is None:
         return _fixed(store, session, current, rule, max(now, history.latest_change(session, [rule.id])()))
     earliest_ms = rule.earliest_ms(now // TICKS_PER_MS)
     if not earliest_ms * TICKS_PER_MS <= at <= now:
-        raise MomentNotKept(current.name, earliest_ms, now // TICKS_PER_MS)
+        raise TimeNotRetained(current.name, earliest_ms, now // TICKS_PER_MS)
     return _fixed(store, session, current, rule, at)
 
 
-def _fixed(store: Store, session: Session, table: Table, rule: HistoryRule, at: int) -> Moment:
+def _fixed(store: Store, session: Session, table: Table, rule: HistoryRule, at: int) -> HistoryPoint:
     """A moment of a locked table to which nothing is added any more: who writes with an older descriptor is told that it is out
     of date."""
     rule = dataclasses.replace(rule, floor=max(rule.floor, at))
     store.catalog.update(session, retaining.with_rule(table, rule))
-    return Moment(rule.id, at)
+    return HistoryPoint(rule.id, at)
 
 
-def _back_up(store: Store, definer: Definer, command: CreateBackup, now: int) -> Backup:
+def _back_up(store: Store, definer: TableDefiner, command: CreateBackup, now: int) -> Backup:
     now_ms = now // TICKS_PER_MS
     counted = definer.count(command.table)
     with store.write() as session:
@@ -198,7 +206,7 @@ def _back_up(store: Store, definer: Definer, command: CreateBackup, now: int) ->
         )
         backup_id = store.catalog.next_id(session)
         made = definer.make(session, _bare(source, of_backup(backup_id), source.name), _FOREVER_MS, now_ms)
-        copies.add(session, Copy(made.id, source.id, moment))
+        copies.add(session, PendingCopy(made.id, source.id, moment))
         backup = Backup(
             backup_id,
             source.namespace,
@@ -220,7 +228,7 @@ def _back_up(store: Store, definer: Definer, command: CreateBackup, now: int) ->
 # Carrying it on
 
 
-def advance(store: Store, turns: Turns, limit: int) -> int | None:
+def advance(store: Store, turns: FairQueue, limit: int) -> int | None:
     """Carry one batch, of at most `limit` rows, of one copy on. How many rows it went over; None: no copy waits."""
     with store.read() as session:
         waiting = copies.waiting(session)
@@ -236,10 +244,10 @@ def advance(store: Store, turns: Turns, limit: int) -> int | None:
     if source is None or target is None:
         _give_up(store, copy)
         return 0
-    if copy.phase >= Phase.GATHERING:
+    if copy.phase >= CopyPhase.GATHERING:
         return _advance_window(store, copy, source, target, limit)
     with store.read() as session:
-        if copy.phase is Phase.UNDOING and copy.moment is not None:
+        if copy.phase is CopyPhase.UNDOING and copy.moment is not None:
             part = history.changes_before(session, copy.moment, copy.mark or history.NEWEST, limit)
         else:
             part = history.rows_after(session, copy.source_id, copy.mark, limit)
@@ -249,11 +257,11 @@ def advance(store: Store, turns: Turns, limit: int) -> int | None:
             or store.catalog.check(session, [target], lock=True)()
         ):
             return 0  # another server has been here
-        windows.keep(session, target, part.rows, is_new=copy.phase is Phase.COPYING)
+        windows.keep(session, target, part.rows, is_new=copy.phase is CopyPhase.COPYING)
         if part.mark is not None:
             copies.save_progress(session, copy._replace(mark=part.mark), part.length)
-        elif copy.moment is not None and copy.phase is Phase.COPYING:
-            copies.save_progress(session, copy._replace(phase=Phase.UNDOING, mark=None), part.length)
+        elif copy.moment is not None and copy.phase is CopyPhase.COPYING:
+            copies.save_progress(session, copy._replace(phase=CopyPhase.UNDOING, mark=None), part.length)
         else:
             _finish(store, session, copy, target)
     if part.mark is None:
@@ -268,7 +276,7 @@ def _owner_of(target: str | None, source: str | None) -> str:
     return account_of(names[0]) if names else RETAINED
 
 
-def _advance_window(store: Store, copy: Copy, source: Table, target: Table, limit: int) -> int:
+def _advance_window(store: Store, copy: PendingCopy, source: Table, target: Table, limit: int) -> int:
     """Carry one batch on of what changed in a window (windows.py)."""
     with store.write() as session:
         if (
@@ -295,14 +303,14 @@ def open_table(store: Store, session: Session, table: Table) -> None:
     store.catalog.update(session, dataclasses.replace(table, state=State.ACTIVE, busy_until_ms=0))
 
 
-def _finish(store: Store, session: Session, copy: Copy, target: Table) -> None:
+def _finish(store: Store, session: Session, copy: PendingCopy, target: Table) -> None:
     open_table(store, session, target)
     copies.remove(session, copy.target_id)
     backups.set_ready(session, copy.target_id)
     retaining.release(store, session, copy.source_id)
 
 
-def _give_up(store: Store, copy: Copy) -> None:
+def _give_up(store: Store, copy: PendingCopy) -> None:
     """Take away a copy whose source or target is gone, and what there is of it."""
     with store.write() as session:
         copies.remove(session, copy.target_id)

@@ -19,8 +19,8 @@ from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import history
-from tablegate.gateway.store.tables.copies import Copy, Phase
-from tablegate.gateway.store.tables.history import Mark, Moment
+from tablegate.gateway.store.tables.copies import CopyPhase, PendingCopy
+from tablegate.gateway.store.tables.history import HistoryPoint, Mark
 
 CHANGED, BEFORE, AFTER = "changed", "before", "after"
 """The tables: keys, with the time of the last change in the window as that of their rows; what these had, what they have."""
@@ -33,8 +33,8 @@ def beginning(until: int) -> Mark:
 
 
 def advance(
-    store: Store, session: Session, copy: Copy, source: Table, changed: Table, limit: int
-) -> tuple[Copy | None, int]:
+    store: Store, session: Session, copy: PendingCopy, source: Table, changed: Table, limit: int
+) -> tuple[PendingCopy | None, int]:
     """Carry one batch on; the copy as it is afterwards (None: everything is there), and how many rows it went over."""
     assert copy.moment is not None
     before = store.catalog.find(session, changed.namespace, BEFORE)
@@ -42,24 +42,24 @@ def advance(
     assert before is not None
     assert after is not None
     until = int(changed.properties[CHANGED]["until"])
-    if copy.phase is Phase.LOOKING_UP:
+    if copy.phase is CopyPhase.LOOKING_UP:
         part = history.rows_after(session, changed.id, copy.mark, min(limit, _LOOKED_UP_ROWS))
         _look_up(session, source, after, part.rows)
-        following = Phase.UNDOING_LATER
-    elif copy.phase is Phase.GATHERING:
+        following = CopyPhase.UNDOING_LATER
+    elif copy.phase is CopyPhase.GATHERING:
         part = history.changes_before(session, copy.moment, copy.mark or beginning(until), limit)
         _gather(session, changed, part.changed_at)
         keep(session, before, part.rows)
-        following = Phase.LOOKING_UP
+        following = CopyPhase.LOOKING_UP
     else:
-        since = Moment(copy.moment.history_id, until - 1)
+        since = HistoryPoint(copy.moment.history_id, until - 1)
         part = history.changes_before(session, since, copy.mark or history.NEWEST, limit)
         keys = [(changed.id, position) for position in sorted(part.rows)]
         known = {position for _, position in rows.fetch_many(session, keys)}
         keep(session, after, {position: row for position, row in part.rows.items() if position in known})
         if part.mark is None:
             return None, part.length
-        following = Phase.UNDOING_LATER
+        following = CopyPhase.UNDOING_LATER
     if part.mark is not None:
         return copy._replace(mark=part.mark), part.length
     return copy._replace(phase=following, mark=None), part.length

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
 
-from tablegate.gateway.engine.streams.streaming import Record, wants
-from tablegate.gateway.model.commands.row_commands import Outcome
+from tablegate.gateway.engine.streams.streaming import RowChange, wants
+from tablegate.gateway.model.commands.row_commands import WriteOutcome
 from tablegate.gateway.model.commands.write_groups import RowKey
 from tablegate.gateway.model.commands.writes import Remove, Write, deleted_at
 from tablegate.gateway.model.tables.tables import State, Table
@@ -49,8 +49,8 @@ def _descriptor(store: Store, table_id: int, tables: Mapping[int, Table]) -> Tab
 
 
 def mirror(
-    write: Write, outcome: Outcome, peer: Table, view: MutableMapping[RowKey, Row | None]
-) -> list[Record]:
+    write: Write, outcome: WriteOutcome, peer: Table, view: MutableMapping[RowKey, Row | None]
+) -> list[RowChange]:
     """Leave a row of a strong replica as a write has left it in another; what the replica's stream is told."""
     key = peer.id, write.key.position
     old, new = view.get(key), outcome.new
@@ -60,13 +60,13 @@ def mirror(
         new = Row(new.position, new.contents, new.modified_at)
         new.expires_at_ms = peer.expires_at_ms(new)
     view[key] = new
-    return [Record(write._replace(table=peer, actor=REPLICATED), old, new)] if wants(peer) else []
+    return [RowChange(write._replace(table=peer, actor=REPLICATED), old, new)] if wants(peer) else []
 
 
 # Deletes
 
 
-class Deleted:
+class DeletionTimes:
     """When the rows of a batch were deleted, as far as that is known, and what the batch deletes."""
 
     def __init__(self, session: Session, tables: Mapping[int, Table], keys: Sequence[RowKey]) -> None:
@@ -90,7 +90,7 @@ class Deleted:
         key = write.table.id, write.key.position
         return view.get(key) is None and self._known.get(key, 0) >= write.stamp
 
-    def note(self, writes: Sequence[Write], outcomes: Sequence[Outcome], now_ms: int) -> None:
+    def note(self, writes: Sequence[Write], outcomes: Sequence[WriteOutcome], now_ms: int) -> None:
         """Note which rows a group has deleted, and when."""
         for write, (old, new) in zip(writes, outcomes, strict=True):
             if new is not None or write.table.id not in self._replicated:

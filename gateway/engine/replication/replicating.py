@@ -18,11 +18,11 @@ from typing import NamedTuple
 from tablegate.gateway.engine.background import walking
 from tablegate.gateway.engine.replication.replica_writes import REPLICATED
 from tablegate.gateway.engine.streams import follower_reads, following
-from tablegate.gateway.engine.tables.defining import Definer
+from tablegate.gateway.engine.tables.defining import TableDefiner
 from tablegate.gateway.engine.tables.dependents import REPLICA, altered, current, leave, members
 from tablegate.gateway.model.commands.replica_commands import AddReplicas, RemoveReplicas, ReplicaCommand
 from tablegate.gateway.model.commands.row_commands import WriteGroup
-from tablegate.gateway.model.commands.writes import Recorded, Remove, Replace, Write, deleted_at
+from tablegate.gateway.model.commands.writes import Remove, Replace, StreamRecording, Write, deleted_at
 from tablegate.gateway.model.tables.changes import Change
 from tablegate.gateway.model.tables.tables import Replica, ReplicationRule, State, Table
 from tablegate.gateway.model.values.rows import TICKS_PER_MS, Contents
@@ -32,7 +32,7 @@ from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import followers
 from tablegate.gateway.store.streams.followers import Follower
 
-_UNRECORDED = Recorded(None, ())
+_UNRECORDED = StreamRecording(None, ())
 _FOREVER_MS = 1 << 62
 # Clocks of servers on one database differ by less, and no transaction takes as long.
 _MARGIN_MS = 600_000
@@ -42,14 +42,14 @@ _BATCH_BYTES = 4_000_000
 # Who belongs together
 
 
-def run(store: Store, definer: Definer, command: ReplicaCommand, now_ms: int) -> Table:
+def run(store: Store, definer: TableDefiner, command: ReplicaCommand, now_ms: int) -> Table:
     """Return the outcome of a command about replicas."""
     if isinstance(command, AddReplicas):
         return _add(store, definer, command, now_ms)
     return _remove(store, definer, command, now_ms)
 
 
-def _add(store: Store, definer: Definer, command: AddReplicas, now_ms: int) -> Table:
+def _add(store: Store, definer: TableDefiner, command: AddReplicas, now_ms: int) -> Table:
     """Make replicas of a table. Raises StaleTable, TableExists, TableBusy."""
     with store.write() as session:
         table = current(store, session, command.table)
@@ -103,7 +103,7 @@ def _link(session: Session, of_table: int, to_table: int) -> Follower | None:
     return next((each for each in found if each.table_id == of_table), None)
 
 
-def _remove(store: Store, definer: Definer, command: RemoveReplicas, now_ms: int) -> Table:
+def _remove(store: Store, definer: TableDefiner, command: RemoveReplicas, now_ms: int) -> Table:
     """Drop replicas of a table, or let them go on alone. Raises StaleTable, TableBusy."""
     with store.write() as session:
         table = current(store, session, command.table)
@@ -124,7 +124,7 @@ def _remove(store: Store, definer: Definer, command: RemoveReplicas, now_ms: int
 # What is brought to a replica
 
 
-class Brought(NamedTuple):
+class ReplicationBatch(NamedTuple):
     """Writes that bring a replica what another has, and where its follower has come to with them."""
 
     groups: list[WriteGroup]
@@ -133,7 +133,7 @@ class Brought(NamedTuple):
     length: int
 
 
-def next_brought(store: Store, until_ms: int, limit: int, after: int) -> Brought | int | None:
+def next_brought(store: Store, until_ms: int, limit: int, after: int) -> ReplicationBatch | int | None:
     """What the next follower behind an id is to be brought; the id of the follower if that is nothing; None: there is no
     follower behind it."""
     with store.read() as session:
@@ -141,7 +141,9 @@ def next_brought(store: Store, until_ms: int, limit: int, after: int) -> Brought
         return None if follower is None else brought(store, session, follower, until_ms, limit) or follower.id
 
 
-def brought(store: Store, session: Session, follower: Follower, until_ms: int, limit: int) -> Brought | None:
+def brought(
+    store: Store, session: Session, follower: Follower, until_ms: int, limit: int
+) -> ReplicationBatch | None:
     """What a follower is to be brought next, of what was written until a time."""
     target = store.catalog.by_id(session, int(follower.target))
     if target is None:
@@ -160,15 +162,15 @@ def brought(store: Store, session: Session, follower: Follower, until_ms: int, l
         for change in found.changes
         if change.actor != REPLICATED and not (change.old is None and change.new is None)
     ]
-    return Brought(groups, follower, found.after, len(found.changes))
+    return ReplicationBatch(groups, follower, found.after, len(found.changes))
 
 
-def _rows_brought(session: Session, follower: Follower, target: Table, limit: int) -> Brought:
+def _rows_brought(session: Session, follower: Follower, target: Table, limit: int) -> ReplicationBatch:
     """A part of the rows that were there before the replica was."""
     place = walking.position_of(follower.mark)
     positions = rows.positions_after(session, follower.table_id, place, limit, _BATCH_BYTES)
     if not positions:
-        return Brought([], follower, follower._replace(copying=False, mark=None), 0)
+        return ReplicationBatch([], follower, follower._replace(copying=False, mark=None), 0)
     keys = sorted((follower.table_id, position) for position in positions)
     groups = []
     for (_, position), row in rows.fetch_many(session, keys).items():
@@ -178,13 +180,13 @@ def _rows_brought(session: Session, follower: Follower, target: Table, limit: in
         )
         groups.append(WriteGroup((write,)))
     after = follower._replace(mark=walking.mark_of(positions[-1]))
-    return Brought(groups, follower, after, len(positions))
+    return ReplicationBatch(groups, follower, after, len(positions))
 
 
 def _write_of(target: Table, change: Change) -> Write:
     """A change in one replica as a write in another."""
     key = target.key_schema.key(change.key_values)
-    recorded = Recorded(change.kind, change.actions)
+    recorded = StreamRecording(change.kind, change.actions)
     if change.new is not None:
         contents = Contents.measured(change.new.body, change.new.kinds)
         stamp = change.new.modified_at
@@ -194,7 +196,7 @@ def _write_of(target: Table, change: Change) -> Write:
     return Write(target, key, Remove(), actor=REPLICATED, recorded=recorded, stamp=stamp)
 
 
-def note(store: Store, done: Brought) -> None:
+def note(store: Store, done: ReplicationBatch) -> None:
     """Note that something was brought. With the last of the rows that were there a replica can be used."""
     with store.write() as session:
         if not followers.advance(session, done.follower, done.after):

@@ -12,15 +12,15 @@ from collections import ChainMap
 from collections.abc import Sequence
 from functools import partial
 
-from tablegate.gateway.model.commands.row_commands import Outcome, WriteGroup
+from tablegate.gateway.model.commands.row_commands import WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.transaction_commands import (
     AbortTransaction,
     BeginTransaction,
-    HeldPartition,
-    Stage,
+    LockedPartition,
+    StageWrites,
 )
 from tablegate.gateway.model.commands.write_groups import RowKey, apply_group
-from tablegate.gateway.model.commands.writes import Recorded, Remove, Replace, Write
+from tablegate.gateway.model.commands.writes import Remove, Replace, StreamRecording, Write
 from tablegate.gateway.model.errors import (
     GatewayError,
     InvalidInput,
@@ -85,7 +85,7 @@ def _kept_from_writers(store: Store, session: Session, command: BeginTransaction
     return table
 
 
-def stage(store: Store, command: Stage, now: int) -> list[list[Outcome] | GatewayError]:
+def stage(store: Store, command: StageWrites, now: int) -> list[list[WriteOutcome] | GatewayError]:
     """Decide groups of writes and keep them: for each its outcomes or its error. `now`: ticks of 100 ns since 1970.
 
     Raises TransactionMissing, StaleTable.
@@ -101,7 +101,7 @@ def stage(store: Store, command: Stage, now: int) -> list[list[Outcome] | Gatewa
             raise TransactionMissing()
         view = staged_view(session, opened)
         _fetch(session, opened, command.groups, view)
-        answers: list[list[Outcome] | GatewayError] = []
+        answers: list[list[WriteOutcome] | GatewayError] = []
         kept: list[StagedWrite] = []  # what is staged by this command
         size = opened.size_bytes
         for group in command.groups:
@@ -147,10 +147,10 @@ def _refusal(opened: OpenTransaction, write: Write) -> GatewayError | None:
     return None
 
 
-def _recorded(write: Write, new: Row | None, now: int) -> Recorded | None:
+def _recorded(write: Write, new: Row | None, now: int) -> StreamRecording | None:
     """What streams will be told of a write when it is committed; None: nothing."""
     kind = kind_of(write)
-    return None if kind is None else Recorded(kind, resolved_actions(write, new, now // 10_000))
+    return None if kind is None else StreamRecording(kind, resolved_actions(write, new, now // 10_000))
 
 
 def added_bytes(write: Write) -> int:
@@ -181,14 +181,14 @@ def _carried_out(table: Table, write: StagedWrite) -> Write:
     return Write(table, key, change, recorded=write.recorded)
 
 
-def held_by(store: Store, transaction: str, now_ms: int) -> HeldPartition:
+def held_by(store: Store, transaction: str, now_ms: int) -> LockedPartition:
     """What a transaction holds. Raises TransactionMissing."""
     with store.read() as session:
         opened = local_transactions.find(session, transaction, now_ms)
         table = None if opened is None else store.catalog.by_id(session, opened.table_id)
         if opened is None or table is None:
             raise TransactionMissing()
-        return HeldPartition(table, opened.whole_partition)
+        return LockedPartition(table, opened.whole_partition)
 
 
 def end(store: Store, command: AbortTransaction, now_ms: int) -> None:

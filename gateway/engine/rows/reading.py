@@ -15,7 +15,7 @@ from tablegate.gateway.engine.vectors import vector_support
 from tablegate.gateway.engine.vectors.vector_support import SearchSlices
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll
-from tablegate.gateway.model.commands.vector_commands import Nearest, SearchVectors
+from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
 from tablegate.gateway.model.commands.write_groups import RowKey
 from tablegate.gateway.model.errors import (
     GatewayError,
@@ -36,7 +36,7 @@ from tablegate.gateway.store.rows import concatenated, rows
 from tablegate.gateway.store.rows.prefiltered_scans import Measured, PrefilteredScan
 from tablegate.gateway.store.rows.scans import (
     Chunk,
-    Source,
+    ScanSource,
     StoredRow,
     Walk,
     entries_source,
@@ -61,7 +61,7 @@ _LOOKS_UP = fast_paths.covers(Get, "table position transaction may_be_old shown"
 )
 _IS_SAFE = fast_paths.covers(Read, READ_FIELDS)
 
-Outcome = Row | list[Row | None] | Page | list[Nearest] | GatewayError | None
+Outcome = Row | list[Row | None] | Page | list[VectorMatch] | GatewayError | None
 Slices = Generator[None, None, Page | GatewayError]
 """A page that is being read: stops after each slice, and returns the page."""
 
@@ -146,7 +146,7 @@ def _stale(store: Store, session: Session, commands: list[Reading]) -> set[int]:
     return store.catalog.check(session, tables, lock=False)()
 
 
-class _GivenBack(Exception):
+class _ClaimReleased(Exception):
     """What was claimed in order to be read has been read, and is not to be written."""
 
 
@@ -161,13 +161,13 @@ def _read_claimed(store: Store, commands: list[Reading], now_ms: int) -> dict[in
     outcomes: dict[int, Outcome] = {}
     stale: set[int] = set()
     near = keys[0][1].partition
-    with contextlib.suppress(_GivenBack), store.write(near=near) as session:
+    with contextlib.suppress(_ClaimReleased), store.write(near=near) as session:
         outdated = store.catalog.check(session, [get.table for get in gets], lock=True, near=near)
         rows.claim(session, keys)
         stale = outdated()
         for at, command in wanted.items():
             outcomes[at] = _refusal(command, stale, now_ms) or _found_within_limit(session, command, now_ms)
-        raise _GivenBack
+        raise _ClaimReleased
     for table_id in stale:
         store.catalog.cache.forget(table_id)
     return outcomes
@@ -343,7 +343,7 @@ def _whole(session: Session, command: Read, page_builder: PageBuilder) -> Page:
 
 
 def fast_prefiltered(
-    session: Session, command: Read, source: Source, page_builder: PageBuilder, measured: Measured
+    session: Session, command: Read, source: ScanSource, page_builder: PageBuilder, measured: Measured
 ) -> Generator[None, None, KeyRange]:
     """The fast path of `PageBuilder.add_in_slices`: fill a page from what a prefilter lets through, as far as that can be; what
     is left to be looked at row by row. The row at which a limit stops the page is always among that."""
@@ -398,7 +398,7 @@ def fast_concatenated(
 
 
 def _row_by_row(
-    session: Session, command: Read, source: Source, page_builder: PageBuilder, measured: Measured
+    session: Session, command: Read, source: ScanSource, page_builder: PageBuilder, measured: Measured
 ) -> Generator[None, None, KeyRange]:
     yield from ()
     return command.range
@@ -415,7 +415,7 @@ _concatenated = fast_paths.choose(fast_concatenated, _no_bodies, _IS_SAFE)
 
 
 def _walk(
-    session: Session, command: Read, source: Source, bounds: KeyRange, expected: int | None
+    session: Session, command: Read, source: ScanSource, bounds: KeyRange, expected: int | None
 ) -> Iterator[Chunk]:
     walk = Walk(session, source, expected)
     if command.segment is not None:
@@ -427,7 +427,7 @@ def _walk(
     return chunks
 
 
-def _still_entered(index: Index, source: Source, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+def _still_entered(index: Index, source: ScanSource, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
     """The rows that still have the entries by which they were found: where entries are read before rows, a row may have changed
     in between."""
     for chunk in chunks:

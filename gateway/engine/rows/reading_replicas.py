@@ -12,7 +12,7 @@ from typing import Any
 from tablegate.gateway.engine.rows import reading
 from tablegate.gateway.engine.rows.reading import Outcome, Reading
 from tablegate.gateway.model.errors import StaleTable
-from tablegate.gateway.store.opening.replicas import Replicas
+from tablegate.gateway.store.opening.replicas import Standbys
 
 
 def may_be_old(commands: list[Reading]) -> bool:
@@ -21,7 +21,7 @@ def may_be_old(commands: list[Reading]) -> bool:
 
 
 def read(
-    replicas: Replicas, commands: list[Reading], now_ms: int, written: int
+    replicas: Standbys, commands: list[Reading], now_ms: int, written: int
 ) -> list[Outcome | StaleTable]:
     """The outcome of each command; StaleTable: the primary is to be asked. `written`: how far the primary's log was when
     whoever reads last wrote."""
@@ -35,7 +35,7 @@ def read(
 
 
 def read_in_slices(
-    replicas: Replicas,
+    replicas: Standbys,
     commands: list[Reading],
     now_ms: int,
     outcomes: dict[int, Any],

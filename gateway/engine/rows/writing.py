@@ -1,4 +1,4 @@
-"""The write path. Everything that changes a row goes through `Batch`, and nothing else in the project saves one.
+"""The write path. Everything that changes a row goes through `WriteBatch`, and nothing else in the project saves one.
 
 A list of groups becomes one transaction (docs/architecture.md section 4): tables, tokens, claims, old rows, the pure `apply` on
 each group in order of arrival, save, commit.
@@ -16,9 +16,9 @@ import orjson
 from tablegate.gateway.engine.replication import replica_writes
 from tablegate.gateway.engine.rows import numbering
 from tablegate.gateway.engine.streams import streaming
-from tablegate.gateway.engine.streams.streaming import Record
+from tablegate.gateway.engine.streams.streaming import RowChange
 from tablegate.gateway.engine.tables import indexing
-from tablegate.gateway.model.commands.row_commands import Outcome, Replayed, WriteGroup
+from tablegate.gateway.model.commands.row_commands import ReplayedOutcome, WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.write_groups import RowKey, apply_group, defects
 from tablegate.gateway.model.commands.writes import Write
 from tablegate.gateway.model.errors import (
@@ -32,20 +32,20 @@ from tablegate.gateway.model.errors import (
 from tablegate.gateway.model.tables.tables import HistoryRule, State, Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import rows
-from tablegate.gateway.store.sql.databases import Retry, Session
+from tablegate.gateway.store.sql.databases import RetryableFailure, Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import history
 from tablegate.gateway.store.transactions import local_transactions, tokens
 
 log = logging.getLogger(__name__)
 
-Answer = list[Outcome] | Replayed | GatewayError
+Answer = list[WriteOutcome] | ReplayedOutcome | GatewayError
 
 WITHOUT_ROWS = frozenset({State.CREATING, State.DELETING})
 """The states in which a table takes no writes."""
 
 
-class _OutOfDate(Exception):
+class _StaleTables(Exception):
     """Some tables are no longer what the parser of the request saw."""
 
     def __init__(self, tables: set[int]) -> None:
@@ -53,7 +53,7 @@ class _OutOfDate(Exception):
         self.tables = tables
 
 
-class Batch:
+class WriteBatch:
     """One attempt to write a list of groups. `answers` stand as soon as the transaction is about to commit. `during`: what is
     done last in it, by whoever fills tables that are still CREATING."""
 
@@ -78,8 +78,8 @@ class Batch:
         """What some of these tables have (Table.features)."""
         self._has_tokens = self._is_commit = False
         self._mirrors: dict[int, list[Table]] = {}
-        self._deleted: replica_writes.Deleted | None = None
-        self._records: list[Record] = []
+        self._deleted: replica_writes.DeletionTimes | None = None
+        self._records: list[RowChange] = []
         self.answers: list[Answer] = []
         for group in groups:
             self._has_tokens = self._has_tokens or group.token is not None
@@ -91,7 +91,7 @@ class Batch:
             self._features |= table.features
 
     def run(self) -> None:
-        """Write everything in one transaction. Raises Retry, CommitLost, Busy, DatabaseFailed.
+        """Write everything in one transaction. Raises Retry, CommitInterrupted, Busy, DatabaseFailed.
 
         If one table is not what parse saw, nothing of the list is written and all of it is parsed again: groups of one
         request may be in the same list, and must not be written twice when their request is.
@@ -109,7 +109,7 @@ class Batch:
                 self._decide(session, outdated)
                 if self._during is not None:
                     self._during(session, self.answers)
-        except _OutOfDate as found:
+        except _StaleTables as found:
             for table_id in found.tables:
                 self._store.catalog.cache.forget(table_id)
             self.answers = [StaleTable() for _ in self._groups]
@@ -150,10 +150,10 @@ class Batch:
         )
         stale = outdated()
         if stale:
-            raise _OutOfDate(stale)
+            raise _StaleTables(stale)
         before = fetched()
         if "replication" in self._features:
-            self._deleted = replica_writes.Deleted(session, self._tables, keys)
+            self._deleted = replica_writes.DeletionTimes(session, self._tables, keys)
             self._now = max(self._now, self._deleted.latest + 1)
         view: dict[RowKey, Row | None] = dict(before)
         for at, of_group in writes.items():
@@ -201,7 +201,7 @@ class Batch:
                 if opened is None:
                     answers[at] = answers[at] or TransactionMissing()
                 elif opened.writes != len(group.writes):
-                    raise Retry("more was staged while the transaction was about to be committed")
+                    raise RetryableFailure("more was staged while the transaction was about to be committed")
             for write in group.writes:
                 partition = write.table.id, write.key.position.partition
                 if locked.get(partition, group.transaction) != group.transaction:
@@ -236,7 +236,7 @@ class Batch:
             if replay is not None:
                 return replay
         if self._deleted is not None and self._deleted.outlive(writes, view):
-            return [Outcome(None, None) for _ in writes]
+            return [WriteOutcome(None, None) for _ in writes]
         outcomes = apply_group(writes, view, self._now)
         if isinstance(outcomes, GatewayError):
             for defect in defects(outcomes):
@@ -247,7 +247,7 @@ class Batch:
                 continue  # something later is there, of which the stream has told
             rules = write.table.rules
             if (rules.stream is not None or rules.log is not None) and streaming.wants(write.table):
-                self._records.append(Record(write, outcome.old, outcome.new))
+                self._records.append(RowChange(write, outcome.old, outcome.new))
             for peer in self._mirrors.get(write.table.id, ()):
                 self._records += replica_writes.mirror(write, outcome, peer, view)
         if self._deleted is not None:
@@ -311,14 +311,14 @@ class Batch:
             history.record(session, changed, max(self._now, latest + 1, *floors))
 
 
-def _sizes(outcome: Outcome) -> tuple[int | None, int | None]:
+def _sizes(outcome: WriteOutcome) -> tuple[int | None, int | None]:
     old, new = outcome.old, outcome.new
     return None if old is None else old.size_bytes, None if new is None else new.size_bytes
 
 
 def _replay(
     group: WriteGroup, remembered: dict[tuple[str, str], tuple[bytes, str]]
-) -> Replayed | TokenReused | None:
+) -> ReplayedOutcome | TokenReused | None:
     assert group.token is not None
     known = remembered.get((group.token.scope, group.token.name))
     if known is None:
@@ -326,4 +326,4 @@ def _replay(
     digest, answer = known
     if digest != group.token.digest:
         return TokenReused()
-    return Replayed(tuple((old, new) for old, new in orjson.loads(answer)))
+    return ReplayedOutcome(tuple((old, new) for old, new in orjson.loads(answer)))

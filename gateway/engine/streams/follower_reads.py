@@ -16,14 +16,14 @@ _BYTES = 4_000_000
 _PAGE = 100
 
 
-class Pending(NamedTuple):
+class PendingDelivery(NamedTuple):
     """What a follower is to be told next, and where it has come to with that."""
 
     changes: list[Change]
     after: Follower
 
 
-def pending(session: Session, follower: Follower, until_ms: int, limit: int) -> Pending | None:
+def pending(session: Session, follower: Follower, until_ms: int, limit: int) -> PendingDelivery | None:
     """The next changes for a follower, of those that were made until a time, `limit` at most and of a bounded size. None: there
     are none. Where one of its streams is through, there may be no changes and yet a step to the next."""
     found: list[Change] = []
@@ -33,7 +33,7 @@ def pending(session: Session, follower: Follower, until_ms: int, limit: int) -> 
     for shard in shards:
         if not _is_open_for(shard, shards, positions):
             continue
-        part = _Part((follower.stream_id, shard.number), follower.end_of(shard.number), until_ms)
+        part = _ShardRange((follower.stream_id, shard.number), follower.end_of(shard.number), until_ms)
         page = _page(session, part, _position(shard, positions), limit - len(found))
         while page and room > 0:
             found += page
@@ -43,11 +43,11 @@ def pending(session: Session, follower: Follower, until_ms: int, limit: int) -> 
         if len(found) >= limit or room <= 0:
             break
     if found:
-        return Pending(found, follower._replace(positions=positions))
+        return PendingDelivery(found, follower._replace(positions=positions))
     return _next_stream(session, follower, shards)
 
 
-class _Part(NamedTuple):
+class _ShardRange(NamedTuple):
     """The part of a shard that a follower is told: before a sequence, if any, and not after a time."""
 
     shard: changes.Numbered
@@ -59,20 +59,24 @@ class _Part(NamedTuple):
         return change.at_ms <= self.until_ms and (self.end is None or change.sequence < self.end)
 
 
-def _page(session: Session, part: _Part, sequence: int, limit: int) -> list[Change]:
+def _page(session: Session, part: _ShardRange, sequence: int, limit: int) -> list[Change]:
     """Some changes of a part of a shard from a sequence on."""
     page = changes.page(session, part.shard, sequence, min(_PAGE, limit)) if limit > 0 else []
     return list(itertools.takewhile(part.has, page))
 
 
-def _next_stream(session: Session, follower: Follower, shards: Sequence[Shard]) -> Pending | None:
+def _next_stream(session: Session, follower: Follower, shards: Sequence[Shard]) -> PendingDelivery | None:
     """A step to the table's next stream, if this one is over and has been read to its end."""
     stream = changes.stream_by_id(session, follower.stream_id)
     is_over = stream is None or stream.ended_at_ms is not None
     if not is_over or any(not _is_drained(shard, follower.positions) for shard in shards):
         return None
     following = changes.next_stream(session, follower.table_id, follower.stream_id)
-    return None if following is None else Pending([], follower._replace(stream_id=following.id, positions={}))
+    return (
+        None
+        if following is None
+        else PendingDelivery([], follower._replace(stream_id=following.id, positions={}))
+    )
 
 
 def _position(shard: Shard, positions: Mapping[int, int]) -> int:

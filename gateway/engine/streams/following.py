@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 from tablegate.gateway.engine.streams.follower_reads import oldest_pending_ms, pending
-from tablegate.gateway.engine.tables.defining import Definer
+from tablegate.gateway.engine.tables.defining import TableDefiner
 from tablegate.gateway.engine.tables.dependents import altered, current, end, released
 from tablegate.gateway.model.commands.stream_commands import Follow, ListFollowers, Unfollow
 from tablegate.gateway.model.tables.changes import Change
@@ -31,7 +31,7 @@ _OWNED_MS = 5_000
 _TRIED_AFTER_END_MS = 86_400_000
 
 
-class NotDelivered(Exception):
+class DeliveryFailed(Exception):
     """Changes did not arrive at a follower, or it is not known whether they did."""
 
     def __init__(self, follower_id: int, reason: str) -> None:
@@ -47,7 +47,7 @@ changes if it raises, or is killed."""
 # Beginning and ending
 
 
-def follow(store: Store, definer: Definer, command: Follow, now_ms: int) -> Table:
+def follow(store: Store, definer: TableDefiner, command: Follow, now_ms: int) -> Table:
     """Add a follower of a table, which is told all changes from now on. Raises StaleTable."""
     with store.write() as session:
         table = current(store, session, command.table)
@@ -76,7 +76,7 @@ def targets(store: Store, command: ListFollowers) -> list[str]:
         return [each.target for each in followers.of_table(session, command.table.id, command.kind)]
 
 
-def followed(definer: Definer, session: Session, table: Table, now_ms: int) -> Table:
+def followed(definer: TableDefiner, session: Session, table: Table, now_ms: int) -> Table:
     """A locked table whose changes are recorded for those who follow it."""
     rules = dataclasses.replace(table.rules, followed=True)
     return definer.with_log(session, dataclasses.replace(table, rules=rules), now_ms)
@@ -112,7 +112,7 @@ def deliver_next(
     store: Store, kind: str, deliver: Deliver, owner: str, now_ms: int, limit: int, after: int = 0
 ) -> tuple[int, int]:
     """Deliver some changes to the next follower of a kind behind an id. (How many changes; the id, 0: there was none.) Raises
-    NotDelivered, and nothing counts as delivered then."""
+    DeliveryFailed, and nothing counts as delivered then."""
     with store.read() as session:
         follower = followers.of_kind(session, kind, after)
         found = None if follower is None else pending(session, follower, now_ms, limit)
@@ -135,7 +135,7 @@ def deliver_next(
         except Exception as error:
             if _is_given_up(follower, now_ms):
                 return int(_ended(store, follower, now_ms)), follower.id
-            raise NotDelivered(follower.id, str(error)) from error
+            raise DeliveryFailed(follower.id, str(error)) from error
     with store.write() as session:
         followers.advance(session, follower, found.after)
     return max(1, len(found.changes)), follower.id

@@ -50,7 +50,7 @@ StreamOutcome = list[Stream] | Stream | list[Shard] | int | ChangePage | Table
 # Recording
 
 
-class Record(NamedTuple):
+class RowChange(NamedTuple):
     """A write that happened: the row before and after it."""
 
     write: Write
@@ -64,7 +64,7 @@ def wants(table: Table) -> bool:
     return rules.log is not None or (rules.stream is not None and rules.stream.enabled)
 
 
-def record(session: Session, records: Iterable[Record], now_ms: int) -> None:
+def record(session: Session, records: Iterable[RowChange], now_ms: int) -> None:
     """Record writes, in this order. Shards are numbered in the order of their names, so that writers cannot deadlock."""
     by_shard: dict[tuple[int, int], list[Change]] = {}
     for write, old, new in records:
@@ -196,14 +196,14 @@ def reshard(store: Store, command: stream_commands.Reshard, now_ms: int) -> Tabl
         if rule is None or not rule.enabled:
             raise StreamMissing(table.name, "")
         known = changes.shards_of(session, rule.id)
-        plan = _Plan(known, now_ms)
+        plan = _ReshardPlan(known, now_ms)
         plan.reach(max(1, min(command.shards, SLOTS)))
         altered = _carry_out(session, store, table, plan, now_ms)
     store.catalog.cache.keep(altered)
     return altered
 
 
-def _roll(store: Store, stream: Stream, tending: Tending) -> None:
+def _roll(store: Store, stream: Stream, tending: StreamMaintenance) -> None:
     """Close the open shards of a stream that are as old as they may get, and open a child of the same slots for each."""
     before_ms = tending.now_ms - tending.roll_ms
     with store.read() as session:
@@ -218,7 +218,7 @@ def _roll(store: Store, stream: Stream, tending: Tending) -> None:
         known = changes.shards_of(session, stream.id)
         if not _are_due(known, before_ms):
             return
-        plan = _Plan(known, tending.now_ms)
+        plan = _ReshardPlan(known, tending.now_ms)
         plan.roll(before_ms)
         altered = _carry_out(session, store, table, plan, tending.now_ms)
     store.catalog.cache.keep(altered)
@@ -229,7 +229,7 @@ def _are_due(shards: list[Shard], before_ms: int) -> bool:
     return any(shard.closed_at_ms is None and shard.opened_at_ms <= before_ms for shard in shards)
 
 
-def _carry_out(session: Session, store: Store, table: Table, plan: _Plan, now_ms: int) -> Table:
+def _carry_out(session: Session, store: Store, table: Table, plan: _ReshardPlan, now_ms: int) -> Table:
     """Close and open shards of a table that is locked; the table as it is then."""
     rule = table.rules.stream
     assert rule is not None
@@ -250,7 +250,7 @@ def _carry_out(session: Session, store: Store, table: Table, plan: _Plan, now_ms
     return altered
 
 
-class _Plan:
+class _ReshardPlan:
     """Which shards to close and to open. One that is merged on the way is opened and closed at once, and stays empty: so a
     shard never has more than two parents, which is what readers can be told."""
 
@@ -324,7 +324,7 @@ def _width(shard: Shard) -> int:
 # Tending
 
 
-class Tending(NamedTuple):
+class StreamMaintenance(NamedTuple):
     """What is to be done to streams: shards as old as `roll_ms` are closed and have children (0: none are), and at most `limit`
     changes that have been kept long enough are deleted."""
 
@@ -333,7 +333,7 @@ class Tending(NamedTuple):
     limit: int
 
 
-def tend(store: Store, tending: Tending, after: int) -> tuple[int, int | None]:
+def tend(store: Store, tending: StreamMaintenance, after: int) -> tuple[int, int | None]:
     """Roll and trim some streams, of those whose id is above `after`. (How many changes went; the id to go on after, None when
     all streams have been looked at.)"""
     with store.read() as session:
@@ -347,7 +347,7 @@ def tend(store: Store, tending: Tending, after: int) -> tuple[int, int | None]:
     return 0, streams[-1].id if len(streams) == _STREAMS else None
 
 
-def _trim(store: Store, stream: Stream, tending: Tending) -> int:
+def _trim(store: Store, stream: Stream, tending: StreamMaintenance) -> int:
     """Delete some changes of a stream that have been kept long enough, shards that were closed that long ago, and the stream if
     it ended that long ago. How many changes went."""
     before_ms = tending.now_ms - stream.rule.retention_ms

@@ -14,7 +14,7 @@ from typing import Any
 from tablegate.gateway.engine.backups import retaining
 from tablegate.gateway.engine.streams import streaming
 from tablegate.gateway.engine.tables import dependents
-from tablegate.gateway.model.authorization.quotas import TABLES, TableBound
+from tablegate.gateway.model.authorization.quotas import TABLES, TableLimit
 from tablegate.gateway.model.commands import table_commands
 from tablegate.gateway.model.commands.account_commands import GetProperties, PutProperties
 from tablegate.gateway.model.errors import (
@@ -51,7 +51,7 @@ Definition = (
 )
 
 
-class Definer:
+class TableDefiner:
     """Runs control-plane commands. `delay_ms`: how long tables stay creating, updating and deleting (0: not at all);
     `stream_shards`: how many shards a new stream has."""
 
@@ -146,7 +146,7 @@ class Definer:
             raise TableExists(command.name)
         return table
 
-    def check_bounds(self, session: Session, bounds: Sequence[TableBound], now_ms: int) -> None:
+    def check_bounds(self, session: Session, bounds: Sequence[TableLimit], now_ms: int) -> None:
         """Raises QuotaExceeded if there is no room for another table. No other transaction makes one before this one ends."""
         if bounds:
             self._catalog.lock_ids(session)

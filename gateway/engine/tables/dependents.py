@@ -16,7 +16,7 @@ from tablegate.gateway.store.rows import tombstones
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import changes, followers
-from tablegate.gateway.store.streams.followers import Ending, Follower
+from tablegate.gateway.store.streams.followers import Follower, FollowerEnd
 from tablegate.gateway.store.tables import descriptors
 
 REPLICA = "replica"
@@ -91,7 +91,7 @@ def end(session: Session, table: Table, follower: Follower, now_ms: int) -> None
         return
     assert rule is not None
     positions = changes.next_sequences(session, rule.id)
-    ending = Ending(rule.id, positions, now_ms, descriptors.definition(table))
+    ending = FollowerEnd(rule.id, positions, now_ms, descriptors.definition(table))
     if oldest_pending_ms(session, follower._replace(ending=ending)) is None:
         followers.remove(session, follower.id)
     else:

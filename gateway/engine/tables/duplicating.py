@@ -11,7 +11,7 @@ from typing import Any, assert_never
 from tablegate.gateway.engine.background import working
 from tablegate.gateway.engine.backups import retaining
 from tablegate.gateway.engine.tables import dependents, indexing
-from tablegate.gateway.engine.tables.defining import Definer
+from tablegate.gateway.engine.tables.defining import TableDefiner
 from tablegate.gateway.model.commands.snapshot_commands import (
     CopyTables,
     DescribeTables,
@@ -26,12 +26,12 @@ from tablegate.gateway.model.tables.namespaces import RETAINED, SNAPSHOTS
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import entries, rows, vectors
-from tablegate.gateway.store.sql.databases import Occupied, Session
+from tablegate.gateway.store.sql.databases import KeyOccupied, Session
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import descriptors, expiry_backfills, namespace_documents
 
 
-def run(store: Store, definer: Definer, command: SnapshotCommand, now_ms: int) -> Any:
+def run(store: Store, definer: TableDefiner, command: SnapshotCommand, now_ms: int) -> Any:
     """Return the outcome of a command about whole namespaces."""
     match command:
         case ResetTables():
@@ -49,7 +49,7 @@ def run(store: Store, definer: Definer, command: SnapshotCommand, now_ms: int) -
     assert_never(command)
 
 
-def _reset(store: Store, definer: Definer, command: ResetTables, now_ms: int) -> int:
+def _reset(store: Store, definer: TableDefiner, command: ResetTables, now_ms: int) -> int:
     """Empty or drop tables, each in constant time; how many. Their rows are purged later. The jobs of
     dropped tables go with them, and with all tables their backups. Raises TableMissing."""
     with store.write() as session:
@@ -71,7 +71,7 @@ def _reset(store: Store, definer: Definer, command: ResetTables, now_ms: int) ->
     return len(tables)
 
 
-def _copy(store: Store, definer: Definer, command: CopyTables, now_ms: int) -> int:
+def _copy(store: Store, definer: TableDefiner, command: CopyTables, now_ms: int) -> int:
     """Make the tables of some namespaces those of others, which lose what they had; how many. Raises TableBusy, and what the
     command's change of a document raises."""
     targets = dict(command.copies)
@@ -110,7 +110,7 @@ def _described(store: Store, namespace: str) -> list[tuple[Table, dict[str, Any]
     return [(table, descriptors.document_of(table)) for table in tables]
 
 
-def _import_definition(store: Store, definer: Definer, command: ImportDefinition, now_ms: int) -> Table:
+def _import_definition(store: Store, definer: TableDefiner, command: ImportDefinition, now_ms: int) -> Table:
     """Make an empty table of a document, whose stream, if its rule asks for one, has not begun. Raises InvalidInput."""
     try:
         table = descriptors.table_of(command.document, store.catalog.views)
@@ -130,7 +130,7 @@ def _import_rows(store: Store, command: ImportRows) -> None:
         with store.write() as session:
             rows.load(session, ((table.id, row) for row in made))
             indexing.keep_up(session, table, [(None, row) for row in made])
-    except Occupied:
+    except KeyOccupied:
         raise InvalidInput("rows", error="a row is there twice") from None
 
 

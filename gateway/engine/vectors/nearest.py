@@ -28,7 +28,7 @@ StoredEntry = tuple[int, bytes | None, bytes, bytes]
 """Version, digest of the partition (None: the index has none), digests of the filters, vector."""
 
 
-class Target(NamedTuple):
+class VectorSearch(NamedTuple):
     """What is looked for: so many vectors near to one, by a metric, of those whose digests at these places are these."""
 
     metric: Metric
@@ -37,9 +37,9 @@ class Target(NamedTuple):
     digests: tuple[tuple[int, bytes], ...] = ()
 
 
-def target(metric: Metric, vector: bytes, most: int, digests: Sequence[tuple[int, bytes]]) -> Target:
+def target(metric: Metric, vector: bytes, most: int, digests: Sequence[tuple[int, bytes]]) -> VectorSearch:
     """A target near to a vector as model/values/vectors.py packs it."""
-    return Target(metric, np.frombuffer(vector, "<f4"), most, tuple(digests))
+    return VectorSearch(metric, np.frombuffer(vector, "<f4"), most, tuple(digests))
 
 
 def rows_in_a_block(dimensions: int) -> int:
@@ -47,7 +47,7 @@ def rows_in_a_block(dimensions: int) -> int:
     return max(_FEWEST_ROWS, min(_MOST_ROWS, _BLOCK_BYTES // (COMPONENT_BYTES * dimensions)))
 
 
-class Block:
+class VectorBlock:
     """Vectors with what a search must know of each. They are only ever added, behind those that readers know of already."""
 
     __slots__ = ("digests", "length", "squares", "vectors", "versions")
@@ -60,7 +60,7 @@ class Block:
         self.digests = np.empty((capacity, columns, DIGEST_BYTES // 8), np.uint64)
 
     @classmethod
-    def of(cls, entries: Sequence[StoredEntry]) -> Block:
+    def of(cls, entries: Sequence[StoredEntry]) -> VectorBlock:
         """A block of just these entries, one at least."""
         _, partition, filters, vector = entries[0]
         columns = len((partition or b"") + filters) // DIGEST_BYTES
@@ -94,18 +94,18 @@ class Block:
         self.length = end
 
 
-class Part(NamedTuple):
+class BlockPart(NamedTuple):
     """So many vectors of a block; those that are live (None: all of them)."""
 
-    block: Block
+    block: VectorBlock
     length: int
     live: Flags | None = None
 
 
-class Best:
+class NearestSoFar:
     """The nearest vectors that were met so far. Of equally near ones those that were written first."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: VectorSearch) -> None:
         self._target = target
         self._vector = target.vector.astype(np.float64)
         self._square = float(self._vector @ self._vector)
@@ -125,12 +125,12 @@ class Best:
             merits = np.sqrt(-merits)
         return np.clip(merits, -_GREATEST_SCORE, _GREATEST_SCORE)
 
-    def passing(self, part: Part) -> int:
+    def passing(self, part: BlockPart) -> int:
         """How many of a part's vectors are live and have the digests that are looked for."""
         chosen = self._chosen(part, None)
         return part.length if chosen is None else len(chosen)
 
-    def look_at(self, part: Part, among: NDArray[np.intp] | None = None) -> int:
+    def look_at(self, part: BlockPart, among: NDArray[np.intp] | None = None) -> int:
         """Take from a part, or from these vectors of it, what is nearer than what was met before. How many of them are live and
         have the digests that are looked for."""
         block, length = part.block, part.length
@@ -148,7 +148,7 @@ class Best:
             self._take(self._exact(block.vectors[at].astype(np.float64)), block.versions[at])
         return found
 
-    def _chosen(self, part: Part, among: NDArray[np.intp] | None) -> NDArray[np.intp] | None:
+    def _chosen(self, part: BlockPart, among: NDArray[np.intp] | None) -> NDArray[np.intp] | None:
         """Which of a part's vectors, or of these of them, are live and have the digests that are looked for; None: all."""
         looked_at = slice(part.length) if among is None else among
         mask = None if part.live is None else part.live[looked_at]
@@ -210,7 +210,7 @@ class Best:
         self._merits, self._versions = merits[order], versions[order]
 
 
-def live_versions(parts: Sequence[Part]) -> NDArray[np.int64]:
+def live_versions(parts: Sequence[BlockPart]) -> NDArray[np.int64]:
     """The versions of the live vectors of some parts, in order."""
     kept = [
         versions if part.live is None else versions[part.live]
@@ -220,7 +220,7 @@ def live_versions(parts: Sequence[Part]) -> NDArray[np.int64]:
     return np.sort(np.concatenate(kept)) if kept else np.empty(0, np.int64)
 
 
-def without(parts: Sequence[Part], gone: Any) -> tuple[Part, ...]:
+def without(parts: Sequence[BlockPart], gone: Any) -> tuple[BlockPart, ...]:
     """Parts in which vectors of these versions are no longer live."""
     left = []
     for part in parts:

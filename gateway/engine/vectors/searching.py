@@ -10,14 +10,20 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 
 from tablegate.gateway.engine.vectors import nearest, vector_graphs, vector_images
-from tablegate.gateway.engine.vectors.nearest import Best, Block, Part, StoredEntry, Target
+from tablegate.gateway.engine.vectors.nearest import (
+    BlockPart,
+    NearestSoFar,
+    StoredEntry,
+    VectorBlock,
+    VectorSearch,
+)
 from tablegate.gateway.engine.vectors.vector_graphs import Rows
-from tablegate.gateway.engine.vectors.vector_images import Image, Images
-from tablegate.gateway.model.commands.vector_commands import Nearest, SearchVectors
+from tablegate.gateway.engine.vectors.vector_images import IndexImage, IndexImages
+from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
 from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.values.vectors import COMPONENT_BYTES, digest_of
 from tablegate.gateway.store.rows import rows, vectors
-from tablegate.gateway.store.rows.vectors import Versions
+from tablegate.gateway.store.rows.vectors import IndexVersions
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 
@@ -39,16 +45,16 @@ _RANGE_WIDTH, _RANGES = 4_096, 64
 
 def search(
     store: Store, session: Session, command: SearchVectors, now_ms: int
-) -> Generator[None, None, list[Nearest]]:
+) -> Generator[None, None, list[VectorMatch]]:
     """The nearest rows, as a search that stops after each slice."""
     if store.vector_images is None:
-        store.vector_images = Images(store.vector_memory_bytes, store.vector_approximate_from)
-    images: Images = store.vector_images
+        store.vector_images = IndexImages(store.vector_memory_bytes, store.vector_approximate_from)
+    images: IndexImages = store.vector_images
     index = command.index
     partition = None if command.partition is None else digest_of(command.partition)
     versions = vectors.versions(session, index.id)
     target = nearest.target(index.metric, command.vector, command.count, _digests(command, partition))
-    best = Best(target)
+    best = NearestSoFar(target)
     image = None
     known = images.get(index.id, versions.server_start)
     is_of_one_moment = store.database.has_snapshots
@@ -68,12 +74,12 @@ def search(
         # What is committed at several nodes is at one of them before another, so the counter says nothing of the entries.
         until = versions.last if is_of_one_moment else _BEYOND_ALL
         version = 0
-        pieces = _Pieces(session, index, versions.last, partition, until)
+        pieces = _EntryChunks(session, index, versions.last, partition, until)
         while version < until:
             entries, version = pieces.behind(version)
             if entries:
-                block = Block.of(entries)
-                best.look_at(Part(block, block.length))
+                block = VectorBlock.of(entries)
+                best.look_at(BlockPart(block, block.length))
             yield
     return _found(session, command, best.found(), now_ms)
 
@@ -91,13 +97,15 @@ def _is_small(session: Session, index: VectorIndex, partition: bytes) -> bool:
     return vectors.has_at_most(session, index.id, partition, _FEW_ENTRIES)
 
 
-def _by_graph(image: Image, target: Target, at_least: int) -> Generator[None, None, Best | None]:
+def _by_graph(
+    image: IndexImage, target: VectorSearch, at_least: int
+) -> Generator[None, None, NearestSoFar | None]:
     """What is nearest as far as an image's graph knows. None: all is to be looked at, because fewer than `at_least` entries pass
     the filters, or there would be no less to do, or the graph has found too few that pass."""
     graph = image.graph
     if graph is None or not vector_graphs.can_look_for(target.vector):
         return None
-    best = Best(target)
+    best = NearestSoFar(target)
     passing = 0
     for part in image.parts:
         passing += best.passing(part)
@@ -119,7 +127,7 @@ def _by_graph(image: Image, target: Target, at_least: int) -> Generator[None, No
     return best
 
 
-def _look_at(best: Best, image: Image, places: Mapping[int, Rows]) -> int:
+def _look_at(best: NearestSoFar, image: IndexImage, places: Mapping[int, Rows]) -> int:
     """Look at some of the entries of an image; those that it does not have yet are left out. How many pass."""
     parts = image.parts
     return sum(
@@ -129,7 +137,7 @@ def _look_at(best: Best, image: Image, places: Mapping[int, Rows]) -> int:
     )
 
 
-class _Pieces:
+class _EntryChunks:
     """The entries of an index, or of a partition of it, up to a version, in pieces of about a megabyte.
 
     Each is asked for between two versions, so that a database that knows nothing yet of how many entries there are does not sort
@@ -161,7 +169,7 @@ class _Pieces:
 
 def _found(
     session: Session, command: SearchVectors, found: Sequence[tuple[int, float]], now_ms: int
-) -> list[Nearest]:
+) -> list[VectorMatch]:
     if not found:
         return []
     table = command.table
@@ -175,7 +183,7 @@ def _found(
         position, vector = entries[version]
         row = table.visible(there.get((table.id, position)), now_ms)
         if row is not None:
-            nearest_rows.append(Nearest(row, score, vector))
+            nearest_rows.append(VectorMatch(row, score, vector))
     return nearest_rows
 
 
@@ -183,15 +191,15 @@ def _found(
 
 
 def _image(
-    session: Session, images: Images, index: VectorIndex, versions: Versions
-) -> Generator[None, None, Image | None]:
+    session: Session, images: IndexImages, index: VectorIndex, versions: IndexVersions
+) -> Generator[None, None, IndexImage | None]:
     """The image of an index as the session sees it, brought up to date; None: it is to be read from the database."""
     last, replaced, server_start = versions
     if images.get(index.id, server_start) is None:
         number, _ = vectors.count(session, index.id)
         if not images.has_room(index, number):
             return None
-    pieces = _Pieces(session, index, last)
+    pieces = _EntryChunks(session, index, last)
     while True:
         image = images.get(index.id, server_start)
         if image is not None and image.seen_at > last:
@@ -208,7 +216,7 @@ def _image(
     return image
 
 
-def _gone(session: Session, index: VectorIndex, image: Image) -> Generator[None, None, list[int]]:
+def _gone(session: Session, index: VectorIndex, image: IndexImage) -> Generator[None, None, list[int]]:
     """The versions of entries of an image that are no longer there. What is there is in the image, so where the numbers are equal
     the entries are."""
     gone: list[int] = []

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tablegate.gateway.engine.vectors.nearest import Block, Part
+from tablegate.gateway.engine.vectors.nearest import BlockPart, VectorBlock
 from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.values.vectors import Metric
 
@@ -44,13 +44,13 @@ class Candidates(NamedTuple):
     part: int
     row: int
 
-    def behind(self, parts: Sequence[Part]) -> Iterator[tuple[Part, Rows]]:
+    def behind(self, parts: Sequence[BlockPart]) -> Iterator[tuple[BlockPart, Rows]]:
         """The rows of parts that the graph does not know yet."""
         for at in range(self.part, len(parts)):
             yield parts[at], np.arange(self.row if at == self.part else 0, parts[at].length)
 
 
-class Graph:
+class VectorGraph:
     """The graph of one image."""
 
     def __init__(self, index: VectorIndex) -> None:
@@ -66,11 +66,11 @@ class Graph:
         )
         self._lock = threading.Lock()
         # The parts that have been begun, and how many rows of the last one have been gone over.
-        self._blocks: list[Block] = []
+        self._blocks: list[VectorBlock] = []
         self._row = 0
         self._aside: list[tuple[int, int]] = []
 
-    def grow(self, parts: Sequence[Part]) -> int:
+    def grow(self, parts: Sequence[BlockPart]) -> int:
         """Add the next vectors of these parts, which are those that it has been given before, grown. How many it went over; 0: it
         has all of them."""
         with self._lock:

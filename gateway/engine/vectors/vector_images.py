@@ -16,18 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablegate.gateway.engine.vectors import nearest, vector_graphs
-from tablegate.gateway.engine.vectors.nearest import Block, Part, StoredEntry
-from tablegate.gateway.engine.vectors.vector_graphs import Graph
+from tablegate.gateway.engine.vectors.nearest import BlockPart, StoredEntry, VectorBlock
+from tablegate.gateway.engine.vectors.vector_graphs import VectorGraph
 from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.values.vectors import COMPONENT_BYTES, DIGEST_BYTES
-from tablegate.gateway.store.rows.vectors import Versions
+from tablegate.gateway.store.rows.vectors import IndexVersions
 
 _FEWEST_ROWS = 64
 _BESIDES_BYTES = 16
 """Of an entry, besides its vector and its digests."""
 
 
-class Image(NamedTuple):
+class IndexImage(NamedTuple):
     """All entries of an index up to a version. `seen_at`: the version of the newest snapshot of which any of it was read: nobody
     who sees an older one can use it. `clean_at`: as of this version no entry in it had gone or been replaced. `server_start`: of
     the database server that all of it was read from (Versions). `graph`: where to look for what is near, in this and all images
@@ -37,8 +37,8 @@ class Image(NamedTuple):
     seen_at: int
     clean_at: int
     server_start: str
-    parts: tuple[Part, ...] = ()
-    graph: Graph | None = None
+    parts: tuple[BlockPart, ...] = ()
+    graph: VectorGraph | None = None
 
     @property
     def length(self) -> int:
@@ -59,17 +59,17 @@ class Image(NamedTuple):
         return length > _FEWEST_ROWS and 2 * live < length
 
 
-class Images:
+class IndexImages:
     """The images of a database's indexes, of so many bytes at most. Those searched least recently go first. `approximate_from`:
     of how many entries on an image has a graph; 0: none has."""
 
     def __init__(self, most_bytes: int, approximate_from: int = 0) -> None:
         self.approximate_from = approximate_from
         self._most_bytes = most_bytes
-        self._images: OrderedDict[int, Image] = OrderedDict()
+        self._images: OrderedDict[int, IndexImage] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, index_id: int, server_start: str) -> Image | None:
+    def get(self, index_id: int, server_start: str) -> IndexImage | None:
         """The image of an index, if there is one. One of a server that was started at another time goes."""
         with self._lock:
             image = self._images.get(index_id)
@@ -92,31 +92,33 @@ class Images:
     def add(
         self,
         index: VectorIndex,
-        known: Image | None,
+        known: IndexImage | None,
         entries: Sequence[StoredEntry],
         version: int,
-        seen: Versions,
+        seen: IndexVersions,
     ) -> bool:
         """Make an image of `known` and the next entries, which go up to a version and were read when these had been reached,
         unless somebody has made one meanwhile. False: there is no room, and no image is left."""
         with self._lock:
             if self._images.get(index.id) is not known:
                 return True
-            grown = known or Image(0, seen.last, seen.last, seen.server_start, graph=self._new_graph(index))
+            grown = known or IndexImage(
+                0, seen.last, seen.last, seen.server_start, graph=self._new_graph(index)
+            )
             parts = list(grown.parts)
             while entries:
                 if not parts or not _can_grow(parts[-1]):
                     length = sum(part.length for part in parts)
                     capacity = min(nearest.rows_in_a_block(index.dimensions), max(_FEWEST_ROWS, length))
-                    parts.append(Part(Block(capacity, index.dimensions, len(index.columns)), 0))
+                    parts.append(BlockPart(VectorBlock(capacity, index.dimensions, len(index.columns)), 0))
                 parts[-1], entries = _grown(parts[-1], entries)
             seen_at = max(grown.seen_at, seen.last)
             self._images[index.id] = grown._replace(version=version, seen_at=seen_at, parts=tuple(parts))
             self._images.move_to_end(index.id)
             return self._make_room(index.id)
 
-    def _new_graph(self, index: VectorIndex) -> Graph | None:
-        return Graph(index) if self.approximate_from else None
+    def _new_graph(self, index: VectorIndex) -> VectorGraph | None:
+        return VectorGraph(index) if self.approximate_from else None
 
     def grow_a_graph(self) -> int:
         """Add some vectors to a graph that lacks some, of images that are large enough; how many."""
@@ -129,7 +131,7 @@ class Images:
                     return added
         return 0
 
-    def clean(self, index: VectorIndex, known: Image, gone: Sequence[int]) -> Image | None:
+    def clean(self, index: VectorIndex, known: IndexImage, gone: Sequence[int]) -> IndexImage | None:
         """An image of `known` without the entries of these versions, as of the version that it was last read at. None: somebody
         has made another one meanwhile, or most of it is gone, and no image is left."""
         parts = nearest.without(known.parts, np.array(gone, np.int64)) if gone else known.parts
@@ -152,13 +154,13 @@ class Images:
         return index_id in self._images
 
 
-def counts_by_range(image: Image, width: int) -> dict[int, int]:
+def counts_by_range(image: IndexImage, width: int) -> dict[int, int]:
     """How many entries of an image have versions in each range of so many, in order."""
     ranges, counts = np.unique(nearest.live_versions(image.parts) // width, return_counts=True)
     return dict(zip(ranges.tolist(), counts.tolist(), strict=True))
 
 
-def versions_between(image: Image, first: int, last: int) -> list[int]:
+def versions_between(image: IndexImage, first: int, last: int) -> list[int]:
     """The versions of the entries of an image between two, both included, in order."""
     versions: NDArray[np.int64] = nearest.live_versions(image.parts)
     found: list[int] = versions[
@@ -167,15 +169,15 @@ def versions_between(image: Image, first: int, last: int) -> list[int]:
     return found
 
 
-def _can_grow(part: Part) -> bool:
+def _can_grow(part: BlockPart) -> bool:
     """Whether entries can be added behind a part, where nobody else has added any."""
     return part.length == part.block.length and part.block.room > 0
 
 
-def _grown(part: Part, entries: Sequence[StoredEntry]) -> tuple[Part, Sequence[StoredEntry]]:
+def _grown(part: BlockPart, entries: Sequence[StoredEntry]) -> tuple[BlockPart, Sequence[StoredEntry]]:
     """A part with as many more entries as there is room for, and those that are left."""
     block = part.block
     added = entries[: block.room]
     block.add(added)
     live = part.live if part.live is None else np.concatenate([part.live, np.ones(len(added), np.bool_)])
-    return Part(block, block.length, live), entries[len(added) :]
+    return BlockPart(block, block.length, live), entries[len(added) :]

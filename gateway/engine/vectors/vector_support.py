@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Generator
 
-from tablegate.gateway.model.commands.vector_commands import Nearest, SearchVectors
+from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
 from tablegate.gateway.model.errors import GatewayError, NotInstalled
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 
-SearchSlices = Generator[None, None, list[Nearest] | GatewayError]
+SearchSlices = Generator[None, None, list[VectorMatch] | GatewayError]
 """A search that is under way: stops after each slice, and returns the nearest."""
 
 

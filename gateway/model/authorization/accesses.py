@@ -9,8 +9,8 @@ import base64
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tablegate.gateway.model.authorization.conditions import EVERYTHING, Fact, Known
-from tablegate.gateway.model.authorization.permissions import Permission, Way
+from tablegate.gateway.model.authorization.conditions import EVERYTHING, ConditionKey, Known
+from tablegate.gateway.model.authorization.permissions import Channel, Permission
 from tablegate.gateway.model.commands import (
     backup_commands,
     job_commands,
@@ -40,7 +40,7 @@ class Access(NamedTuple):
 
     # Decisions depend on these, and are cached by them.
     permission: Permission
-    way: Way
+    way: Channel
     namespace: str
     path: Path
     # Conditions depend on these.
@@ -52,7 +52,7 @@ class Access(NamedTuple):
         """The name of the table that the resource is, or belongs to."""
         return self.path.partition("/")[0]
 
-    def known(self, fact: Fact) -> Known:
+    def known(self, fact: ConditionKey) -> Known:
         """Return the values of a fact as IAM policies spell them. None: the access has no such fact."""
         return _FACTS[fact](self)
 
@@ -71,8 +71,8 @@ _TABLE_WIDE = frozenset(
     }
 )  # fmt: skip
 _IN_TRANSACTIONS = {
-    Way.TRANSACTION: {True: "TransactGetItems", False: "TransactWriteItems"},
-    Way.STATEMENT_TRANSACTION: {True: "ExecuteTransaction", False: "ExecuteTransaction"},
+    Channel.TRANSACTION: {True: "TransactGetItems", False: "TransactWriteItems"},
+    Channel.STATEMENT_TRANSACTION: {True: "ExecuteTransaction", False: "ExecuteTransaction"},
 }
 _SELECTING = (Permission.READ, Permission.QUERY, Permission.SCAN)
 
@@ -92,7 +92,7 @@ def _selected(access: Access) -> Known:
 
 def _returned(access: Access) -> Known:
     source = access.source
-    if not isinstance(source, Write) or access.way is Way.BATCH:
+    if not isinstance(source, Write) or access.way is Channel.BATCH:
         return None
     return frozenset(each.value for each in source.shown)
 
@@ -103,18 +103,21 @@ def _enclosing(access: Access) -> Known:
 
 
 def _full_scan(access: Access) -> Known:
-    if access.permission not in _SELECTING or access.way not in (Way.STATEMENT, Way.STATEMENT_TRANSACTION):
+    if access.permission not in _SELECTING or access.way not in (
+        Channel.STATEMENT,
+        Channel.STATEMENT_TRANSACTION,
+    ):
         return None
     return ("true" if access.permission is Permission.SCAN else "false",)
 
 
-_FACTS: Mapping[Fact, Callable[[Access], Known]] = {
-    Fact.LEADING_KEYS: _leading_keys,
-    Fact.ATTRIBUTES: _attributes,
-    Fact.SELECT: _selected,
-    Fact.RETURN_VALUES: _returned,
-    Fact.ENCLOSING: _enclosing,
-    Fact.FULL_SCAN: _full_scan,
+_FACTS: Mapping[ConditionKey, Callable[[Access], Known]] = {
+    ConditionKey.LEADING_KEYS: _leading_keys,
+    ConditionKey.ATTRIBUTES: _attributes,
+    ConditionKey.SELECT: _selected,
+    ConditionKey.RETURN_VALUES: _returned,
+    ConditionKey.ENCLOSING: _enclosing,
+    ConditionKey.FULL_SCAN: _full_scan,
 }
 
 
@@ -141,7 +144,7 @@ def leading_keys(source: Any) -> Known:
         EVERYTHING
         if kind
         in (
-            row_commands.Load,
+            row_commands.BulkLoad,
             backup_commands.RestoreTable,
             vector_commands.SearchVectors,
             job_commands.AdvanceJob,
@@ -192,7 +195,7 @@ def attributes(source: Any) -> Known:
         case Write():
             return _attributes_of_write(source)
         case (
-            row_commands.Load()
+            row_commands.BulkLoad()
             | backup_commands.RestoreTable()
             | vector_commands.SearchVectors()
             | job_commands.AdvanceJob()
@@ -238,7 +241,9 @@ def _names_in(predicate: Predicate) -> set[str]:
     return set() if predicate is ALWAYS else {str(path[0]) for path in paths_of(predicate)}
 
 
-def _with_shown(names: set[str], shown: row_commands.Shown | None, limit: frozenset[str] | None) -> Known:
+def _with_shown(
+    names: set[str], shown: row_commands.VisibleAttributes | None, limit: frozenset[str] | None
+) -> Known:
     """`names` with those that are shown: the reader's choice, or else whatever the index has (None: everything)."""
     if shown is not None:
         return frozenset(names | shown.names)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from tablegate.gateway.model.authorization.accesses import Access
 from tablegate.gateway.model.authorization.command_accesses import accesses_of, backup_path
-from tablegate.gateway.model.authorization.conditions import POSSIBLE, Fact, Facts
+from tablegate.gateway.model.authorization.conditions import POSSIBLE, AccessFacts, ConditionKey
 from tablegate.gateway.model.authorization.grants import EVERYTHING, NOTHING, Policy, Verdict
 from tablegate.gateway.model.authorization.permissions import (
     OF_ACCOUNTS,
@@ -40,7 +40,7 @@ _BY_LOOK_UP = frozenset(
 """What a look-up may be all of: no other command is judged that says exactly what is told."""
 
 
-class Identity(NamedTuple):
+class CallerIdentity(NamedTuple):
     """Who asks. `scheme` and `access_id` name the credential; `account` and `arn` are as policies name callers."""
 
     scheme: str
@@ -49,7 +49,7 @@ class Identity(NamedTuple):
     arn: str
 
 
-class Source(NamedTuple):
+class RequestSource(NamedTuple):
     """Where a request came from: the peer's address, whether over TLS, and the region that it was signed for."""
 
     address: str
@@ -57,7 +57,7 @@ class Source(NamedTuple):
     region: str = ""
 
 
-class OfResource(NamedTuple):
+class ResourceDecision(NamedTuple):
     """What a resource's own policy says of one caller: `sufficient` by itself, because it names the caller or everybody; or
     `delegating`, because it names the caller's account, whose own grants must allow the same (so that only its refusals
     count)."""
@@ -76,10 +76,10 @@ class ResourcePolicies(NamedTuple):
     without the table's descriptor; `read`: what a document says of a caller."""
 
     named: Mapping[tuple[str, str], PoliciesOfTable]
-    read: Callable[[str, Identity], OfResource]
+    read: Callable[[str, CallerIdentity], ResourceDecision]
 
 
-class Usage(Protocol):
+class QuotaMeter(Protocol):
     """What a request takes of its quotas (gateway/security/quotas.py)."""
 
     exceeded: QuotaExceeded | None
@@ -92,7 +92,7 @@ class Usage(Protocol):
         """Take what commands cost."""
 
 
-class Named(NamedTuple):
+class NamedResource(NamedTuple):
     """A resource that a request names, before anything has been looked up. The request needs one of the permissions on it."""
 
     permissions: tuple[Permission, ...]
@@ -119,8 +119,8 @@ class Authorization:
     def __init__(
         self,
         policy: Policy,
-        identity: Identity,
-        source: Source,
+        identity: CallerIdentity,
+        source: RequestSource,
         now_ms: int,
         resources: ResourcePolicies | None = None,
     ) -> None:
@@ -131,7 +131,7 @@ class Authorization:
         """Whether anything that the request asked for has been judged."""
         self.needs_review = False
         """True if `review` must see the outcomes of the commands."""
-        self.usage: Usage | None = None
+        self.usage: QuotaMeter | None = None
         """What the request takes of quotas. None: there are none for it."""
         self.source = source
         self.now_ms = now_ms
@@ -144,24 +144,24 @@ class Authorization:
         """The quota because of which the request, a part of it or one of its commands was refused, or None."""
         return None if self.usage is None else self.usage.exceeded
 
-    def value(self, fact: Fact) -> str | None:
+    def value(self, fact: ConditionKey) -> str | None:
         """The value of a fact of the request around an access (conditions.Circumstances)."""
         match fact:
-            case Fact.SOURCE_ADDRESS:
+            case ConditionKey.SOURCE_ADDRESS:
                 return self.source.address
-            case Fact.IS_SECURE:
+            case ConditionKey.IS_SECURE:
                 return "true" if self.source.is_secure else "false"
-            case Fact.NOW:
+            case ConditionKey.NOW:
                 return str(self.now_ms / 1000)
-            case Fact.REGION:
+            case ConditionKey.REGION:
                 return self.source.region or None
-            case Fact.ACCOUNT:
+            case ConditionKey.ACCOUNT:
                 return self.identity.account
-            case Fact.PRINCIPAL:
+            case ConditionKey.PRINCIPAL:
                 return self.identity.arn
-            case Fact.PRINCIPAL_KIND:
+            case ConditionKey.PRINCIPAL_KIND:
                 return "User"
-            case Fact.USER | Fact.USER_ID:
+            case ConditionKey.USER | ConditionKey.USER_ID:
                 return self.identity.access_id
         return None
 
@@ -209,7 +209,9 @@ class Authorization:
                 self.policy.remember_readable(access)
         return None
 
-    def refusal_of_named(self, named: Iterable[Named], found: Table | None = None) -> NotPermitted | None:
+    def refusal_of_named(
+        self, named: Iterable[NamedResource], found: Table | None = None
+    ) -> NotPermitted | None:
         """Why a request cannot be allowed, whatever keys and attributes it is about; None: it could be.
 
         Judged before a table is looked up or a key is read, so a forbidden table gets the answer of an absent one. `found`: the
@@ -226,7 +228,7 @@ class Authorization:
             self._named[namespace, path.partition("/")[0]] = path
         return None
 
-    def require_named(self, named: Iterable[Named]) -> None:
+    def require_named(self, named: Iterable[NamedResource]) -> None:
         """Raise NotPermitted if a request cannot be allowed what it names (refusal_of_named)."""
         refusal = self.refusal_of_named(named)
         if refusal is not None:
@@ -235,10 +237,10 @@ class Authorization:
     def reaches(self, table: Table, path: str = "") -> bool:
         """True if the purpose could be allowed on a table, or on a part of it by its path. Any other table must be looked up as
         an absent one is, even if its descriptor is at hand."""
-        named = Named(self.purpose.permissions, table.namespace, path or table.name)
+        named = NamedResource(self.purpose.permissions, table.namespace, path or table.name)
         return self.refusal_of_named([named], table) is None
 
-    def judge(self, access: Access, facts: Facts | None = None) -> Verdict:
+    def judge(self, access: Access, facts: AccessFacts | None = None) -> Verdict:
         """The verdict on one access, by the caller's grants and the policy of the resource. `facts`: those of the access, unless
         given."""
         facts = access if facts is None else facts
@@ -261,7 +263,7 @@ class Authorization:
         permission, way = self.purpose.permissions[0], self.purpose.way
         return self.judge(Access(permission, way, namespace, path, None)) is _ALLOWED
 
-    def _of_resource(self, table: Table | None, namespace: str, path: str) -> OfResource | None:
+    def _of_resource(self, table: Table | None, namespace: str, path: str) -> ResourceDecision | None:
         """What the policy of a table (which is its indexes', too) or of a stream says of the caller; None: there is none."""
         if self._resources is None:
             return None
@@ -318,7 +320,7 @@ class Authorization:
         permissions, way, *_ = self.purpose
         path = self._named.get((namespace, name))
         if path is None:
-            refusal = self.refusal_of_named([Named(permissions, namespace, name)], found)
+            refusal = self.refusal_of_named([NamedResource(permissions, namespace, name)], found)
             if refusal is not None:
                 return refusal
         if permissions[0] not in _BY_LOOK_UP:
@@ -328,7 +330,9 @@ class Authorization:
         return None if verdict is _ALLOWED else NotPermitted(permissions[0], access.path, verdict.value)
 
     def _refusal_of_stream(self, namespace: str, table: str, label: str) -> NotPermitted | None:
-        return self.refusal_of_named([Named(self.purpose.permissions, namespace, f"{table}/stream/{label}")])
+        return self.refusal_of_named(
+            [NamedResource(self.purpose.permissions, namespace, f"{table}/stream/{label}")]
+        )
 
     def _refusal_of_backups(self, command: ListBackups, outcome: Any) -> NotPermitted | None:
         """A list of backups that is not the answer itself leads to one of them."""
@@ -336,11 +340,11 @@ class Authorization:
             return None
         name, permissions = command.table_name or "", self.purpose.permissions
         if outcome:
-            named = [Named(permissions, backup.namespace, backup_path(backup)) for backup in outcome]
+            named = [NamedResource(permissions, backup.namespace, backup_path(backup)) for backup in outcome]
         elif (command.namespace, name) in self._named:
             named = []
         else:
-            named = [Named(permissions, command.namespace, f"{name}/backup/")]
+            named = [NamedResource(permissions, command.namespace, f"{name}/backup/")]
         return self.refusal_of_named(named)
 
     def refusal_unasked(self, is_error: bool) -> NotPermitted | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from tablegate.gateway.model.authorization.accesses import ANYWHERE, Access, Path, partition_of
-from tablegate.gateway.model.authorization.permissions import Permission, Purpose, Way
+from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
 from tablegate.gateway.model.commands import (
     account_commands,
     backup_commands,
@@ -27,7 +27,7 @@ from tablegate.gateway.model.commands import (
     transaction_commands,
     vector_commands,
 )
-from tablegate.gateway.model.commands.writes import Edit, Keep, Remove, Replace
+from tablegate.gateway.model.commands.writes import CheckOnly, Edit, Remove, Replace
 from tablegate.gateway.model.tables.backups import Backup, BackupKind
 from tablegate.gateway.model.tables.namespaces import served_by_job
 from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Table
@@ -84,7 +84,7 @@ _CHANGES: Mapping[type, Permission] = {
     Replace: Permission.PUT,
     Edit: Permission.UPDATE,
     Remove: Permission.DELETE,
-    Keep: Permission.CHECK,
+    CheckOnly: Permission.CHECK,
 }
 
 
@@ -94,12 +94,12 @@ def _of_group(command: row_commands.WriteGroup, purpose: Purpose) -> Iterator[Ac
         yield Access(_CHANGES[type(write.change)], purpose.way, table.namespace, table.name, write, table)
 
 
-def _of_stage(command: transaction_commands.Stage, purpose: Purpose) -> Iterator[Access]:
+def _of_stage(command: transaction_commands.StageWrites, purpose: Purpose) -> Iterator[Access]:
     for group in command.groups:
         yield from _of_group(group, purpose)
 
 
-def _of_load(command: row_commands.Load, purpose: Purpose) -> Iterator[Access]:
+def _of_load(command: row_commands.BulkLoad, purpose: Purpose) -> Iterator[Access]:
     yield _of_table(command, command.table, Permission.PUT, purpose)
 
 
@@ -220,9 +220,9 @@ def _of_deleted_backup(command: backup_commands.DeleteBackup, purpose: Purpose) 
 
 
 _COPIED = (
-    (Permission.READ, Way.SINGLE), (Permission.QUERY, Way.SINGLE), (Permission.SCAN, Way.SINGLE),
-    (Permission.PUT, Way.SINGLE), (Permission.UPDATE, Way.SINGLE), (Permission.DELETE, Way.SINGLE),
-    (Permission.PUT, Way.BATCH),
+    (Permission.READ, Channel.SINGLE), (Permission.QUERY, Channel.SINGLE), (Permission.SCAN, Channel.SINGLE),
+    (Permission.PUT, Channel.SINGLE), (Permission.UPDATE, Channel.SINGLE), (Permission.DELETE, Channel.SINGLE),
+    (Permission.PUT, Channel.BATCH),
 )  # fmt: skip
 
 
@@ -237,7 +237,7 @@ def _of_restore(command: backup_commands.RestoreTable, purpose: Purpose) -> Iter
         permission = Permission.RESTORE_BACKUP
         yield Access(permission, purpose.way, source.namespace, backup_path(source), command)
     name = source.name if isinstance(source, Table) else source.table_name
-    yield Access(Permission.SCAN, Way.SINGLE, source.namespace, name, command)
+    yield Access(Permission.SCAN, Channel.SINGLE, source.namespace, name, command)
     for each, way in ((permission, purpose.way), *_COPIED):
         yield Access(each, way, made.namespace, made.name, command)
 
@@ -324,7 +324,7 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterable[Access]]] = {
     row_commands.Read: _of_read,
     vector_commands.SearchVectors: _of_search,
     row_commands.WriteGroup: _of_group,
-    row_commands.Load: _of_load,
+    row_commands.BulkLoad: _of_load,
     table_commands.FindTable: _of_look_up,
     table_commands.ListTables: _of_listing,
     table_commands.CreateTable: _of_create,
@@ -361,7 +361,7 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterable[Access]]] = {
     stream_commands.ReadChanges: _of_stream,
     stream_commands.Reshard: _of_account(Permission.ADMINISTER),
     transaction_commands.BeginTransaction: _of_begin,
-    transaction_commands.Stage: _of_stage,
+    transaction_commands.StageWrites: _of_stage,
     transaction_commands.FindTransaction: _of_look_up,
     transaction_commands.CommitTransaction: _of_ended,
     transaction_commands.AbortTransaction: _of_ended,

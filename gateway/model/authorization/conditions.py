@@ -17,24 +17,24 @@ from enum import Enum
 from typing import Any, Final, Protocol
 
 
-class Everything(Enum):
+class AnyValue(Enum):
     """The value of a fact that is about all there is."""
 
     EVERYTHING = "everything"
 
 
-class Unsaid(Enum):
+class NotYetKnown(Enum):
     """The value of a fact that will be known later: whatever is needed."""
 
     UNSAID = "unsaid"
 
 
-EVERYTHING: Final = Everything.EVERYTHING
-UNSAID: Final = Unsaid.UNSAID
-Known = Collection[str] | Everything | Unsaid | None
+EVERYTHING: Final = AnyValue.EVERYTHING
+UNSAID: Final = NotYetKnown.UNSAID
+Known = Collection[str] | AnyValue | NotYetKnown | None
 
 
-class Fact(Enum):
+class ConditionKey(Enum):
     """What conditions may ask for."""
 
     # Of an access
@@ -64,36 +64,43 @@ class Fact(Enum):
 
 
 OF_ACCESSES = frozenset(
-    {Fact.LEADING_KEYS, Fact.ATTRIBUTES, Fact.SELECT, Fact.RETURN_VALUES, Fact.ENCLOSING, Fact.FULL_SCAN}
+    {
+        ConditionKey.LEADING_KEYS,
+        ConditionKey.ATTRIBUTES,
+        ConditionKey.SELECT,
+        ConditionKey.RETURN_VALUES,
+        ConditionKey.ENCLOSING,
+        ConditionKey.FULL_SCAN,
+    }
 )
-MANY_VALUED = frozenset({Fact.LEADING_KEYS, Fact.ATTRIBUTES})
+MANY_VALUED = frozenset({ConditionKey.LEADING_KEYS, ConditionKey.ATTRIBUTES})
 
 
-class Facts(Protocol):
+class AccessFacts(Protocol):
     """What is known of an access."""
 
-    def known(self, fact: Fact) -> Known:
+    def known(self, fact: ConditionKey) -> Known:
         """The values of a fact of OF_ACCESSES."""
         ...
 
 
-class Circumstances(Protocol):
+class AuthorizationContext(Protocol):
     """What is known of the request around an access."""
 
-    def value(self, fact: Fact) -> str | None:
+    def value(self, fact: ConditionKey) -> str | None:
         """The value of a fact that is not of OF_ACCESSES."""
         ...
 
 
-class _Possible:
+class _PossibleFacts:
     """The facts of an access before it is known what it is."""
 
-    def known(self, fact: Fact) -> Known:
+    def known(self, fact: ConditionKey) -> Known:
         """Whatever is needed."""
         return UNSAID
 
 
-POSSIBLE: Final = _Possible()
+POSSIBLE: Final = _PossibleFacts()
 
 
 class Quantifier(Enum):
@@ -114,14 +121,14 @@ class Condition:
     matters; `negated`: it must not be. `if_exists`: it holds of a fact that is not there. `is_absent`: where `test` is None,
     whether the fact must not be there."""
 
-    fact: Fact
+    fact: ConditionKey
     test: Test | None
     negated: bool = False
     quantifier: Quantifier = Quantifier.ONE
     if_exists: bool = False
     is_absent: bool = False
 
-    def holds(self, facts: Facts, circumstances: Circumstances, is_allowance: bool) -> bool:
+    def holds(self, facts: AccessFacts, circumstances: AuthorizationContext, is_allowance: bool) -> bool:
         """Whether the condition holds. What cannot be said for certain is not enough to allow, and enough to refuse."""
         known: Known
         if self.fact in OF_ACCESSES:

@@ -19,9 +19,15 @@ from enum import Enum
 from typing import NamedTuple
 
 from tablegate.gateway.model.authorization.accesses import ANYWHERE, Access
-from tablegate.gateway.model.authorization.conditions import POSSIBLE, Circumstances, Condition, Fact, Facts
+from tablegate.gateway.model.authorization.conditions import (
+    POSSIBLE,
+    AccessFacts,
+    AuthorizationContext,
+    Condition,
+    ConditionKey,
+)
 from tablegate.gateway.model.authorization.globs import EVERY, Glob
-from tablegate.gateway.model.authorization.permissions import Door, Permission, Purpose, Way
+from tablegate.gateway.model.authorization.permissions import Channel, Door, Permission, Purpose
 from tablegate.gateway.model.values.keys import KeySchema
 
 _DECISIONS_KEPT = 4096
@@ -51,7 +57,7 @@ class Verdict(Enum):
     __hash__ = object.__hash__
 
 
-class Place(NamedTuple):
+class TableLocation(NamedTuple):
     """Where a table is, as policies name it: an account and a region, or an instance. "": nobody can say, and no
     pattern looks."""
 
@@ -70,11 +76,11 @@ class Resources:
     account: Glob = EVERY
     instance: Glob = EVERY
 
-    def covers(self, place: Place, path: str) -> bool:
+    def covers(self, place: TableLocation, path: str) -> bool:
         """Whether a resource is among these."""
         return self._covers_place(place) and self.path.matches(path)
 
-    def _covers_place(self, place: Place) -> bool:
+    def _covers_place(self, place: TableLocation) -> bool:
         return all(
             not part or pattern.matches(part)
             for part, pattern in zip(place, (self.account, self.region, self.instance), strict=True)
@@ -114,7 +120,7 @@ class Statement:
             return False
         return any(each.path.matches("") for each in self.resources) is not self.excludes
 
-    def holds(self, facts: Facts, circumstances: Circumstances) -> bool:
+    def holds(self, facts: AccessFacts, circumstances: AuthorizationContext) -> bool:
         """Whether all conditions hold. What is not known for certain makes an allowance fail and a refusal hold."""
         is_allowance = self.effect is _ALLOW
         for each in (
@@ -134,7 +140,7 @@ class Decision(NamedTuple):
     refusing: tuple[Statement, ...] = ()
     is_by_partition: bool = False
 
-    def judge(self, facts: Facts, circumstances: Circumstances) -> Verdict:
+    def judge(self, facts: AccessFacts, circumstances: AuthorizationContext) -> Verdict:
         """The verdict on one access."""
         if self.verdict is not None:
             return self.verdict
@@ -152,11 +158,11 @@ class Policy:
     """What somebody was granted. Frozen; a change of grants is another policy."""
 
     statements: tuple[Statement, ...]
-    decisions: dict[tuple[Permission, Way, str, str], Decision] = field(
+    decisions: dict[tuple[Permission, Channel, str, str], Decision] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
     """What was decided lately, by door, namespace and path."""
-    readable: dict[tuple[Way, str, str, bytes], KeySchema] = field(
+    readable: dict[tuple[Channel, str, str, bytes], KeySchema] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
     """Partitions whose rows were found to be readable where that depends on nothing else, by way, namespace, table and the bytes
@@ -198,7 +204,7 @@ class Policy:
                 self.readable.clear()
             self.readable[way, namespace, name, partition] = table.key_schema
 
-    def may(self, purpose: Purpose, circumstances: Circumstances) -> Verdict:
+    def may(self, purpose: Purpose, circumstances: AuthorizationContext) -> Verdict:
         """The verdict on a purpose before it is known what it is about: allowed if it could be allowed on some resource."""
 
         def holds(statement: Statement, is_allowance: bool) -> bool:
@@ -225,22 +231,22 @@ def decide(statements: Sequence[Statement], access: Access) -> Decision:
     if not refusing and any(not each.conditions for each in allowing):
         return Decision(Verdict.ALLOWED)
     facts = {condition.fact for each in about for condition in each.conditions}
-    return Decision(None, allowing, refusing, facts == {Fact.LEADING_KEYS})
+    return Decision(None, allowing, refusing, facts == {ConditionKey.LEADING_KEYS})
 
 
-EVERY_DOOR = frozenset((permission, way) for permission in Permission for way in Way)
+EVERY_DOOR = frozenset((permission, way) for permission in Permission for way in Channel)
 EVERYTHING = Policy((Statement(Effect.ALLOW, EVERY_DOOR, (Resources(EVERY),)),))
 NOTHING = Policy(())
 REFUSING_ALL = Policy((Statement(Effect.DENY, EVERY_DOOR, (Resources(EVERY),)),))
 
 
-def place_of(namespace: str) -> Place:
+def place_of(namespace: str) -> TableLocation:
     """The place that the name of a namespace says, where there is one for each place. (By key instead of account: then patterns
     look at the region alone.)"""
     kind, _, rest = namespace.partition("/")
     if kind == "tablestore":
-        return Place(instance=rest)
+        return TableLocation(instance=rest)
     account, _, region = rest.partition("/")
     if kind != "aws":
-        return Place()
-    return Place(account if _ACCOUNT.fullmatch(account) else "", region)
+        return TableLocation()
+    return TableLocation(account if _ACCOUNT.fullmatch(account) else "", region)

@@ -79,7 +79,7 @@ class Permission(Enum):
     __hash__ = object.__hash__
 
 
-class Way(Enum):
+class Channel(Enum):
     """How something is asked for. Services have names of their own for some of these, and grant them apart."""
 
     SINGLE = "single"
@@ -91,7 +91,7 @@ class Way(Enum):
     __hash__ = object.__hash__
 
 
-Door = tuple[Permission, Way]
+Door = tuple[Permission, Channel]
 """A permission, and a way in which it is asked for."""
 
 READING = frozenset({Permission.READ, Permission.QUERY, Permission.SCAN, Permission.SEARCH})
@@ -124,7 +124,7 @@ class Purpose(NamedTuple):
     `also`: what a change of a table needs besides, on the same table or, to read streams, on all of its streams."""
 
     permissions: tuple[Permission, ...]
-    way: Way = Way.SINGLE
+    way: Channel = Channel.SINGLE
     also: tuple[Permission, ...] = ()
 
 

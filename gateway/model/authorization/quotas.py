@@ -19,7 +19,7 @@ READ_UNIT_BYTES, WRITE_UNIT_BYTES = 4096, 1024
 BURST_S = 0.25
 
 
-class TableBound(NamedTuple):
+class TableLimit(NamedTuple):
     """The largest number of tables in a scope, checked in the transaction that makes a table. `owner`: of the quota."""
 
     owner: str
@@ -71,7 +71,7 @@ def namespace_owner(namespace: str) -> str:
     return f"namespace/{namespace}"
 
 
-class Bucket:
+class RateBucket:
     """The rest of a rate at a moment. Below zero it is a debt. `share`: the part of the rate that this process has."""
 
     __slots__ = ("_at", "asked", "left", "rate", "share")
@@ -105,7 +105,7 @@ class Allowance:
         self.owner = owner
         self.quota = quota
         self.buckets = {
-            name: Bucket(rate, share, now) for name in RATES if (rate := getattr(quota, name)) is not None
+            name: RateBucket(rate, share, now) for name in RATES if (rate := getattr(quota, name)) is not None
         }
 
     def check(self, kind: str, now: float) -> None:

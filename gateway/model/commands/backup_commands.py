@@ -23,7 +23,7 @@ class RestoreTable(BaseCommand[Table]):
     """Create a table with the rows of a backup, or of another table at a time (`at`, in ticks; None: now).
 
     The new table is CREATING until background work has copied the rows. `size_bytes`: their approximate size, if known.
-    Outcome: Table; TableExists, TableBusy, TableMissing, MomentNotKept, BackupMissing, BackupBusy, BackupUnreadable,
+    Outcome: Table; TableExists, TableBusy, TableMissing, TimeNotRetained, BackupMissing, BackupBusy, BackupUnreadable,
     QuotaExceeded.
     """
 

@@ -14,7 +14,7 @@ from tablegate.gateway.model.commands.backup_commands import BackupCommand
 from tablegate.gateway.model.commands.command import R
 from tablegate.gateway.model.commands.job_commands import JobCommand
 from tablegate.gateway.model.commands.replica_commands import ReplicaCommand
-from tablegate.gateway.model.commands.row_commands import Get, Load, Read, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.row_commands import BulkLoad, Get, Read, ReadAll, WriteGroup
 from tablegate.gateway.model.commands.snapshot_commands import SnapshotCommand
 from tablegate.gateway.model.commands.stream_commands import StreamCommand
 from tablegate.gateway.model.commands.table_commands import TableCommand
@@ -35,7 +35,7 @@ DefinitionCommand = (
 )
 """Commands about tables, streams, backups, jobs and replicas."""
 
-SingleCommand = Load | TransactionCommand | DefinitionCommand
+SingleCommand = BulkLoad | TransactionCommand | DefinitionCommand
 """Commands that run by themselves, each in a transaction of its own."""
 
 AnyCommand = RowCommand | SingleCommand

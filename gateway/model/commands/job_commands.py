@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tablegate.gateway.model.authorization.quotas import TableBound
+from tablegate.gateway.model.authorization.quotas import TableLimit
 from tablegate.gateway.model.commands.command import BaseCommand
-from tablegate.gateway.model.commands.row_commands import Token, WriteGroup
+from tablegate.gateway.model.commands.row_commands import IdempotencyToken, WriteGroup
 from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.tables import Table
@@ -17,7 +17,7 @@ from tablegate.gateway.model.tables.tables import Table
 @dataclass(frozen=True, slots=True)
 class StartJob(BaseCommand[Job]):
     """Start a job, which a worker runs (Engine.register_worker). Outcome: Job; TokenReused, LimitExceeded `jobs`,
-    TableMissing, MomentNotKept, QuotaExceeded. If an equal command has used the token before: the job of that command.
+    TableMissing, TimeNotRetained, QuotaExceeded. If an equal command has used the token before: the job of that command.
 
     - `source`: a table whose rows at a time (`at`, in ticks; None: now) are copied to the job's own namespace, or its changes in
       a `window` (from, until before).
@@ -31,13 +31,13 @@ class StartJob(BaseCommand[Job]):
     definition: Mapping[str, Any]
     state: str
     most: int
-    token: Token | None = None
+    token: IdempotencyToken | None = None
     source: Table | None = None
     at: int | None = None
     window: tuple[int, int] | None = None
     makes_table: bool = False
     stores_rows: bool = False
-    bounds: tuple[TableBound, ...] = ()
+    bounds: tuple[TableLimit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Contents, Row
 
 
-class Shown(Protocol):
+class VisibleAttributes(Protocol):
     """The part of a row that the reader will show. Looked up only for callers whose rights depend on it."""
 
     @property
@@ -30,7 +30,7 @@ class Shown(Protocol):
         ...
 
 
-class ShownNames(NamedTuple):
+class VisibleNames(NamedTuple):
     """These attributes."""
 
     names: frozenset[str]
@@ -48,7 +48,7 @@ class Get(NamedTuple):
     position: Position
     transaction: str = ""
     may_be_old: bool = False
-    shown: Shown | None = None
+    shown: VisibleAttributes | None = None
 
     def outcome(self) -> Row | None:
         """Never called. See Command."""
@@ -97,7 +97,7 @@ class Read(NamedTuple):
     transaction: str = ""
     concatenation: Concatenation | None = None
     may_be_old: bool = False
-    shown: Shown | None = None
+    shown: VisibleAttributes | None = None
 
     def outcome(self) -> Page:
         """Never called. See Command."""
@@ -105,7 +105,7 @@ class Read(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class IdempotencyToken:
     """An idempotency token: a name in a scope, what the request was (digest), and how long it is remembered."""
 
     scope: str
@@ -123,15 +123,15 @@ class WriteGroup(NamedTuple):
     """
 
     writes: tuple[Write, ...]
-    token: Token | None = None
+    token: IdempotencyToken | None = None
     transaction: str = ""
 
-    def outcome(self) -> list[Outcome] | Replayed:
+    def outcome(self) -> list[WriteOutcome] | ReplayedOutcome:
         """Never called. See Command."""
         raise NotImplementedError
 
 
-class Load(NamedTuple):
+class BulkLoad(NamedTuple):
     """Put many rows of one table, replacing existing ones, atomically. Outcome: None, or the error that the group would get.
 
     The effect is that of a WriteGroup of puts that return no old row. It is faster where the rows are new.
@@ -145,7 +145,7 @@ class Load(NamedTuple):
         raise NotImplementedError
 
 
-class Outcome(NamedTuple):
+class WriteOutcome(NamedTuple):
     """A row before and after a write."""
 
     old: Row | None
@@ -153,11 +153,11 @@ class Outcome(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayedOutcome:
     """The outcome for a repeated idempotency token: billed sizes of each first write (old, new; None: no row)."""
 
     sizes: tuple[tuple[int | None, int | None], ...]
 
 
-GroupOutcome = list[Outcome] | Replayed | GatewayError
+GroupOutcome = list[WriteOutcome] | ReplayedOutcome | GatewayError
 """The outcome or the error of a group of writes. Replayed: only for groups with a token."""

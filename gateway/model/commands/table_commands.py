@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tablegate.gateway.model.authorization.quotas import TableBound
+from tablegate.gateway.model.authorization.quotas import TableLimit
 from tablegate.gateway.model.commands.command import BaseCommand
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import Rules, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.vectors import Metric
@@ -20,7 +20,7 @@ class NewIndex:
 
     name: str
     key_schema: KeySchema
-    projection: Projection
+    projection: IndexProjection
     included: tuple[str, ...] = ()
     local: bool = False
     properties: Mapping[str, Any] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class NewVectorIndex:
     attribute: str
     dimensions: int
     metric: Metric
-    projection: Projection
+    projection: IndexProjection
     included: tuple[str, ...] = ()
     partition: KeyColumn | None = None
     filters: tuple[KeyColumn, ...] = ()
@@ -78,7 +78,7 @@ class CreateTable(BaseCommand[Table]):
     properties: Mapping[str, Any] = field(default_factory=dict)
     ignoring_case: bool = False
     vector_indexes: tuple[NewVectorIndex, ...] = ()
-    bounds: tuple[TableBound, ...] = ()
+    bounds: tuple[TableLimit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

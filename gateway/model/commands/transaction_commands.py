@@ -25,7 +25,7 @@ class BeginTransaction(BaseCommand[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class Stage(BaseCommand[list[GroupOutcome]]):
+class StageWrites(BaseCommand[list[GroupOutcome]]):
     """Write inside a local transaction. Conditions are evaluated on the rows with its earlier writes applied.
 
     Outcome: for each group the outcome or error of a WriteGroup, or InvalidInput `other-partition` or `auto-increment`, or
@@ -37,7 +37,7 @@ class Stage(BaseCommand[list[GroupOutcome]]):
     limit_bytes: int
 
 
-class HeldPartition(NamedTuple):
+class LockedPartition(NamedTuple):
     """The partition that a local transaction has locked. `partition`: None if the key is too long to be returned."""
 
     table: Table
@@ -45,8 +45,8 @@ class HeldPartition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class FindTransaction(BaseCommand[HeldPartition]):
-    """Look up the partition of an open local transaction. Outcome: HeldPartition; TransactionMissing."""
+class FindTransaction(BaseCommand[LockedPartition]):
+    """Look up the partition of an open local transaction. Outcome: LockedPartition; TransactionMissing."""
 
     transaction: str
 
@@ -59,7 +59,7 @@ class CommitTransaction(BaseCommand[None]):
     """
 
     transaction: str
-    held: HeldPartition | None = None
+    held: LockedPartition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class AbortTransaction(BaseCommand[None]):
     """Discard the staged writes of a local transaction. Outcome: None; TransactionMissing. `held`: as in CommitTransaction."""
 
     transaction: str
-    held: HeldPartition | None = None
+    held: LockedPartition | None = None
 
 
-TransactionCommand = BeginTransaction | Stage | FindTransaction | CommitTransaction | AbortTransaction
+TransactionCommand = BeginTransaction | StageWrites | FindTransaction | CommitTransaction | AbortTransaction

@@ -14,7 +14,7 @@ from tablegate.gateway.model.values.values import Value
 
 
 @dataclass(frozen=True, slots=True)
-class SearchVectors(BaseCommand["list[Nearest]"]):
+class SearchVectors(BaseCommand["list[VectorMatch]"]):
     """Find the `count` nearest vectors in an index. Outcome: list of Nearest, nearest first; IndexMissing, TableBusy,
     NotInstalled.
 
@@ -31,7 +31,7 @@ class SearchVectors(BaseCommand["list[Nearest]"]):
     may_be_old: ClassVar[bool] = False
 
 
-class Nearest(NamedTuple):
+class VectorMatch(NamedTuple):
     """A row that a search found, its score in the metric of the index, and its indexed vector."""
 
     row: Row

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping, Sequence
 
-from tablegate.gateway.model.commands.row_commands import Outcome
+from tablegate.gateway.model.commands.row_commands import WriteOutcome
 from tablegate.gateway.model.commands.writes import Write, apply
 from tablegate.gateway.model.errors import DatabaseFailed, GatewayError, GroupRefused
 from tablegate.gateway.model.values.keys import Position
@@ -22,7 +22,7 @@ def apply_group(
     view: MutableMapping[RowKey, Row | None],
     now: int,
     refusal: Callable[[Write], GatewayError | None] | None = None,
-) -> list[Outcome] | GatewayError:
+) -> list[WriteOutcome] | GatewayError:
     """Apply writes to a view, in order. `now` is in ticks of 100 ns since 1970; `refusal`: what keeps a write from being looked
     at any further.
 
@@ -31,7 +31,7 @@ def apply_group(
     error that is not a GatewayError is a defect of ours: it becomes DatabaseFailed, with the error as its cause.
     """
     drafted: dict[RowKey, Row | None] = {}
-    outcomes: list[Outcome] = []
+    outcomes: list[WriteOutcome] = []
     reasons: list[GatewayError | None] = []
     for write in writes:
         key = write.table.id, write.key.position
@@ -40,7 +40,7 @@ def apply_group(
             reason = None if refusal is None else refusal(write)
             if reason is None:
                 drafted[key] = new = apply(write, old, now)
-                outcomes.append(Outcome(old, new))
+                outcomes.append(WriteOutcome(old, new))
         except GatewayError as error:
             reason = error
         except Exception as error:

@@ -42,11 +42,11 @@ class Remove:
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class CheckOnly:
     """Change nothing; only the condition matters."""
 
 
-Change = Replace | Edit | Remove | Keep
+Change = Replace | Edit | Remove | CheckOnly
 
 
 class ChangeKind(Enum):
@@ -58,7 +58,7 @@ class ChangeKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class StreamRecording:
     """What a stream is told of a write that is carried out later than it was made (engine/rows/local_transactions.py), or was
     made elsewhere (engine/replication/replicating.py). `kind` None: nothing."""
 
@@ -76,19 +76,19 @@ class Returns(Enum):
     CHANGED_NEW = "UPDATED_NEW"
 
 
-class RowShown(NamedTuple):
+class ReturnedRows(NamedTuple):
     """What the answer to a write shows of the row: where it was carried out, and where its condition was false."""
 
     done: Returns = Returns.NOTHING
     failed: Returns = Returns.NOTHING
 
 
-SHOWN_NOT = RowShown()
+SHOWN_NOT = ReturnedRows()
 
 
 RowRule = Callable[[Row | None, Contents], Contents]
 """A dialect's say on what a write leaves behind: (old row, new contents) -> contents. It restores kinds that the dialect
-cannot spell, and raises RowRefused or BadKey where the result breaks the dialect's rules. Pure."""
+cannot spell, and raises RowRuleViolated or BadKey where the result breaks the dialect's rules. Pure."""
 
 
 class Write(NamedTuple):
@@ -107,8 +107,8 @@ class Write(NamedTuple):
     view: View | None = None
     rule: RowRule | None = None
     actor: str = ""
-    recorded: Recorded | None = None
-    shown: RowShown = SHOWN_NOT
+    recorded: StreamRecording | None = None
+    shown: ReturnedRows = SHOWN_NOT
     stamp: int | None = None
 
 
@@ -142,7 +142,7 @@ def apply(write: Write, old: Row | None, now: int) -> Row | None:
             contents = updates.edit(old, actions, context)
         case Remove():
             return None
-        case Keep():
+        case CheckOnly():
             return stored
     if write.rule is not None:
         contents = write.rule(old, contents)

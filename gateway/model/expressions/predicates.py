@@ -76,7 +76,7 @@ class Computed(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted(Node):
+class ExtractedValue(Node):
     """What a pattern finds in a TEXT value (see patterns.py), read as TEXT, BYTES, INT64 or DOUBLE. Where there is no TEXT,
     no match, or what matched is no such value, there is nothing. `reach_bytes`: how much of the text is searched."""
 
@@ -86,7 +86,7 @@ class Extracted(Node):
     reach_bytes: int = TEXT_MAX_BYTES
 
 
-Operand = Attribute | AnyVersion | Literal | SizeOf | Extracted | Computed
+Operand = Attribute | AnyVersion | Literal | SizeOf | ExtractedValue | Computed
 
 
 class Comparison(Enum):
@@ -239,7 +239,7 @@ def failing_part(predicate: Predicate, row: Row | None, view: View | None = None
     return None
 
 
-def extracted(value: Value, operand: Extracted) -> Value | None:
+def extracted(value: Value, operand: ExtractedValue) -> Value | None:
     """The value that a pattern finds in another, or None. How Extracted is evaluated."""
     kind = operand.kind
     found = operand.pattern.find(value.data, operand.reach_bytes) if value.kind is Kind.TEXT else None
@@ -293,7 +293,7 @@ def patterns_of(predicate: Predicate) -> Iterator[Pattern]:
                 yield from patterns_of(part)
         case Not(part):
             yield from patterns_of(part)
-        case Compare(Extracted(_, pattern)) | HasKind(Extracted(_, pattern)):
+        case Compare(ExtractedValue(_, pattern)) | HasKind(ExtractedValue(_, pattern)):
             yield pattern
 
 
@@ -304,9 +304,9 @@ def with_reach(predicate: Predicate, most_bytes: int) -> Predicate:
             return type(predicate)(tuple(with_reach(part, most_bytes) for part in parts))
         case Not(part):
             return Not(with_reach(part, most_bytes))
-        case Compare(Extracted(reach_bytes=reach) as left):
+        case Compare(ExtractedValue(reach_bytes=reach) as left):
             return replace(predicate, left=replace(left, reach_bytes=min(reach, most_bytes)))
-        case HasKind(Extracted(reach_bytes=reach) as operand):
+        case HasKind(ExtractedValue(reach_bytes=reach) as operand):
             return replace(predicate, operand=replace(operand, reach_bytes=min(reach, most_bytes)))
     return predicate
 
@@ -334,7 +334,7 @@ def _paths_of_operand(operand: Operand) -> Iterator[Path]:
             yield path
         case AnyVersion(name):
             yield (name,)
-        case Extracted(inner):
+        case ExtractedValue(inner):
             yield from _paths_of_operand(inner)
 
 
@@ -352,7 +352,7 @@ def _values_of(operand: Operand, row: Row | None, view: View | None) -> tuple[Va
             return () if size is None else (Value(Kind.DECIMAL, Decimal(size)),)
         case AnyVersion(name):
             return () if row is None else _versions_of(row, name, view)
-        case Extracted(inner):
+        case ExtractedValue(inner):
             found_in = (extracted(value, operand) for value in _values_of(inner, row, view))
             return tuple(value for value in found_in if value is not None)
         case Computed(of):

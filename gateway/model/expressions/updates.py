@@ -43,7 +43,7 @@ class Current:
 
 
 @dataclass(frozen=True, slots=True)
-class CurrentOr:
+class CurrentOrDefault:
     """The value at a path before the edit, or else the fallback (if_not_exists)."""
 
     path: Path
@@ -75,7 +75,7 @@ class Concatenate:
     right: Operand
 
 
-Operand = Literal | Current | CurrentOr | Plus | Minus | Concatenate
+Operand = Literal | Current | CurrentOrDefault | Plus | Minus | Concatenate
 
 
 # Actions on documents
@@ -201,7 +201,7 @@ def _whole_attributes(
 
 
 def _carry_out(
-    actions: tuple[Action, ...], draft: Draft | FastDraft, before: Attributes, view: View | None
+    actions: tuple[Action, ...], draft: RowDraft | FastDraft, before: Attributes, view: View | None
 ) -> None:
     """Apply actions of any type to a draft."""
     resolved = [
@@ -251,7 +251,7 @@ def paths_read(operand: Operand) -> Iterator[Path]:
     match operand:
         case Current(path):
             yield path
-        case CurrentOr(path, fallback):
+        case CurrentOrDefault(path, fallback):
             yield path
             yield from paths_read(fallback)
         case Plus(left, right) | Minus(left, right) | Concatenate(left, right):
@@ -259,16 +259,16 @@ def paths_read(operand: Operand) -> Iterator[Path]:
             yield from paths_read(right)
 
 
-def _fast_draft_of(old: Row | None, context: EditContext) -> Draft | FastDraft:
+def _fast_draft_of(old: Row | None, context: EditContext) -> RowDraft | FastDraft:
     """The draft of an edit: a fast one for the rows that it is made for."""
     if old is not None and old.is_native and not context.stamped:
         return FastDraft(dict(old.contents.members), old.size_bytes, context, old.modified_at // TICKS_PER_MS)
-    return Draft.of(old, context)
+    return RowDraft.of(old, context)
 
 
 @dataclass(slots=True)
 class FastDraft:
-    """The fast path of `Draft`: a row whose attributes are all of DynamoDB's own kinds and have no stamps. They stay tagged,
+    """The fast path of `RowDraft`: a row whose attributes are all of DynamoDB's own kinds and have no stamps. They stay tagged,
     as the body has them; only those that an action names become values, and the size follows their change."""
 
     members: dict[str, dict[str, Any]]
@@ -320,7 +320,7 @@ class FastDraft:
 
 
 @dataclass(slots=True)
-class Draft:
+class RowDraft:
     """The row being written: latest values by name and, where the row keeps stamps, the versions of each attribute."""
 
     latest: dict[str, Value]
@@ -329,7 +329,7 @@ class Draft:
     context: EditContext
 
     @classmethod
-    def of(cls, old: Row | None, context: EditContext) -> Draft:
+    def of(cls, old: Row | None, context: EditContext) -> RowDraft:
         """A draft of the row as it was; None: of one that is made from its key."""
         if old is None:
             latest = dict(context.key_values)
@@ -410,7 +410,7 @@ def _resolve(operand: Operand, before: Attributes, view: View | None) -> Value:
             if found is None:
                 raise BadPath("operand-missing", path=path)
             return found
-        case CurrentOr(path, fallback):
+        case CurrentOrDefault(path, fallback):
             found = value_at(before, path)
             return _resolve(fallback, before, view) if found is None else found
         case Plus(left, right):
@@ -439,4 +439,4 @@ def _sum_of(current: Value | None, value: Value, view: View | None) -> Value:
 
 
 _IS_SAFE = fast_paths.covers(EditContext, "key_values now_ms stamped max_versions view")
-_draft_of = fast_paths.choose(_fast_draft_of, Draft.of, _IS_SAFE)
+_draft_of = fast_paths.choose(_fast_draft_of, RowDraft.of, _IS_SAFE)

@@ -24,7 +24,7 @@ IndexView = Callable[[Value, bool], Value | None]
 None: such a value is not indexed."""
 
 
-class Projection(Enum):
+class IndexProjection(Enum):
     """Which attributes an index shows besides its own and the table's key."""
 
     ALL = "all"
@@ -42,7 +42,7 @@ class Index:
     id: int
     name: str
     key_schema: KeySchema
-    projection: Projection
+    projection: IndexProjection
     table_keys: tuple[str, ...]
     included: tuple[str, ...] = ()
     local: bool = False
@@ -59,7 +59,7 @@ class Index:
     @property
     def shown(self) -> frozenset[str] | None:
         """Names of the attributes the index shows; None: all."""
-        if self.projection is Projection.ALL:
+        if self.projection is IndexProjection.ALL:
             return None
         return frozenset(self.key_schema.names + self.table_keys + self.included)
 
@@ -112,7 +112,7 @@ class VectorIndex:
     attribute: str
     dimensions: int
     metric: Metric
-    projection: Projection
+    projection: IndexProjection
     table_keys: tuple[str, ...]
     partition: KeyColumn | None = None
     filters: tuple[KeyColumn, ...] = ()
@@ -134,7 +134,7 @@ class VectorIndex:
     @property
     def shown(self) -> frozenset[str] | None:
         """Names of the attributes the index shows; None: all."""
-        if self.projection is Projection.ALL:
+        if self.projection is IndexProjection.ALL:
             return None
         return frozenset((*self.table_keys, *(column.name for column in self.columns), *self.included))
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from tablegate.gateway.model.tables.indexes import Index, VectorIndex
 from tablegate.gateway.model.values.keys import KeySchema
-from tablegate.gateway.model.values.rows import Cell, Contents, Row, Window
+from tablegate.gateway.model.values.rows import Cell, Contents, Row, VersionWindow
 from tablegate.gateway.model.values.values import Kind, Value, number_of
 
 RESOURCE_POLICIES = "resource_policies"
@@ -229,7 +229,7 @@ class Table:
             return row if row.modified_at // 10_000 >= since_ms else None
         if all(versions[-1].stamp_ms >= since_ms for versions in cells.values()):
             return row
-        window = Window(start_ms=since_ms)
+        window = VersionWindow(start_ms=since_ms)
         left = {name: kept for name, versions in cells.items() if (kept := window.of(versions))}
         if not left:
             return None

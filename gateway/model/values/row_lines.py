@@ -30,7 +30,7 @@ LINE_BYTES = 64 << 20
 """No row of any dialect comes near to it; a longer line is no line of this format."""
 
 
-class Unreadable(ValueError):
+class UnreadableFile(ValueError):
     """A file, or a part of it, is not what it should be. The text says why."""
 
 
@@ -44,9 +44,9 @@ def read_header(line: bytes) -> dict[str, Any]:
     """What a first line tells. Raises Unreadable."""
     header = json_object(line)
     if header.get("tablegate") != FORMAT:
-        raise Unreadable("no header of tablegate's JSON Lines")
+        raise UnreadableFile("no header of tablegate's JSON Lines")
     if header.get("version") != VERSION:
-        raise Unreadable(f"version {header.get('version')}: this release reads version {VERSION}")
+        raise UnreadableFile(f"version {header.get('version')}: this release reads version {VERSION}")
     return header
 
 
@@ -59,11 +59,11 @@ def check_end(line: bytes, rows: int, crc64: int) -> None:
     """Raise Unreadable if the end does not tell what was read."""
     end = json_object(line).get("end")
     if not isinstance(end, dict) or not isinstance(end.get("rows"), int):
-        raise Unreadable("the end's line is damaged")
+        raise UnreadableFile("the end's line is damaged")
     if end["rows"] != rows:
-        raise Unreadable(f"{rows} rows were read, and {end['rows']} written")
+        raise UnreadableFile(f"{rows} rows were read, and {end['rows']} written")
     if end.get("crc64") != f"{crc64:016x}":
-        raise Unreadable("the checksum is wrong: the file is damaged, or was changed by hand")
+        raise UnreadableFile("the checksum is wrong: the file is damaged, or was changed by hand")
 
 
 def row_line(row: Row) -> bytes:
@@ -79,7 +79,7 @@ def read_row(line: bytes, schema: KeySchema) -> Row:
     try:
         values = bodies.untagged_all(record.get("row"))  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise Unreadable(f"no row: {type(error).__name__}: {error}") from None
+        raise UnreadableFile(f"no row: {type(error).__name__}: {error}") from None
     return row_of_values(
         values, record.get("kinds"), record.get("modified_at"), record.get("expires_at_ms"), schema
     )
@@ -99,9 +99,9 @@ def position_of(values: Mapping[str, Value], schema: KeySchema) -> Position:
     except BadKey as error:
         column = error.facts["column"]
         if error.rule == "missing":
-            raise Unreadable(f"the key column {column.name!r} is missing") from None
+            raise UnreadableFile(f"the key column {column.name!r} is missing") from None
         actual = error.facts["actual"].kind.value
-        raise Unreadable(
+        raise UnreadableFile(
             f"the key column {column.name!r} is of kind {actual}, not {column.kind.value}"
         ) from None
 
@@ -115,14 +115,14 @@ def row_of_values(
             check(value)
         contents = _contents(kinds, values, schema)
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise Unreadable(f"no row: {type(error).__name__}: {error}") from None
+        raise UnreadableFile(f"no row: {type(error).__name__}: {error}") from None
     return Row(position_of(values, schema), contents, *times_of(modified_at, expires_at_ms))
 
 
 def times_of(modified_at: Any, expires_at_ms: Any) -> tuple[int, int | None]:
     """When a row was written and when it expires. Raises Unreadable."""
     if type(modified_at) is not int or type(expires_at_ms) not in (int, type(None)):
-        raise Unreadable("no row: its times are no integers")
+        raise UnreadableFile("no row: its times are no integers")
     return modified_at, expires_at_ms
 
 
@@ -182,7 +182,7 @@ def json_object(line: bytes) -> dict[str, Any]:
     try:
         found = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise Unreadable(f"not JSON: {error}") from None
+        raise UnreadableFile(f"not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise Unreadable("no JSON object")
+        raise UnreadableFile("no JSON object")
     return found

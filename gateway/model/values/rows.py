@@ -34,7 +34,7 @@ class Cell(NamedTuple):
 _new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
 
 
-class Window(NamedTuple):
+class VersionWindow(NamedTuple):
     """Which versions of a cell a reader sees: those stamped in start_ms <= stamp < end_ms (None: unbounded), and of these
     the newest `versions` (None: all)."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from tablegate.gateway.model.authorization.globs import EVERY
 from tablegate.gateway.model.authorization.grants import Effect, Policy, Resources, Statement
-from tablegate.gateway.model.authorization.permissions import Permission, Way
+from tablegate.gateway.model.authorization.permissions import Channel, Permission
 
 _P = Permission
 _READER = frozenset({_P.READ, _P.QUERY, _P.SCAN, _P.LIST, _P.DESCRIBE})
@@ -28,5 +28,5 @@ ROLES: Mapping[str, frozenset[Permission]] = {
 def policy_of_roles(roles: Iterable[str]) -> Policy:
     """What somebody with these roles may do; of roles that are not built in, nothing."""
     permissions = frozenset().union(*(ROLES.get(role, frozenset()) for role in roles))
-    doors = frozenset((permission, way) for permission in permissions for way in Way)
+    doors = frozenset((permission, way) for permission in permissions for way in Channel)
     return Policy((Statement(Effect.ALLOW, doors, (Resources(EVERY),)),) if doors else ())

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tablegate.gateway.model.authorization.globs import Glob
-from tablegate.gateway.model.authorization.permissions import Door, Permission, Way
+from tablegate.gateway.model.authorization.permissions import Channel, Door, Permission
 
 _P = Permission
-_BY_ITSELF = (Way.SINGLE, Way.TRANSACTION)
-_BY_STATEMENT = (Way.STATEMENT, Way.STATEMENT_TRANSACTION)
+_BY_ITSELF = (Channel.SINGLE, Channel.TRANSACTION)
+_BY_STATEMENT = (Channel.STATEMENT, Channel.STATEMENT_TRANSACTION)
 
 
-def _doors(permissions: Iterable[Permission], ways: Iterable[Way] = (Way.SINGLE,)) -> frozenset[Door]:
+def _doors(permissions: Iterable[Permission], ways: Iterable[Channel] = (Channel.SINGLE,)) -> frozenset[Door]:
     ways = tuple(ways)
     return frozenset((permission, way) for permission in permissions for way in ways)
 
@@ -29,11 +29,11 @@ ACTIONS: Mapping[str, frozenset[Door]] = {
     "Scan": _doors([_P.SCAN, _P.SPLIT], _BY_ITSELF),
     "SearchVectors": _doors([_P.SEARCH]),
     "PutItem": _doors([_P.PUT], _BY_ITSELF),
-    "UpdateItem": _doors([_P.UPDATE], (*_BY_ITSELF, Way.BATCH)),  # the service has no batch of updates
+    "UpdateItem": _doors([_P.UPDATE], (*_BY_ITSELF, Channel.BATCH)),  # the service has no batch of updates
     "DeleteItem": _doors([_P.DELETE], _BY_ITSELF),
     "ConditionCheckItem": _doors([_P.CHECK], _BY_ITSELF),
-    "BatchGetItem": _doors([_P.READ, _P.QUERY], [Way.BATCH]),  # of an index, a row of a batch is read as a page
-    "BatchWriteItem": _doors([_P.PUT, _P.DELETE], [Way.BATCH]),
+    "BatchGetItem": _doors([_P.READ, _P.QUERY], [Channel.BATCH]),  # of an index, a row of a batch is read as a page
+    "BatchWriteItem": _doors([_P.PUT, _P.DELETE], [Channel.BATCH]),
     "PartiQLSelect": _doors([_P.READ, _P.QUERY, _P.SCAN, _P.CHECK], _BY_STATEMENT),
     "PartiQLInsert": _doors([_P.PUT], _BY_STATEMENT),
     "PartiQLUpdate": _doors([_P.UPDATE], _BY_STATEMENT),
@@ -117,14 +117,14 @@ def doors_of(patterns: Iterable[str], is_refusal: bool) -> frozenset[Door]:
     return frozenset(found)
 
 
-_EVERY = frozenset((permission, way) for permission in Permission for way in Way)
+_EVERY = frozenset((permission, way) for permission in Permission for way in Channel)
 
 
 def _closed(action: str, doors: frozenset[Door]) -> frozenset[Door]:
     """The doors that the refusal of an action closes: of one that is not a batch's or a statement's own, every way."""
     if action.startswith(("Batch", "PartiQL")):
         return doors
-    return frozenset((permission, way) for permission, _ in doors for way in Way)
+    return frozenset((permission, way) for permission, _ in doors for way in Channel)
 
 
 def everything_but(patterns: Iterable[str]) -> frozenset[Door]:

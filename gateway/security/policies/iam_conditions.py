@@ -19,7 +19,7 @@ from typing import Any
 from tablegate.gateway.model.authorization.conditions import (
     MANY_VALUED,
     Condition,
-    Fact,
+    ConditionKey,
     Quantifier,
     Test,
     in_networks,
@@ -27,27 +27,27 @@ from tablegate.gateway.model.authorization.conditions import (
 from tablegate.gateway.model.authorization.globs import Glob
 from tablegate.gateway.security.policies.errors import BadPolicy
 
-KEYS: Mapping[str, Fact] = {
-    "dynamodb:leadingkeys": Fact.LEADING_KEYS,
-    "dynamodb:firstpartitionkeyvalues": Fact.LEADING_KEYS,
-    "dynamodb:attributes": Fact.ATTRIBUTES,
-    "dynamodb:select": Fact.SELECT,
-    "dynamodb:returnvalues": Fact.RETURN_VALUES,
-    "dynamodb:enclosingoperation": Fact.ENCLOSING,
-    "dynamodb:fulltablescan": Fact.FULL_SCAN,
-    "aws:sourceip": Fact.SOURCE_ADDRESS,
-    "aws:securetransport": Fact.IS_SECURE,
-    "aws:currenttime": Fact.NOW,
-    "aws:epochtime": Fact.NOW,
-    "aws:requestedregion": Fact.REGION,
-    "aws:principalaccount": Fact.ACCOUNT,
-    "aws:principalarn": Fact.PRINCIPAL,
-    "aws:principaltype": Fact.PRINCIPAL_KIND,
-    "aws:username": Fact.USER,
-    "aws:userid": Fact.USER_ID,
-    "aws:sourcearn": Fact.SOURCE_RESOURCE,
-    "aws:sourceaccount": Fact.SOURCE_ACCOUNT,
-    "aws:principalorgid": Fact.ORGANIZATION,
+KEYS: Mapping[str, ConditionKey] = {
+    "dynamodb:leadingkeys": ConditionKey.LEADING_KEYS,
+    "dynamodb:firstpartitionkeyvalues": ConditionKey.LEADING_KEYS,
+    "dynamodb:attributes": ConditionKey.ATTRIBUTES,
+    "dynamodb:select": ConditionKey.SELECT,
+    "dynamodb:returnvalues": ConditionKey.RETURN_VALUES,
+    "dynamodb:enclosingoperation": ConditionKey.ENCLOSING,
+    "dynamodb:fulltablescan": ConditionKey.FULL_SCAN,
+    "aws:sourceip": ConditionKey.SOURCE_ADDRESS,
+    "aws:securetransport": ConditionKey.IS_SECURE,
+    "aws:currenttime": ConditionKey.NOW,
+    "aws:epochtime": ConditionKey.NOW,
+    "aws:requestedregion": ConditionKey.REGION,
+    "aws:principalaccount": ConditionKey.ACCOUNT,
+    "aws:principalarn": ConditionKey.PRINCIPAL,
+    "aws:principaltype": ConditionKey.PRINCIPAL_KIND,
+    "aws:username": ConditionKey.USER,
+    "aws:userid": ConditionKey.USER_ID,
+    "aws:sourcearn": ConditionKey.SOURCE_RESOURCE,
+    "aws:sourceaccount": ConditionKey.SOURCE_ACCOUNT,
+    "aws:principalorgid": ConditionKey.ORGANIZATION,
 }
 """Condition keys, without case."""
 
@@ -99,9 +99,9 @@ def _condition(operator: str, key: str, values: list[str], glob_of: GlobMaker) -
     make = _OPERATORS.get(plain.replace("not", "", 1) if negated else plain)
     if make is None:
         raise BadPolicy(f"the condition operator {operator} is not known")
-    if (plain.startswith(("date", "numeric"))) is not (fact is Fact.NOW):
+    if (plain.startswith(("date", "numeric"))) is not (fact is ConditionKey.NOW):
         raise BadPolicy(f"{key} cannot be compared by {operator}")
-    if ("ipaddress" in plain) is not (fact is Fact.SOURCE_ADDRESS):
+    if ("ipaddress" in plain) is not (fact is ConditionKey.SOURCE_ADDRESS):
         raise BadPolicy(f"{key} cannot be compared by {operator}")
     tests = [make(value, glob_of) for value in values]
     return Condition(fact, _any_of(tests), negated, quantifier, if_exists)
@@ -111,7 +111,7 @@ def _is_negated(plain: str) -> bool:
     return "not" in plain
 
 
-def _null(fact: Fact, values: Sequence[str], quantifier: Quantifier) -> Condition:
+def _null(fact: ConditionKey, values: Sequence[str], quantifier: Quantifier) -> Condition:
     if quantifier is not Quantifier.ONE or {value.lower() for value in values} not in ({"true"}, {"false"}):
         raise BadPolicy("Null is true or false")
     return Condition(fact, None, is_absent=values[0].lower() == "true")

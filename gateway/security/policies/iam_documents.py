@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from tablegate.gateway.model.authorization.authorizations import Identity, OfResource
+from tablegate.gateway.model.authorization.authorizations import CallerIdentity, ResourceDecision
 from tablegate.gateway.model.authorization.globs import EVERY, Glob
 from tablegate.gateway.model.authorization.grants import (
     NOTHING,
@@ -71,7 +71,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def identity_policy(text: str, identity: Identity) -> Policy:
+def identity_policy(text: str, identity: CallerIdentity) -> Policy:
     """The policy that a document is for the caller who holds it. Raises BadPolicy."""
     reader = _Reader(read_document(text), identity)
     return Policy(tuple(reader.statement(element) for element in reader.statements()))
@@ -85,7 +85,7 @@ class Principals(NamedTuple):
     is_everybody: bool = False
 
 
-def resource_policy(text: str, identity: Identity) -> OfResource:
+def resource_policy(text: str, identity: CallerIdentity) -> ResourceDecision:
     """What the policy of a resource says of a caller. Raises BadPolicy, whomever the wrong part is about."""
     reader = _Reader(read_document(text), identity, _OF_PRINCIPALS)
     sufficient: list[Statement] = []
@@ -96,18 +96,18 @@ def resource_policy(text: str, identity: Identity) -> OfResource:
             sufficient.append(statement)
         elif identity.account in principals.accounts:
             delegating.append(statement)
-    return OfResource(Policy(tuple(sufficient)), Policy(tuple(delegating)))
+    return ResourceDecision(Policy(tuple(sufficient)), Policy(tuple(delegating)))
 
 
 @lru_cache(_READ_KEPT)
-def stored_resource_policy(text: str, identity: Identity) -> OfResource:
+def stored_resource_policy(text: str, identity: CallerIdentity) -> ResourceDecision:
     """What a policy that was stored says of a caller. One that can no longer be read (it was stored by another release) refuses
     everything: nobody knows what it refused."""
     try:
         return resource_policy(text, identity)
     except BadPolicy as error:
         _log.error("the policy of a table cannot be read, so that nothing is allowed there: %s", error)
-        return OfResource(REFUSING_ALL, NOTHING)
+        return ResourceDecision(REFUSING_ALL, NOTHING)
 
 
 def _principals(element: dict[str, Any]) -> Principals:
@@ -153,7 +153,7 @@ class _Reader:
     """Reads the statements of one document for one caller."""
 
     def __init__(
-        self, document: dict[str, Any], identity: Identity, besides: frozenset[str] = frozenset()
+        self, document: dict[str, Any], identity: CallerIdentity, besides: frozenset[str] = frozenset()
     ) -> None:
         """`besides`: the members of a statement that are none of this reader's business."""
         self._document = document

@@ -15,17 +15,17 @@ from typing import Any
 from tablegate.gateway.model.authorization.conditions import Condition
 from tablegate.gateway.model.authorization.globs import EVERY, Glob
 from tablegate.gateway.model.authorization.grants import Effect, Policy, Resources, Statement
-from tablegate.gateway.model.authorization.permissions import Door, Permission, Way
+from tablegate.gateway.model.authorization.permissions import Channel, Door, Permission
 from tablegate.gateway.security.policies.errors import BadPolicy
 from tablegate.gateway.security.policies.iam_conditions import conditions_of
 from tablegate.gateway.security.policies.iam_documents import read_document
 
 _P = Permission
 _MEMBERS = frozenset({"Effect", "Action", "NotAction", "Resource", "NotResource", "Condition"})
-_ROW = (Way.SINGLE, Way.TRANSACTION)
+_ROW = (Channel.SINGLE, Channel.TRANSACTION)
 
 
-def _doors(*permissions: Permission, ways: Iterable[Way] = (Way.SINGLE,)) -> frozenset[Door]:
+def _doors(*permissions: Permission, ways: Iterable[Channel] = (Channel.SINGLE,)) -> frozenset[Door]:
     ways = tuple(ways)
     return frozenset((permission, way) for permission in permissions for way in ways)
 
@@ -36,10 +36,10 @@ ACTIONS: Mapping[str, frozenset[Door]] = {
     "PutRow": _doors(_P.PUT, ways=_ROW),
     "UpdateRow": _doors(_P.UPDATE, ways=_ROW),
     "DeleteRow": _doors(_P.DELETE, ways=_ROW),
-    "BatchGetRow": _doors(_P.READ, _P.QUERY, ways=[Way.BATCH]),
-    "BatchWriteRow": _doors(_P.PUT, _P.UPDATE, _P.DELETE, ways=[Way.BATCH]),
-    "BulkImport": _doors(_P.PUT, _P.UPDATE, _P.DELETE, ways=[Way.BATCH]),
-    "BulkExport": _doors(_P.QUERY, _P.SCAN, ways=[Way.BATCH]),
+    "BatchGetRow": _doors(_P.READ, _P.QUERY, ways=[Channel.BATCH]),
+    "BatchWriteRow": _doors(_P.PUT, _P.UPDATE, _P.DELETE, ways=[Channel.BATCH]),
+    "BulkImport": _doors(_P.PUT, _P.UPDATE, _P.DELETE, ways=[Channel.BATCH]),
+    "BulkExport": _doors(_P.QUERY, _P.SCAN, ways=[Channel.BATCH]),
     "ListTable": _doors(_P.LIST),
     "CreateTable": _doors(_P.CREATE),
     "UpdateTable": _doors(_P.ALTER),
@@ -62,7 +62,7 @@ ACTIONS: Mapping[str, frozenset[Door]] = {
 }
 """Action -> the doors that it opens."""
 
-_EVERY_DOOR = frozenset((permission, way) for permission in Permission for way in Way)
+_EVERY_DOOR = frozenset((permission, way) for permission in Permission for way in Channel)
 _CONDITION_KEYS = {
     "acs:sourceip": "aws:SourceIp",
     "acs:securetransport": "aws:SecureTransport",
@@ -126,8 +126,8 @@ def _doors_of(patterns: list[str], is_refusal: bool) -> frozenset[Door]:
             if actions.matches(action):
                 found |= doors
                 if is_refusal and not action.startswith(("Batch", "Bulk")):
-                    found |= {(permission, way) for permission, _ in doors for way in Way}
-                if is_refusal and (_P.SCAN, Way.SINGLE) in doors:
+                    found |= {(permission, way) for permission, _ in doors for way in Channel}
+                if is_refusal and (_P.SCAN, Channel.SINGLE) in doors:
                     found |= _doors(_P.SPLIT)  # split points are keys of rows
     return frozenset(found)
 

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tablegate.gateway.model.authorization.conditions import Condition, Fact, Quantifier
+from tablegate.gateway.model.authorization.conditions import Condition, ConditionKey, Quantifier
 from tablegate.gateway.model.authorization.globs import Glob
 from tablegate.gateway.model.authorization.grants import Effect, Policy, Resources, Statement
 from tablegate.gateway.model.authorization.permissions import (
     DEFINING,
     READING,
     STREAMING,
+    Channel,
     Door,
     Permission,
-    Way,
 )
 from tablegate.gateway.security.policies.errors import BadPolicy
 
@@ -38,7 +38,7 @@ WORDS: Mapping[str, frozenset[Permission]] = {
 """What each word lets be done to tables of a pattern."""
 
 LIMITS = ("keys", "attributes")
-_OF_LIMITS = {"keys": Fact.LEADING_KEYS, "attributes": Fact.ATTRIBUTES}
+_OF_LIMITS = {"keys": ConditionKey.LEADING_KEYS, "attributes": ConditionKey.ATTRIBUTES}
 _LISTING = frozenset(
     {_P.LIST, _P.LIST_STREAMS, _P.LIST_FEATURES, _P.READ_ACCOUNT, _P.LIST_BACKUPS, _P.LIST_JOBS}
 )
@@ -88,7 +88,7 @@ def _statements(
 
 
 def _doors(permissions: frozenset[Permission]) -> frozenset[Door]:
-    return frozenset((permission, way) for permission in permissions for way in Way)
+    return frozenset((permission, way) for permission in permissions for way in Channel)
 
 
 def _condition(name: str, values: list[str], effect: Effect) -> Condition:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tablegate.gateway.store.sql.databases import Database, Placement, Unusable
+from tablegate.gateway.store.sql.databases import Database, DatabaseUnusable, TablePlacement
 
 
 def open_database(
@@ -74,7 +74,7 @@ def undistribute(url: str) -> Iterator[str]:
         yield from placement.undistribute(connection)
 
 
-def placement_of(url: str) -> Placement | None:
+def placement_of(url: str) -> TablePlacement | None:
     """Where the tables of a database are, for whoever looks after it; None: all are in one place."""
     if not url.startswith("postgresql"):
         return None
@@ -83,6 +83,6 @@ def placement_of(url: str) -> Placement | None:
     try:
         with placement.connected(url) as connection:
             found = placement.placement(connection)
-    except Unusable:
+    except DatabaseUnusable:
         return None
     return found if found.distributed else None

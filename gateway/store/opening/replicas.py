@@ -3,7 +3,7 @@
 The primary's write-ahead log is looked at from time to time (`watch`), so it is known how far it was at which moment. A read
 that may be no older than a bound needs the log as far as it was that long ago; before each list of reads the replica itself
 is asked how far it has come, on the connection that reads. A replica that does not answer, or is of another timeline, is left
-alone until it was seen well again. Knows nothing of commands; the reads go to `Replica` as they go to the primary's store.
+alone until it was seen well again. Knows nothing of commands; the reads go to `Standby` as they go to the primary's store.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tablegate.gateway.model.errors import GatewayError
-from tablegate.gateway.store.sql.databases import Database, Retry
+from tablegate.gateway.store.sql.databases import Database, RetryableFailure
 from tablegate.gateway.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -24,11 +24,11 @@ _POLL_S = 0.001
 # Looks at the primary while its replicas may fall behind by the bound.
 _LOOKS = 5
 _SHORTEST_PERIOD_S = 0.01
-_FAILURES = (Retry, GatewayError)
+_FAILURES = (RetryableFailure, GatewayError)
 
 
 @dataclass(frozen=True, slots=True)
-class Lag:
+class StandbyStatus:
     """How a replica is doing: milliseconds by which it is behind (None: further than anybody has looked, or unknown), and
     whether it is read from."""
 
@@ -37,7 +37,7 @@ class Lag:
     is_used: bool
 
 
-class Replica(Store):
+class Standby(Store):
     """One standby. Its catalogue stays empty: table descriptors are the primary's, and one that the standby does not have in
     the same version is no reason to forget it."""
 
@@ -48,11 +48,11 @@ class Replica(Store):
         self.lag_ms: float | None = None
 
 
-class Replicas:
+class Standbys:
     """The replicas of a database. `lag_ms`: how old what they answer may be; `wait_ms`: how long a reader is kept waiting for
     one to catch up with what the reader wrote (0: nobody is)."""
 
-    def __init__(self, primary: Database, replicas: Sequence[Replica], lag_ms: int, wait_ms: int) -> None:
+    def __init__(self, primary: Database, replicas: Sequence[Standby], lag_ms: int, wait_ms: int) -> None:
         self.all = tuple(replicas)
         self.lag_s = lag_ms / 1000
         self.wait_s = wait_ms / 1000
@@ -66,7 +66,7 @@ class Replicas:
         """Seconds between two looks."""
         return max(_SHORTEST_PERIOD_S, self.lag_s / _LOOKS)
 
-    def choose(self, written: int, reader: int) -> Replica | None:
+    def choose(self, written: int, reader: int) -> Standby | None:
         """A replica that has all that was acknowledged longer ago than the bound, and all up to `written`, a position of the log
         (0: no matter); waits for that one a little. None: the primary must answer."""
         needed = self._needed()
@@ -79,7 +79,7 @@ class Replicas:
                 return replica
         return None
 
-    def leave_alone(self, replica: Replica, reason: Exception) -> None:
+    def leave_alone(self, replica: Standby, reason: Exception) -> None:
         """Read from a replica no more until it was seen well again."""
         if replica.is_well:
             replica.is_well = False
@@ -104,11 +104,11 @@ class Replicas:
             else:
                 self.leave_alone(replica, ValueError("it does not follow the primary"))
 
-    def lags(self) -> list[Lag]:
+    def lags(self) -> list[StandbyStatus]:
         """How each replica was doing when it was last looked at."""
         bound_ms = self.lag_s * 1000
         return [
-            Lag(it.name, it.lag_ms, it.is_well and it.lag_ms is not None and it.lag_ms <= bound_ms)
+            StandbyStatus(it.name, it.lag_ms, it.is_well and it.lag_ms is not None and it.lag_ms <= bound_ms)
             for it in self.all
         ]
 
@@ -138,7 +138,7 @@ class Replicas:
                 return (now - asked_at) * 1000
         return None
 
-    def _has(self, replica: Replica, needed: int, written: int, reader: int) -> bool:
+    def _has(self, replica: Standby, needed: int, written: int, reader: int) -> bool:
         until = time.monotonic() + self.wait_s
         try:
             while (replayed := replica.database.log_replayed(reader)) < max(needed, written):

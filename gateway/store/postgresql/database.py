@@ -25,15 +25,15 @@ from tablegate.gateway.store.sql.databases import (
     DEFINITION_LOCK,
     LOCK_TIMEOUT_MS,
     NOWAIT_LOCK_TIMEOUT_MS,
-    CommitLost,
+    CommitInterrupted,
     Database,
+    DatabaseUnusable,
     Pending,
-    Retry,
+    RetryableFailure,
     Row,
     Session,
     Traced,
     Unreachable,
-    Unusable,
 )
 
 log = logging.getLogger(__name__)
@@ -219,7 +219,9 @@ class PostgreSQL(Database):
                     self.must_be_as_found
                     and (has_citus and is_distributed(connection)) != self.is_distributed
                 ):
-                    raise Unusable("the tables were distributed, or undistributed: start the gateway anew")
+                    raise DatabaseUnusable(
+                        "the tables were distributed, or undistributed: start the gateway anew"
+                    )
         except (sqlalchemy.exc.DBAPIError, psycopg.Error) as error:
             reason = str(getattr(error, "orig", error))
             self._unreachable = (time.monotonic() + _UNREACHABLE_S, reason)
@@ -274,7 +276,7 @@ class PostgreSQL(Database):
             except psycopg.OperationalError as error:
                 # An error with a code is the server's word that there was no commit. Without one the connection broke.
                 if transaction_id is not None and error.sqlstate is None:
-                    raise CommitLost(f"{transaction_id}/{self._server_of_writer()}") from error
+                    raise CommitInterrupted(f"{transaction_id}/{self._server_of_writer()}") from error
                 raise
 
     def _set_locally(self, pipeline: Pipeline) -> None:
@@ -299,13 +301,13 @@ class PostgreSQL(Database):
             pipeline.begin()
             try:
                 yield pipeline
-            except (psycopg.Error, CommitLost):
+            except (psycopg.Error, CommitInterrupted):
                 raise
             except BaseException:
                 self._roll_back(purpose, pipeline)
                 raise
             pipeline.end()
-        except CommitLost:
+        except CommitInterrupted:
             self._drop(purpose)
             raise
         except psycopg.Error as error:
@@ -375,7 +377,7 @@ class PostgreSQL(Database):
                 [(status,)] = session.query("SELECT pg_xact_status(?::text::xid8)", (number,))
             if status == "committed" and self.notes_written:
                 self._note_written(self.log_written()[0])
-        except (Retry, GatewayError):
+        except (RetryableFailure, GatewayError):
             return None
         return {"committed": True, "aborted": False}.get(status)
 
@@ -406,7 +408,7 @@ def finds_distributed(url: str, schema: str | None) -> bool:
                 return True
             has_citus = connection.execute(f"SELECT {_HAS_CITUS}").fetchone() == (True,)
             if has_citus and connection.execute(_GROUP).fetchone() != (0,):
-                raise Unusable(
+                raise DatabaseUnusable(
                     "this node is a worker of Citus, and the tables are not distributed: run tablegate distribute at the"
                     " coordinator first"
                 )
@@ -429,7 +431,7 @@ def _connect(dialect: Any, record: Any, arguments: Any, named: dict[str, Any]) -
     encoding = connection.info.parameter_status("server_encoding")
     if encoding not in (None, "UTF8"):
         connection.close()
-        raise Unusable(
+        raise DatabaseUnusable(
             f"the encoding of the PostgreSQL database is {encoding}, and must be UTF8: make another with "
             "CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
         )

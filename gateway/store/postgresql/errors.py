@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 
 from tablegate.gateway.model.errors import Busy, DatabaseFailed, DataCorrupted, OutOfSpace
-from tablegate.gateway.store.sql.databases import LockHeld, Retry
+from tablegate.gateway.store.sql.databases import LockTimeout, RetryableFailure
 
 # InvalidSqlStatementName: driver and server disagree about what is prepared; a new connection knows of nothing.
 _RETRYABLE = (
@@ -35,9 +35,9 @@ def meaning_of(error: psycopg.Error) -> Exception:
     if isinstance(error, _EXHAUSTED):
         return Busy(str(error))
     if isinstance(error, (psycopg.errors.LockNotAvailable, *_GIVEN_UP)):
-        return LockHeld(str(error))
+        return LockTimeout(str(error))
     if isinstance(error, _RETRYABLE):
-        return Retry(str(error))
+        return RetryableFailure(str(error))
     if isinstance(error, (psycopg.errors.DataCorrupted, psycopg.errors.IndexCorrupted)):
         return DataCorrupted(str(error))
     return DatabaseFailed(str(error))

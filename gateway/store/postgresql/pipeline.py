@@ -87,7 +87,7 @@ _ARRAYS: dict[str, Callable[[Any], Wire]] = {
 }
 
 
-class Statement:
+class PipelineStatement:
     """A statement with `?` as the server takes it, and how each of its parameters is encoded: `?::bigint[]` says so."""
 
     __slots__ = ("command", "encoders")
@@ -104,14 +104,14 @@ class Statement:
 
 
 @functools.lru_cache(2 * _MOST_PREPARED)
-def _statement(text: str) -> Statement:
-    return Statement(text)
+def _statement(text: str) -> PipelineStatement:
+    return PipelineStatement(text)
 
 
 # The way there and back
 
 
-class Answer:
+class StatementResult:
     """The answer to one statement; there once the pipeline is settled."""
 
     __slots__ = ("result",)
@@ -126,7 +126,7 @@ def trace(traced: Callable[[list[str]], AbstractContextManager[Any]]) -> None:
     sent: dict[int, list[str]] = {}
 
     @functools.wraps(send)
-    def noting_send(pipeline: Pipeline, text: str, parameters: Sequence[Any] = ()) -> Answer:
+    def noting_send(pipeline: Pipeline, text: str, parameters: Sequence[Any] = ()) -> StatementResult:
         sent.setdefault(id(pipeline), []).append(text)
         return send(pipeline, text, parameters)
 
@@ -162,7 +162,7 @@ class Pipeline:
         self.server_version: int = connection.info.server_version
         self._prepares = prepares
         self._prepared: dict[str, bytes] = {}
-        self._due: deque[Answer | None] = deque()  # None: a Sync
+        self._due: deque[StatementResult | None] = deque()  # None: a Sync
         self._patience_ms = patience_ms
         self._is_alive = is_alive
         self._poll = select.poll()
@@ -172,7 +172,7 @@ class Pipeline:
         """Enter pipeline mode: statements may be sent."""
         self._libpq.enter_pipeline_mode()
 
-    def send(self, text: str, parameters: Sequence[Any] = ()) -> Answer:
+    def send(self, text: str, parameters: Sequence[Any] = ()) -> StatementResult:
         """Send a statement; its answer is there after `settle`."""
         statement = _statement(text)
         values: list[bytes | None] = []
@@ -186,16 +186,16 @@ class Pipeline:
             self._libpq.send_query_prepared(name, values, formats, _BINARY)
         else:
             self._libpq.send_query_params(statement.command, values, None, formats, _BINARY)
-        answer = Answer()
+        answer = StatementResult()
         self._due.append(answer)
         return answer
 
-    def _prepare(self, text: str, statement: Statement) -> bytes:
+    def _prepare(self, text: str, statement: PipelineStatement) -> bytes:
         if not self._prepares or len(self._prepared) == _MOST_PREPARED:
             return b""
         name = self._prepared[text] = b"%s_%d" % (statement.command.split(maxsplit=1)[0], len(self._prepared))
         self._libpq.send_prepare(name, statement.command)
-        self._due.append(Answer())
+        self._due.append(StatementResult())
         return name
 
     def settle(self) -> None:
@@ -243,7 +243,7 @@ class Pipeline:
         """Leave pipeline mode. Everything has been settled."""
         self._libpq.exit_pipeline_mode()
 
-    def rows(self, answer: Answer) -> list[Row]:
+    def rows(self, answer: StatementResult) -> list[Row]:
         """The rows of an answer that is there."""
         result = answer.result
         assert result is not None
@@ -251,7 +251,7 @@ class Pipeline:
         return self._transformer.load_rows(0, result.ntuples, tuple)
 
     @staticmethod
-    def count(answer: Answer) -> int:
+    def count(answer: StatementResult) -> int:
         """How many rows a statement touched whose answer is there."""
         assert answer.result is not None
         return answer.result.command_tuples or 0

@@ -17,12 +17,12 @@ from tablegate.gateway.store.sql.databases import (
     BodyPattern,
     Condition,
     Key,
-    Occupied,
+    KeyOccupied,
     Pending,
     Row,
     Session,
     Statements,
-    Wild,
+    Wildcards,
 )
 from tablegate.gateway.store.sql.prefilters import spelled
 
@@ -86,7 +86,7 @@ _CLAIM_TOKEN = """
 INSERT INTO tokens (scope, name, slot, digest, answer, expires_at_ms) VALUES (?, ?, ?, '', '', 0)
 ON CONFLICT (scope, name, slot) DO UPDATE SET answer = '' WHERE false"""
 
-_LIKE_WILD = {Wild.RUN: "%", Wild.STOP: "_"}
+_LIKE_WILD = {Wildcards.RUN: "%", Wildcards.STOP: "_"}
 _LIKE_SPECIAL = re.compile(r"[\\%_]")
 
 
@@ -145,7 +145,7 @@ class PostgreSQLStatements(Statements):
         try:
             session.copy(_COPY, binary_rows.encode(rows_to_load))
         except psycopg.errors.UniqueViolation:
-            raise Occupied from None
+            raise KeyOccupied from None
 
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
         _send(session, rows.REMOVE, _REMOVE_MANY, [*keys, *claims])

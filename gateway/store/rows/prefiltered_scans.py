@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from tablegate.gateway.model.expressions.ranges import KeyRange
-from tablegate.gateway.store.rows.scans import Chunk, Columns, Source, columns_between
+from tablegate.gateway.store.rows.scans import Chunk, Columns, ScanSource, columns_between
 from tablegate.gateway.store.sql.checksums import ROW_COLUMNS
 from tablegate.gateway.store.sql.databases import Condition, Session
 from tablegate.gateway.store.sql.positions import KEPT_BYTES
@@ -46,7 +46,7 @@ class PrefilteredScan:
     def __init__(
         self,
         session: Session,
-        source: Source,
+        source: ScanSource,
         bounds: KeyRange,
         reverse: bool,
         condition: Condition,

@@ -75,7 +75,7 @@ class StoredRow(Row):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ScanSource:
     """What is walked: the FROM clause, that of the keys alone, the alias of the table that has the keys, the ids of which `keys`
     takes the first, and where in a row of the result these columns stand: partition, sort, full_key, slot and size_bytes of
     what the source shows."""
@@ -97,15 +97,15 @@ class Source:
 
 
 @lru_cache(maxsize=1024)
-def rows_source(table_id: int) -> Source:
+def rows_source(table_id: int) -> ScanSource:
     """The rows of a table."""
     tables = "rows r WHERE r.table_id = ?"
-    return Source(tables, tables, "r", (table_id,), ", r.slot", 0, 1, 2, ROW_WIDTH, _SIZE)
+    return ScanSource(tables, tables, "r", (table_id,), ", r.slot", 0, 1, 2, ROW_WIDTH, _SIZE)
 
 
-def entries_source(table_id: int, index_id: int) -> Source:
+def entries_source(table_id: int, index_id: int) -> ScanSource:
     """The entries of an index, each with its row."""
-    return Source(
+    return ScanSource(
         "entries k CROSS JOIN rows r WHERE k.index_id = ? AND r.table_id = ? AND r.partition = k.row_partition"
         " AND r.sort = k.row_sort AND r.slot = k.row_slot",
         "entries k WHERE k.index_id = ?",
@@ -142,7 +142,7 @@ Chunk = list[Columns]
 class Walk:
     """A walk over one source in one session. `expected`: about how many rows the caller wants (None: unknown)."""
 
-    def __init__(self, session: Session, source: Source, expected: int | None = None) -> None:
+    def __init__(self, session: Session, source: ScanSource, expected: int | None = None) -> None:
         self._session = session
         self._source = source
         self._chunk = min(max(expected, 1), _FIRST_CHUNK * 4) if expected else _FIRST_CHUNK
@@ -321,7 +321,7 @@ class Walk:
 
 
 def overlaid(
-    chunks: Iterator[Chunk], written: Mapping[Position, Row | None], source: Source, reverse: bool
+    chunks: Iterator[Chunk], written: Mapping[Position, Row | None], source: ScanSource, reverse: bool
 ) -> Iterator[Chunk]:
     """A walk over rows as it is with other rows in place of some (None: with none)."""
     waiting = sorted(written, reverse=not reverse)  # the next one last

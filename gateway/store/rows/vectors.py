@@ -29,7 +29,7 @@ _FILL = _ADD + " ON CONFLICT DO NOTHING"
 _REMOVE = "DELETE FROM vectors WHERE index_id = ? AND partition = ? AND sort = ? AND slot = ?"
 
 
-class Versions(NamedTuple):
+class IndexVersions(NamedTuple):
     """The version of the last change of an index, and of the last that was not only something new; and what says that versions
     are still those that they were (Statements.server_start)."""
 
@@ -109,7 +109,7 @@ def forget(session: Session, index_id: int) -> None:
 # Reading
 
 
-def versions(session: Session, index_id: int) -> Versions:
+def versions(session: Session, index_id: int) -> IndexVersions:
     """How far an index has come."""
     names = _counter(index_id), _replaced(index_id)
     found = session.query(
@@ -118,7 +118,7 @@ def versions(session: Session, index_id: int) -> Versions:
         [each for name in names for each in (name, counters.slot_of_counter(name))],
     )
     values = {name: int(value) for name, value, _ in found}
-    return Versions(values.get(names[0], 0), values.get(names[1], 0), found[0][2] if found else "")
+    return IndexVersions(values.get(names[0], 0), values.get(names[1], 0), found[0][2] if found else "")
 
 
 def count(session: Session, index_id: int) -> tuple[int, int]:

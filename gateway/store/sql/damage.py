@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 _MOST_LOGGED = 1_000
 
 
-class Damage:
+class DamageLog:
     """What was found. `folder`: a folder of the server's, in which its processes tell each other; None if it has one process."""
 
     def __init__(self, folder: str | None = None) -> None:

@@ -37,19 +37,19 @@ Key = tuple[int, bytes, bytes, int]
 """Where a row or an entry is stored: (table id or index id, partition, sort, slot)."""
 
 
-class Wild(Enum):
+class Wildcards(Enum):
     """What stands for other characters in a pattern."""
 
     RUN = "any number of characters"
     STOP = "a quote or a decimal point (where patterns cannot say that, one character)"
 
 
-BodyPattern = tuple[str | Wild, ...]
+BodyPattern = tuple[str | Wildcards, ...]
 """What may stand in the bytes of a body: texts, with wildcards between."""
 Condition = tuple[str, list[str | bytes | float]]
 """SQL about a row `r`, and its parameters."""
 
-# How long a transaction waits for a lock before it says LockHeld; and how long one that must not wait.
+# How long a transaction waits for a lock before it says LockTimeout; and how long one that must not wait.
 LOCK_TIMEOUT_MS = 500
 NOWAIT_LOCK_TIMEOUT_MS = 10
 # Of the only advisory lock: it keeps two starting gateways apart, not writers of data (which may be on several nodes).
@@ -63,7 +63,7 @@ class NodeShards(NamedTuple):
     shards: int
 
 
-class Placement(NamedTuple):
+class TablePlacement(NamedTuple):
     """Where things are: tables that are spread, those that every node has, those that are on one node only; the nodes."""
 
     distributed: list[str]
@@ -72,11 +72,11 @@ class Placement(NamedTuple):
     nodes: list[NodeShards]
 
 
-class Unusable(Exception):
+class DatabaseUnusable(Exception):
     """The database, or where it is, cannot be used like this. The text says why, and what to do."""
 
 
-class CommitLost(Exception):
+class CommitInterrupted(Exception):
     """The connection broke while COMMIT was under way. `transaction_id`: to ask PostgreSQL what became of it."""
 
     def __init__(self, transaction_id: str | None) -> None:
@@ -84,19 +84,19 @@ class CommitLost(Exception):
         self.transaction_id = transaction_id
 
 
-class Occupied(Exception):
+class KeyOccupied(Exception):
     """A row is there already that was to be the first of its key."""
 
 
-class Retry(Exception):
+class RetryableFailure(Exception):
     """The transaction failed before COMMIT was sent, for a reason that may pass: deadlock, time-out, lost connection."""
 
 
-class Unreachable(Retry):
+class Unreachable(RetryableFailure):
     """No connection to the database could be opened. Another attempt at once is of no use; somewhat later it may be."""
 
 
-class LockHeld(Retry):
+class LockTimeout(RetryableFailure):
     """Somebody else holds a lock, and did not give it up while this transaction waited."""
 
 
@@ -274,7 +274,8 @@ class Database:
     `notes_written`: every write says in `written_up_to` how far the database's log was after it.
     `refuses_writes`: the reason, from a write that met OutOfSpace until one has room again; else "".
 
-    Errors of the database leave these blocks as LockHeld, Retry, Busy, OutOfSpace or DatabaseFailed; `write()` raises CommitLost
+    Errors of the database leave these blocks as LockTimeout, Retry, Busy, OutOfSpace or DatabaseFailed; `write()`
+    raises CommitInterrupted
     if nobody knows whether it committed.
     """
 
@@ -307,7 +308,7 @@ class Database:
 
     def write(self, nowait: bool = False, near: bytes = b"") -> AbstractContextManager[Session]:
         """A session in a write transaction. `near`: a partition that it is about to write to, if it is known; a database of
-        several nodes enters where that is. Raises Busy, Retry (LockHeld), CommitLost, DatabaseFailed."""
+        several nodes enters where that is. Raises Busy, Retry (LockTimeout), CommitInterrupted, DatabaseFailed."""
         raise NotImplementedError
 
     def node_of(self, partition: bytes) -> Hashable:
@@ -355,7 +356,7 @@ class Database:
     def back_up(self, target: Path, progress: Callable[[int, int], None]) -> float:
         """Copy the whole database into a new file while others write; the moment (seconds since 1970) that the copy is of.
         `progress` is told how many pages are copied, and of how many. Raises Unusable."""
-        raise Unusable(f"{self.name} is backed up by its own means: docs/operate/backup.md")
+        raise DatabaseUnusable(f"{self.name} is backed up by its own means: docs/operate/backup.md")
 
     def close(self) -> None:
         """Give back every connection."""

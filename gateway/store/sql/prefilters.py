@@ -27,7 +27,7 @@ from tablegate.gateway.model.expressions.predicates import (
     Comparison,
     Contains,
     Exists,
-    Extracted,
+    ExtractedValue,
     HasKind,
     Literal,
     Operand,
@@ -38,7 +38,7 @@ from tablegate.gateway.model.expressions.predicates import (
     StartsWith,
 )
 from tablegate.gateway.model.values.values import NUMBERS, Kind, Value, decimal_text, number_of
-from tablegate.gateway.store.sql.databases import BodyPattern, Condition, Statements, Wild
+from tablegate.gateway.store.sql.databases import BodyPattern, Condition, Statements, Wildcards
 
 # Past so many patterns a disjunction costs more than it saves; of a conjunction the first will do.
 _MOST_PATTERNS = 12
@@ -52,7 +52,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Has:
+class BodyContains:
     """Whether the body has something like this in it. `foreign`: only rows with other kinds than DynamoDB's are looked at,
     others cannot have it. Patterns begin inside the attribute's name: its first letter is rarer than a quote, and what is
     rare is found fast."""
@@ -85,7 +85,7 @@ class AnyOf:
     parts: tuple[Prefilter, ...]
 
 
-Prefilter = Has | NumberBeyond | AllOf | AnyOf
+Prefilter = BodyContains | NumberBeyond | AllOf | AnyOf
 
 
 def prefilter_of(predicate: Predicate) -> Prefilter | None:
@@ -142,7 +142,7 @@ def _any(parts: Sequence[Prefilter | None]) -> Prefilter | None:
 def _telling(prefilter: Prefilter) -> int:
     """About how much a prefilter keeps back: by the length of what it looks for."""
     match prefilter:
-        case Has(pattern, _):
+        case BodyContains(pattern, _):
             return sum(len(piece) for piece in pattern if isinstance(piece, str))
         case NumberBeyond():
             return 0
@@ -162,13 +162,13 @@ def _patterns(prefilter: Prefilter) -> int:
 def _present(operand: Operand) -> Prefilter | None:
     """The prefilter of an operand of which nothing is known but that it is there."""
     match operand:
-        case Attribute(path) | SizeOf(path) | Extracted(Attribute(path)):
+        case Attribute(path) | SizeOf(path) | ExtractedValue(Attribute(path)):
             return _attribute(path)
     return None
 
 
 def _attribute(path: Path) -> Prefilter:
-    return Has((_name(path) + '":',))
+    return BodyContains((_name(path) + '":',))
 
 
 def _name(path: Path) -> str:
@@ -193,16 +193,16 @@ def _equal(path: Path, value: Value) -> Prefilter:
         number = number_of(value)
         return _attribute(path) if number is None else _number(path, Decimal(number))
     if kind is Kind.BOOL:
-        return Has((f'{head}BOOL":{"true" if data else "false"}',))
+        return BodyContains((f'{head}BOOL":{"true" if data else "false"}',))
     if kind is Kind.NULL:
-        return Has((head + 'NULL"',))
+        return BodyContains((head + 'NULL"',))
     if kind is Kind.BYTES:
         whole = data[: _LONGEST_TEXT // 4 * 3]
-        return Has((f'{head}B":"{base64.b64encode(whole[: len(whole) // 3 * 3]).decode()}',))
+        return BodyContains((f'{head}B":"{base64.b64encode(whole[: len(whole) // 3 * 3]).decode()}',))
     if kind is Kind.DATETIME:
-        return Has((f'{head}DT":"{data}"',), foreign=True)
+        return BodyContains((f'{head}DT":"{data}"',), foreign=True)
     if kind is Kind.GUID:
-        return Has((f'{head}G":"{data}"',), foreign=True)
+        return BodyContains((f'{head}G":"{data}"',), foreign=True)
     return _attribute(path)
 
 
@@ -212,12 +212,12 @@ def _number(path: Path, number: Decimal) -> Prefilter:
     if not -_GREATEST_EXPONENT < number.adjusted() < _GREATEST_EXPONENT:
         return _attribute(path)
     head, digits, double = _name(path) + '":{"', decimal_text(number), float(number)
-    usual = Has((head, Wild.RUN, f':"{digits}', Wild.STOP))
+    usual = BodyContains((head, Wildcards.RUN, f':"{digits}', Wildcards.STOP))
     if math.isfinite(double) and Decimal(repr(double)) == number:
         spelled = {repr(double), repr(-double)} if not double else {repr(double)}
         unlike = [text for text in sorted(spelled) if text not in (digits, digits + ".0")]
         if unlike:
-            return AnyOf((usual, *(Has((f'{head}D":"{text}"',), foreign=True) for text in unlike)))
+            return AnyOf((usual, *(BodyContains((f'{head}D":"{text}"',), foreign=True) for text in unlike)))
     return usual
 
 
@@ -242,13 +242,13 @@ def _text(path: Path, text: str, end: str) -> Prefilter:
     head, spelled = _name(path) + '":{"', _escaped(text)
     if len(spelled) > _LONGEST_TEXT:
         spelled, end = spelled[:_LONGEST_TEXT], ""
-    ways = [Has((f'{head}S":"{spelled}{end}',))]
+    ways = [BodyContains((f'{head}S":"{spelled}{end}',))]
     if first in "-0123456789abcdef":
-        ways.append(Has((f'{head}G":"{spelled}{end}',), foreign=True))
+        ways.append(BodyContains((f'{head}G":"{spelled}{end}',), foreign=True))
     if first in "-0123456789":
-        ways += [Has((f'{head}N":"{spelled}{end}',)), Has((f'{head}DT"',), foreign=True)]
+        ways += [BodyContains((f'{head}N":"{spelled}{end}',)), BodyContains((f'{head}DT"',), foreign=True)]
     if first in "-0123456789NI":
-        ways.append(Has((f'{head}D"',), foreign=True))
+        ways.append(BodyContains((f'{head}D"',), foreign=True))
     return ways[0] if len(ways) == 1 else AnyOf(tuple(ways))
 
 
@@ -260,10 +260,13 @@ def _containing(path: Path, member: Value) -> Prefilter:
         spelled = _escaped(data)
         if spelled != data or len(spelled) > _LONGEST_TEXT:  # a document shown as TEXT spells it otherwise
             return _attribute(path)
-        shown_otherwise = (Has((head + '{"DT"',), foreign=True), Has((head + '{"D"',), foreign=True))
-        return AnyOf((Has((head, Wild.RUN, spelled)), *shown_otherwise))
+        shown_otherwise = (
+            BodyContains((head + '{"DT"',), foreign=True),
+            BodyContains((head + '{"D"',), foreign=True),
+        )
+        return AnyOf((BodyContains((head, Wildcards.RUN, spelled)), *shown_otherwise))
     if number is not None and -_GREATEST_EXPONENT < Decimal(number).adjusted() < _GREATEST_EXPONENT:
-        return Has((head, Wild.RUN, f'"{decimal_text(number)}"'))
+        return BodyContains((head, Wildcards.RUN, f'"{decimal_text(number)}"'))
     return _attribute(path)
 
 
@@ -272,7 +275,7 @@ def _containing(path: Path, member: Value) -> Prefilter:
 
 def condition_of(prefilter: Prefilter, statements: Statements) -> Condition:
     """The condition that is true of the rows that a prefilter lets through, false or NULL of others."""
-    if isinstance(prefilter, Has):
+    if isinstance(prefilter, BodyContains):
         condition, parameters = statements.pattern_condition(prefilter.pattern)
         return f"({'r.kinds IS NOT NULL AND ' if prefilter.foreign else ''}{condition})", parameters
     if isinstance(prefilter, NumberBeyond):
@@ -286,8 +289,12 @@ def condition_of(prefilter: Prefilter, statements: Statements) -> Condition:
 
 
 def spelled(
-    pattern: BodyPattern, wild: Mapping[Wild, str], special: re.Pattern[str], quoted: str
+    pattern: BodyPattern, wild: Mapping[Wildcards, str], special: re.Pattern[str], quoted: str
 ) -> Iterator[str]:
     """The parts of a pattern in the words of a database: its wildcards, and its special characters quoted."""
     for piece in pattern:
-        yield wild[piece] if isinstance(piece, Wild) else special.sub(lambda found: quoted % found[0], piece)
+        yield (
+            wild[piece]
+            if isinstance(piece, Wildcards)
+            else special.sub(lambda found: quoted % found[0], piece)
+        )

@@ -17,7 +17,7 @@ COUNTED_ROWS = 1_000_000
 _PIECES = 100
 
 
-class Progress(NamedTuple):
+class WorkProgress(NamedTuple):
     """Of a piece of work: on which table (or index, if it is gone) it is, and how many rows are done and left."""
 
     work: str
@@ -40,20 +40,20 @@ def forget(session: Session, work: str, owner_id: int) -> None:
     session.send("DELETE FROM progress WHERE work = ? AND id = ?", (work, owner_id))
 
 
-def listed(session: Session, at_most: int = COUNTED_ROWS, pieces: int = _PIECES) -> list[Progress]:
+def listed(session: Session, at_most: int = COUNTED_ROWS, pieces: int = _PIECES) -> list[WorkProgress]:
     """The work that waits or is under way, piece by piece; all that is left is counted up to `at_most` rows together."""
     done = {
         (work, owner_id): int(rows)
         for work, owner_id, rows in session.query("SELECT work, id, rows_done FROM progress")
     }
-    found: list[Progress] = []
+    found: list[WorkProgress] = []
     for work, owner_id, kind, counted_id in session.query(_WAITING, (pieces,)):
         before = done.get((work, owner_id), 0)
         # What is purged is gone; what is walked over is still there.
         walked = 0 if work == PURGE else before
         counted = _count(session, kind, counted_id, max(0, at_most) + walked)
         at_most -= counted - min(walked, counted)
-        found.append(Progress(work, owner_id, before, max(0, counted - walked)))
+        found.append(WorkProgress(work, owner_id, before, max(0, counted - walked)))
     return found
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from tablegate.gateway.store.sql.databases import Unusable
+from tablegate.gateway.store.sql.databases import DatabaseUnusable
 
 Progress = Callable[[int, int], None]
 """Called with how many pages are copied, and of how many."""
@@ -35,11 +35,11 @@ def back_up(source: Path, target: Path, progress: Progress) -> float:
     """Copy a database to a file that is not there yet; it appears when it is whole and on the disk. The moment (seconds since
     1970) that the copy is of: what was acknowledged before is in it. Raises Unusable, OSError, sqlite3.Error."""
     if not source.is_file():
-        raise Unusable(f"there is no database {source}")
+        raise DatabaseUnusable(f"there is no database {source}")
     if os.path.lexists(target):
-        raise Unusable(f"{target} is there already, and is not overwritten")
+        raise DatabaseUnusable(f"{target} is there already, and is not overwritten")
     if not target.parent.is_dir():
-        raise Unusable(f"the folder {target.parent} is not there")
+        raise DatabaseUnusable(f"the folder {target.parent} is not there")
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     with _removed_in_the_end(part):
         os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -140,7 +140,7 @@ def _make_whole(part: Path) -> None:
         copy.execute("PRAGMA journal_mode = DELETE")
         [(verdict,)] = copy.execute("PRAGMA quick_check(1)").fetchall()
     if verdict != "ok":
-        raise Unusable(f"the copy is not sound: {verdict}")
+        raise DatabaseUnusable(f"the copy is not sound: {verdict}")
 
 
 def _synchronise(path: Path) -> None:
@@ -156,7 +156,7 @@ def _publish(part: Path, target: Path) -> None:
     try:
         os.link(part, target)
     except FileExistsError:
-        raise Unusable(f"{target} is there already, and is not overwritten") from None
+        raise DatabaseUnusable(f"{target} is there already, and is not overwritten") from None
     except OSError:  # a file system without hard links
         part.rename(target)
     part.unlink(missing_ok=True)

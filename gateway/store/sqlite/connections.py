@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 
 
-class Held:
+class HeldConnection:
     """A connection in somebody's hand. It is free again when its holder is gone."""
 
     __slots__ = ("_connections", "connection")
@@ -44,13 +44,13 @@ class Connections:
         self._all.add(connection)
         return connection
 
-    def take(self) -> Held:
+    def take(self) -> HeldConnection:
         """A connection that nobody else holds. Raises sqlite3.Error."""
         try:
             connection = self.free.pop()
         except IndexError:
             connection = self.made()
-        return Held(connection, self)
+        return HeldConnection(connection, self)
 
     def discard(self, connection: sqlite3.Connection) -> None:
         """Close one."""

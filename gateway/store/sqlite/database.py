@@ -12,16 +12,16 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NoReturn
 
-from tablegate.gateway.model.errors import Busy, DatabaseFailed, DataCorrupted, OutOfSpace, Unknowable
+from tablegate.gateway.model.errors import Busy, CommitUnknown, DatabaseFailed, DataCorrupted, OutOfSpace
 from tablegate.gateway.store.sql.databases import (
     LOCK_TIMEOUT_MS,
     NOWAIT_LOCK_TIMEOUT_MS,
     Database,
-    LockHeld,
+    DatabaseUnusable,
+    LockTimeout,
     Session,
-    Unusable,
 )
-from tablegate.gateway.store.sqlite.connections import Connections, Held
+from tablegate.gateway.store.sqlite.connections import Connections, HeldConnection
 from tablegate.gateway.store.sqlite.files import OpenFiles
 from tablegate.gateway.store.sqlite.statements import SQLiteStatements
 
@@ -50,21 +50,21 @@ def prepare_file(path: Path) -> None:
     path = path.resolve()
     folder = path.parent
     if not folder.is_dir():
-        raise Unusable(f"the folder of the database, {folder}, is not there")
+        raise DatabaseUnusable(f"the folder of the database, {folder}, is not there")
     if not os.access(folder, os.W_OK | os.X_OK, effective_ids=_EFFECTIVE):
-        raise Unusable(
+        raise DatabaseUnusable(
             f"the folder of the database, {folder}, cannot be written, and SQLite keeps its log there"
         )
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         if not os.access(path, os.R_OK | os.W_OK, effective_ids=_EFFECTIVE):
-            raise Unusable(f"the database {path} cannot be written") from None
+            raise DatabaseUnusable(f"the database {path} cannot be written") from None
     except OSError as error:
-        raise Unusable(f"the database {path} cannot be made: {error.strerror}") from None
+        raise DatabaseUnusable(f"the database {path} cannot be made: {error.strerror}") from None
     names = path.stat().st_nlink
     if path.is_file() and names > 1:
-        raise Unusable(
+        raise DatabaseUnusable(
             f"the database {path} has {names} names (hard links), of which each would have a log of its own: "
             "remove all but one, or use a symbolic link"
         )
@@ -76,13 +76,13 @@ class SQLiteSession(Session):
     statements = SQLiteStatements()
 
 
-class _Reading(AbstractContextManager[Session]):
+class _ReadSession(AbstractContextManager[Session]):
     """A session that reads, in a transaction; or for one statement, which is a snapshot by itself. (A class, because every tick
     that reads makes one, and a generator would cost it more than the transaction does.)"""
 
     __slots__ = ("_connection", "_is_one_statement", "_reader", "_readers")
 
-    def __init__(self, readers: dict[int, Held], reader: int, is_one_statement: bool) -> None:
+    def __init__(self, readers: dict[int, HeldConnection], reader: int, is_one_statement: bool) -> None:
         self._readers = readers
         self._reader = reader
         self._is_one_statement = is_one_statement
@@ -135,7 +135,7 @@ class SQLite(Database):
         self._connections = Connections(self._connect)
         if "vfs=memdb" in place:
             self._connections.made()  # a database in memory is gone with its last connection
-        self._writer: Held | None = None
+        self._writer: HeldConnection | None = None
         self._write_lock = Lock()
         self._is_nowait = False
 
@@ -170,16 +170,16 @@ class SQLite(Database):
             pool_reset_on_return=None,
         )
 
-    def _held(self) -> Held:
+    def _held(self) -> HeldConnection:
         try:
             return self._connections.take()
         except sqlite3.Error as error:
             raise _sqlite_error(error) from error
 
-    def _readers_with(self, reader: int) -> dict[int, Held]:
+    def _readers_with(self, reader: int) -> dict[int, HeldConnection]:
         """The connections that this thread reads on, by their numbers; the one of this number is among them."""
         try:
-            readers: dict[int, Held] = self._local.readers
+            readers: dict[int, HeldConnection] = self._local.readers
         except AttributeError:
             readers = self._local.readers = {}
         if reader not in readers:
@@ -187,10 +187,10 @@ class SQLite(Database):
         return readers
 
     def read(self, reader: int = 0) -> AbstractContextManager[Session]:
-        return _Reading(self._readers_with(reader), reader, is_one_statement=False)
+        return _ReadSession(self._readers_with(reader), reader, is_one_statement=False)
 
     def look(self, reader: int = 0) -> AbstractContextManager[Session]:
-        return _Reading(self._readers_with(reader), reader, is_one_statement=True)
+        return _ReadSession(self._readers_with(reader), reader, is_one_statement=True)
 
     @contextmanager
     def write(self, nowait: bool = False, near: bytes = b"") -> Iterator[Session]:
@@ -210,7 +210,7 @@ class SQLite(Database):
                     if self._files is not None and self._files.lost():
                         self._refuse_writes(connection)
                         if not self._is_saved:
-                            raise Unknowable(self._lost)
+                            raise CommitUnknown(self._lost)
                 except BaseException:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
@@ -272,7 +272,7 @@ class SQLite(Database):
 def _sqlite_error(error: sqlite3.Error) -> Exception:
     code = getattr(error, "sqlite_errorname", "") or ""
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return LockHeld(str(error))
+        return LockTimeout(str(error))
     if code.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")):
         return OutOfSpace(str(error))
     if code.startswith(("SQLITE_CANTOPEN", "SQLITE_NOMEM")):

@@ -15,12 +15,12 @@ from tablegate.gateway.store.sql.databases import (
     BodyPattern,
     Condition,
     Key,
-    Occupied,
+    KeyOccupied,
     Pending,
     Row,
     Session,
     Statements,
-    Wild,
+    Wildcards,
 )
 from tablegate.gateway.store.sql.prefilters import spelled
 
@@ -28,7 +28,7 @@ from tablegate.gateway.store.sql.prefilters import spelled
 _HAS_ORDERED_AGGREGATES = sqlite3.sqlite_version_info >= (3, 44)
 _HAS_JSON = sqlite3.sqlite_version_info >= (3, 38)
 
-_GLOB_WILD = {Wild.RUN: "*", Wild.STOP: '[".]'}
+_GLOB_WILD = {Wildcards.RUN: "*", Wildcards.STOP: '[".]'}
 _GLOB_SPECIAL = re.compile(r"[*?\[]")
 
 
@@ -79,7 +79,7 @@ class SQLiteStatements(Statements):
 
     def load_rows(self, session: Session, rows_to_load: Sequence[Row]) -> None:
         if session.execute_many(rows.INSERT, rows_to_load) < len(rows_to_load):
-            raise Occupied
+            raise KeyOccupied
 
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
         if keys:

@@ -12,7 +12,7 @@ from tablegate.gateway.store.sql.databases import Session
 _COLUMNS = "id, table_id, kind, target, stream_id, positions, copying, mark, ending"
 
 
-class Ending(NamedTuple):
+class FollowerEnd(NamedTuple):
     """Where a follower ends: in a stream of the table, before a sequence of each shard. It was told to end at `at_ms`, when the
     table was as `definition` has it (descriptors.definition)."""
 
@@ -35,7 +35,7 @@ class Follower(NamedTuple):
     positions: Mapping[int, int]
     copying: bool = False
     mark: bytes | None = None
-    ending: Ending | None = None
+    ending: FollowerEnd | None = None
 
     def end_of(self, shard: int) -> int | None:
         """The sequence before which it ends in a shard of the stream to which it has come; None: it goes on there."""
@@ -91,7 +91,7 @@ def advance(session: Session, old: Follower, new: Follower) -> bool:
     )
 
 
-def end(session: Session, follower_id: int, ending: Ending) -> None:
+def end(session: Session, follower_id: int, ending: FollowerEnd) -> None:
     """Have a follower end somewhere."""
     session.execute("UPDATE followers SET ending = ? WHERE id = ?", (_ending_json(ending), follower_id))
 
@@ -157,14 +157,14 @@ def _columns(follower: Follower) -> tuple[Any, ...]:
     )
 
 
-def _ending(text: str | None) -> Ending | None:
+def _ending(text: str | None) -> FollowerEnd | None:
     if text is None:
         return None
     stream_id, positions, at_ms, definition = orjson.loads(text)
-    return Ending(stream_id, dict(positions), at_ms, definition)
+    return FollowerEnd(stream_id, dict(positions), at_ms, definition)
 
 
-def _ending_json(ending: Ending) -> str:
+def _ending_json(ending: FollowerEnd) -> str:
     return orjson.dumps(
         [ending.stream_id, [*ending.positions.items()], ending.at_ms, ending.definition]
     ).decode()

@@ -24,7 +24,7 @@ from tablegate.gateway.model.tables.backups import Backup, BackupFile
 from tablegate.gateway.model.values.row_lines import (
     END_START,
     LINE_BYTES,
-    Unreadable,
+    UnreadableFile,
     check_end,
     end_line,
     header_line,
@@ -43,7 +43,7 @@ _ATTEMPT = re.compile(r"\.([0-9]+)-([0-9]+)\.")
 _CHECKED_BYTES = 8 << 20
 
 
-class Attempt(NamedTuple):
+class WriteAttempt(NamedTuple):
     """An attempt to write a file: by which job, under which claim. A later one is greater."""
 
     job_id: int
@@ -56,7 +56,7 @@ class BackupDirectory:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def begin(self, backup: Backup, attempt: Attempt, table: Mapping[str, Any]) -> BackupWriter:
+    def begin(self, backup: Backup, attempt: WriteAttempt, table: Mapping[str, Any]) -> BackupWriter:
         """Begin the file of a backup, whose table this document makes anew. What earlier attempts have left is removed."""
         self._remove(backup.file_stem, before=attempt)
         shown = re.sub(r"[^A-Za-z0-9_-]", "_", backup.table_name)[:_NAME_CHARACTERS]
@@ -82,16 +82,16 @@ class BackupDirectory:
         """Remove all files of a backup that is gone."""
         self._remove(stem)
 
-    def _remove(self, stem: str, before: Attempt | None = None) -> None:
+    def _remove(self, stem: str, before: WriteAttempt | None = None) -> None:
         for name in os.listdir(self._path):
             if name.startswith(f"{stem}.") and (before is None or _attempt_of(name, len(stem)) < before):
                 (self._path / name).unlink(missing_ok=True)
         _sync(self._path)
 
 
-def _attempt_of(name: str, at: int) -> Attempt:
+def _attempt_of(name: str, at: int) -> WriteAttempt:
     match = _ATTEMPT.match(name, at)
-    return Attempt(0, 0) if match is None else Attempt(int(match[1]), int(match[2]))
+    return WriteAttempt(0, 0) if match is None else WriteAttempt(int(match[1]), int(match[2]))
 
 
 def _described(backup: Backup, table: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class BackupWriter:
         self._path = path
         self._unfinished = path.with_name(path.name + _UNFINISHED)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        self._file = _Summed(os.fdopen(os.open(self._unfinished, flags, 0o600), "wb"))
+        self._file = _ChecksummedFile(os.fdopen(os.open(self._unfinished, flags, 0o600), "wb"))
         compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
         self._packed = compressor.stream_writer(cast(Any, self._file), closefd=False)
         self._crc64 = self._rows = 0
@@ -150,7 +150,7 @@ class BackupWriter:
         self._path.unlink(missing_ok=True)
 
 
-class _Summed:
+class _ChecksummedFile:
     """A file that knows how much was written to it, and the CRC-64/XZ of that."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -183,13 +183,13 @@ class BackupReader:
         opened = path.open("rb")
         try:
             if os.fstat(opened.fileno()).st_size != file.size_bytes:
-                raise Unreadable(f"it has not the {file.size_bytes} bytes that were written")
+                raise UnreadableFile(f"it has not the {file.size_bytes} bytes that were written")
             reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES).stream_reader(opened)
             self._lines = io.BufferedReader(cast(io.RawIOBase, reader), _BLOCK_BYTES)
             told = read_header(self._line()).get("backup")
             if not isinstance(told, dict) or told.get("stem") != stem:
-                raise Unreadable("it is the file of another backup")
-        except Unreadable as error:
+                raise UnreadableFile("it is the file of another backup")
+        except UnreadableFile as error:
             opened.close()
             raise BackupUnreadable(f"the file {path.name}: {error}") from None
         except BaseException:
@@ -207,12 +207,12 @@ class BackupReader:
                 if line.startswith(END_START):
                     check_end(line, self.rows + len(lines), crc_before)
                     if self._lines.read(1):
-                        raise Unreadable("there is something behind its end")
+                        raise UnreadableFile("there is something behind its end")
                     self.is_over = True
                     break
                 lines.append(line)
                 size += len(line)
-        except (Unreadable, zstandard.ZstdError) as error:
+        except (UnreadableFile, zstandard.ZstdError) as error:
             raise BackupUnreadable(f"the file {self._name}: {error}") from None
         self.rows += len(lines)
         return lines
@@ -221,9 +221,9 @@ class BackupReader:
         try:
             line = self._lines.readline(LINE_BYTES)
         except zstandard.ZstdError as error:
-            raise Unreadable(f"it is damaged: {error}") from None
+            raise UnreadableFile(f"it is damaged: {error}") from None
         if not line.endswith(b"\n"):
-            raise Unreadable("it was cut off")
+            raise UnreadableFile("it was cut off")
         self._crc64 = crc64.xz(line, self._crc64)
         return line
 

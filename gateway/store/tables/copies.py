@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.sql.databases import Session
-from tablegate.gateway.store.tables.history import Mark, Moment
+from tablegate.gateway.store.tables.history import HistoryPoint, Mark
 
 _COLUMNS = "target_id, source_id, history_id, at, phase, mark"
 
 
-class Phase(IntEnum):
+class CopyPhase(IntEnum):
     """What is being done. Of a copy of a whole table: all rows are copied, then what changed since the moment is undone. Of what
     changed in a window of time: keys and what they had before are gathered, then what they have now, and what changed since the
     window is undone in that."""
@@ -25,17 +25,17 @@ class Phase(IntEnum):
     UNDOING_LATER = 4
 
 
-class Copy(NamedTuple):
+class PendingCopy(NamedTuple):
     """A copy that is not done. `moment`: of which the target will be the source's rows; None: those that it has."""
 
     target_id: int
     source_id: int
-    moment: Moment | None
-    phase: Phase = Phase.COPYING
+    moment: HistoryPoint | None
+    phase: CopyPhase = CopyPhase.COPYING
     mark: Mark | None = None
 
 
-def add(session: Session, copy: Copy) -> None:
+def add(session: Session, copy: PendingCopy) -> None:
     """Ask for a table to be filled."""
     history_id, at = copy.moment or (None, None)
     session.execute(
@@ -52,7 +52,7 @@ def waiting(session: Session) -> list[tuple[int, str | None, str | None]]:
     )
 
 
-def by_target(session: Session, target_id: int) -> Copy | None:
+def by_target(session: Session, target_id: int) -> PendingCopy | None:
     """A copy; None: it is done, or was given up."""
     found = session.query(f"SELECT {_COLUMNS} FROM copies WHERE target_id = ?", (target_id,))
     return _copy(*found[0]) if found else None
@@ -63,7 +63,7 @@ def sources(session: Session) -> dict[int, int]:
     return dict(session.query("SELECT target_id, source_id FROM copies"))
 
 
-def lock(session: Session, target_id: int) -> Copy | None:
+def lock(session: Session, target_id: int) -> PendingCopy | None:
     """A copy as it is now, which nobody else moves on until the transaction ends; None: it is done, or was given up."""
     session.statements.lock_rows(session, "copies", "target_id", [target_id])
     return by_target(session, target_id)
@@ -74,7 +74,7 @@ def are_made_of(session: Session, source_id: int) -> bool:
     return bool(session.query("SELECT 1 FROM copies WHERE source_id = ? LIMIT 1", (source_id,)))
 
 
-def save_progress(session: Session, copy: Copy, number: int) -> None:
+def save_progress(session: Session, copy: PendingCopy, number: int) -> None:
     """Remember how far a copy has come, by so many rows more."""
     session.execute(
         "UPDATE copies SET phase = ?, mark = ? WHERE target_id = ?",
@@ -91,9 +91,9 @@ def remove(session: Session, target_id: int) -> None:
 
 def _copy(
     target_id: int, source_id: int, history_id: int | None, at: int | None, phase: int, mark: bytes | None
-) -> Copy:
-    moment = None if history_id is None or at is None else Moment(history_id, at)
-    return Copy(target_id, source_id, moment, Phase(phase), _unpacked(mark))
+) -> PendingCopy:
+    moment = None if history_id is None or at is None else HistoryPoint(history_id, at)
+    return PendingCopy(target_id, source_id, moment, CopyPhase(phase), _unpacked(mark))
 
 
 def _packed(mark: Mark | None) -> bytes | None:

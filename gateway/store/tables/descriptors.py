@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from tablegate.gateway.model.tables.indexes import Index, IndexView, Projection, VectorIndex
+from tablegate.gateway.model.tables.indexes import Index, IndexProjection, IndexView, VectorIndex
 from tablegate.gateway.model.tables.tables import (
     ExpiryRule,
     HistoryRule,
@@ -63,7 +63,7 @@ def index_of_columns(
         return VectorIndex(
             id=index_id,
             name=name,
-            projection=Projection(stored["projection"]),
+            projection=IndexProjection(stored["projection"]),
             table_keys=table_keys,
             included=tuple(stored["included"]),
             filled=bool(filled),
@@ -76,7 +76,7 @@ def index_of_columns(
         id=index_id,
         name=name,
         key_schema=key_schema_of(stored["key_schema"]),
-        projection=Projection(stored["projection"]),
+        projection=IndexProjection(stored["projection"]),
         table_keys=table_keys,
         included=tuple(stored["included"]),
         local=stored["local"],

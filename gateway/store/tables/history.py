@@ -101,14 +101,14 @@ def trim(session: Session, history_id: int, before: int, limit: int) -> int:
 # Reading
 
 
-class Moment(NamedTuple):
+class HistoryPoint(NamedTuple):
     """A history and a time in it, in ticks."""
 
     history_id: int
     at: int
 
 
-class Part(NamedTuple):
+class HistoryPage(NamedTuple):
     """A part of a walk: rows by position (None: there was none); the mark to go on after, None at the end; how many keys it went
     over; of changes, when each row changed last."""
 
@@ -118,13 +118,13 @@ class Part(NamedTuple):
     changed_at: dict[Position, int] = {}  # noqa: RUF012  # of a named tuple; nobody changes it
 
 
-def rows_after(session: Session, table_id: int, mark: Mark | None, limit: int) -> Part:
+def rows_after(session: Session, table_id: int, mark: Mark | None, limit: int) -> HistoryPage:
     """The next rows of a table, by slot and columns. Nothing is locked."""
     source = _Source("rows r WHERE r.table_id = ?", (table_id,), "0, r.slot, r.partition, r.sort", ">", "<=")
     return _part(session, source, ROW_COLUMNS, mark or (0, 0, b"", b""), limit)
 
 
-def changes_before(session: Session, moment: Moment, mark: Mark, limit: int) -> Part:
+def changes_before(session: Session, moment: HistoryPoint, mark: Mark, limit: int) -> HistoryPage:
     """What rows were before their next changes, from a mark back to a moment. Of several changes of a row the earliest counts."""
     source = _Source(
         "history r WHERE r.history_id = ? AND r.changed_at > ?",
@@ -147,7 +147,7 @@ class _Source(NamedTuple):
     up_to: str
 
 
-def _part(session: Session, source: _Source, columns: str, mark: Mark, limit: int) -> Part:
+def _part(session: Session, source: _Source, columns: str, mark: Mark, limit: int) -> HistoryPage:
     timed = source.mark.startswith("r.")
     key = source.mark if timed else source.mark.removeprefix("0, ")
     order = ", ".join(f"{column} DESC" for column in key.split(", ")) if timed else key
@@ -164,7 +164,7 @@ def _part(session: Session, source: _Source, columns: str, mark: Mark, limit: in
         size += found[length][-1]
         length += 1
     if not length:
-        return Part({}, None, 0)
+        return HistoryPage({}, None, 0)
     last: Mark = found[length - 1][:4]
     rows = session.query(
         f"SELECT {columns} FROM {where} AND ({key}) {source.up_to} ({places}) ORDER BY {order}",
@@ -174,4 +174,4 @@ def _part(session: Session, source: _Source, columns: str, mark: Mark, limit: in
         position_of(*each[:3]): StoredRow(each) if each[ROW_WIDTH - 1] is not None else None for each in rows
     }
     changed_at = {position_of(*each[:3]): each[_CHANGED_AT] for each in reversed(rows)} if timed else {}
-    return Part(walked, last if length == limit or length < len(found) else None, length, changed_at)
+    return HistoryPage(walked, last if length == limit or length < len(found) else None, length, changed_at)

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tablegate.gateway.model.commands.writes import ChangeKind, Recorded
+from tablegate.gateway.model.commands.writes import ChangeKind, StreamRecording
 from tablegate.gateway.model.expressions.updates import Action
 from tablegate.gateway.model.values.keys import LOWEST, Position, slot_of
 from tablegate.gateway.model.values.rows import Contents, Row
@@ -51,7 +51,7 @@ class StagedWrite:
 
     position: Position
     new: Row | None
-    recorded: Recorded
+    recorded: StreamRecording
 
 
 def locked_partition(partition: bytes) -> bytes:
@@ -217,4 +217,4 @@ def _staged(columns: tuple[Any, ...]) -> StagedWrite:
     if modified_at is not None and size is not None:
         new = Row(position, Contents(body, kinds, size), modified_at)
     done: tuple[Action, ...] = actions_of(actions) if actions else ()
-    return StagedWrite(position, new, Recorded(ChangeKind(kind), done))
+    return StagedWrite(position, new, StreamRecording(ChangeKind(kind), done))

@@ -7,7 +7,7 @@ import pytest
 from tablegate.adapters.azuretable import request_facts
 from tablegate.adapters.azuretable.wire import limits
 from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.model.request_facts import Kind, RequestFacts
+from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
 
 KEY = {"PartitionKey": "p", "RowKey": "r"}
 
@@ -23,6 +23,6 @@ KEY = {"PartitionKey": "p", "RowKey": "r"}
     ],
 )
 def test_bodies_are_read_within_the_bounds_of_the_service(body: bytes, keys: list[object]) -> None:
-    head = RequestFacts("POST EntitySet", Kind.WRITE)
+    head = RequestFacts("POST EntitySet", RequestKind.WRITE)
     found = request_facts.read(head, Request("POST", "/account/people", (), body), Reply(400, ()), "")
     assert (found.tables, found.keys) == (["people"], keys)

@@ -17,7 +17,7 @@ from tablegate.adapters.dynamodb.expressions import conditions
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas
 from tablegate.adapters.dynamodb.values import values
-from tablegate.adapters.dynamodb.values.values import Item, item_of, render_row, render_rows
+from tablegate.adapters.dynamodb.values.values import ParsedItem, item_of, render_row, render_rows
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST
 from tablegate.adapters.dynamodb.wire.wording import Wording
@@ -157,9 +157,9 @@ def _checked(check: Callable[[Any], bool], operation: str, style: str, body: Any
     return found, [(item.contents.body, item.size_bytes) for item in _items(found)]
 
 
-def _items(part: Any) -> list[Item]:
+def _items(part: Any) -> list[ParsedItem]:
     """All parsed items in a request."""
-    if isinstance(part, Item):
+    if isinstance(part, ParsedItem):
         return [part]
     members = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
     return [item for member in members for item in _items(member)]

@@ -15,7 +15,7 @@ from tablegate.adapters.tablestore.wire.plainbuffer import (
     AUTO_INCREMENT,
     HEADER,
     Bound,
-    Operation,
+    CellOperation,
     WireCell,
     WireRow,
     encode_row,
@@ -230,14 +230,14 @@ class Hostile:
         return choose((*Bound, datum(7), datum("a")))
 
     def _cell(self) -> WireCell:
-        operation = self.random.choice(list(Operation)) if self._chance(0.3) else None
+        operation = self.random.choice(list(CellOperation)) if self._chance(0.3) else None
         value: Any = self._value()
-        if operation is Operation.INCREMENT and not self._odd(0.3):
+        if operation is CellOperation.INCREMENT and not self._odd(0.3):
             value = datum(self.random.choice(_NUMBERS))
         elif operation is not None and not self._odd(0.3):
             value = None
         stamp = None
-        if operation is Operation.DELETE_ONE or self._odd(0.3):
+        if operation is CellOperation.DELETE_ONE or self._odd(0.3):
             stamp = self.random.choice((*_INTEGERS, *_EDGES[64]) if self._odd(0.5) else _INTEGERS[-2:])
         return WireCell(
             self.random.choice(_COLUMNS if self._odd(0.1) else _COLUMNS[2:8]), value, stamp, operation

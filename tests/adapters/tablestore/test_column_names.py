@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablegate.adapters.tablestore.wire.plainbuffer import Operation, WireCell
+from tablegate.adapters.tablestore.wire.plainbuffer import CellOperation, WireCell
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable
@@ -29,7 +29,7 @@ def table(service: TableStoreService) -> TableStoreService:
 
 
 def deletion(name: str) -> WireCell:
-    return WireCell(name, None, None, Operation.DELETE_ALL)
+    return WireCell(name, None, None, CellOperation.DELETE_ALL)
 
 
 @pytest.mark.parametrize("name", ["", "#", "#abc", "#公司", "# ", "a" * 256, "é" * 128])

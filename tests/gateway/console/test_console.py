@@ -20,7 +20,7 @@ from tablegate.gateway.console import reading
 from tablegate.gateway.console.sign_in import COOKIE
 from tablegate.gateway.model.commands.job_commands import ListUnfinishedJobs, StartJob
 from tablegate.gateway.model.tables.jobs import Job
-from tablegate.gateway.security.grant_store import Written
+from tablegate.gateway.security.grant_store import WrittenGrant
 from tablegate.gateway.security.policies.short_forms import short_policy
 from tablegate.gateway.store.sql.databases import Unreachable
 from tablegate.gateway.store.store import Store
@@ -241,7 +241,7 @@ def test_grants_are_shown_to_whom_they_concern(strict: Running) -> None:
         ("aws/victim", "short", '{"read": ["secret-plans"]}'),
         ("role/other", "short", '{"read": ["of-another-role"]}'),
     ):
-        grants.add(grantee, Written(form, document))
+        grants.add(grantee, WrittenGrant(form, document))
     console = Console(strict.url)
     console.sign_in("thief", secret_of("thief"))
     page = console.get("/grants")

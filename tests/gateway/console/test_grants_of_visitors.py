@@ -16,7 +16,7 @@ from tablegate.gateway.console import charts, reading
 from tablegate.gateway.model.authorization.grants import Policy
 from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.security.credentials import Credential, Scheme
-from tablegate.gateway.security.grant_store import Written, policy_of
+from tablegate.gateway.security.grant_store import WrittenGrant, policy_of
 from tablegate.gateway.wiring import connect, open_store
 from tests.gateway.console.test_console import Console, keys_of
 from tests.gateway.security.test_permission_cases import allow, policy
@@ -39,7 +39,7 @@ PRECIOUS = ("secrets", "by-precious", "precious-expiry", "KEYS_ONLY")
 def policy_for(*statements: dict[str, Any]) -> Policy:
     import json
 
-    return policy_of(Written("iam", json.dumps(policy(*statements))), KEY.identity)
+    return policy_of(WrittenGrant("iam", json.dumps(policy(*statements))), KEY.identity)
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tablegate.gateway.engine.engine import Engine, EngineOptions, run_with_retries
-from tablegate.gateway.model.commands.row_commands import Outcome, Read, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Read, WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.table_commands import CreateTable, NewIndex
 from tablegate.gateway.model.commands.writes import Edit, Remove, Replace, Write
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Predicate
 from tablegate.gateway.model.expressions.ranges import EVERYTHING
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.pages import Page, PageLimits
 from tablegate.gateway.model.tables.tables import Rules, Table
 from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
@@ -102,7 +102,7 @@ class Client:
     def remove(self, p: str, s: int = 0, condition: Predicate = ALWAYS) -> Write:
         return Write(self.table, self.key(p, s), Remove(), condition)
 
-    def write(self, *writes: Write) -> list[Outcome]:
+    def write(self, *writes: Write) -> list[WriteOutcome]:
         """Each write a group of its own, in one list, with the patience of a server; fails with the first error."""
         answers = run_with_retries(self.engine, [WriteGroup((write,)) for write in writes])
         for answer in answers:
@@ -133,7 +133,7 @@ def make_table(
     return table
 
 
-def by_color(projection: Projection = Projection.ALL) -> NewIndex:
+def by_color(projection: IndexProjection = IndexProjection.ALL) -> NewIndex:
     return NewIndex("by_color", KeySchema((column("color"),), (column("s", Kind.DECIMAL),)), projection)
 
 

@@ -15,16 +15,16 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.vectors import nearest, searching, vector_graphs
-from tablegate.gateway.engine.vectors.nearest import Best, Target
-from tablegate.gateway.engine.vectors.vector_graphs import BYTES_EACH, Graph
-from tablegate.gateway.engine.vectors.vector_images import Image, Images
+from tablegate.gateway.engine.vectors.nearest import NearestSoFar, VectorSearch
+from tablegate.gateway.engine.vectors.vector_graphs import BYTES_EACH, VectorGraph
+from tablegate.gateway.engine.vectors.vector_images import IndexImage, IndexImages
 from tablegate.gateway.model.commands.table_commands import CreateTable, DropTable, FindTable
 from tablegate.gateway.model.commands.vector_commands import SearchVectors
-from tablegate.gateway.model.tables.indexes import Projection, VectorIndex
+from tablegate.gateway.model.tables.indexes import IndexProjection, VectorIndex
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.values import decimal, text
 from tablegate.gateway.model.values.vectors import Metric, packed
-from tablegate.gateway.store.rows.vectors import Versions
+from tablegate.gateway.store.rows.vectors import IndexVersions
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import open_store
 from tests.gateway.engine.conftest import PAIR, Client, column, do_background_work
@@ -47,14 +47,14 @@ def grow(engine: Engine) -> int:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many candidates graphs were asked for, and found."""
     found: list[int] = []
-    candidates = Graph.candidates
+    candidates = VectorGraph.candidates
 
-    def noted(self: Graph, vector: Array, number: int) -> vector_graphs.Candidates:
+    def noted(self: VectorGraph, vector: Array, number: int) -> vector_graphs.Candidates:
         answer = candidates(self, vector, number)
         found.append(sum(len(rows) for rows in answer.near.values()))
         return answer
 
-    monkeypatch.setattr(Graph, "candidates", noted)
+    monkeypatch.setattr(VectorGraph, "candidates", noted)
     return found
 
 
@@ -91,17 +91,19 @@ def fewer_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def index_of(dimensions: int, metric: Metric, filters: int = 0) -> VectorIndex:
     columns = tuple(column(f"f{at}") for at in range(filters))
-    return VectorIndex(1, "i", "v", dimensions, metric, Projection.KEYS, (), filters=columns)
+    return VectorIndex(1, "i", "v", dimensions, metric, IndexProjection.KEYS, (), filters=columns)
 
 
-def image_of(array: Array, metric: Metric, digests: list[bytes] | None = None) -> tuple[Images, Image]:
+def image_of(
+    array: Array, metric: Metric, digests: list[bytes] | None = None
+) -> tuple[IndexImages, IndexImage]:
     """An image of these vectors whose graph has all of them."""
     index = index_of(array.shape[1], metric, 0 if digests is None else len(digests[0]) // 16)
-    images = Images(MEMORY, approximate_from=1)
+    images = IndexImages(MEMORY, approximate_from=1)
     entries = [
         (at + 1, None, b"" if digests is None else digests[at], row.tobytes()) for at, row in enumerate(array)
     ]
-    assert images.add(index, None, entries, len(entries), Versions(len(entries), 0, ""))
+    assert images.add(index, None, entries, len(entries), IndexVersions(len(entries), 0, ""))
     while images.grow_a_graph():
         pass
     image = images.get(1, "")
@@ -109,11 +111,11 @@ def image_of(array: Array, metric: Metric, digests: list[bytes] | None = None) -
     return images, image
 
 
-def target_of(metric: Metric, vector: bytes, count: int, digests: Any = ()) -> Target:
+def target_of(metric: Metric, vector: bytes, count: int, digests: Any = ()) -> VectorSearch:
     return nearest.target(metric, vector, count, digests)
 
 
-def looked_up(image: Image, target: Target, at_least: int = 1) -> list[tuple[int, float]] | None:
+def looked_up(image: IndexImage, target: VectorSearch, at_least: int = 1) -> list[tuple[int, float]] | None:
     slices = searching._by_graph(image, target, at_least)
     while True:
         try:
@@ -122,8 +124,8 @@ def looked_up(image: Image, target: Target, at_least: int = 1) -> list[tuple[int
             return None if end.value is None else end.value.found()
 
 
-def exact(image: Image, target: Target) -> list[tuple[int, float]]:
-    best = Best(target)
+def exact(image: IndexImage, target: VectorSearch) -> list[tuple[int, float]]:
+    best = NearestSoFar(target)
     for part in image.parts:
         best.look_at(part)
     return best.found()
@@ -161,7 +163,7 @@ def test_recall_of_the_ten_nearest(metric: Metric, vectors: Any, fewer_candidate
 
 
 @pytest.fixture(scope="module")
-def filtered() -> Image:
+def filtered() -> IndexImage:
     """An image in which half has one digest, and one in fifty another one."""
     array = random_vectors(8_000, 8)
     return image_of(
@@ -173,7 +175,7 @@ HALF, ONE_IN_FIFTY = [(0, bytes(16))], [(1, bytes(16))]
 
 
 def test_of_what_a_filter_leaves_as_much_is_found(
-    filtered: Image, asked: list[int], fewer_candidates: None
+    filtered: IndexImage, asked: list[int], fewer_candidates: None
 ) -> None:
     """Twice as many are asked for where half of them pass."""
     hits = 0
@@ -187,13 +189,13 @@ def test_of_what_a_filter_leaves_as_much_is_found(
 
 
 def test_where_so_few_pass_that_it_is_no_more_work_all_are_looked_at(
-    filtered: Image, asked: list[int]
+    filtered: IndexImage, asked: list[int]
 ) -> None:
     target = target_of(Metric.COSINE, random_vectors(1, 8)[0].tobytes(), 10, ONE_IN_FIFTY)
     assert looked_up(filtered, target) is None and asked == []
 
 
-def test_from_how_many_on_a_search_is_approximate(filtered: Image, fewer_candidates: None) -> None:
+def test_from_how_many_on_a_search_is_approximate(filtered: IndexImage, fewer_candidates: None) -> None:
     """Counted are those that pass the filter."""
     query = random_vectors(1, 8)[0].tobytes()
     for digests, number in (((), 8_000), (HALF, 4_000)):
@@ -222,7 +224,7 @@ def test_what_the_graph_does_not_have_yet_is_found(asked: list[int], fewer_candi
     index = index_of(8, Metric.COSINE)
     more = array[2_500:]
     entries = [(2_501 + at, None, b"", row.tobytes()) for at, row in enumerate(more)]
-    assert images.add(index, image, entries, 4_000, Versions(4_000, 0, ""))
+    assert images.add(index, image, entries, 4_000, IndexVersions(4_000, 0, ""))
     grown = images.get(1, "")
     assert grown is not None and grown.length == 4_000
     for query in more[::150]:
@@ -386,7 +388,7 @@ def test_a_graph_takes_no_more_memory_than_is_counted() -> None:
     block.vectors[5] = 77
     [distance] = image.graph._index.search(block.vectors[5], 1, exact=True).distances
     assert distance == 0
-    with_graph, without = Images(2 * 15_000 * 32, 1), Images(2 * 15_000 * 32)
+    with_graph, without = IndexImages(2 * 15_000 * 32, 1), IndexImages(2 * 15_000 * 32)
     index = index_of(4, Metric.EUCLIDEAN)
     assert without.has_room(index, 15_000) and not with_graph.has_room(index, 15_000)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.row_commands import Get, Load, Read, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.row_commands import BulkLoad, Get, Read, ReadAll, WriteGroup
 from tablegate.gateway.model.errors import DataCorrupted
 from tablegate.gateway.model.expressions.predicates import Exists
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, within
@@ -137,7 +137,7 @@ def test_every_way_to_write_leaves_a_checksum(client: Client, engine: Engine) ->
     plain.write(plain.put("c", n=Value(Kind.INT64, 1)))
     plain.write(plain.edit("a", 0), plain.put("long" * 600, 1), plain.remove("b", 1))
     [loaded] = engine.run(
-        [Load(plain.table, [(plain.key("l", s).position, plain.contents("l", s)) for s in range(9)])]
+        [BulkLoad(plain.table, [(plain.key("l", s).position, plain.contents("l", s)) for s in range(9)])]
     )  # type: ignore[arg-type]
     assert loaded is None
     do_background_work(engine)

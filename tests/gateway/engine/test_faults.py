@@ -17,7 +17,7 @@ from sqlalchemy import make_url
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.commands.row_commands import Get, Read, WriteGroup
 from tablegate.gateway.model.commands.writes import Replace, Write
-from tablegate.gateway.model.errors import Busy, Contended, DatabaseFailed, Unknowable
+from tablegate.gateway.model.errors import Busy, CommitUnknown, Contended, DatabaseFailed
 from tablegate.gateway.model.expressions.ranges import EVERYTHING
 from tablegate.gateway.model.expressions.updates import Current, Plus, SetTo
 from tablegate.gateway.model.expressions.updates import Literal as Constant
@@ -236,7 +236,7 @@ def test_when_nobody_can_say_what_became_of_a_commit_the_client_is_told(
     monkeypatch.setattr("tablegate.gateway.engine.transactions.time.sleep", lambda seconds: None)
     proxy.cut = "after"
     [answer] = engine.run([WriteGroup((client.put("b"),))])
-    assert isinstance(answer, Unknowable)
+    assert isinstance(answer, CommitUnknown)
 
 
 @on_postgresql

@@ -14,7 +14,7 @@ from tablegate.gateway.model.commands.row_commands import Get
 from tablegate.gateway.model.commands.table_commands import NewIndex
 from tablegate.gateway.model.commands.writes import Remove, Replace, Write
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange, within
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.values.keys import KeySchema, Position
 from tablegate.gateway.model.values.rows import Contents, Row
@@ -66,7 +66,7 @@ def test_maximal_incompressible_keys(engine: Engine, partition_bytes: int, sort_
 def test_maximal_index_keys(engine: Engine) -> None:
     """The index's own key and the table's, together over 6 KB."""
     index = NewIndex(
-        "wide", KeySchema((column("i", Kind.BYTES),), (column("j", Kind.BYTES),)), Projection.ALL
+        "wide", KeySchema((column("i", Kind.BYTES),), (column("j", Kind.BYTES),)), IndexProjection.ALL
     )
     client = Client(engine, make_table(engine, schema=BYTES_PAIR, indexes=(index,)))
     writes = [

@@ -22,7 +22,7 @@ from tablegate.gateway.model.expressions.predicates import (
     Predicate,
 )
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, KeyRange, within
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.pages import Page, PageLimits
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.values import Value, decimal, text
@@ -40,7 +40,7 @@ def is_equal(name: str, value: Value) -> Compare:
     return Compare(Attribute((name,)), Comparison.EQ, Literal(value))
 
 
-def filled(engine: Engine, projection: Projection = Projection.ALL) -> Client:
+def filled(engine: Engine, projection: IndexProjection = IndexProjection.ALL) -> Client:
     """Partitions a, b, c of 200, 40 and 3 rows of different sizes; every 7th has a tag, every 3rd another."""
     client = Client(engine, make_table(engine, indexes=(by_color(projection),)))
     for name, count in (("a", 200), ("b", 40), ("c", 3)):
@@ -102,11 +102,11 @@ def outline(page: Page, with_sizes: bool = True) -> object:
     return [(row.position, row.body) for row in page.rows], page.scanned, size, last, following
 
 
-@pytest.mark.parametrize("projection", [None, Projection.ALL, Projection.KEYS])
+@pytest.mark.parametrize("projection", [None, IndexProjection.ALL, IndexProjection.KEYS])
 def test_pages_are_those_of_a_walk_row_by_row(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, projection: Projection | None
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, projection: IndexProjection | None
 ) -> None:
-    client = filled(engine, projection or Projection.ALL)
+    client = filled(engine, projection or IndexProjection.ALL)
     index = None if projection is None else client.table.indexes[0]
     chance = random.Random(5)
     for _ in range(150):

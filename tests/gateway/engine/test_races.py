@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.engine.engine import Engine, run_with_retries
-from tablegate.gateway.model.commands.row_commands import Get, Outcome, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Get, ReadAll, WriteGroup, WriteOutcome
 from tablegate.gateway.model.errors import ConditionFailed, GroupRefused
 from tablegate.gateway.model.expressions.predicates import (
     Attribute,
@@ -114,7 +114,7 @@ def test_transfers_keep_the_sum_and_no_reader_sees_half_of_one(engines: list[Eng
             [answer] = written(client.engine, group)
             assert isinstance(answer, (list, GroupRefused)), answer
             if isinstance(answer, list):
-                assert all(isinstance(outcome, Outcome) for outcome in answer)
+                assert all(isinstance(outcome, WriteOutcome) for outcome in answer)
                 moved.append(writer)
 
     def watch(reader: int) -> None:

@@ -14,7 +14,7 @@ from tablegate.gateway.model.expressions.predicates import (
     Attribute,
     Compare,
     Comparison,
-    Extracted,
+    ExtractedValue,
     Literal,
     Not,
     Predicate,
@@ -85,7 +85,7 @@ def test_pages_take_turns(thousand: Client) -> None:
 
 
 TEXT = Literal(Value(Kind.TEXT, "-"))
-SLOW = Compare(Extracted(Attribute(("page",)), Pattern("(a|b|c)*" * 20), Kind.TEXT), Comparison.EQ, TEXT)
+SLOW = Compare(ExtractedValue(Attribute(("page",)), Pattern("(a|b|c)*" * 20), Kind.TEXT), Comparison.EQ, TEXT)
 
 
 @pytest.mark.parametrize(

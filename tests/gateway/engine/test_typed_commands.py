@@ -7,7 +7,7 @@ import pytest
 from tablegate.gateway.exchanges import Returned, each, next_commands, one, write_rows
 from tablegate.gateway.model.commands.command import BaseCommand
 from tablegate.gateway.model.commands.commands import AnyCommand
-from tablegate.gateway.model.commands.row_commands import Outcome, WriteGroup
+from tablegate.gateway.model.commands.row_commands import WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.table_commands import FindTable, ListTables
 from tablegate.gateway.model.errors import TableMissing
 
@@ -58,4 +58,4 @@ def test_write_rows_is_one_group_without_a_token() -> None:
     exchange = write_rows()
     [group] = next(exchange)
     assert group == WriteGroup(())
-    assert next_commands(exchange, [[Outcome(None, None)]]) == Returned([Outcome(None, None)])
+    assert next_commands(exchange, [[WriteOutcome(None, None)]]) == Returned([WriteOutcome(None, None)])

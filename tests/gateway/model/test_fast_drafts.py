@@ -48,7 +48,7 @@ operands = st.recursive(
         st.builds(updates.Plus, inner, inner)
         | st.builds(updates.Minus, inner, inner)
         | st.builds(updates.Concatenate, inner, inner)
-        | st.builds(updates.CurrentOr, paths, inner)
+        | st.builds(updates.CurrentOrDefault, paths, inner)
     ),
     max_leaves=3,
 )
@@ -98,7 +98,7 @@ def test_both_paths_of_an_edit_agree(
     before = stored()
     quick = _result(before, changes, edit_context)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(updates, "_draft_of", updates.Draft.of)
+        patch.setattr(updates, "_draft_of", updates.RowDraft.of)
         assert quick == _result(stored(), changes, edit_context)
     assert before.body == bodies.encode(before.latest)  # the old row is as it was
 

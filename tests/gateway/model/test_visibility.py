@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, State, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
-from tablegate.gateway.model.values.rows import Cell, Contents, Row, Window
+from tablegate.gateway.model.values.rows import Cell, Contents, Row, VersionWindow
 from tablegate.gateway.model.values.values import Kind, Value, text
 
 SCHEMA = KeySchema((KeyColumn("p", Kind.TEXT),))
@@ -34,11 +34,11 @@ def left(seen: Row | None, of: Table) -> dict[str, list[int]] | None:
 
 def test_windows() -> None:
     cells = tuple(cell(stamp) for stamp in (50, 40, 30, 20))
-    assert Window().of(cells) == cells
-    assert [each.stamp_ms for each in Window(versions=2).of(cells)] == [50, 40]
-    assert [each.stamp_ms for each in Window(start_ms=30, end_ms=50).of(cells)] == [40, 30]
-    assert [each.stamp_ms for each in Window(start_ms=20, end_ms=41, versions=1).of(cells)] == [40]
-    assert Window(start_ms=60).of(cells) == ()
+    assert VersionWindow().of(cells) == cells
+    assert [each.stamp_ms for each in VersionWindow(versions=2).of(cells)] == [50, 40]
+    assert [each.stamp_ms for each in VersionWindow(start_ms=30, end_ms=50).of(cells)] == [40, 30]
+    assert [each.stamp_ms for each in VersionWindow(start_ms=20, end_ms=41, versions=1).of(cells)] == [40]
+    assert VersionWindow(start_ms=60).of(cells) == ()
 
 
 def test_cells_past_their_age_are_gone_and_with_the_last_of_them_the_row() -> None:

@@ -26,12 +26,12 @@ from tablegate.adapters.tablestore import request_facts as tablestore
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.model.request_facts import Kind, RequestFacts
+from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
 from tablegate.gateway.observability import audit, audit_sinks, figures, metrics
-from tablegate.gateway.observability.audit import Keys, Sink, Trail, Wanted
+from tablegate.gateway.observability.audit import AuditScope, AuditSink, AuditTrail, KeyForm
 from tablegate.gateway.observability.audit_sinks import DatabaseSink, FileSink
 from tablegate.gateway.security.credentials import Credential
-from tablegate.gateway.security.grant_store import ALL, Written
+from tablegate.gateway.security.grant_store import ALL, WrittenGrant
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.wiring import connect, open_store
@@ -52,7 +52,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 def served(
     folder: Path,
     *flags: str,
-    others: Sequence[tuple[Credential, Written]] = (),
+    others: Sequence[tuple[Credential, WrittenGrant]] = (),
     has_tablestore: bool = True,
 ) -> Iterator[tuple[str, Owner]]:
     """A strict server with a trail in `audit.jsonl`, somebody with a key of each kind, and others with a grant each."""
@@ -254,15 +254,15 @@ def test_every_operation_has_a_kind() -> None:
     """What neither reads nor writes items counts as a definition, so an operation that is added is not forgotten."""
     names = {target.partition(".")[2] for target in DYNAMODB_OPERATIONS}
     assert dynamodb.KINDS.keys() == names
-    definitions = {name for name, kind in dynamodb.KINDS.items() if kind is Kind.DEFINITION}
+    definitions = {name for name, kind in dynamodb.KINDS.items() if kind is RequestKind.DEFINITION}
     assert {"CreateTable", "UpdateTable", "DeleteTable", "TagResource", "UntagResource", "UpdateTimeToLive",
             "CreateBackup", "DeleteBackup", "RestoreTableToPointInTime"} <= definitions  # fmt: skip
     assert not [name for name in definitions if name.startswith(("Get", "List", "Describe", "Put", "Delete"))
                 and name not in ("DeleteTable", "DeleteBackup", "PutResourcePolicy", "DeleteResourcePolicy")]  # fmt: skip
-    assert {name for name, kind in tablestore.KINDS.items() if kind is Kind.DEFINITION} >= {
+    assert {name for name, kind in tablestore.KINDS.items() if kind is RequestKind.DEFINITION} >= {
         "CreateTable", "UpdateTable", "DeleteTable", "CreateIndex", "DropIndex", "AddDefinedColumn", "DeleteDefinedColumn",
     }  # fmt: skip
-    assert azuretable.KINDS["PUT EntitySet"] is Kind.DEFINITION
+    assert azuretable.KINDS["PUT EntitySet"] is RequestKind.DEFINITION
 
 
 # Names
@@ -277,11 +277,11 @@ def test_of_a_refused_request_nothing_is_told_but_its_address() -> None:
     refused = Reply(403, (("x-ms-error-code", "AuthenticationFailed"),))
     operation = "POST EntitySet"
     assert _facts_of(request, refused, operation) == RequestFacts(
-        operation, Kind.WRITE, "account", ["people"], (), "AuthenticationFailed", True
+        operation, RequestKind.WRITE, "account", ["people"], (), "AuthenticationFailed", True
     )
     key = {"PartitionKey": "jazz", "RowKey": "nina"}
     assert _facts_of(request, Reply(201, ()), operation) == RequestFacts(
-        operation, Kind.WRITE, "account", ["people"], [("people", key)]
+        operation, RequestKind.WRITE, "account", ["people"], [("people", key)]
     )
 
 
@@ -291,14 +291,14 @@ def test_a_batch_that_cannot_be_read_is_told_as_what_it_would_be() -> None:
     )
     answer = Reply(400, (("x-ms-error-code", "InvalidInput"),))
     assert _facts_of(request, answer, "POST Batch") == RequestFacts(
-        "POST Batch", Kind.WRITE, "account", [], [], "InvalidInput"
+        "POST Batch", RequestKind.WRITE, "account", [], [], "InvalidInput"
     )
 
 
 # The trail
 
 
-class Gathering(Sink):
+class Gathering(AuditSink):
     """Keeps lines, once it may."""
 
     def __init__(self) -> None:
@@ -314,7 +314,7 @@ class Reader:
     """A dialect of one operation."""
 
     name = "reader"
-    operation_kinds: ClassVar[dict[str, Kind]] = {}
+    operation_kinds: ClassVar[dict[str, RequestKind]] = {}
     refusal_statuses = frozenset({403})
     refused_part_marks: ClassVar[dict[str, bytes]] = {}
 
@@ -334,7 +334,7 @@ def _request(body: bytes = b"") -> Request:
 
 def test_nobody_waits_for_the_record_and_what_is_lost_is_counted() -> None:
     sink = Gathering()
-    trail = Trail(sink, Keys(False, ""), Wanted(writes=True, requests=True))
+    trail = AuditTrail(sink, KeyForm(False, ""), AuditScope(writes=True, requests=True))
     trail.start()
     before = _lost()
     for _ in range(audit.MOST_EVENTS + 1000):
@@ -350,7 +350,7 @@ def test_nobody_waits_for_the_record_and_what_is_lost_is_counted() -> None:
 def test_bodies_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit, "MOST_BODY_BYTES", 10_000)
     sink = Gathering()
-    trail = Trail(sink, Keys(False, ""), Wanted(writes=True, requests=True))
+    trail = AuditTrail(sink, KeyForm(False, ""), AuditScope(writes=True, requests=True))
     before = _lost()
     for _ in range(11):
         trail.answered(_request(b"x" * 1000), Reply(200, ()), Reader, "Read")
@@ -372,7 +372,7 @@ def test_a_sink_that_fails_loses_what_it_was_given_and_no_more() -> None:
 
     sink = Failing()
     sink.may_go_on.set()
-    trail = Trail(sink, Keys(False, ""), Wanted(False, False))
+    trail = AuditTrail(sink, KeyForm(False, ""), AuditScope(False, False))
     before = _lost()
     trail.put({"event": "one"})
     trail._write_some()
@@ -391,7 +391,7 @@ def test_a_request_that_its_dialect_cannot_read_is_told_all_the_same() -> None:
 
     sink = Gathering()
     sink.may_go_on.set()
-    trail = Trail(sink, Keys(False, ""), Wanted(False, True))
+    trail = AuditTrail(sink, KeyForm(False, ""), AuditScope(False, True))
     trail.answered(_request(), Reply(400, ()), Broken, "Read")
     trail._write_some()
     assert json.loads(sink.lines[0])["result"] == 400
@@ -400,9 +400,9 @@ def test_a_request_that_its_dialect_cannot_read_is_told_all_the_same() -> None:
 def test_digests_depend_on_the_secret_key() -> None:
     key = {"artist": {"S": "nina"}, "song": {"N": "1"}}
     again = {"song": {"N": "1"}, "artist": {"S": "nina"}}
-    assert Keys(False, "a").shown(key) == Keys(False, "a").shown(again)
-    assert Keys(False, "a").shown(key) != Keys(False, "b").shown(key)
-    assert Keys(True, "a").shown(key) == key
+    assert KeyForm(False, "a").shown(key) == KeyForm(False, "a").shown(again)
+    assert KeyForm(False, "a").shown(key) != KeyForm(False, "b").shown(key)
+    assert KeyForm(True, "a").shown(key) == key
 
 
 def test_without_a_trail_nothing_is_recorded() -> None:

@@ -22,7 +22,7 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.http import Request
 from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.observability import audit
-from tablegate.gateway.observability.audit import Keys, Sink, Trail, Wanted
+from tablegate.gateway.observability.audit import AuditScope, AuditSink, AuditTrail, KeyForm
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store
 from tests.adapters.azuretable.batch_requests import batch_of, insert_part
@@ -216,7 +216,7 @@ def test_every_command_that_changes_something_is_on_record(tmp_path: Path) -> No
 # Jobs and WSGI
 
 
-class Gathering(Sink):
+class Gathering(AuditSink):
     """Keeps lines."""
 
     def __init__(self) -> None:
@@ -230,7 +230,7 @@ class Gathering(Sink):
 def trail() -> Iterator[Gathering]:
     """What this process puts on record; whole once `audit.stop` was called."""
     sink = Gathering()
-    audit.start(Trail(sink, Keys(True, ""), Wanted(writes=True, requests=False)))
+    audit.start(AuditTrail(sink, KeyForm(True, ""), AuditScope(writes=True, requests=False)))
     yield sink
     audit.stop()
 
@@ -330,7 +330,7 @@ def limited(**quota: int) -> Iterator[tuple[Any, Gathering]]:
     assert call_plainly(app, Request("POST", "/", headers, json.dumps(CREATED).encode())).status == 200
     quotas.replace({"namespace/shared": Quota(**quota)})
     sink = Gathering()
-    audit.start(Trail(sink, Keys(True, ""), Wanted(writes=True, requests=False)))
+    audit.start(AuditTrail(sink, KeyForm(True, ""), AuditScope(writes=True, requests=False)))
     try:
         yield app, sink
     finally:

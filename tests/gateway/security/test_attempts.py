@@ -7,7 +7,7 @@ import requests
 
 from tablegate.gateway.model.errors import TooManyAttempts
 from tablegate.gateway.security import attempts
-from tablegate.gateway.security.attempts import Attempts
+from tablegate.gateway.security.attempts import AttemptLimiter
 from tests.conftest import Serve
 from tests.support.running import Running
 
@@ -20,7 +20,7 @@ class Guarded:
     def __init__(self) -> None:
         self.at_s = 1000.0
         self.compared = 0
-        self.attempts = Attempts(lambda: self.at_s)
+        self.attempts = AttemptLimiter(lambda: self.at_s)
 
     def give(self, secret: str, address: str = HERE, name: str = "owner") -> bool | int:
         """True if it is right, False if it is wrong; else the seconds after which to try again."""

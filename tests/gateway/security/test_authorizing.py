@@ -23,7 +23,7 @@ from tablegate.gateway.model.authorization.command_accesses import accesses_of
 from tablegate.gateway.model.authorization.grants import Effect, Policy, Verdict
 from tablegate.gateway.model.commands.commands import AnyCommand
 from tablegate.gateway.security.credentials import Credential, Scheme
-from tablegate.gateway.security.grant_store import Written, policy_of
+from tablegate.gateway.security.grant_store import WrittenGrant, policy_of
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store, wire
 
@@ -204,7 +204,7 @@ def test_what_a_plain_evaluator_refuses_never_reaches_the_store(
     watched: Watched, documents: list[list[dict[str, Any]]], asked: list[tuple[str, dict[str, Any]]]
 ) -> None:
     written = [json.dumps({"Version": "2012-10-17", "Statement": each}) for each in documents]
-    of_each = [policy_of(Written("iam", each), FULL.identity) for each in written]
+    of_each = [policy_of(WrittenGrant("iam", each), FULL.identity) for each in written]
     policy = Policy(tuple(statement for each in of_each for statement in each.statements))
     limited = Credential(Scheme.AWS, "LIMITED", ("secret",), policy=policy)
     watched.dialect.gateway.credentials.replace([FULL, limited])

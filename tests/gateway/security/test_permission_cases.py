@@ -23,7 +23,7 @@ from tablegate.gateway.app import application_of
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credential, Credentials, Scheme
-from tablegate.gateway.security.grant_store import ALL, Written, written_of
+from tablegate.gateway.security.grant_store import ALL, WrittenGrant, written_of
 from tablegate.gateway.wiring import OpenDatabase, connect, open_store
 from tests.gateway.security.permission_requests import (
     AZURE,
@@ -673,7 +673,7 @@ LINES = [
         | {"list", "azure list", "ots list", "streams", "describe limits", "azure properties"}
         | {"backups"},  # the whole life of its tables' backups (issue 23, point 2)
     ),
-    line("a role", Written("role", "clerk"), lets=READ_SINGLE),
+    line("a role", WrittenGrant("role", "clerk"), lets=READ_SINGLE),
     # Table Store's RAM policies
     line("RAM GetRow", ram("GetRow"), lets=READ_SINGLE),
     line(
@@ -748,13 +748,13 @@ LINES = [
     line(  # test_s3_access_denied_with_denying_attached_group_policy, test_s3_access_denied_with_denying_inline_group_policy
         "a role that refuses",
         policy(allow("*", on="*")),
-        Written("role", "shut"),
+        WrittenGrant("role", "shut"),
         lets=but(REQUESTS, "list", "azure list", "ots list"),
     ),
     line(  # test_s3_access_denied_not_action
         "a role that refuses all but one",
         policy(allow("*", on="*")),
-        Written("role", "getter"),
+        WrittenGrant("role", "getter"),
         lets=READ_SINGLE | {"get other", "azure get other", "ots get other"},
     ),
     line("policies of other services", *ELSEWHERE),  # test_access_denied_with_many_irrelevant_policies
@@ -770,15 +770,15 @@ LINES = [
         lets=["get other", "put other", "azure get other", "ots get other"],
     ),
     # The same commit, tests/test_dynamodb/test_dynamodb_iam_permission.py; its issues 9580 and 9581
-    line("a role that may do everything", Written("role", "owner"), lets=REQUESTS),
+    line("a role that may do everything", WrittenGrant("role", "owner"), lets=REQUESTS),
     line(
         "a role that may do everything to the table",
-        Written("role", "keeper"),
+        WrittenGrant("role", "keeper"),
         lets=but(ALL_OF_ORDERS, *INDEX_READS, "select index", "describe backup", *STREAMS),
     ),
     # localstack/localstack issue 10517: who may query may not get a batch; issue 4405: a role that may scan
     line("Query and GetItem", policy(allow("Query", "GetItem")), lets=QUERIES | READ_SINGLE),
-    line("a role that may scan", Written("role", "scanner"), lets=SCANS),
+    line("a role that may scan", WrittenGrant("role", "scanner"), lets=SCANS),
 ]
 
 ROLES = {
@@ -805,7 +805,7 @@ class Tried:
             if grant.grantee.endswith(("/LIMITED", "/limited")):
                 self.store.grants.remove(grant.id)
         for written in grants:
-            made = written if isinstance(written, Written) else written_of(written)
+            made = written if isinstance(written, WrittenGrant) else written_of(written)
             for grantee in ("aws/LIMITED", "azure/limited", "tablestore/LIMITED"):
                 self.store.grant(grantee, made)
         self.credentials.replace(self.store.load(), self.store.roles)

@@ -10,16 +10,21 @@ import pytest
 
 from tablegate.adapters.tablestore.operation_table import OPERATIONS
 from tablegate.gateway.model.authorization.accesses import Access
-from tablegate.gateway.model.authorization.authorizations import Authorization, Identity, Named, Source
+from tablegate.gateway.model.authorization.authorizations import (
+    Authorization,
+    CallerIdentity,
+    NamedResource,
+    RequestSource,
+)
 from tablegate.gateway.model.authorization.conditions import EVERYTHING as EVERY_VALUE
-from tablegate.gateway.model.authorization.conditions import Fact, Known
+from tablegate.gateway.model.authorization.conditions import ConditionKey, Known
 from tablegate.gateway.model.authorization.globs import Glob
 from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy, Verdict
-from tablegate.gateway.model.authorization.permissions import Permission, Purpose, Way
-from tablegate.gateway.security.grant_store import Written, policy_of, written_of
+from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
+from tablegate.gateway.security.grant_store import WrittenGrant, policy_of, written_of
 from tablegate.gateway.security.policies.errors import BadPolicy
 
-ALICE = Identity("aws", "alice*", "111122223333", "arn:aws:iam::111122223333:user/alice*")
+ALICE = CallerIdentity("aws", "alice*", "111122223333", "arn:aws:iam::111122223333:user/alice*")
 T = "arn:aws:dynamodb:*:*:table/T"
 
 
@@ -29,23 +34,23 @@ class Given:
     def __init__(self, **facts: Known) -> None:
         self._facts = facts
 
-    def known(self, fact: Fact) -> Known:
+    def known(self, fact: ConditionKey) -> Known:
         return self._facts.get(fact.name.lower())
 
-    def value(self, fact: Fact) -> str | None:
+    def value(self, fact: ConditionKey) -> str | None:
         found = self._facts.get(fact.name.lower())
         return found if isinstance(found, str) else None
 
 
 def verdict(policy: Policy, path: str = "T", permission: Permission = Permission.READ, namespace: str = "shared",
-            way: Way = Way.SINGLE, **facts: Any) -> Verdict:  # fmt: skip
+            way: Channel = Channel.SINGLE, **facts: Any) -> Verdict:  # fmt: skip
     known = Given(**facts)
     return policy.decide(Access(permission, way, namespace, path, None)).judge(known, known)  # type: ignore[arg-type]
 
 
 def read(*statements: dict[str, Any], version: str = "2012-10-17") -> Policy:
     document = {"Version": version, "Statement": list(statements)}
-    return policy_of(Written("iam", json.dumps(document)), ALICE)
+    return policy_of(WrittenGrant("iam", json.dumps(document)), ALICE)
 
 
 def one(resource: Any = T, action: Any = "dynamodb:GetItem", **more: Any) -> dict[str, Any]:
@@ -121,7 +126,7 @@ def test_what_is_not_understood_is_refused_when_it_is_read(statement: dict[str, 
 )
 def test_what_is_no_policy(document: str) -> None:
     with pytest.raises(BadPolicy):
-        policy_of(Written("iam", document), ALICE)
+        policy_of(WrittenGrant("iam", document), ALICE)
 
 
 def test_variables_are_literal_and_of_the_newer_version() -> None:
@@ -228,8 +233,8 @@ def test_everything_is_known_as_such() -> None:
 
 def refused_of(policy: Policy, permission: Permission, path: str) -> str | None:
     """Why a request that names a resource is refused before the resource is looked up."""
-    authorization = Authorization(policy, ALICE, Source("127.0.0.1", False), 0)
-    refusal = authorization.refusal_of_named([Named((permission,), "shared", path)])
+    authorization = Authorization(policy, ALICE, RequestSource("127.0.0.1", False), 0)
+    refusal = authorization.refusal_of_named([NamedResource((permission,), "shared", path)])
     return None if refusal is None else refusal.by
 
 
@@ -271,7 +276,7 @@ def test_what_could_be_done_to_any_resource() -> None:
 )  # fmt: skip
 def test_ram_policies_that_are_not_understood(document: dict[str, Any]) -> None:
     with pytest.raises(BadPolicy):
-        policy_of(Written("ram", json.dumps(document)), ALICE)
+        policy_of(WrittenGrant("ram", json.dumps(document)), ALICE)
 
 
 @pytest.mark.parametrize(
@@ -280,7 +285,7 @@ def test_ram_policies_that_are_not_understood(document: dict[str, Any]) -> None:
 )
 def test_short_forms_that_are_not_understood(document: dict[str, Any]) -> None:
     with pytest.raises(BadPolicy):
-        policy_of(Written("short", json.dumps(document)), ALICE)
+        policy_of(WrittenGrant("short", json.dumps(document)), ALICE)
 
 
 SINGLE = [name for name in OPERATIONS if not name.startswith(("Batch", "Bulk"))]
@@ -288,7 +293,7 @@ SINGLE = [name for name in OPERATIONS if not name.startswith(("Batch", "Bulk"))]
 
 def ram(effect: str, action: str) -> Policy:
     statement = {"Effect": effect, "Action": f"ots:{action}", "Resource": "*"}
-    return policy_of(Written("ram", json.dumps({"Version": "1", "Statement": [statement]})), ALICE)
+    return policy_of(WrittenGrant("ram", json.dumps({"Version": "1", "Statement": [statement]})), ALICE)
 
 
 @pytest.mark.parametrize("operation", SINGLE)
@@ -304,5 +309,7 @@ def test_every_operation_of_table_store_is_an_action_of_ram(operation: str) -> N
 
 def test_what_alters_a_table_is_granted_apart() -> None:
     for operation in ("AddDefinedColumn", "DeleteDefinedColumn", "CreateIndex", "DropIndex"):
-        access = Access(OPERATIONS[operation].purpose.permissions[0], Way.SINGLE, "shared", "things", None)
+        access = Access(
+            OPERATIONS[operation].purpose.permissions[0], Channel.SINGLE, "shared", "things", None
+        )
         assert ram("Allow", "UpdateTable").decide(access).verdict is Verdict.NOT_ALLOWED

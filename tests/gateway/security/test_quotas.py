@@ -28,10 +28,10 @@ from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.http import Request
-from tablegate.gateway.model.authorization.quotas import Bucket, Quota
+from tablegate.gateway.model.authorization.quotas import Quota, RateBucket
 from tablegate.gateway.model.errors import QuotaExceeded
 from tablegate.gateway.security import quota_keeper
-from tablegate.gateway.security.quota_keeper import QuotaKeeper
+from tablegate.gateway.security.quota_keeper import QuotaSync
 from tablegate.gateway.security.quotas import Quotas, share_of
 from tablegate.gateway.server.pending_request import HELD_BACK_S
 from tablegate.gateway.store.sql.databases import Database
@@ -113,7 +113,7 @@ def test_a_quota_that_has_not_changed_keeps_what_is_left() -> None:
 
 
 def test_debts_are_paid_before_anything_else_is_let_in() -> None:
-    bucket = Bucket(rate=10, share=1.0, now=0.0)
+    bucket = RateBucket(rate=10, share=1.0, now=0.0)
     assert bucket.may_take(0.0)
     bucket.take(32.5)
     assert not bucket.may_take(3.0)
@@ -155,7 +155,7 @@ def test_keepers_of_two_processes_share_through_the_database(
         quota_keeper.rows.save(session, "aws/K", Quota(requests=100).document(), 1)
     clock = Clock()
     both = [Quotas(clock, processes=2) for _ in range(2)]
-    keepers = [QuotaKeeper(store, None, quotas) for quotas in both]  # type: ignore[arg-type]
+    keepers = [QuotaSync(store, None, quotas) for quotas in both]  # type: ignore[arg-type]
     for keeper, quotas, times in zip(keepers, both, (300, 100), strict=True):
         keeper.look()
         assert quotas.is_on

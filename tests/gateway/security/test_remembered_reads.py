@@ -12,17 +12,17 @@ from benchmarks import grants as measured
 from benchmarks.in_process import CONNECTIONS, REQUESTS, Calls, InProcess
 from tablegate.gateway.model.authorization import grants
 from tablegate.gateway.model.authorization.accesses import Access
-from tablegate.gateway.model.authorization.authorizations import Authorization, Identity, Source
+from tablegate.gateway.model.authorization.authorizations import Authorization, CallerIdentity, RequestSource
 from tablegate.gateway.model.authorization.grants import Policy, Verdict
-from tablegate.gateway.model.authorization.permissions import Permission, Purpose, Way
-from tablegate.gateway.model.commands.row_commands import Get, ShownNames
+from tablegate.gateway.model.authorization.permissions import Channel, Permission, Purpose
+from tablegate.gateway.model.commands.row_commands import Get, VisibleNames
 from tablegate.gateway.model.tables.tables import Rules, State, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position, encode_column
 from tablegate.gateway.model.values.values import Kind, text
-from tablegate.gateway.security.grant_store import Written, policy_of
+from tablegate.gateway.security.grant_store import WrittenGrant, policy_of
 from tablegate.gateway.server.server import run_in_loop
 
-IDENTITY = Identity("aws", "LIMITED", "000000000000", "arn:aws:iam::000000000000:user/LIMITED")
+IDENTITY = CallerIdentity("aws", "LIMITED", "000000000000", "arn:aws:iam::000000000000:user/LIMITED")
 CONDITIONS: list[dict[str, Any]] = [
     {},
     {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["k1"]}},
@@ -44,7 +44,7 @@ TABLES = [table(Kind.TEXT), table(Kind.DECIMAL), table(Kind.TEXT, "others")]
 
 def get_of(of: Table, key: str, shown: frozenset[str] | None) -> Get:
     return Get(
-        of, Position(encode_column(text(key)), b""), shown=None if shown is None else ShownNames(shown)
+        of, Position(encode_column(text(key)), b""), shown=None if shown is None else VisibleNames(shown)
     )
 
 
@@ -55,7 +55,7 @@ policies = st.lists(
 )  # fmt: skip
 reads = st.lists(
     st.tuples(st.sampled_from(TABLES), st.sampled_from(["k1", "k2"]), st.sampled_from([None, frozenset({"a"})]),
-              st.sampled_from([Way.SINGLE, Way.BATCH]), st.sampled_from([1_000, 3_000])),
+              st.sampled_from([Channel.SINGLE, Channel.BATCH]), st.sampled_from([1_000, 3_000])),
     min_size=4, max_size=16,
 )  # fmt: skip
 
@@ -66,7 +66,9 @@ def policy(statements: list[tuple[str, str, dict[str, Any]]]) -> Policy:
          "Resource": f"arn:aws:dynamodb:*:*:{resource}", **({"Condition": condition} if condition else {})}
         for effect, resource, condition in statements
     ]  # fmt: skip
-    return policy_of(Written("iam", json.dumps({"Version": "2012-10-17", "Statement": written})), IDENTITY)
+    return policy_of(
+        WrittenGrant("iam", json.dumps({"Version": "2012-10-17", "Statement": written})), IDENTITY
+    )
 
 
 @settings(max_examples=400)
@@ -75,7 +77,7 @@ def test_each_read_is_judged_as_if_it_were_the_first(statements: Any, asked: Any
     kept = policy(statements)
     for of, key, shown, way, now_ms in asked:
         get = get_of(of, key, shown)
-        authorization = Authorization(kept, IDENTITY, Source("127.0.0.1", False), now_ms)
+        authorization = Authorization(kept, IDENTITY, RequestSource("127.0.0.1", False), now_ms)
         authorization.purpose = Purpose((Permission.READ,), way)
         access = Access(Permission.READ, way, of.namespace, of.name, get, of)
         plain = policy(statements).decide(access).judge(access, authorization)
@@ -86,7 +88,7 @@ def test_each_read_is_judged_as_if_it_were_the_first(statements: Any, asked: Any
 
 def remembered(kept: Policy, key: str) -> int:
     """How many partitions a policy has remembered after a read."""
-    authorization = Authorization(kept, IDENTITY, Source("127.0.0.1", False), 1_000)
+    authorization = Authorization(kept, IDENTITY, RequestSource("127.0.0.1", False), 1_000)
     authorization.purpose = Purpose((Permission.READ,))
     authorization.refusal([get_of(TABLES[0], key, None)])
     return len(kept.readable)
@@ -135,7 +137,7 @@ def test_a_table_that_is_made_anew_is_read_by_its_own_schema() -> None:
     """The bytes of a partition under another schema are another value, or none."""
     kept = policy([("Allow", "table/*", {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["k*"]}})])
     assert remembered(kept, "k1") == 1
-    authorization = Authorization(kept, IDENTITY, Source("127.0.0.1", False), 1_000)
+    authorization = Authorization(kept, IDENTITY, RequestSource("127.0.0.1", False), 1_000)
     authorization.purpose = Purpose((Permission.READ,))
     assert authorization.refusal([get_of(TABLES[0], "k1", None)]) is None
     assert authorization.refusal([get_of(TABLES[1], "k1", None)]) is not None

@@ -16,7 +16,7 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.http import Request
 from tablegate.gateway.security.credential_store import CredentialStore
 from tablegate.gateway.security.credentials import Credential, Scheme
-from tablegate.gateway.security.grant_store import Written, policy_of
+from tablegate.gateway.security.grant_store import WrittenGrant, policy_of
 from tablegate.gateway.wiring import connect, open_store, wire
 
 NOW_MS = 1_700_000_000_000
@@ -98,8 +98,8 @@ def credentials() -> list[Credential]:
         "Version": "2012-10-17",
         "Statement": {"Effect": "Allow", "Action": "dynamodb:GetItem", "Resource": "*"},
     }
-    reader = policy_of(Written("iam", json.dumps(document)), full.identity)
-    nobody = policy_of(Written("role", "none"), full.identity)
+    reader = policy_of(WrittenGrant("iam", json.dumps(document)), full.identity)
+    nobody = policy_of(WrittenGrant("role", "none"), full.identity)
     return [
         full,
         Credential(Scheme.AWS, "READER", ("secret",), policy=reader),
@@ -230,7 +230,7 @@ def test_a_refusal_of_the_table_alone_refuses_what_only_looks_it_up(server, oper
     everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
     but = {"Effect": "Deny", "Action": action, "Resource": ARN}
     text = json.dumps({"Version": "2012-10-17", "Statement": [everything, but]})
-    own = policy_of(Written("iam", text), credentials()[0].identity)
+    own = policy_of(WrittenGrant("iam", text), credentials()[0].identity)
     limited = Credential(Scheme.AWS, "LIMITED", ("secret",), policy=own)
     server.gateway.credentials.replace([*credentials(), limited])
     assert not server.may("LIMITED", operation, given)
@@ -290,7 +290,7 @@ def test_a_grant_of_a_tables_policy_is_none_of_its_streams(server):
     )
     document = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "dynamodb:PutResourcePolicy",
                 "Resource": ARN}}  # fmt: skip
-    own = policy_of(Written("iam", json.dumps(document)), credentials()[0].identity)
+    own = policy_of(WrittenGrant("iam", json.dumps(document)), credentials()[0].identity)
     setter = Credential(Scheme.AWS, "SETTER", ("secret",), policy=own)
     server.gateway.credentials.replace([*credentials(), setter])
     assert not server.may("SETTER", "PutResourcePolicy", {"ResourceArn": stream, "Policy": policy})

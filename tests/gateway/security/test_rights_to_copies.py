@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.dynamodb.jobs.source_tables import check_readable
-from tablegate.adapters.dynamodb.object_stores.object_store import Refused
+from tablegate.adapters.dynamodb.object_stores.object_store import ObjectStoreRejection
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.commands.snapshot_commands import ResetTables
 from tablegate.gateway.model.tables.jobs import Job
@@ -376,5 +376,5 @@ def test_an_export_of_another_account_is_read_by_no_key(database_url: str, names
         definition = {"caller": {"access_id": "full"}, "source": None}
         job = Job(1, "dynamodb-import", "aws/1/us-east-1", "orders", definition, {}, "", 0)
         allowed = namespace.startswith("aws/1/")
-        with contextlib.nullcontext() if allowed else pytest.raises(Refused):
+        with contextlib.nullcontext() if allowed else pytest.raises(ObjectStoreRejection):
             check_readable(server.gateway, job, f"{namespace}/secret", "s3://bucket/")

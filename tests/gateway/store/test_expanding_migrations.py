@@ -21,7 +21,7 @@ from alembic.config import Config
 from tablegate import migrations
 from tablegate.gateway.store.opening.migrating import OLDEST_COMPATIBLE, steps
 from tablegate.gateway.store.opening.opening import open_database
-from tablegate.gateway.store.postgresql.pipeline import Statement
+from tablegate.gateway.store.postgresql.pipeline import PipelineStatement
 from tablegate.gateway.store.sql.databases import Database
 from tests.support.released_statements import revisions, statements_of
 
@@ -184,7 +184,7 @@ def _understood(database: Database, statement: str) -> None:
         driver: Any = connection.connection.driver_connection
         if isinstance(driver, psycopg.Connection):
             libpq = driver.pgconn
-            result = libpq.prepare(b"", Statement(statement).command)
+            result = libpq.prepare(b"", PipelineStatement(statement).command)
             assert result.status == psycopg.pq.ExecStatus.COMMAND_OK, result.error_message.decode()
         else:
             parameters = [None] * len(re.findall(r"\?", statement))

@@ -12,7 +12,7 @@ import pytest
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
-from tablegate.transfer.comparing.sides import CompareOptions, Pair
+from tablegate.transfer.comparing.sides import CompareOptions, TablePair
 from tablegate.transfer.comparing.signatures import signature
 from tablegate.transfer.comparing.verifying import verify
 from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
@@ -43,7 +43,7 @@ def test_two_databases(ends: tuple[DatabaseEndpoint, DatabaseEndpoint], definiti
     assert verify(first, second).text().endswith("equal\n")
     assert verify(first, second, "full", CompareOptions(strict=True)).rows == (40, 40)
     assert verify(first, second, "sample:10").text().endswith("equal\n")
-    assert Pair(first, second, CompareOptions()).hashes_bodies is fast_paths.ARE_ON
+    assert TablePair(first, second, CompareOptions()).hashes_bodies is fast_paths.ARE_ON
     assert signature(first) == signature(second)
 
     schema = definition.key_schema

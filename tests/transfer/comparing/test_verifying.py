@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.commands.table_commands import NewIndex
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import NULL, Kind, Value
 from tablegate.transfer.comparing.differences import diff
-from tablegate.transfer.comparing.reports import Difference, Report, Status
-from tablegate.transfer.comparing.sides import CompareOptions, Pair
+from tablegate.transfer.comparing.reports import Difference, ExitStatus, Report
+from tablegate.transfer.comparing.sides import CompareOptions, TablePair
 from tablegate.transfer.comparing.signatures import signature
-from tablegate.transfer.comparing.sums import Sums
-from tablegate.transfer.comparing.verifying import Level, verify
+from tablegate.transfer.comparing.sums import TableSums
+from tablegate.transfer.comparing.verifying import VerificationLevel, verify
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.errors import SchemaChanged
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
@@ -164,12 +164,12 @@ def test_a_copy_is_equal(definition: Definition, target: Service, level: str) ->
     copy = Copy.of(definition, target, rows=60)
     random.Random(1).shuffle(copy.second.rows)
     report = copy.verify(level)
-    assert report.status is Status.EQUAL, report.text()
+    assert report.status is ExitStatus.EQUAL, report.text()
     assert report.rows == ((40, 40) if level == "sample:40" else (60, 60))
     assert copy.second.looked_up == (40 if level == "sample:40" else 0)
-    assert copy.verify(level, strict=True).status is Status.EQUAL
+    assert copy.verify(level, strict=True).status is ExitStatus.EQUAL
     if level == "checksum":  # and the other way round
-        assert verify(copy.second, copy.first).status is Status.EQUAL
+        assert verify(copy.second, copy.first).status is ExitStatus.EQUAL
 
 
 Planted = tuple[str, int, str, str, str]
@@ -248,7 +248,7 @@ def test_planted_defects_are_named_and_nothing_else_is(definition: Definition, t
         if what == "extra":
             identity: object = (f"another {at}",)
         else:
-            pair = Pair(copy.first, copy.second, CompareOptions())
+            pair = TablePair(copy.first, copy.second, CompareOptions())
             identity = pair.sides[0].seen(copy.first.rows[at]).identity
         wanted.add((what, identity, name, how, detail))
     report = copy.verify()
@@ -266,7 +266,7 @@ def test_planted_defects_are_named_and_nothing_else_is(definition: Definition, t
     assert found == wanted
     assert len({each[1] for each in planted}) >= 90
     assert len(planted) >= 100
-    assert report.status is Status.DIFFERENT
+    assert report.status is ExitStatus.DIFFERENT
     assert report.counts["missing"] == report.counts["extra"] == 10
     assert copy.verify("full").differences == report.differences
 
@@ -285,13 +285,13 @@ def test_rows_that_swap_values_and_rows_that_are_there_twice_are_seen() -> None:
     assert extra.identity == ("p9", "9")
     del copy.first.rows[10]
     copy.first.rows.append(copy.first.rows[11])
-    assert copy.verify("count").status is Status.DIFFERENT  # two more
+    assert copy.verify("count").status is ExitStatus.DIFFERENT  # two more
     assert copy.verify("count").counts == {"rows": 2}
 
 
 @given(st.lists(st.integers(0, 2**128 - 1), max_size=6), st.randoms(use_true_random=False))
 def test_sums_mind_neither_order_nor_parts_but_numbers(hashes: list[int], chance: random.Random) -> None:
-    whole, parts = Sums(), [Sums(), Sums()]
+    whole, parts = TableSums(), [TableSums(), TableSums()]
     for row_hash in hashes:
         whole.add(row_hash % 3, row_hash)
     for row_hash in chance.sample(hashes, len(hashes)):
@@ -310,7 +310,7 @@ def test_tolerance(tolerance: float, is_equal: bool) -> None:
     copy.change(2, price=number("0.2"), doc=Value(Kind.MAP, {"a": Value(Kind.LIST, (number("1.25"), NULL))}))
     copy.first.rows[2] = row_of(ITEMS, {**copy.first.rows[2].latest, "price": number("0.45")})
     report = copy.verify(tolerance=tolerance)
-    assert (report.status is Status.EQUAL) is is_equal
+    assert (report.status is ExitStatus.EQUAL) is is_equal
     if not is_equal:
         assert [each.name for each in report.differences[0].attributes] == ["doc", "price"]
 
@@ -324,7 +324,7 @@ def test_ignored_attributes(target: Service, ignored: str) -> None:
     copy.first.rows[4] = row_of(ITEMS, {**copy.first.rows[4].latest, "my-attr": text("y")})
     assert [len(each.attributes) for each in copy.verify().differences] == [1, 1]
     is_known = target is AZURE or ignored == "my-attr"
-    assert (copy.verify(ignored={ignored}).status is Status.EQUAL) is is_known
+    assert (copy.verify(ignored={ignored}).status is ExitStatus.EQUAL) is is_known
 
 
 def test_strict_sees_kinds_and_stamps() -> None:
@@ -343,7 +343,7 @@ def test_strict_sees_kinds_and_stamps() -> None:
     cells["title"] = (cells["title"][0]._replace(stamp_ms=1),)
     key_values = {name: row.latest[name] for name in CELLS.key_schema.names}
     copy.second.rows[5] = Row(row.position, Contents.of_cells(key_values, cells), 0)
-    assert copy.verify().status is Status.EQUAL
+    assert copy.verify().status is ExitStatus.EQUAL
     assert copy.verify(strict=True).differences[0].attributes[0].detail == "stamps or older versions"
 
 
@@ -357,7 +357,7 @@ def test_what_is_written_meanwhile_is_no_difference() -> None:
 
     copy.second.changing = arrive
     report = copy.verify()
-    assert report.status is Status.EQUAL
+    assert report.status is ExitStatus.EQUAL
     assert report.settled == 1
 
 
@@ -383,7 +383,7 @@ def test_rows_that_the_target_cannot_have_are_missing_by_that_rule() -> None:
         assert report.differences == [
             Difference("missing", ("a/b", "1"), (), ("key-forbidden", "value-too-long"))
         ]
-    assert copy.verify("count").status is Status.EQUAL
+    assert copy.verify("count").status is ExitStatus.EQUAL
 
 
 def test_rows_under_escaped_keys_are_found_again() -> None:
@@ -395,7 +395,7 @@ def test_rows_under_escaped_keys_are_found_again() -> None:
     late = rows[0]
     first.changing = lambda: first.rows.append(late) if late not in first.rows else None
     report = verify(first, second, options=CompareOptions(mapping=options))
-    assert (report.status, report.settled) == (Status.EQUAL, 1)
+    assert (report.status, report.settled) == (ExitStatus.EQUAL, 1)
     assert verify(first, second).counts == {"missing": 4, "extra": 4}  # without the option
 
 
@@ -410,7 +410,7 @@ def test_an_expired_row_that_one_end_has_kept() -> None:
 
 
 def test_tables_themselves() -> None:
-    index = NewIndex("by_title", KeySchema((KeyColumn("title", Kind.TEXT),)), Projection.ALL)
+    index = NewIndex("by_title", KeySchema((KeyColumn("title", Kind.TEXT),)), IndexProjection.ALL)
     copy = Copy.of(replace(ITEMS, indexes=(index,)), DYNAMODB, rows=10)
     copy.second.definition = replace(copy.second.definition, name="orders", indexes=())
     report = copy.verify()
@@ -418,10 +418,10 @@ def test_tables_themselves() -> None:
         ("case of the name", "Orders", "orders", True),
         ("indexes", "by_title", "none", False),
     ]
-    assert report.status is Status.DIFFERENT
+    assert report.status is ExitStatus.DIFFERENT
     copy.second.definition = replace(copy.second.definition, name="Orders")
-    assert copy.verify().status is Status.EQUAL
-    assert copy.verify(strict=True).status is Status.DIFFERENT
+    assert copy.verify().status is ExitStatus.EQUAL
+    assert copy.verify(strict=True).status is ExitStatus.DIFFERENT
 
 
 def test_keys_that_can_never_be_the_same() -> None:
@@ -435,7 +435,7 @@ def test_keys_that_can_never_be_the_same() -> None:
 @pytest.mark.parametrize("text_of_level", ["sample", "sample:0", "sample:x", "count:1", "none", "sample:-1"])
 def test_levels_that_are_none(text_of_level: str) -> None:
     with pytest.raises(ValueError, match="none of count"):
-        Level.of(text_of_level)
+        VerificationLevel.of(text_of_level)
 
 
 def test_an_error_ends_a_comparison() -> None:
@@ -471,8 +471,8 @@ def test_the_fast_way_and_the_general_one_find_the_same(
     fast = verify(first, second, workers=1)
     assert fast.differences == verify(first, second, "full", workers=1).differences
     if fast_paths.ARE_ON:
-        assert Pair(first, second, CompareOptions()).hashes_bodies
-    sides = Pair(first, second, CompareOptions()).sides
+        assert TablePair(first, second, CompareOptions()).hashes_bodies
+    sides = TablePair(first, second, CompareOptions()).sides
     for mine, other in zip(rows, changed, strict=True):
         if mine.body == other.body:
             assert sides[0].row_bytes(sides[0].seen(mine)) == sides[1].row_bytes(sides[1].seen(other))
@@ -486,7 +486,7 @@ def test_diff() -> None:
     copy.change(7, title=text("x\x1b[2J"), large=None)
     del copy.second.rows[9]
     written: list[str] = []
-    assert diff(copy.first, copy.second, written.append, form="jsonl") is Status.DIFFERENT
+    assert diff(copy.first, copy.second, written.append, form="jsonl") is ExitStatus.DIFFERENT
     documents = {line["what"]: line for line in map(json.loads, written)}
     assert documents["missing"]["key"] == ["p9", "9"]
     [large, title] = documents["changed"]["attributes"]
@@ -498,13 +498,13 @@ def test_diff() -> None:
     )
     assert (title["first"], title["second"]) == ({"S": "the title of row 7"}, {"S": "x\x1b[2J"})
     written.clear()
-    assert diff(copy.first, copy.second, written.append) is Status.DIFFERENT
+    assert diff(copy.first, copy.second, written.append) is ExitStatus.DIFFERENT
     assert "\x1b" not in "".join(written)
     assert any(each.startswith("missing p9 / 9\n") for each in written)
     written.clear()
-    assert diff(copy.first, copy.second, written.append, limit=1) is Status.DIFFERENT
+    assert diff(copy.first, copy.second, written.append, limit=1) is ExitStatus.DIFFERENT
     assert len(written) == 1
-    assert diff(copy.first, copy.first, written.append) is Status.EQUAL
+    assert diff(copy.first, copy.first, written.append) is ExitStatus.EQUAL
 
 
 @pytest.mark.parametrize(("definition", "target"), WAYS, ids=IDS)

@@ -16,9 +16,9 @@ import pytest
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind, text
 from tablegate.transfer.copying.copying import CopyOptions, Interrupted, plan, run, write_rejects
-from tablegate.transfer.copying.job import Counts, Job
-from tablegate.transfer.copying.pacing import Concurrency, Limit, Rate, Unit, limit_of
-from tablegate.transfer.copying.progress import Lines, Silent
+from tablegate.transfer.copying.job import CopyJob, Counts
+from tablegate.transfer.copying.pacing import Concurrency, Rate, RateLimit, RateUnit, limit_of
+from tablegate.transfer.copying.progress import LineProgress, NoProgress
 from tablegate.transfer.endpoints.endpoint import Endpoint
 from tablegate.transfer.errors import (
     PositionLost,
@@ -49,11 +49,11 @@ def ends() -> Ends:
     return source, target
 
 
-def begin(tmp_path: Path) -> Job:
+def begin(tmp_path: Path) -> CopyJob:
     path = tmp_path / "copy.job"
     if path.exists():
-        return Job.open(path)
-    job = Job.create(path, "memory:source", "memory:target", {})
+        return CopyJob.open(path)
+    job = CopyJob.create(path, "memory:source", "memory:target", {})
     job.add_table("memory:source", "memory:target")
     return job
 
@@ -63,7 +63,7 @@ def copy(tmp_path: Path, ends: tuple[Endpoint, Endpoint], **options: object) -> 
     job = begin(tmp_path)
     source, target = ends
     try:
-        return run(job, (lambda _: source, lambda _: target), CopyOptions(**options), Silent())  # type: ignore[arg-type]
+        return run(job, (lambda _: source, lambda _: target), CopyOptions(**options), NoProgress())  # type: ignore[arg-type]
     finally:
         job.close()
 
@@ -195,7 +195,7 @@ def test_a_full_disk_under_the_job(ends: Ends, tmp_path: Path) -> None:
     ends[1].reject = lambda row: ("Large", "x" * 200)  # which the job has to keep
     source, target = ends
     with pytest.raises(TransferError, match=r"job file .*copy.job cannot be used: .*full"):
-        run(job, (lambda _: source, lambda _: target), CopyOptions(), Silent())
+        run(job, (lambda _: source, lambda _: target), CopyOptions(), NoProgress())
     job.close()
     ends[1].reject = lambda row: None
     counts = copy(tmp_path, ends)
@@ -206,7 +206,7 @@ def test_a_full_disk_under_the_job(ends: Ends, tmp_path: Path) -> None:
 def test_a_full_disk_under_the_rejects(ends: Ends, tmp_path: Path) -> None:
     ends[1].reject = lambda row: ("Large", "too large")
     copy(tmp_path, ends)
-    job = Job.open(tmp_path / "copy.job")
+    job = CopyJob.open(tmp_path / "copy.job")
     with pytest.raises(TransferError, match=r"rejected rows .* cannot be written: "):
         write_rejects(job, Path("/dev/full/rejects.jsonl"))
     job.close()
@@ -223,7 +223,7 @@ def test_rejects_are_in_a_file(ends: Ends, tmp_path: Path) -> None:
         copy(tmp_path, ends)
     counts = copy(tmp_path, ends)
     assert (counts.rows, counts.rejected) == (150, 150)
-    job = Job.open(tmp_path / "copy.job")
+    job = CopyJob.open(tmp_path / "copy.job")
     assert write_rejects(job, tmp_path / "rejects.jsonl") == 150
     job.close()
     lines = [json.loads(line) for line in (tmp_path / "rejects.jsonl").read_text().splitlines()]
@@ -240,7 +240,7 @@ def test_rejects_are_in_a_file(ends: Ends, tmp_path: Path) -> None:
 
 def test_without_rejects_there_is_no_file(ends: Ends, tmp_path: Path) -> None:
     copy(tmp_path, ends)
-    job = Job.open(tmp_path / "copy.job")
+    job = CopyJob.open(tmp_path / "copy.job")
     assert write_rejects(job, tmp_path / "rejects.jsonl") == 0
     job.close()
     assert not list(tmp_path.glob("rejects*"))
@@ -255,7 +255,7 @@ def test_a_rate_is_kept_on_average() -> None:
     def wait(seconds: float) -> None:
         now[0] += seconds
 
-    rate = Rate(Limit(100, Unit.ROWS), wait, lambda: now[0])
+    rate = Rate(RateLimit(100, RateUnit.ROWS), wait, lambda: now[0])
     for rows in (50, 150, 1, 99, 300):
         rate.take(rows)
     assert now[0] == pytest.approx(3.0)  # 300 rows before the last batch, which may go at once
@@ -263,7 +263,7 @@ def test_a_rate_is_kept_on_average() -> None:
 
 def test_a_copy_keeps_its_rate(ends: Ends, tmp_path: Path) -> None:
     began = time.monotonic()
-    copy(tmp_path, ends, limits=(Limit(400, Unit.ROWS),))
+    copy(tmp_path, ends, limits=(RateLimit(400, RateUnit.ROWS),))
     assert time.monotonic() - began > 0.4
     assert are_equal(ends)
 
@@ -271,13 +271,13 @@ def test_a_copy_keeps_its_rate(ends: Ends, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "limit"),
     [
-        ("500", Limit(500, Unit.ROWS)),
-        ("0.5", Limit(0.5, Unit.ROWS)),
-        ("100wcu", Limit(100, Unit.WRITE_UNITS)),
-        ("25RCU", Limit(25, Unit.READ_UNITS)),
+        ("500", RateLimit(500, RateUnit.ROWS)),
+        ("0.5", RateLimit(0.5, RateUnit.ROWS)),
+        ("100wcu", RateLimit(100, RateUnit.WRITE_UNITS)),
+        ("25RCU", RateLimit(25, RateUnit.READ_UNITS)),
     ],
 )
-def test_rates_as_they_are_written(given: str, limit: Limit) -> None:
+def test_rates_as_they_are_written(given: str, limit: RateLimit) -> None:
     assert limit_of(given) == limit
 
 
@@ -342,9 +342,9 @@ def test_rows_in_memory_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_job_is_one_process_at_a_time(tmp_path: Path) -> None:
     job = begin(tmp_path)
     with pytest.raises(TransferError, match="another process is working on"):
-        Job.open(tmp_path / "copy.job")
+        CopyJob.open(tmp_path / "copy.job")
     job.close()
-    Job.open(tmp_path / "copy.job").close()
+    CopyJob.open(tmp_path / "copy.job").close()
 
 
 def test_a_job_is_of_its_ends(tmp_path: Path) -> None:
@@ -354,12 +354,12 @@ def test_a_job_is_of_its_ends(tmp_path: Path) -> None:
         job.require("memory:source", "memory:other")
     job.close()
     with pytest.raises(TransferError, match="is there already"):
-        Job.create(tmp_path / "copy.job", "a", "b", {})
+        CopyJob.create(tmp_path / "copy.job", "a", "b", {})
     (tmp_path / "other").write_text("no job" * 1000)
     with pytest.raises(TransferError, match="no job file"):
-        Job.open(tmp_path / "other")
+        CopyJob.open(tmp_path / "other")
     with pytest.raises(TransferError, match="no job file"):
-        Job.open(tmp_path / "nothing")
+        CopyJob.open(tmp_path / "nothing")
 
 
 def test_a_plan_writes_nothing(ends: Ends) -> None:
@@ -507,7 +507,7 @@ def test_lines_for_logs() -> None:
 
     now = [0.0]
     stream = io.StringIO()
-    lines = Lines(stream, lambda: now[0])
+    lines = LineProgress(stream, lambda: now[0])
     lines.begin("dynamodb://things", 1_000)
     for _ in range(5):
         now[0] += 6

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from tablegate.gateway.model.values.rows import Row
-from tablegate.transfer.copying.job import Job
+from tablegate.transfer.copying.job import CopyJob
 from tablegate.transfer.endpoints.database.endpoint import DatabaseEndpoint
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tests.support.databases import PostgresServer
@@ -231,7 +231,7 @@ def test_ctrl_c_says_how_to_go_on(ends: list[str], tmp_path: Path) -> None:
     status, errors = process.end_by(signal.SIGINT)
     assert status == 2
     assert errors.splitlines()[-2:] == STOPPED
-    job = Job.open(tmp_path / "copy.job")
+    job = CopyJob.open(tmp_path / "copy.job")
     assert job.options == {"rates": ["300"]}
     job.close()
     status, errors = Copying(tmp_path, "--resume", "--rate", "100000").end()

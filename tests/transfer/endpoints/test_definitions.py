@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
@@ -35,23 +35,26 @@ def test_a_dynamodb_table_is_made_as_it_is_described(ours: Running) -> None:
         schema,
         (
             NewIndex(
-                "by-l", KeySchema((column("pk"),), (column("l", Kind.DECIMAL),)), Projection.KEYS, local=True
+                "by-l",
+                KeySchema((column("pk"),), (column("l", Kind.DECIMAL),)),
+                IndexProjection.KEYS,
+                local=True,
             ),
-            NewIndex("by-g", KeySchema((column("g"),)), Projection.INCLUDE, ("a", "b")),
-            NewIndex("by-h", KeySchema((column("g"),), (column("sk", Kind.BYTES),)), Projection.ALL),
+            NewIndex("by-g", KeySchema((column("g"),)), IndexProjection.INCLUDE, ("a", "b")),
+            NewIndex("by-h", KeySchema((column("g"),), (column("sk", Kind.BYTES),)), IndexProjection.ALL),
         ),
         Rules(
             expiry=ExpiryRule(attribute="ttl"),
             stream=StreamRule("", True, "OLD_IMAGE", DAY_MS, 0),
         ),
         vector_indexes=(
-            NewVectorIndex("by-v", "v", 3, Metric.COSINE, Projection.INCLUDE, ("a", "b"), column("g")),
+            NewVectorIndex("by-v", "v", 3, Metric.COSINE, IndexProjection.INCLUDE, ("a", "b"), column("g")),
             NewVectorIndex(
                 "by-w",
                 "w",
                 4096,
                 Metric.DOT_PRODUCT,
-                Projection.ALL,
+                IndexProjection.ALL,
                 filters=(column("l", Kind.DECIMAL), column("x", Kind.BYTES)),
             ),
         ),
@@ -78,9 +81,9 @@ def test_what_dynamodb_cannot_have_is_said(ours: Running) -> None:
         Service.DYNAMODB,
         schema,
         (
-            NewIndex("of three", three, Projection.ALL),
-            NewIndex("two types", KeySchema((column("sk", Kind.DECIMAL),)), Projection.ALL),
-            NewIndex("not local", KeySchema((column("x"),), (column("y"),)), Projection.ALL, local=True),
+            NewIndex("of three", three, IndexProjection.ALL),
+            NewIndex("two types", KeySchema((column("sk", Kind.DECIMAL),)), IndexProjection.ALL),
+            NewIndex("not local", KeySchema((column("x"),), (column("y"),)), IndexProjection.ALL, local=True),
         ),
         Rules(expiry=ExpiryRule(age_ms=DAY_MS), max_versions=3),
     )
@@ -121,8 +124,10 @@ def test_indexes_of_table_store_come_with_the_types_of_their_columns(ours: Runni
         Service.TABLE_STORE,
         schema,
         (
-            NewIndex("index_g", KeySchema((column("c", Kind.INT64),)), Projection.INCLUDE, ("d",)),
-            NewIndex("index_l", KeySchema((column("a"),), (column("e"),)), Projection.INCLUDE, local=True),
+            NewIndex("index_g", KeySchema((column("c", Kind.INT64),)), IndexProjection.INCLUDE, ("d",)),
+            NewIndex(
+                "index_l", KeySchema((column("a"),), (column("e"),)), IndexProjection.INCLUDE, local=True
+            ),
         ),
         properties={"tablestore": {"defined": [("d", 2)]}},  # DOUBLE
     )
@@ -148,8 +153,8 @@ def test_what_table_store_cannot_have_is_said(ours: Running) -> None:
         Service.TABLE_STORE,
         schema,
         (
-            NewIndex("index_n", KeySchema((column("n", Kind.DECIMAL),)), Projection.KEYS),
-            NewIndex("index_u", KeySchema((column("c"),)), Projection.INCLUDE, ("unknown",)),
+            NewIndex("index_n", KeySchema((column("n", Kind.DECIMAL),)), IndexProjection.KEYS),
+            NewIndex("index_u", KeySchema((column("c"),)), IndexProjection.INCLUDE, ("unknown",)),
         ),
         Rules(expiry=ExpiryRule(attribute="ttl")),
     )
@@ -171,7 +176,7 @@ def test_an_azure_table_has_its_key_and_nothing_else(ours: Running) -> None:
         "definedazure",
         Service.AZURE_TABLE,
         SCHEMAS[Service.AZURE_TABLE],
-        (NewIndex("by-x", KeySchema((column("x"),)), Projection.ALL),),
+        (NewIndex("by-x", KeySchema((column("x"),)), IndexProjection.ALL),),
         Rules(
             expiry=ExpiryRule(attribute="ttl"),
             stream=StreamRule("", True, "KEYS_ONLY", DAY_MS, 0),

@@ -17,8 +17,8 @@ from tablegate.gateway.model.values.values import text
 from tablegate.transfer.comparing.sides import CompareOptions
 from tablegate.transfer.comparing.verifying import verify
 from tablegate.transfer.copying.copying import CopyOptions, run
-from tablegate.transfer.copying.job import Job
-from tablegate.transfer.copying.progress import Silent
+from tablegate.transfer.copying.job import CopyJob
+from tablegate.transfer.copying.progress import NoProgress
 from tablegate.transfer.endpoints.addresses import open_endpoint
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.mapping.mapping import MappingOptions
@@ -105,9 +105,9 @@ def test_a_copy_of_each_in_each_is_equal(
     address: Addresses, filled: Callable[[str], str], tmp_path: Path, source: str, target: str
 ) -> None:
     first, second = filled(source), address(target)
-    job = Job.create(tmp_path / "copy.job", first, second, {})
+    job = CopyJob.create(tmp_path / "copy.job", first, second, {})
     job.add_table(first, second)
-    counts = run(job, (open_endpoint, open_endpoint), CopyOptions(parallel=2, mapping=_OPTIONS), Silent())
+    counts = run(job, (open_endpoint, open_endpoint), CopyOptions(parallel=2, mapping=_OPTIONS), NoProgress())
     job.close()
     ends = open_endpoint(first), open_endpoint(second)
     report = verify(*ends, options=CompareOptions(mapping=_OPTIONS))

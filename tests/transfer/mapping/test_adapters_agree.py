@@ -16,17 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.gateway.model.commands.table_commands import NewIndex
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import Rules
 from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import NULL, Kind, Value
-from tablegate.transfer.comparing.canonical import Terms
+from tablegate.transfer.comparing.canonical import CanonicalForm
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
-from tablegate.transfer.mapping.rules import Fidelity, Finding, Rule
-from tablegate.transfer.mapping.viewing import Cells, Target
+from tablegate.transfer.mapping.rules import Fidelity, MappingFinding, MappingRule
+from tablegate.transfer.mapping.viewing import Cells, MappingTarget
 from tests.transfer.support.dialects import Dialects, opened
 from tests.transfer.support.tables import tables
 
@@ -40,13 +40,13 @@ def dialects() -> Iterator[Dialects]:
         yield made
 
 
-class Unchecked(Target):
+class Unchecked(MappingTarget):
     """A target that refuses nothing, so that its service may."""
 
-    def __init__(self, target: Target, key_schema: KeySchema) -> None:
+    def __init__(self, target: MappingTarget, key_schema: KeySchema) -> None:
         self._target, self._key_schema = target, key_schema
 
-    def check_key(self, column: KeyColumn, is_partition: bool, value: Value) -> Rule | None:
+    def check_key(self, column: KeyColumn, is_partition: bool, value: Value) -> MappingRule | None:
         return None
 
     def view(self, value: Value) -> Value:
@@ -55,11 +55,11 @@ class Unchecked(Target):
     def has_null(self) -> bool:
         return self._target.has_null()
 
-    def check_value(self, name: str, value: Value) -> Rule | None:
+    def check_value(self, name: str, value: Value) -> MappingRule | None:
         return None
 
     def contents(
-        self, key: Key, attributes: dict[str, Value], cells: Cells | None, found: list[Finding]
+        self, key: Key, attributes: dict[str, Value], cells: Cells | None, found: list[MappingFinding]
     ) -> Contents | None:
         key_values = dict(zip(self._key_schema.names, key.values, strict=True))
         if cells is None:
@@ -76,7 +76,7 @@ def unchecked(mapping: Mapping) -> Mapping:
 
 def agree(
     dialects: Dialects, definition: Definition, target: Service, row: Row, options: MappingOptions
-) -> set[Rule]:
+) -> set[MappingRule]:
     """Map a row, write it, and see that the service is of the same mind. Gives the rules that applied."""
     mapping = Mapping(definition, target, options=options)
     mapped = mapping.map(row)
@@ -92,7 +92,7 @@ def agree(
     if mapped.row is not None:
         schema = mapping.definition.key_schema
         found = dialects.read(mapping.definition, schema.key(mapped.row.latest))
-        terms = Terms(
+        terms = CanonicalForm(
             target, target, strict=True, versions=definition.rules.stamped and target is TABLE_STORE
         )
         assert terms.row_bytes(schema, ("", ""), found) == terms.row_bytes(schema, ("", ""), mapped.row)
@@ -260,7 +260,7 @@ LIMITS = [
 @pytest.mark.parametrize(
     ("target", "good", "bad", "rule"), LIMITS, ids=[f"{each[0].value}-{each[3].name}" for each in LIMITS]
 )
-def test_limits(dialects: Dialects, target: Service, good: Row, bad: Row, rule: Rule) -> None:
+def test_limits(dialects: Dialects, target: Service, good: Row, bad: Row, rule: MappingRule) -> None:
     assert rule not in agree(dialects, ONE, target, good, MappingOptions())
     assert rule in agree(dialects, ONE, target, bad, MappingOptions())
 
@@ -274,7 +274,7 @@ def test_limits(dialects: Dialects, target: Service, good: Row, bad: Row, rule: 
     ],
 )
 def test_keys_of_indexes(dialects: Dialects, good: Value, bad: Value) -> None:
-    index = NewIndex("by_a", KeySchema((KeyColumn("a", Kind.TEXT),)), Projection.ALL)
+    index = NewIndex("by_a", KeySchema((KeyColumn("a", Kind.TEXT),)), IndexProjection.ALL)
     definition = replace(ONE, indexes=(index,))
     assert rules.INDEX_KEY not in agree(dialects, definition, DYNAMODB, row_of(a=good), MappingOptions())
     assert rules.INDEX_KEY in agree(dialects, definition, DYNAMODB, row_of(a=bad), MappingOptions())

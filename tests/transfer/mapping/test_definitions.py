@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
@@ -19,9 +19,9 @@ from tablegate.gateway.model.values.vectors import Metric
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.errors import SchemaChanged
 from tablegate.transfer.mapping import rules
-from tablegate.transfer.mapping.escapes import Escapes
+from tablegate.transfer.mapping.escapes import EscapeRules
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
-from tablegate.transfer.mapping.rules import Finding, Rule
+from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
 from tablegate.transfer.mapping.table_names import is_table_name, table_names
 from tests.transfer.support.tables import ODD_TEXTS, rows
 
@@ -75,10 +75,12 @@ AZURE_KEY = schema("PartitionKey:TEXT", "RowKey:TEXT")
         (schema("a:INT64", "b:TEXT", "c:INT64"), TABLEGATE, schema("a:INT64", "b:TEXT", "c:INT64"), set()),
     ],
 )
-def test_keys(source: KeySchema, target: Service, key: KeySchema, notes: set[tuple[Rule, str]]) -> None:
+def test_keys(
+    source: KeySchema, target: Service, key: KeySchema, notes: set[tuple[MappingRule, str]]
+) -> None:
     mapping = Mapping(Definition("people", TABLEGATE, source), target)
     assert mapping.definition.key_schema == key
-    assert {*mapping.notes} == {Finding(*note) for note in notes}
+    assert {*mapping.notes} == {MappingFinding(*note) for note in notes}
     assert mapping.definition.service is (TABLEGATE if target is TABLEGATE else target)
 
 
@@ -159,7 +161,7 @@ def test_escaped_keys_of_azure(key: str, written: str) -> None:
 
 @given(ODD_TEXTS | st.text("_x0041F/\\A", max_size=14))
 def test_escapes_are_each_others_inverse(given_text: str) -> None:
-    for escapes in (Escapes(r"[/\\]", True), Escapes("(?!)", False), Escapes(r"\A#", False)):
+    for escapes in (EscapeRules(r"[/\\]", True), EscapeRules("(?!)", False), EscapeRules(r"\A#", False)):
         assert escapes.unspelled(escapes.spelled(given_text)) == given_text
         if escapes._is_plain(given_text):
             assert escapes.spelled(escapes.unspelled(given_text)) == given_text
@@ -176,10 +178,10 @@ def test_an_existing_table() -> None:
     assert good.row is not None
     assert good.row.latest == {"id": Value(Kind.DECIMAL, Decimal(42)), "when": text("r")}
     bad = mapping.map(row_of(AZURE_KEY, PartitionKey=text("042"), RowKey=text("r")))
-    assert bad == (None, (Finding(rules.KEY_UNREADABLE, "PartitionKey"),))
+    assert bad == (None, (MappingFinding(rules.KEY_UNREADABLE, "PartitionKey"),))
     clash = mapping.map(row_of(AZURE_KEY, PartitionKey=text("42"), RowKey=text("r"), id=text("")))
     assert clash.row is None
-    assert Finding(rules.NAME_CLASH, "id") in clash.findings
+    assert MappingFinding(rules.NAME_CLASH, "id") in clash.findings
 
 
 @pytest.mark.parametrize(
@@ -204,8 +206,8 @@ def test_rules_of_tables() -> None:
     assert Mapping(ttl, TABLEGATE).definition == replace(ttl, is_stored=True)
     for target in (AZURE, TABLE_STORE):
         mapping = Mapping(ttl, target)
-        assert Finding(rules.EXPIRY_NOT_KEPT, "until") in mapping.notes
-        assert (Finding(rules.STREAM_NOT_KEPT, "") in mapping.notes) is (target is AZURE)
+        assert MappingFinding(rules.EXPIRY_NOT_KEPT, "until") in mapping.notes
+        assert (MappingFinding(rules.STREAM_NOT_KEPT, "") in mapping.notes) is (target is AZURE)
         assert mapping.definition.rules.expiry is None
     aged = Definition(
         "people",
@@ -216,18 +218,18 @@ def test_rules_of_tables() -> None:
     assert Mapping(aged, TABLE_STORE).definition.rules == aged.rules
     assert Mapping(aged, TABLE_STORE).notes == ()
     assert {*Mapping(aged, DYNAMODB).notes} == {
-        Finding(rules.EXPIRY_NOT_KEPT, ""),
-        Finding(rules.STAMPS_NOT_KEPT, ""),
-        Finding(rules.AUTO_INCREMENT_NOT_KEPT, "id"),
+        MappingFinding(rules.EXPIRY_NOT_KEPT, ""),
+        MappingFinding(rules.STAMPS_NOT_KEPT, ""),
+        MappingFinding(rules.AUTO_INCREMENT_NOT_KEPT, "id"),
     }
     assert (
-        Finding(rules.TIMESTAMP_NOT_KEPT, "Timestamp")
+        MappingFinding(rules.TIMESTAMP_NOT_KEPT, "Timestamp")
         in Mapping(Definition("p", AZURE, AZURE_KEY), DYNAMODB).notes
     )
 
 
 def test_vector_indexes_are_dynamodbs_alone() -> None:
-    index = NewVectorIndex("by_v", "v", 3, Metric.COSINE, Projection.ALL)
+    index = NewVectorIndex("by_v", "v", 3, Metric.COSINE, IndexProjection.ALL)
     source = Definition("people", DYNAMODB, schema("pk:TEXT"), vector_indexes=(index,))
     for target in (DYNAMODB, TABLEGATE):
         mapping = Mapping(source, target)
@@ -235,7 +237,7 @@ def test_vector_indexes_are_dynamodbs_alone() -> None:
     for target in (AZURE, TABLE_STORE):
         mapping = Mapping(source, target)
         assert mapping.definition.vector_indexes == ()
-        assert Finding(rules.INDEX_NOT_KEPT, "by_v") in mapping.notes
+        assert MappingFinding(rules.INDEX_NOT_KEPT, "by_v") in mapping.notes
 
 
 def test_versions_and_stamps_of_cells() -> None:
@@ -251,14 +253,14 @@ def test_versions_and_stamps_of_cells() -> None:
     fewer = Mapping(source, TABLE_STORE, replace(source, rules=Rules(max_versions=2, stamped=True))).map(row)
     assert fewer.row is not None
     assert fewer.row.cells["a"] == cells["a"][:2]
-    assert fewer.findings == (Finding(rules.OLDER_VERSIONS, "a"),)
+    assert fewer.findings == (MappingFinding(rules.OLDER_VERSIONS, "a"),)
     gone = Mapping(source, DYNAMODB).map(row)
     assert gone.row is not None
-    assert gone.findings == (Finding(rules.OLDER_VERSIONS, "a"),)
+    assert gone.findings == (MappingFinding(rules.OLDER_VERSIONS, "a"),)
     assert gone.row.kinds is None
     stamped = Contents.of_cells({"pk": text("p")}, {"a": (Cell(text(""), 2**63 // 1000),)})
     assert Mapping(source, TABLE_STORE).map(Row(row.position, stamped, 0)).findings == (
-        Finding(rules.STAMP_OUT_OF_RANGE, ""),
+        MappingFinding(rules.STAMP_OUT_OF_RANGE, ""),
     )
 
 
@@ -277,11 +279,11 @@ def test_defined_columns() -> None:
         is not None
     )
     refused = mapping.map(row_of(source.key_schema, pk=text("p"), a=text("5")))
-    assert refused == (None, (Finding(rules.DEFINED_KIND, "a"),))
+    assert refused == (None, (MappingFinding(rules.DEFINED_KIND, "a"),))
 
 
 def index(name: str, key: KeySchema, **more: object) -> NewIndex:
-    return NewIndex(name, key, **{"projection": Projection.ALL, **more})  # type: ignore[arg-type]
+    return NewIndex(name, key, **{"projection": IndexProjection.ALL, **more})  # type: ignore[arg-type]
 
 
 def test_indexes() -> None:
@@ -293,9 +295,9 @@ def test_indexes() -> None:
     there = Mapping(source, TABLE_STORE)
     assert [each.name for each in there.definition.indexes] == ["by_text", "local"]
     assert {*there.notes} == {
-        Finding(rules.INDEX_PROJECTION, "by_text"),
-        Finding(rules.INDEX_NOT_KEPT, "by_number"),
-        Finding(rules.INDEX_PROJECTION, "local"),
+        MappingFinding(rules.INDEX_PROJECTION, "by_text"),
+        MappingFinding(rules.INDEX_NOT_KEPT, "by_number"),
+        MappingFinding(rules.INDEX_PROJECTION, "local"),
     }
     assert Mapping(source, AZURE).definition.indexes == ()
     assert Mapping(source, TABLEGATE).definition.indexes == source.indexes
@@ -305,16 +307,16 @@ def test_indexes() -> None:
         TABLE_STORE,
         schema("a:TEXT", "b:INT64", "c:TEXT"),
         (
-            index("by_d", schema("d:INT64", "a:TEXT"), projection=Projection.INCLUDE, included=("e",)),
+            index("by_d", schema("d:INT64", "a:TEXT"), projection=IndexProjection.INCLUDE, included=("e",)),
             index("by_c", schema("c:TEXT", "a:TEXT")),  # c is a part of one attribute elsewhere
         ),
         Rules(stamped=True),
     )
     back = Mapping(cells, DYNAMODB)
     assert [each.key_schema for each in back.definition.indexes] == [schema("d:DECIMAL", "a:TEXT")]
-    assert Finding(rules.INDEX_NOT_KEPT, "by_c") in back.notes
+    assert MappingFinding(rules.INDEX_NOT_KEPT, "by_c") in back.notes
     wrong = row_of(cells.key_schema, a=text("x"), b=Value(Kind.INT64, 1), c=text("y"), d=text("no number"))
-    assert Finding(rules.INDEX_KEY, "d") in back.map(wrong).findings
+    assert MappingFinding(rules.INDEX_KEY, "d") in back.map(wrong).findings
 
 
 @pytest.mark.parametrize("target", [DYNAMODB, AZURE, TABLE_STORE])
@@ -348,5 +350,5 @@ def test_names_of_tables(target: Service) -> None:
         }[target]
     )
     renamed = Mapping(Definition("my-table.", DYNAMODB, schema("pk:TEXT")), AZURE)
-    assert Finding(rules.TABLE_RENAMED, "my-table.") in renamed.notes
+    assert MappingFinding(rules.TABLE_RENAMED, "my-table.") in renamed.notes
     assert renamed.definition.name.startswith("mytable")

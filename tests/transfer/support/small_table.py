@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from tablegate.gateway.model.commands.table_commands import NewIndex
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row
@@ -32,8 +32,9 @@ DEFINITION = Definition(
     service=Service.DYNAMODB,
     key_schema=PAIR,
     indexes=(
-        NewIndex("by_n", KeySchema((KeyColumn("n", Kind.DECIMAL),)), Projection.INCLUDE, ("a", "b"), properties={"x": 1}),
-        NewIndex("local", KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("l", Kind.BYTES),)), Projection.ALL, local=True),
+        NewIndex("by_n", KeySchema((KeyColumn("n", Kind.DECIMAL),)), IndexProjection.INCLUDE, ("a", "b"), properties={"x": 1}),
+        NewIndex("local", KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("l", Kind.BYTES),)),
+        IndexProjection.ALL, local=True),
     ),
     rules=Rules(
         expiry=ExpiryRule(attribute="ttl"),

@@ -12,15 +12,15 @@ from typing import Any
 
 from tablegate.gateway.http import Reply, Request
 from tablegate.transfer.traffic.forwarding import Forwarder
-from tablegate.transfer.traffic.proxies import Hooks, Listen, Proxy
+from tablegate.transfer.traffic.proxies import Hooks, ListenOptions, Proxy
 from tablegate.transfer.traffic.recording import record
 from tablegate.transfer.traffic.replaying import replay
-from tablegate.transfer.traffic.reports import Report
+from tablegate.transfer.traffic.reports import DivergenceReport
 from tablegate.transfer.traffic.services import Address, Service
 from tablegate.transfer.traffic.shadowing import Sampling, shadow
-from tablegate.transfer.traffic.signing import Key, credentials_of
+from tablegate.transfer.traffic.signing import SigningKey, credentials_of
 
-LISTEN = Listen()
+LISTEN = ListenOptions()
 DEV = credentials_of(None, {})
 
 
@@ -75,7 +75,7 @@ def running(start: Callable[[Run, Callable[..., None], Callable[[], Any]], Any])
 
 @contextlib.contextmanager
 def recorder(
-    upstream: str, path: Path, bodies: bool = True, keys: dict[str, Key] | None = None
+    upstream: str, path: Path, bodies: bool = True, keys: dict[str, SigningKey] | None = None
 ) -> Iterator[Run]:
     """`tablegate record`."""
     address = Address(upstream, "--upstream")
@@ -100,7 +100,7 @@ def shadowing(primary: str, secondary: str, share: float = 1.0, with_writes: boo
         yield run
 
 
-def replayed(path: Path, against: str, speed: float | None = None) -> Report:
+def replayed(path: Path, against: str, speed: float | None = None) -> DivergenceReport:
     """`tablegate replay`."""
     return asyncio.run(replay(path, Address(against, "--against"), DEV, speed))
 

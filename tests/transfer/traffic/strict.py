@@ -19,7 +19,7 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.security.credentials import Credential, Scheme
 from tablegate.gateway.security.grant_store import ALL
 from tablegate.gateway.wiring import connect, open_store
-from tablegate.transfer.traffic.signing import Key
+from tablegate.transfer.traffic.signing import SigningKey
 from tests.support.live_dynamodb import ONCE
 from tests.support.running import Running, start
 
@@ -42,11 +42,11 @@ class Owner:
             Credential(Scheme.TABLESTORE, "ots-owner", (self.secrets["tablestore"],)),
         ]
 
-    def keys(self) -> dict[str, Key]:
+    def keys(self) -> dict[str, SigningKey]:
         return {
-            "aws": Key("aws-owner", self.secrets["aws"], self.token),
-            "azure": Key("owner", self.azure_key),
-            "tablestore": Key("ots-owner", self.secrets["tablestore"]),
+            "aws": SigningKey("aws-owner", self.secrets["aws"], self.token),
+            "azure": SigningKey("owner", self.azure_key),
+            "tablestore": SigningKey("ots-owner", self.secrets["tablestore"]),
         }
 
     def dynamodb(self, url: str, secret: str = "") -> Any:

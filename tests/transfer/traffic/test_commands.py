@@ -21,7 +21,7 @@ from tablegate.gateway.__main__ import main
 from tablegate.gateway.http import Reply, Request
 from tablegate.transfer.traffic import proxies
 from tablegate.transfer.traffic.signing import KEY, BadCredentials, credentials_of
-from tablegate.transfer.traffic.traces import Recorded, TraceWriter
+from tablegate.transfer.traffic.traces import RecordedRequest, TraceWriter
 from tests.support.across import Across
 from tests.support.raw_client import SIGNED_IN_FORM
 from tests.support.running import ROOT, Running, free_port
@@ -145,7 +145,7 @@ def test_replay_says_that_credentials_are_wrong(tmp_path: Path, sqlite_server: R
     path = tmp_path / "trace"
     request = Request("GET", "/devstoreaccount1/Tables", (("host", "h"), ("x-ms-version", "2019-02-02")), b"")
     trace = TraceWriter(path, "http://h")
-    trace.request(Recorded(1, 1, 0.0, "azuretable", "GET TableSet", KEY), request)
+    trace.request(RecordedRequest(1, 1, 0.0, "azuretable", "GET TableSet", KEY), request)
     trace.answer(1, Reply(200, [("content-type", "application/json")], b'{"value": []}'))
     trace.close()
     credentials = tmp_path / "credentials.toml"

@@ -20,7 +20,7 @@ from azure.data.tables import UpdateMode
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.http import Reply, Request
 from tablegate.transfer.traffic.comparing import BODY, ORDER, STATUS
-from tablegate.transfer.traffic.reports import Report
+from tablegate.transfer.traffic.reports import DivergenceReport
 from tests.contract.clients import CLIENTS, Delete, Insert, Put, Refused
 from tests.support.across import Across
 from tests.support.live_dynamodb import refused
@@ -157,7 +157,7 @@ def trace(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return path
 
 
-def told(report: Report) -> str:
+def told(report: DivergenceReport) -> str:
     return report.as_text(100)
 
 

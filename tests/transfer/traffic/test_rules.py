@@ -14,18 +14,18 @@ from tablegate.transfer.traffic.comparing import (
     HEADER,
     ORDER,
     STATUS,
-    Answer,
-    Comparison,
     Divergence,
+    ParsedReply,
+    ReplyComparison,
 )
 from tablegate.transfer.traffic.dialects.azuretable import AzureTable
 from tablegate.transfer.traffic.dialects.dialect import UnknownToken
 from tablegate.transfer.traffic.dialects.dynamodb import DynamoDB
-from tablegate.transfer.traffic.reports import Report, Skipped
+from tablegate.transfer.traffic.reports import DivergenceReport, SkipReason
 from tablegate.transfer.traffic.rules import AZURE_TABLE, DYNAMODB, RULES, TABLE_STORE, Treatment
-from tablegate.transfer.traffic.sessions import Sent, Session
+from tablegate.transfer.traffic.sessions import ReplaySession, SentRequest
 from tablegate.transfer.traffic.tokens import Tokens
-from tablegate.transfer.traffic.traces import Recorded
+from tablegate.transfer.traffic.traces import RecordedRequest
 from tests.support.running import ROOT
 
 SPANS = ((1_000_000_000.0, 1_000_000_100.0), (1_700_000_000.0, 1_700_000_100.0))
@@ -35,8 +35,8 @@ def compared(
     recorded: Any, live: Any, dialect: str = DYNAMODB, operation: str = "Query", tokens: Tokens | None = None
 ) -> tuple[list[Divergence], dict[str, int]]:
     """The divergences of two bodies, and the rules that were used."""
-    comparison = Comparison(dialect, operation, tokens or Tokens(), ("", ""), SPANS)
-    found = comparison.divergences(Answer(200, "", {}, recorded), Answer(200, "", {}, live))
+    comparison = ReplyComparison(dialect, operation, tokens or Tokens(), ("", ""), SPANS)
+    found = comparison.divergences(ParsedReply(200, "", {}, recorded), ParsedReply(200, "", {}, live))
     return found, dict(comparison.used)
 
 
@@ -66,14 +66,14 @@ def test_an_attribute_may_be_called_as_anything(name: str) -> None:
 
 
 def test_what_is_compared_first_is_told_alone() -> None:
-    comparison = Comparison(DYNAMODB, "GetItem", Tokens(), ("", ""), SPANS)
-    good = Answer(200, "", {"content-type": "a"}, {"Item": {"n": {"N": "1"}}})
+    comparison = ReplyComparison(DYNAMODB, "GetItem", Tokens(), ("", ""), SPANS)
+    good = ParsedReply(200, "", {"content-type": "a"}, {"Item": {"n": {"N": "1"}}})
     assert comparison.divergences(good, good) == []
-    [status] = comparison.divergences(good, Answer(400, "Wrong", {}, {"message": "x"}))
+    [status] = comparison.divergences(good, ParsedReply(400, "Wrong", {}, {"message": "x"}))
     assert (status.what, status.recorded, status.live) == (STATUS, "200", "400 Wrong")
-    wrong = [Answer(400, code, {}, {"message": code}) for code in ("One", "Other")]
+    wrong = [ParsedReply(400, code, {}, {"message": code}) for code in ("One", "Other")]
     assert [each.what for each in comparison.divergences(*wrong)] == [CODE]
-    other = Answer(200, "", {"content-type": "b"}, {"Item": {"n": {"N": "2"}}})
+    other = ParsedReply(200, "", {"content-type": "b"}, {"Item": {"n": {"N": "2"}}})
     assert [(each.what, each.place) for each in comparison.divergences(good, other)] == [
         (HEADER, "headers/content-type"),
         (BODY, "body/Item/n/N"),
@@ -141,11 +141,11 @@ def test_links_and_error_texts_may_name_another_service() -> None:
     assert compared(*trees, AZURE_TABLE, "GET Entity")[0] == []  # type: ignore[arg-type]
     trees[1]["odata.error"]["message"]["value"] += " Or is it?"  # type: ignore[index]
     assert len(compared(*trees, AZURE_TABLE, "GET Entity")[0]) == 1  # type: ignore[arg-type]
-    comparison = Comparison(AZURE_TABLE, "GET EntitySet", Tokens(), ("/one", "/two"), SPANS)
+    comparison = ReplyComparison(AZURE_TABLE, "GET EntitySet", Tokens(), ("/one", "/two"), SPANS)
 
     def links(*urls: str) -> int:
         bodies = ({"odata.metadata": url} for url in urls)
-        return len(comparison.divergences(*(Answer(200, "", {}, body) for body in bodies)))
+        return len(comparison.divergences(*(ParsedReply(200, "", {}, body) for body in bodies)))
 
     assert links("http://a:1/one/$metadata#T", "https://b/two/$metadata#T") == 0
     assert links("http://a:1/one/$metadata#T", "https://b/two/$metadata#U") == 1
@@ -189,13 +189,13 @@ def test_tokens_deep_in_a_request_are_found_and_attributes_of_their_names_are_no
 
 
 def test_documents_that_are_too_deep_are_compared_as_bytes() -> None:
-    session = Session(None, None, SPANS[0], 0.0)  # type: ignore[arg-type]
+    session = ReplaySession(None, None, SPANS[0], 0.0)  # type: ignore[arg-type]
     deep = b'{"Item":{"a":' + b'{"L":[' * 400 + b"%d" + b"]}" * 400 + b"}}"
-    about = Recorded(1, 1, 0.0, DYNAMODB, "GetItem")
+    about = RecordedRequest(1, 1, 0.0, DYNAMODB, "GetItem")
     request = Request("POST", "/", (("x-amz-target", "DynamoDB_20120810.GetItem"),), b"{}")
     for number, live in ((1, 1), (2, 3)):
         replies = [Reply(200, [], deep % value) for value in (number, live)]
-        session.compare(about, request, replies[0], Sent(request, replies[1]), is_raced=False)
+        session.compare(about, request, replies[0], SentRequest(request, replies[1]), is_raced=False)
     assert (session.report.equal.total(), session.report.diverged.total()) == (1, 1)
 
 
@@ -238,14 +238,14 @@ def test_a_batch_that_was_accepted_need_not_be_done() -> None:
 
 
 def test_only_what_could_not_be_told_makes_a_result_unknown() -> None:
-    for why in Skipped:
-        report = Report()
+    for why in SkipReason:
+        report = DivergenceReport()
         report.add(1, (DYNAMODB, "GetItem"), [], is_raced=False)
         report.skip(why)
         assert report.exit_status == (0 if why.is_harmless else 2), why
         report.add(2, (DYNAMODB, "GetItem"), [Divergence(STATUS, "status", "200", "400")], is_raced=False)
         assert report.exit_status == 1
-    assert Report().exit_status == 2
+    assert DivergenceReport().exit_status == 2
 
 
 @pytest.mark.parametrize(
@@ -268,8 +268,8 @@ def test_which_requests_write(target: str, body: Any, is_write: bool) -> None:
 def test_pages_of_scans_may_end_elsewhere() -> None:
     """All items must be the same in the end, whatever the pages were."""
 
-    def run(recorded: list[list[int]], live: list[list[int]]) -> Report:
-        session = Session(None, None, SPANS[0], 0.0)  # type: ignore[arg-type]
+    def run(recorded: list[list[int]], live: list[list[int]]) -> DivergenceReport:
+        session = ReplaySession(None, None, SPANS[0], 0.0)  # type: ignore[arg-type]
         starts: list[Any] = [None, None]
         for number in range(max(len(recorded), len(live))):
             replies = []
@@ -286,8 +286,10 @@ def test_pages_of_scans_may_end_elsewhere() -> None:
                 if number < len(pages) - 1:
                     starts[side] = tree["LastEvaluatedKey"] = {"n": {"N": str(page[-1])}}
                 replies.append(Reply(200, [], json.dumps(tree).encode()))
-            about = Recorded(number, 1, 0.0, DYNAMODB, "Scan")
-            session.compare(about, requests[0], replies[0], Sent(requests[1], replies[1]), is_raced=False)
+            about = RecordedRequest(number, 1, 0.0, DYNAMODB, "Scan")
+            session.compare(
+                about, requests[0], replies[0], SentRequest(requests[1], replies[1]), is_raced=False
+            )
         return session.report
 
     assert run([[1, 2], [3]], [[1, 2], [3]]).exit_status == 0

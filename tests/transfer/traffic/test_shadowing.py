@@ -21,7 +21,7 @@ from azure.core.exceptions import ResourceModifiedError
 from tablegate.gateway.http import Reply, Request
 from tablegate.transfer.traffic import shadowing as shadowing_module
 from tablegate.transfer.traffic.comparing import BODY
-from tablegate.transfer.traffic.reports import Report, Skipped
+from tablegate.transfer.traffic.reports import DivergenceReport, SkipReason
 from tests.support.across import Across
 from tests.support.running import Running, free_port
 from tests.transfer.traffic.proxies import Run, faulty, shadowing
@@ -42,9 +42,9 @@ def figure(run: Run, name: str, **labels: str) -> float:
     return 0.0
 
 
-def report_of(run: Run) -> Report:
+def report_of(run: Run) -> DivergenceReport:
     assert run.error is None
-    assert isinstance(run.result, Report)
+    assert isinstance(run.result, DivergenceReport)
     return run.result
 
 
@@ -77,7 +77,7 @@ def test_a_sample_of_the_reads_makes_no_divergence(sqlite_server: Running, postg
     report = report_of(run)
     assert not report.found, report.as_text(100)
     assert report.equal.total() > 50
-    assert set(report.skipped) == {Skipped.NOT_SAMPLED, Skipped.UNKNOWN_TOKEN}
+    assert set(report.skipped) == {SkipReason.NOT_SAMPLED, SkipReason.UNKNOWN_TOKEN}
 
 
 def things(across: Across) -> Any:
@@ -100,7 +100,7 @@ def test_a_share_of_the_reads_is_compared_and_all_writes(
         ("dynamodb", "PutItem"): 3,
         ("dynamodb", "CreateTable"): 1,
     }
-    assert report.skipped == {Skipped.NOT_SAMPLED: 95}
+    assert report.skipped == {SkipReason.NOT_SAMPLED: 95}
     assert report.exit_status == 0
 
 
@@ -112,7 +112,7 @@ def test_writes_may_be_the_primarys_alone(sqlite_server: Running, postgres_serve
         # Who reads the secondary finds nothing.
         assert Across(postgres_server.url).dynamodb.client.list_tables()["TableNames"] == []
     report = report_of(run)
-    assert report.skipped == {Skipped.NOT_SAMPLED: 4}
+    assert report.skipped == {SkipReason.NOT_SAMPLED: 4}
     assert [(each.operation, each.divergence.what) for each in report.found] == [("GetItem", "status")]
     assert report.exit_status == 1
 
@@ -181,7 +181,7 @@ def test_a_secondary_that_hangs_costs_clients_nothing(
         assert figure(run, "tablegate_shadow_skipped_total", reason="dropped") == REQUESTS - QUEUE - 1
     report = report_of(run)
     assert not report.equal
-    assert report.skipped[Skipped.DROPPED] >= REQUESTS - 1
+    assert report.skipped[SkipReason.DROPPED] >= REQUESTS - 1
     assert report.exit_status == 2
 
 
@@ -205,7 +205,7 @@ def test_a_secondary_that_is_dead_costs_clients_nothing(sqlite_server: Running) 
         table = things(Across(run.url))
         assert table.get_item(Key={"pk": "2"})["Item"]["n"] == 2
     report = report_of(run)
-    assert report.skipped == {Skipped.NO_LIVE_ANSWER: 5}
+    assert report.skipped == {SkipReason.NO_LIVE_ANSWER: 5}
     assert report.exit_status == 2
 
 

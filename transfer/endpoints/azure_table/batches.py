@@ -16,7 +16,7 @@ from tablegate.transfer.endpoints.azure_table.client import error_of
 _STATUS = re.compile(rb"HTTP/1\.1 (\d{3})")
 
 
-class Change(NamedTuple):
+class EntityChange(NamedTuple):
     """One operation: `url` is the entity's, `body` None deletes it."""
 
     url: str
@@ -28,7 +28,7 @@ class Change(NamedTuple):
         return len(self.url) + len(self.body or b"") + 400
 
 
-def encode(changes: Sequence[Change]) -> tuple[str, bytes]:
+def encode(changes: Sequence[EntityChange]) -> tuple[str, bytes]:
     """(Content-Type, body) of a batch."""
     batch, changeset = f"batch_{uuid.uuid4()}", f"changeset_{uuid.uuid4()}"
     parts = [
@@ -44,7 +44,7 @@ def encode(changes: Sequence[Change]) -> tuple[str, bytes]:
     return f"multipart/mixed; boundary={batch}", b"".join(parts)
 
 
-def _request(change: Change) -> bytes:
+def _request(change: EntityChange) -> bytes:
     if change.body is None:
         head = "Accept: application/json\r\nIf-Match: *\r\nDataServiceVersion: 3.0\r\n"
         return f"DELETE {change.url} HTTP/1.1\r\n{head}\r\n\r\n".encode()

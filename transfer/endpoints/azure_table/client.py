@@ -28,7 +28,7 @@ from azure.data.tables import TableServiceClient
 from requests.adapters import HTTPAdapter
 
 from tablegate.gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY
-from tablegate.transfer.endpoints.retrying import Patience, Transient
+from tablegate.transfer.endpoints.retrying import RetryBudget, TransientFailure
 from tablegate.transfer.errors import AccessRefused, BadAddress, RequestRefused, TableAbsent
 
 _REQUESTS_AT_ONCE = 16
@@ -42,7 +42,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Answer(NamedTuple):
+class ServiceReply(NamedTuple):
     """An answer whose status is no error."""
 
     headers: Mapping[str, str]
@@ -94,7 +94,7 @@ class Account:
 class Client:
     """An account. May be used by several threads."""
 
-    def __init__(self, account: Account, patience: Patience) -> None:
+    def __init__(self, account: Account, patience: RetryBudget) -> None:
         self.patience = patience
         self.url = account.url
         self._threads = ThreadPoolExecutor(_REQUESTS_AT_ONCE, thread_name_prefix="azure-table")
@@ -111,14 +111,14 @@ class Client:
 
     def send(
         self, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
-    ) -> Answer:
+    ) -> ServiceReply:
         """The answer to a request for a path behind the account's URL, tried again while the service is busy.
 
         Raises RequestRefused and the other errors of a transfer.
         """
         return self.patience.run(lambda: self.once(method, path, headers or {}, body))
 
-    def once(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
+    def once(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> ServiceReply:
         """The answer to one request. Raises Transient too."""
         sent = {
             "Accept": "application/json;odata=minimalmetadata",
@@ -139,11 +139,11 @@ class Client:
                 f"{self.patience.shown}: no credentials: {_first_line(error.message)}"
             ) from None
         except AzureError as error:
-            raise Transient(f"no answer from {self.url} ({type(error).__name__})") from None
+            raise TransientFailure(f"no answer from {self.url} ({type(error).__name__})") from None
         if status >= 400:
             code, reason = error_of(content)
             raise meaning(status, code, reason, self.patience.shown)
-        return Answer(received, content, _document(content) if method == "GET" else None)
+        return ServiceReply(received, content, _document(content) if method == "GET" else None)
 
     def each(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """What a piece of work gives for each item, several at once: most requests are about one entity. If one fails, those that
@@ -176,7 +176,7 @@ def _session() -> requests.Session:
 def meaning(status: int, code: str, reason: str, shown: str) -> Exception:
     """What an error's status and code mean for a transfer."""
     if code in _BEING_DELETED or status in _TRANSIENT_STATUSES:
-        return Transient(f"{code or status}: {reason}")
+        return TransientFailure(f"{code or status}: {reason}")
     if status in (401, 403):
         return AccessRefused(f"{shown}: the service refuses these credentials ({code or status}: {reason})")
     if code in _ABSENT:
@@ -191,7 +191,7 @@ def _document(content: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         document = None
     if not isinstance(document, dict) or not {"value", "PartitionKey"} & document.keys():
-        raise Transient("an answer that is none of Azure Table's")
+        raise TransientFailure("an answer that is none of Azure Table's")
     return document
 
 

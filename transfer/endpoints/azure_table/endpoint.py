@@ -23,8 +23,8 @@ from tablegate.gateway.model.values.keys import Key, Position
 from tablegate.gateway.model.values.rows import TICKS_PER_MS, Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.endpoints.azure_table import batches, ranges
-from tablegate.transfer.endpoints.azure_table.batches import Change
-from tablegate.transfer.endpoints.azure_table.client import Account, Answer, Client, meaning
+from tablegate.transfer.endpoints.azure_table.batches import EntityChange
+from tablegate.transfer.endpoints.azure_table.client import Account, Client, ServiceReply, meaning
 from tablegate.transfer.endpoints.batching import Sent, in_batches, require_deleted, write_batch
 from tablegate.transfer.endpoints.endpoint import (
     JSON,
@@ -37,7 +37,7 @@ from tablegate.transfer.endpoints.endpoint import (
     Service,
     UnreadableRow,
 )
-from tablegate.transfer.endpoints.retrying import PATIENCE_S, Patience
+from tablegate.transfer.endpoints.retrying import PATIENCE_S, RetryBudget
 from tablegate.transfer.errors import RequestRefused, SchemaChanged, TransferError
 
 _KEY_NAMES = ("PartitionKey", "RowKey")
@@ -60,7 +60,7 @@ class AzureTableEndpoint(Endpoint):
     def __init__(self, table: str, account: Account, shown: str, patience_s: float = PATIENCE_S) -> None:
         self.shown = shown
         self._table = table
-        self._client = Client(account, Patience(patience_s, shown))
+        self._client = Client(account, RetryBudget(patience_s, shown))
         self._reported: dict[Position, int] = {}
 
     # The table
@@ -128,7 +128,7 @@ class AzureTableEndpoint(Endpoint):
 
     def _query(
         self, bounds: JSON, token: JSON | None = None, options: dict[str, str] | None = None, also: str = ""
-    ) -> Answer:
+    ) -> ServiceReply:
         """A page of entities of a range."""
         asked = dict(options or {})
         condition = " and ".join(part for part in (ranges.filter_of(bounds), also) if part)
@@ -192,25 +192,25 @@ class AzureTableEndpoint(Endpoint):
         changes = []
         for row in latest.values():
             key = [row.latest[name] for name in _KEY_NAMES]
-            changes.append((row, Change(f"{self._client.url}/{self._entity(key)}", _body(row))))
+            changes.append((row, EntityChange(f"{self._client.url}/{self._entity(key)}", _body(row))))
         return self._write(changes)
 
     def delete(self, keys: Sequence[Key]) -> None:
         changes = []
         for key in {key.position: key for key in keys}.values():
             contents = Contents.of_values(dict(zip(_KEY_NAMES, key.values, strict=True)))
-            change = Change(f"{self._client.url}/{self._entity(key.values)}", None)
+            change = EntityChange(f"{self._client.url}/{self._entity(key.values)}", None)
             changes.append((Row(key.position, contents, 0), change))
         require_deleted(self._write(changes), self.shown)
 
-    def _write(self, changes: list[tuple[Row, Change]]) -> list[Reject]:
+    def _write(self, changes: list[tuple[Row, EntityChange]]) -> list[Reject]:
         patience = self._client.patience
         found = self._client.each(
             lambda batch: write_batch(batch, self._send, patience), list(_batches(changes))
         )
         return [reject for rejects in found for reject in rejects]
 
-    def _send(self, batch: list[tuple[Row, Change]]) -> Sent[Change]:
+    def _send(self, batch: list[tuple[Row, EntityChange]]) -> Sent[EntityChange]:
         changes = [change for _, change in batch]
         if len(changes) == 1:
             self._send_one(changes[0])
@@ -218,7 +218,7 @@ class AzureTableEndpoint(Endpoint):
             self._client.patience.run(lambda: self._send_batch(changes))
         return Sent()
 
-    def _send_one(self, change: Change) -> None:
+    def _send_one(self, change: EntityChange) -> None:
         path = change.url.removeprefix(self._client.url + "/")
         if change.body is not None:
             self._client.send("PUT", path, body=change.body)
@@ -229,7 +229,7 @@ class AzureTableEndpoint(Endpoint):
             if refusal.status != 404:  # the entity is gone already: the table's absence is another error
                 raise
 
-    def _send_batch(self, changes: list[Change]) -> None:
+    def _send_batch(self, changes: list[EntityChange]) -> None:
         content_type, body = batches.encode(changes)
         answer = self._client.once(
             "POST", "$batch", {"Content-Type": content_type, "Accept": "application/json"}, body
@@ -275,13 +275,13 @@ class AzureTableEndpoint(Endpoint):
         self._client.close()
 
 
-def _token(answer: Answer) -> list[str | None] | None:
+def _token(answer: ServiceReply) -> list[str | None] | None:
     """Where the next page begins; None where both headers are missing."""
     found = [answer.headers.get(name) for name in _NEXT_HEADERS]
     return found if any(value is not None for value in found) else None
 
 
-def _server_ticks(answer: Answer) -> int:
+def _server_ticks(answer: ServiceReply) -> int:
     """The service's time of an answer, in ticks of 100 ns since the year 1."""
     try:
         seconds = parsedate_to_datetime(answer.headers.get("Date", "")).timestamp()
@@ -305,9 +305,9 @@ def _body(row: Row) -> bytes:
     return orjson.dumps(entity)
 
 
-def _batches(changes: list[tuple[Row, Change]]) -> Iterator[list[tuple[Row, Change]]]:
+def _batches(changes: list[tuple[Row, EntityChange]]) -> Iterator[list[tuple[Row, EntityChange]]]:
     """Changes of one partition each, as a batch takes them: 100, and 4 MiB."""
-    by_partition: dict[bytes, list[tuple[Row, Change]]] = {}
+    by_partition: dict[bytes, list[tuple[Row, EntityChange]]] = {}
     for entry in changes:
         by_partition.setdefault(entry[0].position.partition, []).append(entry)
     for entries in by_partition.values():

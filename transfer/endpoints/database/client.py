@@ -14,6 +14,7 @@ from tablegate.gateway.model.commands.commands import AnyCommand
 from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable
 from tablegate.gateway.model.errors import (
     Busy,
+    CommitUnknown,
     GatewayError,
     OutOfSpace,
     PositionExpired,
@@ -21,7 +22,6 @@ from tablegate.gateway.model.errors import (
     StreamMissing,
     TableBusy,
     TableMissing,
-    Unknowable,
 )
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security import gate
@@ -133,7 +133,7 @@ class Client:
         pause = 0.1
         while True:
             outcomes = gate.run(self.database().engine, list(commands), None)
-            passing = [each for each in outcomes if isinstance(each, (Busy, Unknowable))]
+            passing = [each for each in outcomes if isinstance(each, (Busy, CommitUnknown))]
             full = [each for each in passing if isinstance(each, OutOfSpace)]
             if full:
                 raise ServiceUnavailable(f"{self.shown}: the database has no room for more: {full[0]}")

@@ -9,7 +9,7 @@ import base64
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from tablegate.gateway.model.commands.row_commands import Get, Load, Read, ReadAll, WriteGroup
+from tablegate.gateway.model.commands.row_commands import BulkLoad, Get, Read, ReadAll, WriteGroup
 from tablegate.gateway.model.commands.table_commands import CountRows, ListTables, TableStatistics
 from tablegate.gateway.model.commands.writes import Remove, Replace, Write
 from tablegate.gateway.model.errors import GatewayError
@@ -151,10 +151,10 @@ def _kept(table: Table, row: Row) -> Contents:
     return Contents.of_cells(table.key_values(row.latest), table.cells_of(row))
 
 
-def _load(table: Table, rows: Sequence[Row]) -> Load:
+def _load(table: Table, rows: Sequence[Row]) -> BulkLoad:
     if _keeps_times(table):
-        return Load(table, [(row.position, _kept(table, row)) for row in rows])
-    return Load(table, [(row.position, row.contents) for row in rows])
+        return BulkLoad(table, [(row.position, _kept(table, row)) for row in rows])
+    return BulkLoad(table, [(row.position, row.contents) for row in rows])
 
 
 def _put(table: Table, row: Row) -> WriteGroup:

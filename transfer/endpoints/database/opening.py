@@ -14,10 +14,10 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.observability import audit
-from tablegate.gateway.server.file_lock import AlreadyHeld, FileLock
+from tablegate.gateway.server.file_lock import FileLock, LockAlreadyHeld
 from tablegate.gateway.store.opening.migrating import NewerDatabase, migrate
 from tablegate.gateway.store.opening.opening import open_database, prepare_file
-from tablegate.gateway.store.sql.databases import Unusable
+from tablegate.gateway.store.sql.databases import DatabaseUnusable
 from tablegate.gateway.store.store import Store
 from tablegate.transfer.errors import AccessRefused, ServiceUnavailable, TransferError
 
@@ -53,9 +53,9 @@ class OpenDatabase:
             try:
                 prepare_file(path)
                 self._lock = FileLock(path)
-            except (Unusable, OSError) as error:
+            except (DatabaseUnusable, OSError) as error:
                 raise TransferError(f"{shown}: {error}") from None
-            except AlreadyHeld as held:
+            except LockAlreadyHeld as held:
                 raise TransferError(
                     f"{shown}: another process (pid {held.pid or 'unknown'}) has this database, probably a server. Stop it, or "
                     "copy through it: dynamodb://TABLE?endpoint=http://HOST:PORT"
@@ -100,7 +100,7 @@ def _opened(settings: Settings, shown: str) -> Store:
         raise TransferError(
             f"{shown}: the database is of a later release of tablegate (its schema is {newer.revision}): use that one"
         ) from None
-    except Unusable as error:
+    except DatabaseUnusable as error:
         raise TransferError(f"{shown}: {error}") from None
     except Exception as error:
         raise _unreachable(shown, error) from None

@@ -13,7 +13,7 @@ import time
 from tablegate.adapters.dynamodb import DIALECT as DYNAMODB
 from tablegate.adapters.dynamodb.tables.properties import TableProperties
 from tablegate.adapters.tablestore import DIALECT as TABLE_STORE
-from tablegate.adapters.tablestore.tables.options import Options
+from tablegate.adapters.tablestore.tables.options import TableOptions
 from tablegate.gateway.model.commands.table_commands import AlterTable, CreateTable
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.store.tables.descriptors import stream_rule
@@ -66,7 +66,7 @@ def _creation_of(client: Client, definition: Definition) -> CreateTable:
     if service is Service.TABLE_STORE:
         rules = dataclasses.replace(rules, stamped=True)
         properties.setdefault(
-            TABLE_STORE, Options(table_id=secrets.token_hex(16)).as_properties()[TABLE_STORE]
+            TABLE_STORE, TableOptions(table_id=secrets.token_hex(16)).as_properties()[TABLE_STORE]
         )
     elif service is Service.DYNAMODB:
         properties.setdefault(DYNAMODB, TableProperties().document()[DYNAMODB])

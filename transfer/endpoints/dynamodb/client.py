@@ -18,7 +18,7 @@ from botocore import exceptions, xform_name
 from botocore.config import Config
 from botocore.parsers import ResponseParserError
 
-from tablegate.transfer.endpoints.retrying import Patience, Transient
+from tablegate.transfer.endpoints.retrying import RetryBudget, TransientFailure
 from tablegate.transfer.errors import AccessRefused, BadAddress, RequestRefused, TableAbsent, TransferError
 
 
@@ -107,7 +107,7 @@ class Account:
 class Client:
     """One service of an account: `dynamodb` or `dynamodbstreams`. May be used by several threads."""
 
-    def __init__(self, service: str, account: Account, patience: Patience) -> None:
+    def __init__(self, service: str, account: Account, patience: RetryBudget) -> None:
         self.patience = patience
         self._local = threading.local()
         config = Config(
@@ -152,7 +152,7 @@ class Client:
         except _NO_CREDENTIALS as error:
             raise AccessRefused(f"{self.patience.shown}: {error}") from None
         except _LOST as error:
-            raise Transient(f"no answer: {error}") from None
+            raise TransientFailure(f"no answer: {error}") from None
         except exceptions.BotoCoreError as error:
             raise TransferError(f"{self.patience.shown}: {error}") from None
         except ValueError as error:  # an endpoint of the environment that is no URL
@@ -186,7 +186,7 @@ def _answer_of(operation: str, body: bytes) -> dict[str, Any]:
         answer = None
     member = _MEMBERS.get(operation)
     if not isinstance(answer, dict) or (member is not None and member not in answer):
-        raise Transient("an answer that is none of DynamoDB's")
+        raise TransientFailure("an answer that is none of DynamoDB's")
     return answer
 
 
@@ -199,7 +199,7 @@ def _meaning(error: exceptions.ClientError, shown: str) -> Exception:
     if code in _TRIMMED:
         return TrimmedData(f"{shown}: {reason}")
     if code in _TRANSIENT or status >= 500 or status == 429:
-        return Transient(f"{code}: {reason}")
+        return TransientFailure(f"{code}: {reason}")
     if code in _ACCESS:
         return AccessRefused(f"{shown}: the service refuses these credentials ({code}: {reason})")
     if code in _ABSENT:

@@ -33,7 +33,7 @@ from tablegate.transfer.endpoints.endpoint import (
     Service,
     UnreadableRow,
 )
-from tablegate.transfer.endpoints.retrying import PATIENCE_S, Patience, Rests
+from tablegate.transfer.endpoints.retrying import PATIENCE_S, Backoff, RetryBudget
 from tablegate.transfer.errors import TransferError
 
 _PUTS = 25  # of one BatchWriteItem (API reference)
@@ -52,7 +52,7 @@ class DynamoDBEndpoint(Endpoint):
         self.shown = shown
         self._table = table
         self._account = account
-        self._patience = Patience(patience_s, shown)
+        self._patience = RetryBudget(patience_s, shown)
         self._client = Client("dynamodb", account, self._patience)
 
     # The table
@@ -125,7 +125,7 @@ class DynamoDBEndpoint(Endpoint):
         return [found.get(key.position) for key in keys]
 
     def _get_batch(self, wanted: list[Any], found: dict[Position, AnyRow]) -> None:
-        rests = Rests(self._patience)
+        rests = Backoff(self._patience)
         while wanted:
             request = {"RequestItems": {self._table: {"Keys": wanted, "ConsistentRead": True}}}
             answer = self._client.call("BatchGetItem", request)
@@ -203,9 +203,9 @@ class DynamoDBEndpoint(Endpoint):
     # Following
 
     @cached_property
-    def _follower(self) -> streams.Follower:
+    def _follower(self) -> streams.StreamFollower:
         stream_client = Client("dynamodbstreams", self._account, self._patience)
-        return streams.Follower(self._table, self._client, stream_client)
+        return streams.StreamFollower(self._table, self._client, stream_client)
 
     def capture(self) -> JSON:
         return self._follower.capture()

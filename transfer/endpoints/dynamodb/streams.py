@@ -34,7 +34,7 @@ CHILDLESS_MS = 10_000
 """How long a shard that has ended is kept in mind while no child of it is listed."""
 
 
-class Follower:
+class StreamFollower:
     """The stream of one table."""
 
     def __init__(self, table: str, client: Client, streams: Client) -> None:

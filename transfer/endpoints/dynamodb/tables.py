@@ -18,7 +18,7 @@ from tablegate.adapters.dynamodb.tables.descriptions import (
 from tablegate.adapters.dynamodb.tables.indexes import defined_types, key_schema
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.commands.table_commands import NewIndex
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.transfer.endpoints.dynamodb.client import Client
@@ -145,7 +145,7 @@ def _unfit(index: NewIndex, schema: KeySchema, types: Mapping[str, str]) -> str:
 
 def _index_wire(index: NewIndex) -> dict[str, Any]:
     shown = index_definition(index)
-    if index.projection is Projection.INCLUDE and not index.included:
+    if index.projection is IndexProjection.INCLUDE and not index.included:
         shown["Projection"] = {"ProjectionType": "KEYS_ONLY"}
     return shown
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tablegate.adapters.dynamodb.export_files import manifests
-from tablegate.adapters.dynamodb.export_files.compression import Unreadable
-from tablegate.adapters.dynamodb.export_files.data_files import DataFile
+from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
+from tablegate.adapters.dynamodb.export_files.data_files import DataFileWriter
 from tablegate.adapters.dynamodb.export_files.lines import line_of, read_change, read_item
 from tablegate.gateway.model.values.keys import LOWEST, KeySchema, Position
 from tablegate.gateway.model.values.row_lines import position_of_members
@@ -106,7 +106,7 @@ class DynamoDBExport(FileEndpoint):
                     try:
                         item = read_item(line, form)
                         position = position_of_members(item, schema)
-                    except Unreadable as error:
+                    except UnreadableFile as error:
                         raise lines.bad(error) from None
                     if changes is None or not changes.decides(position):
                         yield Row(position, item.contents, 0), [at, count]
@@ -147,7 +147,7 @@ class DynamoDBExport(FileEndpoint):
                 try:
                     change = read_change(line, form)
                     position = position_of_members(change.keys, schema)
-                except Unreadable as error:
+                except UnreadableFile as error:
                     raise lines.bad(error) from None
                 yield position, None if change.new is None else change.new.contents
 
@@ -206,7 +206,7 @@ class _Writing:
         """A data file that begins with a row; gives the one that the next begins with."""
         key = self._folder + "data/" + manifests.data_file_name(os.urandom(16), self._format)
         with written_anew(self._root / key) as file:
-            written = DataFile(file)
+            written = DataFileWriter(file)
             while row is not None and not written.is_full:
                 written.add(line_of(row, self._format == "ION"))
                 self._billed_bytes += row.size_bytes
@@ -218,7 +218,7 @@ class _Writing:
 
     def _summary(self) -> bytes:
         table_arn = f"arn:aws:dynamodb:us-east-1:000000000000:table/{self._definition.name}"
-        return manifests.Export(
+        return manifests.ExportSummary(
             export_arn=f"{table_arn}/export/{self._id}",
             table_arn=table_arn,
             table_id=str(uuid.uuid4()),

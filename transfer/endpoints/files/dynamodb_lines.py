@@ -1,4 +1,5 @@
-"""Items of DynamoDB as JSON, as people and tools have them: a line for each (with or without `Item` around it, or in Ion text),
+"""Items of DynamoDB as JSON, as people and tools have them: a line for each (with or without `ParsedItem` around it,
+or in Ion text),
 or the output of `aws dynamodb scan`, as one or several documents. The first line says which, for the whole file."""
 
 from __future__ import annotations
@@ -6,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tablegate.adapters.dynamodb.export_files.compression import Compression, Unreadable, compressed
-from tablegate.adapters.dynamodb.export_files.lines import Form, form_of, line_of, read_item
-from tablegate.adapters.dynamodb.values.values import Item
+from tablegate.adapters.dynamodb.export_files.compression import Compression, UnreadableFile, compressed
+from tablegate.adapters.dynamodb.export_files.lines import LineFormat, form_of, line_of, read_item
+from tablegate.adapters.dynamodb.values.values import ParsedItem
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.row_lines import position_of_members
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
-from tablegate.transfer.endpoints.files.file_endpoint import FileEndpoint, Lines, paged, written_anew
+from tablegate.transfer.endpoints.files.file_endpoint import FileEndpoint, LineReader, paged, written_anew
 from tablegate.transfer.endpoints.files.keys_option import keys_missing, keys_of
 from tablegate.transfer.endpoints.files.scan_output import begins_document, items_of
 from tablegate.transfer.endpoints.files.staging import Staging
@@ -42,7 +43,7 @@ class DynamoDBLines(FileEndpoint):
 
     def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
         schema = self.describe().key_schema
-        lines = Lines(self.path)
+        lines = LineReader(self.path)
         try:
             yield from paged(_rows(lines, schema, 0 if resume is None else int(resume)))
         finally:
@@ -72,7 +73,7 @@ def batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
         yield batch
 
 
-def _rows(lines: Lines, schema: KeySchema, skipped: int) -> Iterator[tuple[Row, JSON]]:
+def _rows(lines: LineReader, schema: KeySchema, skipped: int) -> Iterator[tuple[Row, JSON]]:
     first = next(lines, None)
     if first is None:
         return
@@ -82,9 +83,9 @@ def _rows(lines: Lines, schema: KeySchema, skipped: int) -> Iterator[tuple[Row, 
             yield _row(item, schema, lines), count
 
 
-def _items(first: bytes, lines: Lines, skipped: int) -> Iterator[Item | None]:
+def _items(first: bytes, lines: LineReader, skipped: int) -> Iterator[ParsedItem | None]:
     """The items of lines; None in place of the first so many, which nobody wants."""
-    form: Form | None = None
+    form: LineFormat | None = None
     line: bytes | None = first
     count = 0
     while line is not None:
@@ -93,14 +94,14 @@ def _items(first: bytes, lines: Lines, skipped: int) -> Iterator[Item | None]:
                 form = form_of(line) if form is None else form
                 count += 1
                 yield None if count <= skipped else read_item(line, form)
-            except Unreadable as error:
+            except UnreadableFile as error:
                 raise lines.bad(error) from None
         line = next(lines, None)
 
 
-def _row(item: Item, schema: KeySchema, lines: Lines) -> Row:
+def _row(item: ParsedItem, schema: KeySchema, lines: LineReader) -> Row:
     """An item as a row. When it was written is not known."""
     try:
         return Row(position_of_members(item, schema), item.contents, 0)
-    except Unreadable as error:
+    except UnreadableFile as error:
         raise lines.bad(error) from None

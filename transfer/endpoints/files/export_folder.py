@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from tablegate.adapters.dynamodb.export_files import manifests
-from tablegate.adapters.dynamodb.export_files.compression import Unreadable, compression_of, reading
-from tablegate.adapters.dynamodb.export_files.lines import Form, form_of
+from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile, compression_of, reading
+from tablegate.adapters.dynamodb.export_files.lines import LineFormat, form_of
 from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
 from tablegate.gateway.model.values.keys import KeySchema
-from tablegate.transfer.endpoints.files.file_endpoint import Lines
+from tablegate.transfer.endpoints.files.file_endpoint import LineReader
 from tablegate.transfer.errors import BadFile, TableAbsent
 
 _DESCRIPTIONS = ("table.json", "schema.json")  # ours, and dynamodump's
@@ -31,7 +31,7 @@ class ExportFolder:
             self.summary = manifests.read_summary(_checked(self.path))
             self.files = list(manifests.read_files(_checked(self._manifest_of_files()).splitlines()))
             known = [file.items for file in self.files if file.items is not None]
-        except Unreadable as error:
+        except UnreadableFile as error:
             raise BadFile(f"{self.path.parent}: {error}") from None
         except FileNotFoundError as error:
             raise BadFile(f"{self.path}: {error.filename} is not there: the export is not whole") from None
@@ -46,7 +46,7 @@ class ExportFolder:
         """One of the times of the summary."""
         try:
             return self.summary.moment(name)
-        except Unreadable as error:
+        except UnreadableFile as error:
             raise BadFile(f"{self.path}: {error}") from None
 
     @property
@@ -67,17 +67,17 @@ class ExportFolder:
                 break
         return None
 
-    def lines(self, key: str, checks_md5: bool) -> Iterator[tuple[Lines, bytes, Form]]:
+    def lines(self, key: str, checks_md5: bool) -> Iterator[tuple[LineReader, bytes, LineFormat]]:
         """The lines of a data file, with whose line it is and the form of all. Raises BadFile, also at its end if they were not
         as many as the manifest says, or not the same bytes."""
         file = next(file for file in self.files if file.key == key)
         path = self._find(key)
         with open(path, "rb") as stored:
-            raw = _Hashed(stored)
+            raw = _HashingReader(stored)
             head = raw.peek(4)
-            lines = Lines(path, reading(cast(BinaryIO, raw), compression_of(head)))
+            lines = LineReader(path, reading(cast(BinaryIO, raw), compression_of(head)))
             inflated_md5 = hashlib.md5(usedforsecurity=False)
-            form: Form | None = None
+            form: LineFormat | None = None
             count = 0
             for line in lines:
                 inflated_md5.update(line)
@@ -86,7 +86,7 @@ class ExportFolder:
                 count += 1
                 try:
                     form = form_of(line) if form is None else form
-                except Unreadable as error:
+                except UnreadableFile as error:
                     raise lines.bad(error) from None
                 yield lines, line, form
             if file.items is not None and count != file.items:
@@ -119,7 +119,7 @@ class ExportFolder:
         return list(self.path.absolute().parents)[:_FOLDERS_ABOVE]
 
 
-class _Hashed(io.BufferedReader):
+class _HashingReader(io.BufferedReader):
     """A file that knows the MD5 of what was read from it."""
 
     def __init__(self, stored: Any) -> None:
@@ -165,7 +165,7 @@ def _checked(manifest: Path) -> bytes:
     for ending in (".md5", ".checksum"):  # what the service writes, and what its documentation says
         kept = manifest.with_suffix(ending)
         if kept.is_file() and kept.read_bytes().strip() not in (b"", manifests.md5_text(data)):
-            raise Unreadable(
+            raise UnreadableFile(
                 f"{manifest.name} does not have the MD5 that {kept.name} says: it is damaged, or was changed"
             )
     return data

@@ -18,7 +18,7 @@ from typing import BinaryIO, ClassVar, NoReturn
 
 from tablegate.adapters.dynamodb.export_files.compression import (
     Compression,
-    Unreadable,
+    UnreadableFile,
     compression_of,
     reading,
 )
@@ -152,9 +152,9 @@ class FileEndpoint(Endpoint):
                 self._staging.close()
                 self._staging = None
 
-    def plainly(self) -> _Plainly:
+    def plainly(self) -> _FileErrors:
         """Within it, what the operating system says of the file is a TransferError."""
-        return _Plainly(self.path)
+        return _FileErrors(self.path)
 
     # What files cannot do
 
@@ -178,7 +178,7 @@ class FileEndpoint(Endpoint):
         raise TransferError(f"{self.shown}: {self.unseen_changes}: it cannot be followed")
 
 
-class _Plainly:
+class _FileErrors:
     """Words for what can go wrong with a file."""
 
     def __init__(self, path: Path) -> None:
@@ -195,11 +195,11 @@ class _Plainly:
                 raise AccessRefused(f"{error.filename or self._path}: permission denied") from None
             case OSError():
                 raise TransferError(f"{error.filename or self._path}: {error.strerror or error}") from None
-            case Unreadable():
+            case UnreadableFile():
                 raise BadFile(f"{self._path}: {error}") from None
 
 
-class Lines:
+class LineReader:
     """The numbered lines of a file, plain or compressed."""
 
     def __init__(self, path: Path, stream: BinaryIO | None = None) -> None:
@@ -213,7 +213,7 @@ class Lines:
     def __next__(self) -> bytes:
         try:
             line = self._stream.readline(LINE_BYTES)
-        except Unreadable as error:
+        except UnreadableFile as error:
             raise BadFile(f"{self.path}, after line {self.number}: {error}") from None
         if not line:
             raise StopIteration
@@ -233,7 +233,7 @@ class Lines:
 
 def inflated(path: Path) -> BinaryIO:
     """A file's bytes, inflated if it is compressed, as its first bytes tell. Raises TransferError."""
-    with _Plainly(path):
+    with _FileErrors(path):
         stream = open(path, "rb")  # noqa: SIM115
         compression = compression_of(stream.read(4))
         stream.seek(0)

@@ -13,7 +13,7 @@ from fastcrc import crc64
 
 from tablegate.adapters.dynamodb.export_files.compression import (
     Compression,
-    Unreadable,
+    UnreadableFile,
     compression_of,
     reading,
 )
@@ -21,7 +21,7 @@ from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.row_lines import END_START, check_end, end_line, row_line
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.endpoints.endpoint import JSON, Definition, Reject, ScanPage
-from tablegate.transfer.endpoints.files.file_endpoint import FileEndpoint, Lines, paged
+from tablegate.transfer.endpoints.files.file_endpoint import FileEndpoint, LineReader, paged
 from tablegate.transfer.endpoints.files.row_lines import header_line, read_header, read_row
 from tablegate.transfer.endpoints.files.staging import Staging
 from tablegate.transfer.errors import TransferError
@@ -61,7 +61,7 @@ class JsonLines(FileEndpoint):
         return staging.end()
 
 
-class _SummedLines(Lines):
+class _SummedLines(LineReader):
     """Lines, and what those before the end sum up to."""
 
     crc64 = 0
@@ -74,7 +74,7 @@ def _definition(lines: _SummedLines) -> Definition:
         return read_header(header)
     except StopIteration:
         raise lines.bad("the file is empty") from None
-    except Unreadable as error:
+    except UnreadableFile as error:
         raise lines.bad(error) from None
 
 
@@ -85,7 +85,7 @@ def _rows(lines: _SummedLines, schema: KeySchema, resume: JSON) -> Iterator[tupl
         if line.startswith(END_START):
             try:
                 check_end(line, rows, lines.crc64)
-            except Unreadable as error:
+            except UnreadableFile as error:
                 raise lines.bad(error) from None
             if next(lines, None) is not None:
                 raise lines.bad("there is something behind the end")
@@ -94,7 +94,7 @@ def _rows(lines: _SummedLines, schema: KeySchema, resume: JSON) -> Iterator[tupl
         if rows >= skipped:
             try:
                 row = read_row(line, schema)
-            except Unreadable as error:
+            except UnreadableFile as error:
                 raise lines.bad(error) from None
             yield row, rows + 1
     raise lines.bad("the file ends without its last line: it was cut off, or never finished")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tablegate.gateway.model.values.row_lines import HEADER_START
 from tablegate.transfer.endpoints.endpoint import Endpoint
-from tablegate.transfer.endpoints.files.file_endpoint import UNFINISHED, Lines
+from tablegate.transfer.endpoints.files.file_endpoint import UNFINISHED, LineReader
 from tablegate.transfer.endpoints.files.json_lines import JsonLines, PipedLines
 from tablegate.transfer.errors import BadAddress
 
@@ -99,7 +99,7 @@ def _is_foreign(path: Path) -> bool:
     """Whether a file that is there begins as none of ours does."""
     if not path.is_file():
         return False
-    lines = Lines(path)
+    lines = LineReader(path)
     try:
         return not next(lines, HEADER_START).startswith(HEADER_START)
     finally:

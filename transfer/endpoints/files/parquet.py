@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.adapters.dynamodb.values.values import as_kind, view
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.keys import KeySchema
@@ -124,7 +124,7 @@ class ParquetFile(FileEndpoint):
                     for row in _foreign_rows(rest, schema) if own is None else _own_rows(rest, schema, own):
                         count += 1
                         yield row, [at, count]
-                except Unreadable as error:
+                except UnreadableFile as error:
                     raise BadFile(f"{self.path}, row group {group}, row {count + 1}: {error}") from None
 
     def _batches(self, file: Any, group: int) -> Iterator[Any]:
@@ -160,17 +160,17 @@ class ParquetFile(FileEndpoint):
 def _groups(rows: Iterable[Row], known: list[columns.Column], schema: Any) -> Iterator[Any]:
     """Tables that become a row group each, so that neither their bytes nor their empty cells are too many."""
     most = max(1, min(_GROUP_ROWS, _GROUP_CELLS // len(schema)))
-    group = _Group(known, schema)
+    group = _RowGroup(known, schema)
     for row in rows:
         group.add(row)
         if group.rows >= most or group.size_bytes >= _GROUP_BYTES:
             yield group.table()
-            group = _Group(known, schema)
+            group = _RowGroup(known, schema)
     if group.rows:
         yield group.table()
 
 
-class _Group:
+class _RowGroup:
     """The cells of some rows, column by column."""
 
     def __init__(self, known: list[columns.Column], schema: Any) -> None:
@@ -221,7 +221,7 @@ def _own_rows(batch: Any, schema: KeySchema, known: list[columns.Column]) -> Ite
             for name in (columns.MODIFIED_AT, columns.EXPIRES_AT, columns.KINDS, columns.OTHERS)
         )
     except KeyError as error:
-        raise Unreadable(f"the column {error} is missing") from None
+        raise UnreadableFile(f"the column {error} is missing") from None
     for at in range(len(batch)):
         try:
             values = {
@@ -233,7 +233,7 @@ def _own_rows(batch: Any, schema: KeySchema, known: list[columns.Column]) -> Ite
                 values.update(bodies.decode(others[at].encode()))
             beyond = None if kinds[at] is None else orjson.loads(kinds[at])
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-            raise Unreadable(f"a value is damaged ({error!r})") from None
+            raise UnreadableFile(f"a value is damaged ({error!r})") from None
         yield row_of_values(values, beyond, modified[at], expires[at], schema)
 
 

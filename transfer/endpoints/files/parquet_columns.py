@@ -20,7 +20,7 @@ from uuid import UUID
 import orjson
 import pyarrow as pa
 
-from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.adapters.dynamodb.values.values import view
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal_fits, decimal_text
@@ -140,7 +140,7 @@ def foreign_cells(column: Any, name: str) -> list[Value | None]:
     try:
         return [None if cell is None else read(cell) for cell in column.to_pylist()]
     except (TypeError, ValueError, OverflowError) as error:
-        raise Unreadable(f"column {name!r}: {error}") from None
+        raise UnreadableFile(f"column {name!r}: {error}") from None
 
 
 def _reader(kind: Any, name: str) -> Callable[[Any], Value]:
@@ -170,7 +170,7 @@ def _reader(kind: Any, name: str) -> Callable[[Any], Value]:
         return lambda cell: Value(Kind.GUID, cell)
     if types.is_nested(kind):
         return lambda cell: _nested(cell, kind)
-    raise Unreadable(f"column {name!r} is of type {kind}, which is not read")
+    raise UnreadableFile(f"column {name!r} is of type {kind}, which is not read")
 
 
 def _decimal(cell: Decimal) -> Value:
@@ -182,7 +182,7 @@ def _decimal(cell: Decimal) -> Value:
 def _moment(cell: int, unit: str, name: str) -> Value:
     if unit == "ns":
         if cell % 100:
-            raise Unreadable(f"column {name!r}: a time with single nanoseconds would be cut to 100 ns")
+            raise UnreadableFile(f"column {name!r}: a time with single nanoseconds would be cut to 100 ns")
         return Value(Kind.DATETIME, _EPOCH_TICKS + cell // 100)
     return Value(Kind.DATETIME, _EPOCH_TICKS + cell * _TICKS[unit])
 

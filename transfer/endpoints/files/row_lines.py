@@ -9,7 +9,12 @@ from tablegate.adapters.dynamodb.values.values import item_of
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.gateway.model.values import row_lines
 from tablegate.gateway.model.values.keys import KeySchema
-from tablegate.gateway.model.values.row_lines import Unreadable, json_object, position_of_members, times_of
+from tablegate.gateway.model.values.row_lines import (
+    UnreadableFile,
+    json_object,
+    position_of_members,
+    times_of,
+)
 from tablegate.gateway.model.values.rows import Row
 from tablegate.transfer.endpoints.definitions import definition_of, definition_of_backup, document_of
 from tablegate.transfer.endpoints.endpoint import Definition
@@ -28,7 +33,7 @@ def read_header(line: bytes) -> Definition:
             return definition_of_backup(header["backup"])
         return definition_of(header["definition"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Unreadable(f"the header's definition is damaged ({error!r})") from None
+        raise UnreadableFile(f"the header's definition is damaged ({error!r})") from None
 
 
 def read_row(line: bytes, schema: KeySchema) -> Row:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tablegate.adapters.dynamodb.export_files.compression import Unreadable
-from tablegate.adapters.dynamodb.export_files.lines import Form, read_item
-from tablegate.adapters.dynamodb.values.values import Item
+from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
+from tablegate.adapters.dynamodb.export_files.lines import LineFormat, read_item
+from tablegate.adapters.dynamodb.values.values import ParsedItem
 from tablegate.gateway.model.values.row_lines import LINE_BYTES
-from tablegate.transfer.endpoints.files.file_endpoint import Lines
+from tablegate.transfer.endpoints.files.file_endpoint import LineReader
 
 _DOCUMENT = re.compile(
     rb'\s*\{\s*(?:$|"(?:Items|Count|ScannedCount|ConsumedCapacity|NextToken|LastEvaluatedKey)"\s*:)'
@@ -24,7 +24,7 @@ def begins_document(line: bytes) -> bool:
     return _DOCUMENT.match(line) is not None
 
 
-def items_of(first: bytes, lines: Lines) -> Iterator[Item]:
+def items_of(first: bytes, lines: LineReader) -> Iterator[ParsedItem]:
     """The items. Raises BadFile with the line at which it is seen that something is wrong."""
     depth = 0
     within_items = False
@@ -61,8 +61,8 @@ def items_of(first: bytes, lines: Lines) -> Iterator[Item]:
         raise lines.bad("the document ends too early: the file was cut off")
 
 
-def _item(data: bytes, lines: Lines) -> Item:
+def _item(data: bytes, lines: LineReader) -> ParsedItem:
     try:
-        return read_item(data, Form.BARE)
-    except Unreadable as error:
+        return read_item(data, LineFormat.BARE)
+    except UnreadableFile as error:
         raise lines.bad(error) from None

@@ -21,7 +21,12 @@ from typing import BinaryIO, NamedTuple
 import orjson
 from fastcrc import crc64
 
-from tablegate.adapters.dynamodb.export_files.compression import Compression, Unreadable, compressed, reading
+from tablegate.adapters.dynamodb.export_files.compression import (
+    Compression,
+    UnreadableFile,
+    compressed,
+    reading,
+)
 from tablegate.gateway.model.values.keys import KeySchema, Position
 from tablegate.gateway.model.values.row_lines import end_line, row_line
 from tablegate.gateway.model.values.rows import Row
@@ -34,7 +39,7 @@ REPLAYED_ROWS = 200_000
 _BLOCK_BYTES = 4 << 20
 
 
-class Block(NamedTuple):
+class DurableBlock(NamedTuple):
     """How far a file is durable: bytes, and rows and checksum of what they hold."""
 
     bytes: int
@@ -68,7 +73,7 @@ class Staging:
         self._blocks = open(_blocks_path(path), "wb" if definition is not None else "r+b", buffering=0)  # noqa: SIM115
         if definition is not None:
             self.definition = definition
-            self._last = Block(0, 0, 0)
+            self._last = DurableBlock(0, 0, 0)
             self._add(header_line(definition), 0)
             sync_folder(path.parent)
         else:
@@ -126,14 +131,14 @@ class Staging:
         self._data.seek(self._last.bytes)
         _write_all(self._data, data)
         os.fdatasync(self._data.fileno())
-        block = Block(self._last.bytes + len(data), self._last.rows + rows, crc)
+        block = DurableBlock(self._last.bytes + len(data), self._last.rows + rows, crc)
         _write_all(self._blocks, orjson.dumps([*block]) + b"\n")
         os.fdatasync(self._blocks.fileno())
         self._last = block
 
     def _go_on(self) -> None:
         size = os.fstat(self._data.fileno()).st_size
-        blocks: list[Block] = []
+        blocks: list[DurableBlock] = []
         end = 0
         for block, ends_at in _read_blocks(self._blocks):
             if block.bytes <= size:
@@ -193,7 +198,7 @@ def _rows_from(path: Path, compression: Compression, offset: int, schema: KeySch
         try:
             for line in lines:
                 yield read_row(line, schema)
-        except Unreadable as error:
+        except UnreadableFile as error:
             raise BadFile(f"{partial_path(path)} is damaged: {error}") from None
 
 
@@ -202,13 +207,13 @@ def _digest(position: Position) -> bytes:
     return blake2b(head + position.partition + position.sort, digest_size=16).digest()
 
 
-def _read_blocks(file: BinaryIO) -> Iterator[tuple[Block, int]]:
+def _read_blocks(file: BinaryIO) -> Iterator[tuple[DurableBlock, int]]:
     """The blocks, and where in the file of blocks each one's line ends."""
     end = 0
     for line in file.read().split(b"\n")[:-1]:  # what has no end of a line was not written whole
         end += len(line) + 1
         try:
-            yield Block(*orjson.loads(line)), end
+            yield DurableBlock(*orjson.loads(line)), end
         except (orjson.JSONDecodeError, TypeError):
             return
 

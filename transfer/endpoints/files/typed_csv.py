@@ -25,7 +25,7 @@ from tablegate.adapters.azuretable.values.values import (
     view,
 )
 from tablegate.adapters.azuretable.wire.errors import ServiceError
-from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.gateway.model.values.row_lines import LINE_BYTES
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
@@ -99,7 +99,7 @@ class TypedCsv(FileEndpoint):
                     if count > skipped:
                         yield row, count
                 line = reader.line_num + 1
-        except (Unreadable, csv.Error, UnicodeDecodeError) as error:
+        except (UnreadableFile, csv.Error, UnicodeDecodeError) as error:
             raise BadFile(f"{self.path}, line {line}: {error}") from None
         if columns is None:
             raise BadFile(f"{self.path}, line 1: the file is empty")
@@ -172,15 +172,15 @@ class _Columns:
         places = {name: at for at, name in enumerate(header)}
         if len(places) < len(header):
             twice = next(name for name in header if header.count(name) > 1)
-            raise Unreadable(f"the column {twice!r} is there twice")
+            raise UnreadableFile(f"the column {twice!r} is there twice")
         for name in (_PARTITION_KEY, _ROW_KEY):
             if name not in places:
-                raise Unreadable(f"no column {name!r}: not a typed CSV of Storage Explorer")
+                raise UnreadableFile(f"no column {name!r}: not a typed CSV of Storage Explorer")
         properties = []
         for name, at in places.items():
             if name.endswith(_TYPE):
                 if name.removesuffix(_TYPE) not in places:
-                    raise Unreadable(f"the column {name!r} is the type of no column")
+                    raise UnreadableFile(f"the column {name!r} is the type of no column")
             elif name not in _SYSTEM:
                 properties.append((name, at, places.get(name + _TYPE)))
         return cls(len(header), places, properties, untyped, drops_empty, {})
@@ -188,7 +188,7 @@ class _Columns:
     def row(self, cells: list[str]) -> Row:
         """The row of a record. Raises Unreadable."""
         if len(cells) != self.width:
-            raise Unreadable(f"{len(cells)} cells, where the header has {self.width}")
+            raise UnreadableFile(f"{len(cells)} cells, where the header has {self.width}")
         key = own_key(cells[self.places[_PARTITION_KEY]], cells[self.places[_ROW_KEY]])
         values = dict(zip((_PARTITION_KEY, _ROW_KEY), key.values, strict=True))
         for name, at, type_at in self.properties:
@@ -204,21 +204,21 @@ class _Columns:
             type_name = self._assumed(name, cell)
         edm = _EDM.get(type_name.lower().removeprefix("edm."))
         if edm is None:
-            raise Unreadable(f"{name!r}: the type {type_name!r} is none of {', '.join(_TYPES.values())}")
+            raise UnreadableFile(f"{name!r}: the type {type_name!r} is none of {', '.join(_TYPES.values())}")
         self.last_types[name] = type_name
         if self.drops_empty and not cell and edm == "Edm.String":
             return None
         try:
             return read(cell, edm)
         except ServiceError:
-            raise Unreadable(f"{name!r}: the value {cell[:60]!r} is not a valid {edm}") from None
+            raise UnreadableFile(f"{name!r}: the value {cell[:60]!r} is not a valid {edm}") from None
 
     def _assumed(self, name: str, cell: str) -> str:
         if self.untyped == "text":
             return "String"
         known = self.last_types.get(name) if self.untyped == "first-row" else None
         if known is None:
-            raise Unreadable(
+            raise UnreadableFile(
                 f"{name!r}: the value {cell[:60]!r} has no type. Add ?types=first-row (the last type of its column counts)"
                 " or ?types=text"
             )
@@ -230,5 +230,5 @@ class _Columns:
             return 0
         ticks = parse_datetime(cells[at])
         if ticks is None:
-            raise Unreadable(f"{_TIMESTAMP!r}: {cells[at][:60]!r} is no time")
+            raise UnreadableFile(f"{_TIMESTAMP!r}: {cells[at][:60]!r} is no time")
         return ticks - UNIX_EPOCH_TICKS

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import urllib3
 from google.protobuf.message import DecodeError, Message
 
-from tablegate.transfer.endpoints.retrying import Patience, Transient
+from tablegate.transfer.endpoints.retrying import RetryBudget, TransientFailure
 from tablegate.transfer.errors import AccessRefused, BadAddress, RequestRefused, TableAbsent
 
 # Which of its codecs the SDK has found is no news to anybody, and is told as it is imported.
@@ -77,7 +77,7 @@ class Account:
 class Client:
     """An instance. May be used by several threads."""
 
-    def __init__(self, account: Account, patience: Patience) -> None:
+    def __init__(self, account: Account, patience: RetryBudget) -> None:
         self.patience = patience
         key_id, secret, token = _credentials(account, patience.shown)
         try:
@@ -120,15 +120,15 @@ class Client:
         except tablestore.OTSClientError as error:
             if error.http_status in (401, 403):
                 raise AccessRefused(f"{self.patience.shown}: {error}") from None
-            raise Transient(f"an answer that is none of Table Store's: {str(error)[:300]}") from None
+            raise TransientFailure(f"an answer that is none of Table Store's: {str(error)[:300]}") from None
         except urllib3.exceptions.HTTPError as error:
-            raise Transient(f"no answer from {client.host} ({type(error).__name__})") from None
+            raise TransientFailure(f"no answer from {client.host} ({type(error).__name__})") from None
         self.date = next((text for name, text in received.items() if name.lower() == "x-ots-date"), "")
         message = answer()
         try:
             message.ParseFromString(content)
         except DecodeError:
-            raise Transient("an answer that is none of Table Store's") from None
+            raise TransientFailure("an answer that is none of Table Store's") from None
         return message
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ def meaning(code: str, reason: str, status: int, shown: str) -> Exception:
     """What an error of a request or of a row means for a transfer."""
     reason = str(reason)[:500]
     if code in _TRANSIENT or status >= 500 or (code == "OTSQuotaExhausted" and reason == _TOO_FREQUENT):
-        return Transient(f"{code}: {reason}")
+        return TransientFailure(f"{code}: {reason}")
     if code in _ACCESS or status in (401, 403):
         return AccessRefused(f"{shown}: the service refuses these credentials ({code}: {reason})")
     if code == "OTSObjectNotExist":
@@ -150,7 +150,7 @@ def meaning(code: str, reason: str, status: int, shown: str) -> Exception:
 
 def is_transient(code: str, reason: str) -> bool:
     """Whether a row of a batch is to be sent again."""
-    return isinstance(meaning(code, reason, 0, ""), Transient)
+    return isinstance(meaning(code, reason, 0, ""), TransientFailure)
 
 
 def milliseconds(date: str) -> int | None:

@@ -36,7 +36,7 @@ from tablegate.transfer.endpoints.endpoint import (
     ScanPage,
     Service,
 )
-from tablegate.transfer.endpoints.retrying import PATIENCE_S, Patience, Rests
+from tablegate.transfer.endpoints.retrying import PATIENCE_S, Backoff, RetryBudget
 from tablegate.transfer.endpoints.table_store import streams, tables
 from tablegate.transfer.endpoints.table_store.client import Account, Client, is_transient
 from tablegate.transfer.errors import RequestRefused, TransferError
@@ -55,7 +55,7 @@ class TableStoreEndpoint(Endpoint):
     def __init__(self, table: str, account: Account, shown: str, patience_s: float = PATIENCE_S) -> None:
         self.shown = shown
         self._table = table
-        self._client = Client(account, Patience(patience_s, shown))
+        self._client = Client(account, RetryBudget(patience_s, shown))
 
     # The table
 
@@ -138,7 +138,7 @@ class TableStoreEndpoint(Endpoint):
         return [found[key.position] for key in keys]
 
     def _get_batch(self, wanted: list[Key], found: dict[Position, Row | None]) -> None:
-        rests = Rests(self._client.patience)
+        rests = Backoff(self._client.patience)
         while wanted:
             request = messages.BatchGetRowRequest()
             request.tables.add(
@@ -250,8 +250,8 @@ class TableStoreEndpoint(Endpoint):
     # Following
 
     @cached_property
-    def _follower(self) -> streams.Follower:
-        return streams.Follower(self._table, self._client)
+    def _follower(self) -> streams.StreamFollower:
+        return streams.StreamFollower(self._table, self._client)
 
     def capture(self) -> JSON:
         return self._follower.capture()

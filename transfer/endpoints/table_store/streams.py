@@ -27,7 +27,7 @@ _LOSS_MARGIN_MS = 600_000
 _ANY_NUMBER = 1 << 62
 
 
-class Follower:
+class StreamFollower:
     """The stream of one table."""
 
     def __init__(self, table: str, client: Client) -> None:

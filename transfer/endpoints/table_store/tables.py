@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from tablegate.adapters.tablestore import DIALECT
-from tablegate.adapters.tablestore.tables.options import Options, rules_with
+from tablegate.adapters.tablestore.tables.options import TableOptions, rules_with
 from tablegate.adapters.tablestore.values.values import DEFINED_KINDS, KEY_KINDS, key_type
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.commands.table_commands import NewIndex
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import Rules, StreamRule
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
@@ -48,7 +48,7 @@ def definition_of(name: str, answer: messages.DescribeTableResponse) -> Definiti
         name: DEFINED_KINDS[kind] for name, kind in defined.items() if kind in DEFINED_KINDS
     }
     metas = answer.index_metas or meta.index_meta
-    options = Options(
+    options = TableOptions(
         table_id=meta.table_id,
         deviation_s=asked.deviation_cell_version_in_sec or limits.DEVIATION_DEFAULT_S,
         allow_update=not asked.HasField("allow_update") or asked.allow_update,
@@ -70,7 +70,7 @@ def _index(meta: messages.IndexMeta, kinds: Mapping[str, Kind]) -> NewIndex:
     return NewIndex(
         meta.name,
         KeySchema(tuple(columns[:1]), tuple(columns[1:])),
-        Projection.INCLUDE,
+        IndexProjection.INCLUDE,
         tuple(meta.defined_column),
         meta.index_type == messages.IT_LOCAL_INDEX,
         {"update_mode": meta.index_update_mode},
@@ -164,7 +164,7 @@ def _add_indexes(request: messages.CreateTableRequest, definition: Definition, n
         wanted = {column.name: _DEFINED_TYPES[column.kind] for column in columns if column.name not in keys}
         shown = [name for name in index.included if name in known]
         hidden = [name for name in index.included if name not in known and name not in keys]
-        if hidden or index.projection is Projection.ALL:
+        if hidden or index.projection is IndexProjection.ALL:
             notes.append(
                 f"index {index.name} does not show {', '.join(hidden) or 'all columns'}: their types are not defined"
             )

@@ -15,14 +15,14 @@ from urllib.parse import quote, unquote
 import orjson
 
 from tablegate.adapters.azuretable.entities import entity_renderer
-from tablegate.adapters.azuretable.entities.entity_renderer import Level
+from tablegate.adapters.azuretable.entities.entity_renderer import MetadataLevel
 from tablegate.adapters.azuretable.wire import addresses, multipart
 from tablegate.adapters.azuretable.wire.addresses import Entity, EntitySet, Resource
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.adapters.azuretable.wire.multipart import InnerRequest
 from tablegate.gateway.http import Reply, Request
-from tablegate.transfer.traffic.comparing import SCOPE, Answer, entity_scope
-from tablegate.transfer.traffic.dialects.dialect import SpokenDialect, UnknownToken, headers_of
+from tablegate.transfer.traffic.comparing import SCOPE, ParsedReply, entity_scope
+from tablegate.transfer.traffic.dialects.dialect import ProxiedDialect, UnknownToken, headers_of
 from tablegate.transfer.traffic.rules import AZURE_TABLE, tokens_sent
 from tablegate.transfer.traffic.tokens import Tokens
 
@@ -41,7 +41,7 @@ _INNER_FAILURE = re.compile(rb"(?m)^HTTP/1\.\d [45]\d\d ")
 _INNER_URL = re.compile(rb"(?im)^([A-Z]+ )(https?://[^/ ]+)(/[^ ]*)?(?= |\r?$)")
 
 
-class AzureTable(SpokenDialect):
+class AzureTable(ProxiedDialect):
     """Answers name the service's address, and in path style the account."""
 
     name = AZURE_TABLE
@@ -99,15 +99,15 @@ class AzureTable(SpokenDialect):
             return request
         return replace(request, headers=headers, target=target, body=body)
 
-    def answer(self, request: Request, reply: Reply) -> Answer:
+    def answer(self, request: Request, reply: Reply) -> ParsedReply:
         headers = headers_of(reply, _HEADERS)
         kind = headers.get("content-type", "")
         if kind.lower().startswith("multipart/"):
             headers["content-type"] = kind.partition(";")[0]
             scopes = [_scope_of_inner(request, inner) for inner in _inner(request)]
-            return Answer(reply.status, "", headers, _parts(kind, reply.body, scopes))
+            return ParsedReply(reply.status, "", headers, _parts(kind, reply.body, scopes))
         body = _tree(kind, reply.body)
-        return Answer(reply.status, _code(body, reply), headers, body, _scope_of(request))
+        return ParsedReply(reply.status, _code(body, reply), headers, body, _scope_of(request))
 
     def succeeded(self, reply: Reply) -> bool:
         """A batch is accepted; whether it was done stands inside."""
@@ -118,7 +118,7 @@ class AzureTable(SpokenDialect):
         body = json.dumps(
             {"odata.error": {"code": code, "message": {"lang": "en-US", "value": text}}}
         ).encode()
-        kind = entity_renderer.content_type(Level.MINIMAL)
+        kind = entity_renderer.content_type(MetadataLevel.MINIMAL)
         return Reply(status, [("Content-Type", kind), ("x-ms-error-code", code)], body)
 
     # Tokens

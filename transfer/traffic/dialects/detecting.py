@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tablegate.gateway.http import Reply, Request
 from tablegate.transfer.traffic.dialects.azuretable import AzureTable
-from tablegate.transfer.traffic.dialects.dialect import SpokenDialect
+from tablegate.transfer.traffic.dialects.dialect import ProxiedDialect
 from tablegate.transfer.traffic.dialects.dynamodb import DynamoDB
 from tablegate.transfer.traffic.dialects.tablestore import TableStore
 
-DIALECTS: dict[str, SpokenDialect] = {each.name: each for each in (DynamoDB(), AzureTable(), TableStore())}
+DIALECTS: dict[str, ProxiedDialect] = {each.name: each for each in (DynamoDB(), AzureTable(), TableStore())}
 NONE = ""
 
 

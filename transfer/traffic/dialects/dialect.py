@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from tablegate.gateway.http import Reply, Request
-from tablegate.transfer.traffic.comparing import Answer
+from tablegate.transfer.traffic.comparing import ParsedReply
 from tablegate.transfer.traffic.tokens import Tokens
 
 _PLAIN_MAX_BYTES = 64 << 20
@@ -19,7 +19,7 @@ class UnknownToken(Exception):
     """A request holds a token of the recorded service, and which one the live service gave in its place is not known."""
 
 
-class SpokenDialect(ABC):
+class ProxiedDialect(ABC):
     """One dialect as it is spoken between a client and a service that are others'."""
 
     name: ClassVar[str]
@@ -48,7 +48,7 @@ class SpokenDialect(ABC):
         """The request with the live service's tokens. `is_done`: the recorded one succeeded. Raises UnknownToken."""
 
     @abstractmethod
-    def answer(self, request: Request, reply: Reply) -> Answer:
+    def answer(self, request: Request, reply: Reply) -> ParsedReply:
         """The answer to a request, as a tree. `reply` is plain."""
 
     def succeeded(self, reply: Reply) -> bool:

@@ -13,9 +13,9 @@ import orjson
 from tablegate.adapters.dynamodb.wire import http
 from tablegate.adapters.dynamodb.wire.errors import full_type
 from tablegate.gateway.http import Reply, Request
-from tablegate.transfer.traffic.comparing import Answer, token_text
-from tablegate.transfer.traffic.dialects.dialect import SpokenDialect, UnknownToken, headers_of
-from tablegate.transfer.traffic.rules import DYNAMODB, Rule, tokens_sent
+from tablegate.transfer.traffic.comparing import ParsedReply, token_text
+from tablegate.transfer.traffic.dialects.dialect import ProxiedDialect, UnknownToken, headers_of
+from tablegate.transfer.traffic.rules import DYNAMODB, ComparisonRule, tokens_sent
 from tablegate.transfer.traffic.tokens import Tokens
 
 _START_KEY = "ExclusiveStartKey"
@@ -27,7 +27,7 @@ _READS = ("Get", "BatchGet", "Query", "Scan", "Describe", "List", "TransactGet")
 _STATEMENTS = frozenset({"ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction"})
 
 
-class DynamoDB(SpokenDialect):
+class DynamoDB(ProxiedDialect):
     """Answers name no address; ARNs are tokens."""
 
     name = DYNAMODB
@@ -59,12 +59,12 @@ class DynamoDB(SpokenDialect):
         live = _with_live_tokens(document, known, tokens, is_done)
         return request if live == document else replace(request, body=json.dumps(live).encode())
 
-    def answer(self, request: Request, reply: Reply) -> Answer:
+    def answer(self, request: Request, reply: Reply) -> ParsedReply:
         body = _tree(reply.body)
         code = ""
         if reply.status >= 400 and isinstance(body, dict):
             code = str(body.pop("__type", "")).rpartition("#")[2]
-        return Answer(reply.status, code, headers_of(reply, _HEADERS), body)
+        return ParsedReply(reply.status, code, headers_of(reply, _HEADERS), body)
 
     def is_under_way(self, reply: Reply) -> bool:
         return _UNDER_WAY.search(reply.body) is not None
@@ -75,7 +75,7 @@ class DynamoDB(SpokenDialect):
         return http.reply(request, status, body)
 
 
-def _with_live_tokens(tree: Any, known: Mapping[str, Rule], tokens: Tokens, is_done: bool) -> Any:
+def _with_live_tokens(tree: Any, known: Mapping[str, ComparisonRule], tokens: Tokens, is_done: bool) -> Any:
     """A request's document with live tokens. Attributes of items may have the names of such members, but their values are
     documents; of members only a Scan's start key is one."""
     if isinstance(tree, list):

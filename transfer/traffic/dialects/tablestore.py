@@ -17,8 +17,8 @@ from tablegate.adapters.tablestore.wire.plainbuffer import PlainBufferError, Wir
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.values.values import Value
-from tablegate.transfer.traffic.comparing import Answer
-from tablegate.transfer.traffic.dialects.dialect import SpokenDialect, UnknownToken, headers_of
+from tablegate.transfer.traffic.comparing import ParsedReply
+from tablegate.transfer.traffic.dialects.dialect import ProxiedDialect, UnknownToken, headers_of
 from tablegate.transfer.traffic.rules import TABLE_STORE, tokens_sent
 from tablegate.transfer.traffic.tokens import Tokens
 
@@ -27,7 +27,7 @@ _READS = ("Get", "BatchGet", "Describe", "List", "ComputeSplitPoints", "BulkExpo
 _ROWS = frozenset({"row", "rows", "record", "origin_record", "next_start_primary_key", "split_points"})
 
 
-class TableStore(SpokenDialect):
+class TableStore(ProxiedDialect):
     """Answers name no address."""
 
     name = TABLE_STORE
@@ -70,17 +70,17 @@ class TableStore(SpokenDialect):
                 changed = True
         return _with_body(request, message) if changed else request
 
-    def answer(self, request: Request, reply: Reply) -> Answer:
+    def answer(self, request: Request, reply: Reply) -> ParsedReply:
         headers = headers_of(reply, _HEADERS)
         if reply.status >= 400:
             error = _parsed(messages.Error, reply.body)
             if error is None:
-                return Answer(reply.status, "", headers, reply.body.decode("utf-8", "replace"))
-            return Answer(reply.status, error.code, headers, {"message": error.message})
+                return ParsedReply(reply.status, "", headers, reply.body.decode("utf-8", "replace"))
+            return ParsedReply(reply.status, error.code, headers, {"message": error.message})
         kind: type[Message] | None = getattr(messages, f"{self.operation(request)}Response", None)
         message = None if kind is None else _parsed(kind, reply.body)
         body = base64.b64encode(reply.body).decode() if message is None else _tree(message)
-        return Answer(reply.status, "", headers, body)
+        return ParsedReply(reply.status, "", headers, body)
 
     def refusal(self, request: Request, status: int, text: str) -> Reply:
         code = "OTSRequestBodyTooLarge" if status == 413 else "OTSServerBusy"

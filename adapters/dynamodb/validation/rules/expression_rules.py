@@ -11,7 +11,7 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.values import values
-from tablegate.adapters.dynamodb.values.scalars import ValueRefused
+from tablegate.adapters.dynamodb.values.scalars import InvalidValue
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.wording import NUMBERS_AND_DUPLICATES
@@ -107,7 +107,7 @@ def _bad_placeholder(which: str, key: str, context: RuleContext) -> ServiceError
 def _check_named(key: str, name: str, context: RuleContext) -> None:
     try:
         values.check_name(name)
-    except ValueRefused as refusal:
+    except InvalidValue as refusal:
         raise context.refused("names-value", text=refusal.message, key=key) from None
 
 
@@ -121,7 +121,7 @@ _WITHOUT_PLACEHOLDER = frozenset(
 def _check_placeholder_value(key: str, member: Any, context: RuleContext) -> None:
     try:
         values.measure(member, 0)
-    except ValueRefused as refusal:
+    except InvalidValue as refusal:
         text = refusal.text(context)
         named = refusal.rule not in _WITHOUT_PLACEHOLDER
         if refusal.rule == "nesting" and context.operation == "TransactWriteItems":
@@ -137,6 +137,6 @@ def checked_values(context: RuleContext, check: Callable[[], object]) -> None:
     """Run a check of values. What it refuses is raised as a ServiceError in the operation's words."""
     try:
         check()
-    except ValueRefused as refusal:
+    except InvalidValue as refusal:
         text = refusal.text(context)
         raise context.framed(refusal.rule, text) from None

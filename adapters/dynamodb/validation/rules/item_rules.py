@@ -23,9 +23,9 @@ from tablegate.adapters.dynamodb.validation.rules.expression_rules import (
 )
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.values import values
-from tablegate.adapters.dynamodb.values.scalars import ValueRefused
+from tablegate.adapters.dynamodb.values.scalars import InvalidValue
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.constraint_messages import Violation, constraint_error
+from tablegate.adapters.dynamodb.wire.constraint_messages import ConstraintViolation, constraint_error
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.wording import NUMBERS_AND_DUPLICATES, Wording
 
@@ -73,7 +73,7 @@ def put_item(data: Input, context: RuleContext) -> None:
     _finish_conditional(data, context)
 
 
-def _parsed_item(put: Input) -> values.Item:
+def _parsed_item(put: Input) -> values.ParsedItem:
     """The parsed item of a put, which stands in the put in place of the wire item from now on. Besides here, only the fast
     validator and PartiQL make items. Raises as `values.item_of` does."""
     item = put["Item"] = values.item_of(put["Item"])
@@ -125,7 +125,7 @@ def _key(data: Input, context: RuleContext) -> None:
         return
     try:
         values.measure_members(data["Key"])
-    except ValueRefused as refusal:
+    except InvalidValue as refusal:
         text = refusal.text(context)
         if refusal.rule in _FRAMED_IN_KEYS:
             raise context.framed(refusal.rule, text) from None
@@ -238,7 +238,7 @@ def _start_key(data: Input, context: RuleContext) -> None:
         return
     try:
         values.measure_members(key)
-    except ValueRefused as refusal:
+    except InvalidValue as refusal:
         text = refusal.text(context)
         if refusal.rule not in _BARE_IN_START_KEYS:
             text = messages.bare("start-key", text=text)
@@ -301,7 +301,7 @@ def batch_write(data: Input, context: RuleContext) -> None:
         for write in writes:
             try:
                 _batched_write(write, context)
-            except ValueRefused as refusal:
+            except InvalidValue as refusal:
                 raise validation(refusal.text(context)) from None
 
 
@@ -360,7 +360,7 @@ def _transact_action(kind: str, write: Input, context: RuleContext) -> int:
             size = _parsed_item(write).size_bytes
         else:
             size = values.measure_members(write["Key"])
-    except ValueRefused as refusal:
+    except InvalidValue as refusal:
         if refusal.rule == "nesting":
             check_placeholders(write, context)
             WriteClauses.check(write, context)
@@ -372,5 +372,7 @@ def _transact_action(kind: str, write: Input, context: RuleContext) -> int:
 
 
 def _too_long(path: str, limit: int) -> ServiceError:
-    broken = Violation(path, path, "", "maximum", f"Member must have length less than or equal to {limit}")
+    broken = ConstraintViolation(
+        path, path, "", "maximum", f"Member must have length less than or equal to {limit}"
+    )
     return constraint_error(Wording("BatchGetItem"), [broken])

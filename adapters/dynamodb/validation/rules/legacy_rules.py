@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from tablegate.adapters.dynamodb.values import values
-from tablegate.adapters.dynamodb.values.scalars import ValueRefused
+from tablegate.adapters.dynamodb.values.scalars import InvalidValue
 from tablegate.adapters.dynamodb.wire import limits
 
 Input = dict[str, Any]
@@ -147,5 +147,5 @@ def _check_number(count: int, most: int) -> None:
         raise _refused("operators", count=count)
 
 
-def _refused(rule: str, **facts: Any) -> ValueRefused:
-    return ValueRefused(rule, **facts)
+def _refused(rule: str, **facts: Any) -> InvalidValue:
+    return InvalidValue(rule, **facts)

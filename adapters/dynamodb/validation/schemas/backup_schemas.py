@@ -13,7 +13,7 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     structure,
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
-    Flag,
+    Boolean,
     Number,
     Request,
     Text,
@@ -37,7 +37,7 @@ _NAME = Text(pattern=NAME_PATTERN, minimum=3, maximum=255)
 _RECOVERY = structure(
     "PointInTimeRecoverySpecification",
     {
-        "PointInTimeRecoveryEnabled": Flag(),
+        "PointInTimeRecoveryEnabled": Boolean(),
         "RecoveryPeriodInDays": Number("Integer", 1, RECOVERY_DAYS),
     },
     ("PointInTimeRecoveryEnabled",),
@@ -53,7 +53,7 @@ _LISTED: Members = {
 _MOMENT: Members = {
     "SourceTableArn": Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS),
     "SourceTableName": _NAME,
-    "UseLatestRestorableTime": Flag(),
+    "UseLatestRestorableTime": Boolean(),
     "RestoreDateTime": Number("Double"),
 }
 _RESTORED: Members = {

@@ -25,7 +25,7 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     ITEM,
     AttributeValue,
-    Flag,
+    Boolean,
     Mapping,
     Number,
     Request,
@@ -60,7 +60,7 @@ _EXPECTED = Mapping(
         {
             "AttributeValueList": Sequence(AttributeValue()),
             "ComparisonOperator": _COMPARISON,
-            "Exists": Flag(),
+            "Exists": Boolean(),
             "Value": AttributeValue(),
         },
     )
@@ -117,7 +117,7 @@ _GET: Members = {
     "AttributesToGet": _ATTRIBUTES_TO_GET,
     "TableName": TABLE_NAME,
     "Key": ITEM,
-    "ConsistentRead": Flag(),
+    "ConsistentRead": Boolean(),
     "ProjectionExpression": TEXT,
     "ExpressionAttributeNames": NAMES,
 }
@@ -135,8 +135,8 @@ _QUERY: Members = {
     "Limit": INTEGER_FROM_1,
     "KeyConditions": _CONDITIONS,
     "ExclusiveStartKey": ITEM,
-    "ConsistentRead": Flag(),
-    "ScanIndexForward": Flag(),
+    "ConsistentRead": Boolean(),
+    "ScanIndexForward": Boolean(),
     "KeyConditionExpression": TEXT,
     "FilterExpression": TEXT,
     "ProjectionExpression": TEXT,
@@ -154,7 +154,7 @@ _SCAN: Members = {
     "Limit": INTEGER_FROM_1,
     "AttributesToGet": _ATTRIBUTES_TO_GET,
     "ExclusiveStartKey": ITEM,
-    "ConsistentRead": Flag(),
+    "ConsistentRead": Boolean(),
     "FilterExpression": TEXT,
     "ProjectionExpression": TEXT,
     **PLACEHOLDERS,
@@ -197,7 +197,7 @@ def _batches(is_classic: bool) -> dict[str, Request]:
     keys_and_attributes: Members = {
         "Keys": Sequence(ITEM, 1, limits.BATCH_GET_KEYS),
         "AttributesToGet": _ATTRIBUTES_TO_GET,
-        "ConsistentRead": Flag(),
+        "ConsistentRead": Boolean(),
         "ProjectionExpression": TEXT,
         "ExpressionAttributeNames": NAMES,
     }

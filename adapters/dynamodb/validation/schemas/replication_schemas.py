@@ -17,7 +17,7 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     structure,
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
-    Flag,
+    Boolean,
     Number,
     Request,
     Sequence,
@@ -101,7 +101,7 @@ WITNESS_UPDATES = Sequence(
 _TRACKING = structure(
     "AutoScalingTargetTrackingScalingPolicyConfigurationUpdate",
     {
-        "DisableScaleIn": Flag(),
+        "DisableScaleIn": Boolean(),
         "ScaleInCooldown": Number(),
         "ScaleOutCooldown": Number(),
         "TargetValue": Number("Double"),
@@ -113,7 +113,7 @@ _SCALING = structure(
     {
         "MinimumUnits": _UNITS,
         "MaximumUnits": _UNITS,
-        "AutoScalingDisabled": Flag(),
+        "AutoScalingDisabled": Boolean(),
         "AutoScalingRoleArn": Text(minimum=1, maximum=1600),
         "ScalingPolicyUpdate": structure(
             "AutoScalingPolicyUpdate",

@@ -8,7 +8,7 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     requests_of,
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
-    Flag,
+    Boolean,
     Request,
     Sequence,
     Structure,
@@ -29,7 +29,7 @@ _SHAPES: Shapes = {
             "ResourceArn": _RESOURCE_ARN,
             "Policy": TEXT,
             "ExpectedRevisionId": _REVISION,
-            "ConfirmRemoveSelfResourceAccess": Flag(),
+            "ConfirmRemoveSelfResourceAccess": Boolean(),
         },
         ("ResourceArn", "Policy"),
     ),

@@ -51,7 +51,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
+class Boolean:
     """A JSON boolean."""
 
 
@@ -98,7 +98,7 @@ class Structure:
     printed: tuple[str, ...] = ()
 
 
-Shape = Text | Number | Flag | AttributeValue | Sequence | Mapping | Structure
+Shape = Text | Number | Boolean | AttributeValue | Sequence | Mapping | Structure
 
 ITEM = Mapping(AttributeValue())
 """A map of attribute values: an item, a key, values of placeholders."""

@@ -13,7 +13,7 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     AttributeValue,
-    Flag,
+    Boolean,
     Request,
     Sequence,
     Text,
@@ -26,7 +26,7 @@ _STATEMENT: Members = {
     "ReturnValuesOnConditionCheckFailure": ON_FAILURE,
 }
 _CAPACITY: Members = {"ReturnConsumedCapacity": CAPACITY}
-_ONE = {**_STATEMENT, "ConsistentRead": Flag()}
+_ONE = {**_STATEMENT, "ConsistentRead": Boolean()}
 _PAGING: Members = {
     "NextToken": Text(minimum=1, maximum=limits.NEXT_TOKEN_CHARACTERS),
     "Limit": INTEGER_FROM_1,

@@ -10,7 +10,7 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     structure,
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
-    Flag,
+    Boolean,
     Number,
     Sequence,
     Structure,
@@ -32,7 +32,7 @@ THROUGHPUT: Members = {
 KEY_NAME = Text(minimum=1, maximum=limits.KEY_NAME_CHARACTERS)
 ENCRYPTION = Structure(
     "SSESpecification",
-    {"Enabled": Flag(), "SSEType": one_of("AES256", "KMS"), "KMSMasterKeyId": Text(minimum=1)},
+    {"Enabled": Boolean(), "SSEType": one_of("AES256", "KMS"), "KMSMasterKeyId": Text(minimum=1)},
 )
 TABLE_CLASS = one_of("STANDARD", "STANDARD_INFREQUENT_ACCESS")
 BILLING = one_of("PROVISIONED", "PAY_PER_REQUEST")

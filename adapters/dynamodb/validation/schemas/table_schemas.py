@@ -22,7 +22,7 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     structure,
 )
 from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
-    Flag,
+    Boolean,
     Number,
     Request,
     Sequence,
@@ -58,7 +58,7 @@ _DEFINITIONS = Sequence(
 _STREAM = Structure(
     "StreamSpecification",
     {
-        "StreamEnabled": Flag(),
+        "StreamEnabled": Boolean(),
         "StreamViewType": one_of("OLD_IMAGE", "KEYS_ONLY", "NEW_AND_OLD_IMAGES", "NEW_IMAGE"),
     },
     frozenset({"StreamEnabled"}),
@@ -67,7 +67,7 @@ _SETTINGS: Members = {
     "StreamSpecification": _STREAM,
     "SSESpecification": ENCRYPTION,
     "TableClass": TABLE_CLASS,
-    "DeletionProtectionEnabled": Flag(),
+    "DeletionProtectionEnabled": Boolean(),
     "OnDemandThroughput": ON_DEMAND,
     "WarmThroughput": WARM,
     "GlobalTableSettingsReplicationMode": one_of("ENABLED", "DISABLED", "ENABLED_WITH_OVERRIDES"),
@@ -78,7 +78,7 @@ _LISTED: Members = {
 }
 _EXPIRY = structure(
     "TimeToLiveSpecification",
-    {"AttributeName": Text(minimum=1, maximum=limits.TTL_NAME_CHARACTERS), "Enabled": Flag()},
+    {"AttributeName": Text(minimum=1, maximum=limits.TTL_NAME_CHARACTERS), "Enabled": Boolean()},
     ("Enabled", "AttributeName"),
 )
 
@@ -132,7 +132,7 @@ def _update(is_classic: bool) -> Members:
         "ReplicaUpdates": REPLICA_UPDATES,
         "MultiRegionConsistency": one_of("EVENTUAL", "STRONG"),
         "GlobalTableWitnessUpdates": WITNESS_UPDATES,
-        "DisassociationProtectionEnabled": Flag(),
+        "DisassociationProtectionEnabled": Boolean(),
         "VectorIndexUpdates": VECTOR_INDEX_UPDATES,
     }
 

@@ -29,7 +29,7 @@ from tablegate.gateway.store.postgresql.distributed.nodes import (
     SLOTS,
     Address,
     Nodes,
-    Place,
+    SlotPlacement,
     places,
 )
 from tablegate.gateway.store.postgresql.distributed.statements import (
@@ -39,7 +39,14 @@ from tablegate.gateway.store.postgresql.distributed.statements import (
     by_slot,
 )
 from tablegate.gateway.store.postgresql.pipeline import Pipeline
-from tablegate.gateway.store.sql.databases import LOCK_TIMEOUT_MS, Pending, Retry, Row, Session, Unreachable
+from tablegate.gateway.store.sql.databases import (
+    LOCK_TIMEOUT_MS,
+    Pending,
+    RetryableFailure,
+    Row,
+    Session,
+    Unreachable,
+)
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +93,7 @@ class WritingSession(DistributedSession):
         """To be called before COMMIT. Raises Retry if a shard is no longer where it was thought to be."""
         if self._shards and self._still_here() != [(len(self._shards),)]:
             self._nodes.forget()
-            raise Retry("a shard has moved")
+            raise RetryableFailure("a shard has moved")
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
         return self._inner.ask(self._placed(statement, parameters), parameters)
@@ -138,13 +145,13 @@ class RoutingSession(DistributedSession):
     def __init__(
         self,
         entry: Callable[[], PostgresSession],
-        at: Callable[[Place], PostgresSession | None],
+        at: Callable[[SlotPlacement], PostgresSession | None],
         nodes: Nodes[DistributedNode] | None,
     ) -> None:
         self._entry = entry
         self._at_place = at
         self._nodes = nodes
-        self._asked: dict[PostgresSession, Place | None] = {}
+        self._asked: dict[PostgresSession, SlotPlacement | None] = {}
         self._unchecked: dict[PostgresSession, set[int]] = {}
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
@@ -212,14 +219,14 @@ class RoutingSession(DistributedSession):
         if any(answer() != [(number,)] for number, answer in asked):
             assert self._nodes is not None
             self._nodes.forget()
-            raise Retry("a shard has moved")
+            raise RetryableFailure("a shard has moved")
 
     def _at(self, slot: int) -> At | None:
         place = None if self._nodes is None else self._nodes.place_of(slot)
         session = None if place is None else self._at_place(place)
         return None if place is None or session is None else (session, place)
 
-    def _everywhere(self) -> list[list[Place]]:
+    def _everywhere(self) -> list[list[SlotPlacement]]:
         return [] if self._nodes is None else [*self._nodes.places_by_address().values()]
 
 
@@ -232,7 +239,7 @@ def _key_of_row(row: Row) -> Row:
     return row[:2]
 
 
-At = tuple[PostgresSession, Place]
+At = tuple[PostgresSession, SlotPlacement]
 
 
 class DistributedNode(PostgreSQL):
@@ -278,7 +285,7 @@ class DistributedNode(PostgreSQL):
                 if session.query(SERVER) != [(server,)]:
                     return None
                 [(status,)] = session.query("SELECT pg_xact_status(?::text::xid8)", (number,))
-        except (Retry, GatewayError):
+        except (RetryableFailure, GatewayError):
             return None
         return True if status == "committed" else None
 
@@ -339,7 +346,7 @@ class DistributedPostgreSQL(DistributedNode):
         with ExitStack() as stack:
             found: dict[Address | None, Any] = {}
 
-            def at(place: Place) -> PostgresSession | None:
+            def at(place: SlotPlacement) -> PostgresSession | None:
                 address = place.address
                 if address not in found:
                     found[address] = self._entered(stack, address, begin)
@@ -366,12 +373,12 @@ class DistributedPostgreSQL(DistributedNode):
         self._nodes.note_reached(address)
         return session
 
-    def _ask_places(self) -> list[Place]:
+    def _ask_places(self) -> list[SlotPlacement]:
         try:
             with PostgreSQL.look(self, _READER_OF_NODES) as session:
                 slots, shards = session.ask(SLOTS), session.ask(SHARDS)
                 return places(slots(), shards())
-        except (Retry, GatewayError):
+        except (RetryableFailure, GatewayError):
             return []
 
     def committed(self, transaction_id: str | None) -> bool | None:

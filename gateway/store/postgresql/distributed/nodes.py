@@ -50,7 +50,7 @@ D = TypeVar("D")
 _NAMED = re.compile(r"\b(FROM|JOIN|INTO|UPDATE|USING)\s+(\w+)(?=(\s+[a-z]|))")
 
 
-class Place:
+class SlotPlacement:
     """Where slots are: a node, and the shards there. `number`: of the shard of `rows`."""
 
     def __init__(self, address: Address, number: int, shards: dict[str, str]) -> None:
@@ -66,7 +66,7 @@ class Place:
             known = self._statements[statement] = _NAMED.sub(self._named, statement)
         return known
 
-    def of_all(self, statement: str, others: Sequence[Place]) -> str:
+    def of_all(self, statement: str, others: Sequence[SlotPlacement]) -> str:
         """A statement about `rows` as one that is about this shard and others at the same node together."""
         shards = " UNION ALL ".join(f"SELECT * FROM {place.shards['rows']}" for place in (self, *others))
         return statement.replace(" FROM rows r ", f" FROM ({shards}) r ", 1)
@@ -79,15 +79,15 @@ class Place:
         return f"{clause} {shard}" if alias else f"{clause} {shard} AS {name}"
 
 
-def places(slots: Sequence[Sequence[Any]], shards: Sequence[Sequence[Any]]) -> list[Place]:
+def places(slots: Sequence[Sequence[Any]], shards: Sequence[Sequence[Any]]) -> list[SlotPlacement]:
     """The place of each slot, from what SLOTS and SHARDS gave."""
     beside: dict[str | None, dict[str, str]] = {}
     for table, number, group in shards:
         beside.setdefault(group, {})[table] = f"{table}_{number}"
-    made: dict[int, Place] = {}
+    made: dict[int, SlotPlacement] = {}
     for host, port, number, group in slots:
         if number not in made:
-            made[number] = Place((host, int(port)), number, {**beside.get(None, {}), **beside[group]})
+            made[number] = SlotPlacement((host, int(port)), number, {**beside.get(None, {}), **beside[group]})
     return [made[number] for _, _, number, _ in slots]
 
 
@@ -95,18 +95,18 @@ class Nodes(Generic[D]):
     """The nodes of a distributed database. `ask`: the place of each slot, or none where that is unknown; `open_at`: a
     database at an address."""
 
-    def __init__(self, ask: Callable[[], list[Place]], open_at: Callable[[Address], D]) -> None:
+    def __init__(self, ask: Callable[[], list[SlotPlacement]], open_at: Callable[[Address], D]) -> None:
         self._ask = ask
         self._open_at = open_at
         self._lock = threading.Lock()
-        self.places: list[Place] = []
+        self.places: list[SlotPlacement] = []
         """The place of each slot as it was last found; never changed, but replaced."""
         self._databases: dict[Address, D] = {}
         self._asked_at = -PERIOD_S
         self._reached: set[Address] = set()
         self._left_alone: dict[Address, float] = {}
 
-    def place_of(self, slot: int) -> Place | None:
+    def place_of(self, slot: int) -> SlotPlacement | None:
         """Where a slot is; None: the entry is to be asked."""
         now = time.monotonic()
         if now - self._asked_at >= PERIOD_S:
@@ -119,11 +119,11 @@ class Nodes(Generic[D]):
             return None
         return place
 
-    def places_by_address(self) -> dict[Address, list[Place]]:
+    def places_by_address(self) -> dict[Address, list[SlotPlacement]]:
         """All that is known of each node, if all of them can be entered."""
         if self.place_of(0) is None:
             return {}
-        by_address: dict[Address, dict[int, Place]] = {}
+        by_address: dict[Address, dict[int, SlotPlacement]] = {}
         for place in self.places:
             by_address.setdefault(place.address, {})[place.number] = place
         now = time.monotonic()

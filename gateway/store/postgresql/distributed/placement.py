@@ -16,7 +16,12 @@ import psycopg
 import psycopg.sql
 import sqlalchemy
 
-from tablegate.gateway.store.sql.databases import DEFINITION_LOCK, NodeShards, Placement, Unusable
+from tablegate.gateway.store.sql.databases import (
+    DEFINITION_LOCK,
+    DatabaseUnusable,
+    NodeShards,
+    TablePlacement,
+)
 from tablegate.gateway.store.sql.schema import metadata
 
 SLOT = "slot"
@@ -46,17 +51,17 @@ def connected(url: str) -> Iterator[psycopg.Connection[Any]]:
     plain = sqlalchemy.make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     with psycopg.connect(plain, autocommit=True) as connection:
         if not _holds(connection, "SELECT FROM pg_extension WHERE extname = 'citus'"):
-            raise Unusable(
+            raise DatabaseUnusable(
                 "the database has no Citus: CREATE EXTENSION citus in it on every node, and name the nodes"
                 " with citus_set_coordinator_host and citus_add_node"
             )
         try:
             yield connection
         except psycopg.Error as error:
-            raise Unusable(str(error)) from error
+            raise DatabaseUnusable(str(error)) from error
 
 
-def placement(connection: psycopg.Connection[Any]) -> Placement:
+def placement(connection: psycopg.Connection[Any]) -> TablePlacement:
     """Where things are now."""
     methods = dict(
         connection.execute(
@@ -71,7 +76,7 @@ def placement(connection: psycopg.Connection[Any]) -> Placement:
         " AND EXISTS (SELECT FROM pg_dist_partition d WHERE d.logicalrelid = s.logicalrelid AND d.partmethod = 'h'))"
         " FROM pg_dist_node n WHERE n.noderole = 'primary' ORDER BY n.groupid"
     ).fetchall()
-    return Placement(
+    return TablePlacement(
         [name for name in names if methods.get(name) == "h"],
         [name for name in names if methods.get(name) == "n"],
         [name for name in names if name not in methods],
@@ -115,7 +120,7 @@ def check_is_alone(connection: psycopg.Connection[Any]) -> None:
         if found == (0,):
             return
         if time.monotonic() > until:
-            raise Unusable(
+            raise DatabaseUnusable(
                 "others are in the database: stop all gateways, which cannot go on when the tables have moved"
             )
         time.sleep(0.1)
@@ -154,15 +159,15 @@ def _alone(connection: psycopg.Connection[Any]) -> Iterator[None]:
 def check_is_coordinator(connection: psycopg.Connection[Any]) -> None:
     """Raises Unusable at a worker, and where no node is there to take what is spread."""
     if not _holds(connection, "SELECT FROM pg_dist_local_group WHERE groupid = 0"):
-        raise Unusable(
+        raise DatabaseUnusable(
             "this node is a worker of Citus: tables are distributed, and migrated, at the coordinator"
         )
     if not _holds(connection, "SELECT FROM pg_dist_node WHERE groupid = 0"):
-        raise Unusable(
+        raise DatabaseUnusable(
             "the coordinator does not know its own address: SELECT citus_set_coordinator_host(...)"
         )
     if not _holds(connection, "SELECT FROM pg_dist_node WHERE shouldhaveshards AND isactive"):
-        raise Unusable("no node takes shards: SELECT citus_add_node(...) for each worker")
+        raise DatabaseUnusable("no node takes shards: SELECT citus_add_node(...) for each worker")
 
 
 def _holds(connection: psycopg.Connection[Any], question: LiteralString, *parameters: Any) -> bool:

@@ -22,7 +22,7 @@ from tablegate.gateway.store.postgresql.statements import (
 )
 from tablegate.gateway.store.rows import entries, rows
 from tablegate.gateway.store.sql.checksums import ROW_WIDTH
-from tablegate.gateway.store.sql.databases import Key, Occupied, Pending, Row, Session
+from tablegate.gateway.store.sql.databases import Key, KeyOccupied, Pending, Row, Session
 
 # Of a row, an entry or a key: table or index, partition, sort, slot.
 SLOT = 3
@@ -123,7 +123,7 @@ class DistributedStatements(PostgreSQLStatements):
         except psycopg.errors.InternalError_:
             # What another node says of a COPY comes without its code. If it is something else, it will be said again when the
             # rows are written as any others.
-            raise Occupied from None
+            raise KeyOccupied from None
 
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
         _send_each(session, rows.REMOVE, [*keys, *claims])

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablegate.adapters.azuretable.entities import fast_pages
-from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat, Level
+from tablegate.adapters.azuretable.entities.entity_renderer import EntityFormat, MetadataLevel
 from tablegate.adapters.azuretable.values import keys
 from tablegate.gateway.model.tables.pages import ConcatenatedRows, Page
 from tablegate.gateway.model.tables.tables import Rules, State, Table
@@ -106,7 +106,7 @@ def pages_of_rows(draw: st.DrawFn) -> list[Row]:
 
 def as_before(entity_format: EntityFormat, rows: list[Row]) -> bytes:
     head: dict[str, Any] = (
-        {} if entity_format.level is Level.NONE else {"odata.metadata": entity_format.metadata}
+        {} if entity_format.level is MetadataLevel.NONE else {"odata.metadata": entity_format.metadata}
     )
     return orjson.dumps({**head, "value": [entity_format.member(row) for row in rows]})
 
@@ -124,13 +124,17 @@ def page_of(rows: list[Row], concatenated: Sequence[int] = ()) -> Page:
 
 @given(
     pages_of_rows(),
-    st.sampled_from(Level),
+    st.sampled_from(MetadataLevel),
     st.sampled_from([None, frozenset({"Name", "RowKey"})]),
     st.sampled_from([2, 5, 64]),
     st.lists(st.integers(1, 30), max_size=3),
 )
 def test_a_page_is_what_its_rows_are(
-    rows: list[Row], level: Level, selected: frozenset[str] | None, at_once: int, concatenated: list[int]
+    rows: list[Row],
+    level: MetadataLevel,
+    selected: frozenset[str] | None,
+    at_once: int,
+    concatenated: list[int],
 ) -> None:
     entity_format = EntityFormat(TABLE, 'http://host"/account', "account", level, selected)
     with pytest.MonkeyPatch.context() as patches:
@@ -140,9 +144,9 @@ def test_a_page_is_what_its_rows_are(
             assert entity_format.many(page_of(rows, concatenated)) == as_before(entity_format, rows)
 
 
-@pytest.mark.parametrize("level", Level)
+@pytest.mark.parametrize("level", MetadataLevel)
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 200])
-def test_pages_of_every_length(level: Level, count: int) -> None:
+def test_pages_of_every_length(level: MetadataLevel, count: int) -> None:
     entity_format = EntityFormat(TABLE, "http://host/account", "account", level)
     rows = [
         Row(

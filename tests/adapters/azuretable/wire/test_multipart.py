@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tablegate.adapters.azuretable.wire import multipart
 from tablegate.adapters.azuretable.wire.errors import ServiceError
-from tablegate.adapters.azuretable.wire.multipart import InnerAnswer, InnerBatch, InnerHead, InnerRequest
+from tablegate.adapters.azuretable.wire.multipart import InnerBatch, InnerHead, InnerReply, InnerRequest
 
 BODY = """--batch_1
 Content-Type: multipart/mixed; boundary=changeset_2
@@ -203,8 +203,8 @@ def test_what_is_framed_by_the_book(preamble: bytes, end: bytes) -> None:
 
 def test_replies_are_framed_to_the_byte() -> None:
     answers = [
-        (InnerAnswer(204, [("ETag", "W/1")]), "1"),
-        (InnerAnswer(201, [("Content-Type", "application/json")], b'{"a":1}'), None),
+        (InnerReply(204, [("ETag", "W/1")]), "1"),
+        (InnerReply(201, [("Content-Type", "application/json")], b'{"a":1}'), None),
     ]
     content_type, body = multipart.render(answers)
     found = re.fullmatch(r"multipart/mixed; boundary=(batchresponse_[0-9a-f-]{36})", content_type)
@@ -224,7 +224,7 @@ def test_replies_are_framed_to_the_byte() -> None:
 
 
 def test_the_answer_to_a_query_is_in_no_changeset() -> None:
-    _, body = multipart.render([(InnerAnswer(200, [], b"{}"), None)], is_query=True)
+    _, body = multipart.render([(InnerReply(200, [], b"{}"), None)], is_query=True)
     assert b"changeset" not in body
     assert b"HTTP/1.1 200 OK\r\n\r\n{}\r\n--batchresponse" in body
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tablegate.adapters.dynamodb.capacity import capacity
-from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
-from tablegate.gateway.model.commands.row_commands import Outcome
-from tablegate.gateway.model.tables.indexes import Index, Projection
+from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE, RequestConsumption, TableConsumption
+from tablegate.gateway.model.commands.row_commands import WriteOutcome
+from tablegate.gateway.model.tables.indexes import Index, IndexProjection
 from tablegate.gateway.model.tables.pages import Page
 from tablegate.gateway.model.tables.tables import Rules, State, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
@@ -20,7 +20,7 @@ TABLE_KEY = KeySchema((KeyColumn("pk", Kind.TEXT),))
 def index(
     name: str,
     column: str,
-    projection: Projection = Projection.KEYS,
+    projection: IndexProjection = IndexProjection.KEYS,
     included: tuple[str, ...] = (),
     local: bool = False,
 ) -> Index:
@@ -74,20 +74,20 @@ def test_a_new_entry_and_a_removed_one_cost_one_write() -> None:
 
 
 def test_a_moved_entry_costs_a_delete_and_an_insert() -> None:
-    gsi = index("gsi", "g", Projection.ALL)
+    gsi = index("gsi", "g", IndexProjection.ALL)
     assert capacity.index_write_units(gsi, row(g="a"), row(g="b")) == 2
     assert capacity.index_write_units(gsi, row(g="a", x="x" * 1500), row(g="b", x="x" * 1500)) == 4
 
 
 def test_an_entry_that_shows_no_change_costs_nothing() -> None:
-    gsi = index("gsi", "g", Projection.INCLUDE, ("shown",))
+    gsi = index("gsi", "g", IndexProjection.INCLUDE, ("shown",))
     assert capacity.index_write_units(gsi, row(g="a", shown="x"), row(g="a", shown="x", hidden="y")) is None
     assert capacity.index_write_units(gsi, row(g="a"), row(g="a")) is None
     assert capacity.index_write_units(gsi, row(), row(hidden="y")) is None
 
 
 def test_a_projected_change_costs_the_larger_entry() -> None:
-    gsi = index("gsi", "g", Projection.INCLUDE, ("shown",))
+    gsi = index("gsi", "g", IndexProjection.INCLUDE, ("shown",))
     assert capacity.index_write_units(gsi, row(g="a", shown="x"), row(g="a", shown="y")) == 1
     assert capacity.index_write_units(gsi, row(g="a", shown="x" * 2000), row(g="a", shown="y")) == 2
 
@@ -97,8 +97,8 @@ def test_a_projected_change_costs_the_larger_entry() -> None:
 
 def test_a_block_tells_the_total_or_every_arm() -> None:
     tables = table(index("gsi", "g"), index("lsi", "l", local=True), index("other", "o"))
-    charge = Charge("orders", WRITE)
-    charge.add_write(tables, Outcome(None, row(g="a", l="b")))
+    charge = TableConsumption("orders", WRITE)
+    charge.add_write(tables, WriteOutcome(None, row(g="a", l="b")))
     assert charge.block("NONE") is None
     assert charge.block("TOTAL") == {"TableName": "orders", "CapacityUnits": 3.0}
     assert charge.block("INDEXES") == {
@@ -111,8 +111,8 @@ def test_a_block_tells_the_total_or_every_arm() -> None:
 
 
 def test_untouched_indexes_have_no_arm() -> None:
-    charge = Charge("orders", WRITE)
-    charge.add_write(table(index("gsi", "g")), Outcome(row(g="a"), row(g="a")))
+    charge = TableConsumption("orders", WRITE)
+    charge.add_write(table(index("gsi", "g")), WriteOutcome(row(g="a"), row(g="a")))
     assert charge.block("INDEXES") == {
         "TableName": "orders",
         "CapacityUnits": 1.0,
@@ -121,9 +121,9 @@ def test_untouched_indexes_have_no_arm() -> None:
 
 
 def test_transactions_tell_the_kind_and_double_the_table_only() -> None:
-    bill = Bill(WRITE)
+    bill = RequestConsumption(WRITE)
     charge = bill.charge("orders")
-    charge.add_write(table(index("gsi", "g")), Outcome(None, row(g="a")), capacity.TRANSACTION_FACTOR)
+    charge.add_write(table(index("gsi", "g")), WriteOutcome(None, row(g="a")), capacity.TRANSACTION_FACTOR)
     charge.add_check(None)
     assert bill.blocks("INDEXES", split=True) == [
         {
@@ -145,10 +145,10 @@ def test_a_replayed_transaction_costs_reads() -> None:
 
 
 def test_a_page_rounds_its_sum_and_a_batch_each_item() -> None:
-    page = Charge("orders", READ)
+    page = TableConsumption("orders", READ)
     page.add_page(Page([], 3, 6000, None, None), None, consistent=False)
     assert page.total == 1
-    batch = Charge("orders", READ)
+    batch = TableConsumption("orders", READ)
     for _ in range(3):
         batch.add_item(row(x="x" * 2000), consistent=False)
     batch.add_item(None, consistent=False)
@@ -156,7 +156,7 @@ def test_a_page_rounds_its_sum_and_a_batch_each_item() -> None:
 
 
 def test_a_page_of_an_index_is_charged_to_its_arm() -> None:
-    charge = Charge("orders", READ)
+    charge = TableConsumption("orders", READ)
     charge.add_page(Page([], 1, 100, None, None), index("gsi", "g"), consistent=False)
     assert charge.block("INDEXES") == {
         "TableName": "orders",
@@ -178,7 +178,7 @@ def test_a_failed_condition_is_metered_by_the_item_it_looked_at() -> None:
 
 def test_every_arm_is_metered() -> None:
     told: list[tuple[str, str, str, float]] = []
-    charge = Charge("orders", WRITE, 1.0, {"gsi": 2.0}, {"lsi": 3.0})
+    charge = TableConsumption("orders", WRITE, 1.0, {"gsi": 2.0}, {"lsi": 3.0})
     charge.tell(lambda *counted: told.append(counted))
     assert told == [
         ("orders", "", "write", 1.0),

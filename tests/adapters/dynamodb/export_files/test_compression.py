@@ -11,7 +11,7 @@ import zstandard
 
 from tablegate.adapters.dynamodb.export_files.compression import (
     Compression,
-    Unreadable,
+    UnreadableFile,
     compressed,
     compression_of,
     reading,
@@ -43,7 +43,7 @@ def test_a_file_that_was_cut_off_is_seen(compression):
     data = first + compressed(b"two\n" * 100, compression)
     for cut in range(1, len(data)):
         if cut != len(first):
-            with pytest.raises(Unreadable, match="cut off"):
+            with pytest.raises(UnreadableFile, match="cut off"):
                 reading(io.BytesIO(data[:cut]), compression).read()
 
 
@@ -51,11 +51,11 @@ def test_a_file_that_was_cut_off_is_seen(compression):
 def test_damage_is_seen(compression):
     data = compressed(b"".join(b"%d\n" % number for number in range(1000)), compression)
     for at in range(len(data) // 2, len(data) - 8, 97):
-        with pytest.raises(Unreadable):
+        with pytest.raises(UnreadableFile):
             reading(io.BytesIO(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :]), compression).read()
-    with pytest.raises(Unreadable, match="damaged"):
+    with pytest.raises(UnreadableFile, match="damaged"):
         reading(io.BytesIO(b"plain text, no archive"), compression).read()
-    with pytest.raises(Unreadable, match="damaged"):
+    with pytest.raises(UnreadableFile, match="damaged"):
         reading(io.BytesIO(compressed(b"x", compression) + b"behind"), compression).read()
 
 

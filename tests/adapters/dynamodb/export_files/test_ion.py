@@ -13,9 +13,9 @@ from amazon.ion.simple_types import IonPyBytes, IonPyNull, IonPySymbol
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.adapters.dynamodb.export_files.ion import parse, reader, text_of
-from tablegate.adapters.dynamodb.export_files.lines import Form, form_of, line_of, read_item
+from tablegate.adapters.dynamodb.export_files.lines import LineFormat, form_of, line_of, read_item
 from tablegate.gateway.model.errors import NotInstalled
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.values import Value
@@ -30,8 +30,8 @@ DOCUMENTED = (
 
 
 def test_the_documented_item_is_read():
-    assert form_of(DOCUMENTED) is Form.ION
-    assert read_item(DOCUMENTED, Form.ION) == {
+    assert form_of(DOCUMENTED) is LineFormat.ION
+    assert read_item(DOCUMENTED, LineFormat.ION) == {
         "Authors": {"SS": ["Author1", "Author2"]},
         "Dimensions": {"S": "8.5 x 11.0 x 1.5"},
         "ISBN": {"S": "333-3333333333"},
@@ -47,8 +47,8 @@ def test_the_documented_item_is_read():
 @given(rows(values=DYNAMODB_VALUES, stamped=False))
 def test_what_is_written_is_read_back_exactly(row):
     line = line_of(row, as_ion=True)
-    assert line.count(b"\n") == 1 and form_of(line) is Form.ION
-    assert orjson.loads(read_item(line, Form.ION).contents.body) == of_values(row)[1]
+    assert line.count(b"\n") == 1 and form_of(line) is LineFormat.ION
+    assert orjson.loads(read_item(line, LineFormat.ION).contents.body) == of_values(row)[1]
 
 
 @given(rows(values=DYNAMODB_VALUES, stamped=False))
@@ -62,7 +62,7 @@ def test_what_amazons_library_writes_is_read(row):
     """Its own spelling: every number with an exponent, symbols quoted or not, its escapes."""
     [found] = simpleion.loads(line_of(row, as_ion=True), single_value=False)
     again = simpleion.dumps(found, binary=False)
-    assert canonical(orjson.loads(read_item(again.encode(), Form.ION).contents.body)) == canonical(
+    assert canonical(orjson.loads(read_item(again.encode(), LineFormat.ION).contents.body)) == canonical(
         of_values(row)[1]
     )
 
@@ -140,7 +140,7 @@ def test_spellings_of_the_specification(text, wire):
     ],
 )  # fmt: skip
 def test_what_stands_for_no_item_is_refused(text):
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableFile):
         parse(text)
 
 
@@ -148,7 +148,7 @@ def test_what_stands_for_no_item_is_refused(text):
 def test_any_text_is_read_or_refused(text):
     try:
         found = parse(text)
-    except Unreadable:
+    except UnreadableFile:
         return
     assert parse(text_of(found)) is not None
 
@@ -166,7 +166,7 @@ def without_library(monkeypatch):
 
 
 def test_lines_are_refused_without_the_library(without_library):
-    with pytest.raises(Unreadable, match=r"pip install 'tablegate\[ion\]'"):
+    with pytest.raises(UnreadableFile, match=r"pip install 'tablegate\[ion\]'"):
         parse("{}")
     with pytest.raises(NotInstalled):
         reader()

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from tablegate.adapters.dynamodb.export_files import manifests
-from tablegate.adapters.dynamodb.export_files.compression import Unreadable
+from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 
 # "The files manifest" in the developer guide.
 FILES = b"""{"itemCount": 8,"md5Checksum": "sQMSpEILNgoQmarvDFonGQ==","etag": "af83d6f217c19b8b0fff8023d8ca4716-1","dataFileS3Key": "AWSDynamoDB/01693685827463-2d8752fd/data/asdl123dasas4a.json.gz"}
@@ -27,14 +27,14 @@ def test_the_documented_manifest_of_files_is_read():
 
 
 def test_an_entry_that_is_none_is_named():
-    with pytest.raises(Unreadable, match="line 3: no dataFileS3Key"):
+    with pytest.raises(UnreadableFile, match="line 3: no dataFileS3Key"):
         list(manifests.read_files([*FILES.splitlines(), b"{}"]))
-    with pytest.raises(Unreadable, match="line 1: not JSON"):
+    with pytest.raises(UnreadableFile, match="line 1: not JSON"):
         list(manifests.read_files([b"{"]))
 
 
 def test_a_summary_says_what_the_export_is():
-    full = manifests.Summary({"tableArn": "arn:aws:dynamodb:us-east-1:1:table/T.x", "itemCount": 3})
+    full = manifests.ManifestSummary({"tableArn": "arn:aws:dynamodb:us-east-1:1:table/T.x", "itemCount": 3})
     assert (full.is_incremental, full.items, full.table_name) == (False, 3, "T.x")
     window = manifests.read_summary(
         b'{"exportType":"INCREMENTAL_EXPORT","exportToTime":"2023-09-02T20:57:07.463Z"}'
@@ -42,8 +42,8 @@ def test_a_summary_says_what_the_export_is():
     assert window.is_incremental and window.items is None
     assert window.moment("exportToTime") == datetime(2023, 9, 2, 20, 57, 7, 463_000, UTC)
     assert window.moment("exportFromTime") is None
-    with pytest.raises(Unreadable, match="exportTime is no time"):
-        manifests.Summary({"exportTime": "soon"}).moment("exportTime")
+    with pytest.raises(UnreadableFile, match="exportTime is no time"):
+        manifests.ManifestSummary({"exportTime": "soon"}).moment("exportTime")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_summary_says_what_the_export_is():
 )  # fmt: skip
 def test_where_a_file_may_be(key, prefix, places):
     """Never outside of the export's folders."""
-    assert manifests.places_of(key, manifests.Summary({"s3Prefix": prefix})) == places
+    assert manifests.places_of(key, manifests.ManifestSummary({"s3Prefix": prefix})) == places
 
 
 def test_names_and_texts_are_the_services():

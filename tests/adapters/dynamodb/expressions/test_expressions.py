@@ -17,7 +17,12 @@ from hypothesis import strategies as st
 
 from tablegate.adapters.dynamodb.expressions.conditions import parse_condition, refuse_filter_on_keys
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
-from tablegate.adapters.dynamodb.expressions.projections import Projection, parse_projection, project, touched
+from tablegate.adapters.dynamodb.expressions.projections import (
+    ProjectionPaths,
+    parse_projection,
+    project,
+    touched,
+)
 from tablegate.adapters.dynamodb.expressions.reserved_words import RESERVED_WORDS, is_reserved
 from tablegate.adapters.dynamodb.expressions.static_checks import FILTER, refuse_paths_into_keys
 from tablegate.adapters.dynamodb.expressions.updates import (
@@ -49,7 +54,7 @@ from tablegate.gateway.model.expressions.updates import (
     Add,
     Concatenate,
     Current,
-    CurrentOr,
+    CurrentOrDefault,
     EditContext,
     Minus,
     Plus,
@@ -93,7 +98,7 @@ def update(expression: str, **values: Any) -> Any:
     return parse_update(expression, placeholders(**values))
 
 
-def projection(expression: str) -> Projection:
+def projection(expression: str) -> ProjectionPaths:
     return parse_projection(expression, placeholders())
 
 
@@ -606,7 +611,7 @@ def test_filters_of_queries_do_not_read_keys() -> None:
                 SetTo(
                     ("a",),
                     Plus(
-                        CurrentOr(("b",), CurrentOr(("c",), Constant(decimal(5)))),
+                        CurrentOrDefault(("b",), CurrentOrDefault(("c",), Constant(decimal(5)))),
                         Constant(decimal(5)),
                     ),
                 ),
@@ -618,7 +623,8 @@ def test_filters_of_queries_do_not_read_keys() -> None:
                 SetTo(
                     ("a",),
                     Concatenate(
-                        CurrentOr(("a",), Constant(Value(Kind.LIST, ()))), Constant(Value(Kind.LIST, ()))
+                        CurrentOrDefault(("a",), Constant(Value(Kind.LIST, ()))),
+                        Constant(Value(Kind.LIST, ())),
                     ),
                 ),
             ),

@@ -15,11 +15,11 @@ import zstandard
 
 from tablegate.adapters.dynamodb.export_files import records
 from tablegate.adapters.dynamodb.export_files.compression import BLOCK_BYTES, Compression, blocks
-from tablegate.adapters.dynamodb.export_files.records import Layout
+from tablegate.adapters.dynamodb.export_files.records import ImportFormat
 from tablegate.adapters.dynamodb.jobs import export_worker, source_objects
-from tablegate.adapters.dynamodb.jobs.source_objects import Cursor, Source, SourceObjects
+from tablegate.adapters.dynamodb.jobs.source_objects import ObjectSource, SourceCursor, SourceObjects
 from tablegate.adapters.dynamodb.object_stores.object_store import (
-    Bucket,
+    BucketReference,
     ObjectStore,
     OpenObject,
     StoredObject,
@@ -40,17 +40,17 @@ class Objects:
     def __init__(self, *objects: bytes) -> None:
         self.objects = {f"{number:04}": data for number, data in enumerate(objects)}
 
-    def listed(self, bucket: Bucket, prefix: str, after: str = "") -> Iterator[StoredObject]:
+    def listed(self, bucket: BucketReference, prefix: str, after: str = "") -> Iterator[StoredObject]:
         return (StoredObject(key, len(data)) for key, data in self.objects.items() if key > after)
 
-    def read(self, bucket: Bucket, key: str) -> OpenObject:
+    def read(self, bucket: BucketReference, key: str) -> OpenObject:
         return OpenObject(io.BytesIO(self.objects[key]), "")
 
     def write(self, *_: Any) -> str:
         raise NotImplementedError
 
 
-def opened_at(store: ObjectStore, source: Source, cursor: Cursor) -> SourceObjects:
+def opened_at(store: ObjectStore, source: ObjectSource, cursor: SourceCursor) -> SourceObjects:
     """The objects as a caller reads them who may read all tables."""
     return SourceObjects(store, source, cursor, lambda table, place: None)
 
@@ -69,8 +69,8 @@ def inflated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-def source_of(format_: str, compression: Compression) -> Source:
-    return Source(Bucket("b"), "", compression, Layout(format_, header=("pk",)))
+def source_of(format_: str, compression: Compression) -> ObjectSource:
+    return ObjectSource(BucketReference("b"), "", compression, ImportFormat(format_, header=("pk",)))
 
 
 def packed(data: bytes, compression: Compression) -> bytes:
@@ -102,7 +102,7 @@ def test_what_is_inflated_for_a_batch(
     opened = opened_at(
         Objects(packed(piece * (3 * MIB // len(piece)), compression), b""),
         source_of(format_, compression),
-        Cursor(),
+        SourceCursor(),
     )
     while True:
         inflated.clear()
@@ -118,7 +118,7 @@ def test_what_holds_nothing_is_work_too(inflated: list[int]) -> None:
     opened = opened_at(
         Objects(gzip.compress(b"") * 50_000, *[b""] * 200),
         source_of("DYNAMODB_JSON", Compression.GZIP),
-        Cursor(),
+        SourceCursor(),
     )
     batches = 0
     while not opened.take(FEWEST_ROWS).is_over:
@@ -133,7 +133,7 @@ def test_memory_for_a_window_of_zstandard(window_log: int, is_read: bool) -> Non
     parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=window_log)
     packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     data = packer.compress(line("a")) + packer.flush()
-    taken = opened_at(Objects(data), source_of("DYNAMODB_JSON", Compression.ZSTD), Cursor()).take(1_000)
+    taken = opened_at(Objects(data), source_of("DYNAMODB_JSON", Compression.ZSTD), SourceCursor()).take(1_000)
     assert [bool(each.record.error) for each in taken.found] == [not is_read]
 
 
@@ -141,7 +141,7 @@ def test_records_that_are_skipped_are_work_too(inflated: list[int]) -> None:
     """A server that goes on where another was killed reads the object from its beginning, in batches like any others."""
     data = b"".join(line(f"{number:05}", x={"S": "x" * 500}) for number in range(4_000))
     source = source_of("DYNAMODB_JSON", Compression.NONE)
-    opened = opened_at(Objects(data), source, Cursor("0000", 3_998))
+    opened = opened_at(Objects(data), source, SourceCursor("0000", 3_998))
     found = []
     is_over = False
     while not is_over:
@@ -151,7 +151,7 @@ def test_records_that_are_skipped_are_work_too(inflated: list[int]) -> None:
         found += taken.found
         is_over = taken.is_over
     assert [each.number for each in found] == [3_999, 4_000]
-    assert taken.cursor == Cursor("0000", 0, True, len(data))
+    assert taken.cursor == SourceCursor("0000", 0, True, len(data))
 
 
 @pytest.mark.parametrize(("format_", "item"), [("DYNAMODB_JSON", b'{"Item":%s}\n'), ("ION", b"{Item:%s}\n")])
@@ -163,7 +163,7 @@ def test_a_record_of_too_many_values_is_not_parsed(
     monkeypatch.setattr(records, "json_object", lambda line: parsed.append(len(line)) or orjson.loads(line))
     monkeypatch.setattr(records.ion, "parse", lambda text: parsed.append(len(text)) or {"Item": {"M": {}}})
     data = item % (b'{"a":[' + b"1," * 1_500_000 + b"1]}") + item % b"{}"
-    taken = opened_at(Objects(data), source_of(format_, Compression.NONE), Cursor()).take(10_000)
+    taken = opened_at(Objects(data), source_of(format_, Compression.NONE), SourceCursor()).take(10_000)
     assert [bool(each.record.error) for each in taken.found] == [True, False]
     assert parsed == [len(item % b"{}") - 1]
 
@@ -177,8 +177,8 @@ def test_lines_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch, cut: int
             yield block
 
     monkeypatch.setattr(source_objects, "blocks", cut_up)
-    source = Source(Bucket("b"), "", Compression.NONE, Layout("CSV"))
-    taken = opened_at(Objects(data), source, Cursor()).take(MOST_ROWS)
+    source = ObjectSource(BucketReference("b"), "", Compression.NONE, ImportFormat("CSV"))
+    taken = opened_at(Objects(data), source, SourceCursor()).take(MOST_ROWS)
     assert [[*each.record.members["Item"].values()] for each in taken.found] == [
         [{"S": 'a "\r\nb'}, {"S": "1"}],
         [{"S": "c"}, {"S": "2"}],
@@ -213,7 +213,7 @@ def test_the_stop_flag_is_looked_at_while_an_object_of_newlines_is_read(
         inflated.clear()
 
     engine = exporter.service.gateway.engine
-    work = background.PacedWork("jobs", engine.job_batch, 0.0, 1.0)
+    work = background.PacedWorker("jobs", engine.job_batch, 0.0, 1.0)
     work._stopping = Looks(look, 12)
     work.run()
     assert 0 < max(most) <= MOST_ROWS * 1024 + BLOCK_BYTES

@@ -12,7 +12,7 @@ import pytest
 from tablegate.gateway.model.authorization.quotas import Quota
 from tablegate.gateway.model.commands.commands import AnyCommand
 from tablegate.gateway.security.quota_costs import COSTS
-from tablegate.gateway.security.quota_keeper import QuotaKeeper
+from tablegate.gateway.security.quota_keeper import QuotaSync
 from tests.adapters.dynamodb.client import DynamoDBService, signed
 from tests.adapters.dynamodb.jobs import test_bulk_put_api, test_import_api
 from tests.adapters.dynamodb.jobs.conftest import Exporter
@@ -61,7 +61,7 @@ def limit(exporter: Exporter, owner: str = OWNER, **limits: Any) -> None:
 
 def count(exporter: Exporter) -> None:
     gateway = exporter.service.gateway
-    QuotaKeeper(gateway.engine._store, gateway.engine, gateway.quotas).count()
+    QuotaSync(gateway.engine._store, gateway.engine, gateway.quotas).count()
 
 
 def of(refusal: tuple[str, str], number: int) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tablegate.gateway.security.credentials import Credential, Scheme
-from tablegate.gateway.security.grant_store import Written, policy_of
+from tablegate.gateway.security.grant_store import WrittenGrant, policy_of
 from tests.gateway.security.test_resource_policies import ARN, credentials, server, statement  # noqa: F401
 
 BY_NAME = {"TableName": "orders"}
@@ -27,7 +27,7 @@ def admin(server: Any) -> Any:  # noqa: F811
             {"Effect": "Deny", "Action": "dynamodb:ListTables", "Resource": "*"},
         ],
     }
-    own = policy_of(Written("iam", json.dumps(document)), credentials()[0].identity)
+    own = policy_of(WrittenGrant("iam", json.dumps(document)), credentials()[0].identity)
     made = Credential(Scheme.AWS, "ADMIN", ("secret",), policy=own)
     server.gateway.credentials.replace([*credentials(), made])
     return server

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tablegate.adapters.dynamodb.object_stores.object_store import ACCESS_DENIED, Bucket, NewObject, Refused
+from tablegate.adapters.dynamodb.object_stores.object_store import (
+    ACCESS_DENIED,
+    BucketReference,
+    NewObject,
+    ObjectStoreRejection,
+)
 from tablegate.adapters.dynamodb.object_stores.opening import open_store
 from tablegate.gateway.configuration.settings import Settings
 
@@ -31,7 +36,7 @@ def test_buckets(
     (tmp_path / "bucket").mkdir()
     (tmp_path / "bucket" / "a").write_bytes(b"x")
     store = open_store(Settings(s3_folder=tmp_path, namespaces=namespaces, s3_bucket=allowed))
-    bucket = Bucket("bucket", account=account)
+    bucket = BucketReference("bucket", account=account)
     for attempt in (
         lambda: list(store.listed(bucket, "")),
         lambda: store.read(bucket, "a").stream.close(),
@@ -40,6 +45,6 @@ def test_buckets(
         if is_let_in:
             attempt()
         else:
-            with pytest.raises(Refused) as refused:
+            with pytest.raises(ObjectStoreRejection) as refused:
                 attempt()
             assert refused.value.code == ACCESS_DENIED

@@ -14,12 +14,12 @@ from tablegate.adapters.dynamodb.object_stores.folders import Folder
 from tablegate.adapters.dynamodb.object_stores.object_store import (
     ACCESS_DENIED,
     NO_BUCKET,
-    Bucket,
+    BucketReference,
     NewObject,
-    Refused,
+    ObjectStoreRejection,
 )
 
-BUCKET = Bucket("bucket")
+BUCKET = BucketReference("bucket")
 PLAIN = NewObject()
 
 
@@ -81,7 +81,7 @@ def test_objects_are_written_read_and_listed(root: Path) -> None:
 def test_keys_that_no_file_below_can_have(root: Path, key: str) -> None:
     folder = Folder(root)
     for attempt in (lambda: folder.read(BUCKET, key), lambda: write(folder, key)):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ObjectStoreRejection) as refused:
             attempt()
         assert refused.value.code == ACCESS_DENIED
     assert sorted(path.name for path in root.parent.iterdir()) == ["exports", "secret"]
@@ -95,27 +95,27 @@ def test_symbolic_links_lead_nowhere(root: Path) -> None:
     (root / "linked").symlink_to(root.parent)
     assert keys(folder) == []
     for key in ("out/secret", "file"):
-        with pytest.raises(Refused):
+        with pytest.raises(ObjectStoreRejection):
             folder.read(BUCKET, key)
-    with pytest.raises(Refused):
+    with pytest.raises(ObjectStoreRejection):
         write(folder, "out/new")
-    with pytest.raises(Refused):
-        folder.read(Bucket("linked"), "secret")
+    with pytest.raises(ObjectStoreRejection):
+        folder.read(BucketReference("linked"), "secret")
     assert not (root.parent / "new").exists()
 
 
 @pytest.mark.parametrize("name", ["nobody", "top"])
 def test_a_bucket_is_a_folder(root: Path, name: str) -> None:
     folder = Folder(root)
-    with pytest.raises(Refused) as refused:
-        list(folder.listed(Bucket(name), ""))
+    with pytest.raises(ObjectStoreRejection) as refused:
+        list(folder.listed(BucketReference(name), ""))
     assert refused.value.code == NO_BUCKET
 
 
 @pytest.mark.parametrize("name", ["..", ".", "a/b", ""])
 def test_a_bucket_is_directly_below(root: Path, name: str) -> None:
-    with pytest.raises(Refused):
-        list(Folder(root).listed(Bucket(name), ""))
+    with pytest.raises(ObjectStoreRejection):
+        list(Folder(root).listed(BucketReference(name), ""))
 
 
 def test_an_object_is_there_when_it_is_whole(root: Path) -> None:
@@ -164,10 +164,10 @@ def test_what_a_killed_server_was_writing_is_removed(root: Path) -> None:
             write(folder, "another")
             return super().read(size)
 
-    folder.write(Bucket("bucket"), "slow", Slow(b"slow"), NewObject())
+    folder.write(BucketReference("bucket"), "slow", Slow(b"slow"), NewObject())
     assert {*left_over(root)} == {*before, "bucket/another", "bucket/slow"}
-    with pytest.raises(Refused):
-        folder.read(Bucket("bucket"), ".tablegate-unfinished/x")
+    with pytest.raises(ObjectStoreRejection):
+        folder.read(BucketReference("bucket"), ".tablegate-unfinished/x")
 
 
 def test_an_object_keeps_its_table(root: Path) -> None:
@@ -182,7 +182,7 @@ def test_an_object_keeps_its_table(root: Path) -> None:
     [kept] = (root / "bucket" / ".tablegate-tables").iterdir()
     for attempt in (lambda: folder.read(BUCKET, f".tablegate-tables/{kept.name}"),
                     lambda: write(folder, f".tablegate-tables/{kept.name}")):  # fmt: skip
-        with pytest.raises(Refused):
+        with pytest.raises(ObjectStoreRejection):
             attempt()
 
 

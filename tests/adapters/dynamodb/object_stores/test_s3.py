@@ -11,10 +11,10 @@ import pytest
 from tablegate.adapters.dynamodb.object_stores.object_store import (
     ACCESS_DENIED,
     NO_BUCKET,
-    Bucket,
+    BucketReference,
     Encryption,
     NewObject,
-    Refused,
+    ObjectStoreRejection,
 )
 from tablegate.adapters.dynamodb.object_stores.opening import open_store
 from tablegate.adapters.dynamodb.object_stores.s3 import S3
@@ -31,7 +31,7 @@ def place() -> Iterator[S3Place]:
 
 def test_objects_are_written_read_and_listed(place: S3Place) -> None:
     store = S3(Settings(**place.settings))
-    bucket = Bucket(BUCKET)
+    bucket = BucketReference(BUCKET)
     for key, table in (("a/1", "shared/orders"), ("a/2", ""), ("b", "")):
         store.write(bucket, key, io.BytesIO(key.encode()), NewObject(Encryption("AES256"), table))
     assert [(found.key, found.size_bytes) for found in store.listed(bucket, "a/")] == [("a/1", 3), ("a/2", 3)]
@@ -45,10 +45,10 @@ def test_objects_are_written_read_and_listed(place: S3Place) -> None:
 def test_what_is_refused(place: S3Place) -> None:
     store = S3(Settings(**place.settings))
     for attempt in (
-        lambda: list(store.listed(Bucket("nobody"), "")),
-        lambda: store.write(Bucket("nobody"), "a", io.BytesIO(), NewObject()),
+        lambda: list(store.listed(BucketReference("nobody"), "")),
+        lambda: store.write(BucketReference("nobody"), "a", io.BytesIO(), NewObject()),
     ):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ObjectStoreRejection) as refused:
             attempt()
         assert refused.value.code == NO_BUCKET
         assert refused.value.text.startswith(
@@ -66,8 +66,8 @@ def test_a_server_without_credentials_is_refused(
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "nothing"))
     given = {**place.settings, "s3_access_key_id": "", "s3_secret_access_key": ""}
-    with pytest.raises(Refused) as refused:
-        list(S3(Settings(**given)).listed(Bucket(BUCKET), ""))
+    with pytest.raises(ObjectStoreRejection) as refused:
+        list(S3(Settings(**given)).listed(BucketReference(BUCKET), ""))
     assert refused.value.code == ACCESS_DENIED
     assert refused.value.text.startswith("The server has no credentials for S3.")
 

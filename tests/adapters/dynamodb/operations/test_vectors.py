@@ -17,7 +17,7 @@ import orjson
 import pytest
 
 from tablegate.gateway.engine.vectors import searching as engine_searching
-from tablegate.gateway.engine.vectors.vector_graphs import Graph
+from tablegate.gateway.engine.vectors.vector_graphs import VectorGraph
 from tests.conftest import Serve
 from tests.support.raw_client import RawClient
 
@@ -841,20 +841,20 @@ def test_a_server_makes_graphs_by_itself(
     """--vector-approximate-from; what searches find then: tests/gateway/engine/test_approximate_searches.py."""
     monkeypatch.setattr(engine_searching, "_GRAPH_COST", 0)
     has_all, found = threading.Event(), []
-    grow, candidates = Graph.grow, Graph.candidates
+    grow, candidates = VectorGraph.grow, VectorGraph.candidates
 
-    def noted_grow(self: Graph, parts: Any) -> int:
+    def noted_grow(self: VectorGraph, parts: Any) -> int:
         added = grow(self, parts)
         if parts and not added:
             has_all.set()
         return added
 
-    def noted_candidates(self: Graph, *given: Any) -> Any:
+    def noted_candidates(self: VectorGraph, *given: Any) -> Any:
         found.append(candidates(self, *given))
         return found[-1]
 
-    monkeypatch.setattr(Graph, "grow", noted_grow)
-    monkeypatch.setattr(Graph, "candidates", noted_candidates)
+    monkeypatch.setattr(VectorGraph, "grow", noted_grow)
+    monkeypatch.setattr(VectorGraph, "candidates", noted_candidates)
     running = serve(database_url, vector_approximate_from=20)
     with RawClient(running.url) as client:
         client.create_table("docs", VectorIndexes=[index()])

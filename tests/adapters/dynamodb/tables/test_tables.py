@@ -10,7 +10,7 @@ from tablegate.adapters.dynamodb.tables.descriptions import describe
 from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.resources import key_arn
 from tablegate.gateway.model.commands.table_commands import CreateTable, NewIndex
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tests.adapters.dynamodb.client import signed
@@ -444,7 +444,7 @@ def test_integer_keys_look_like_numbers_and_many_columns_like_one_text(service):
         (column("a", Kind.TEXT), column("b", Kind.INT64), column("c", Kind.BYTES)),
     )
     index = NewIndex(
-        "by-v", KeySchema((column("v", Kind.INT64),), (column("w", Kind.TEXT),)), Projection.KEYS
+        "by-v", KeySchema((column("v", Kind.INT64),), (column("w", Kind.TEXT),)), IndexProjection.KEYS
     )
     table = made(service, "tablestore", schema, (index,))
     described = service.described("foreign")

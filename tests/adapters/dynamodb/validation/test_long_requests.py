@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from tablegate.adapters.dynamodb.validation import operation_schemas
 from tablegate.adapters.dynamodb.validation.rules.resource_rules import _ANY_ARN
 from tablegate.adapters.dynamodb.validation.schemas.job_schemas import _BUCKET
-from tablegate.adapters.dynamodb.values.scalars import ValueRefused, canonical_number
-from tablegate.adapters.dynamodb.values.values import Item, item_of
+from tablegate.adapters.dynamodb.values.scalars import InvalidValue, canonical_number
+from tablegate.adapters.dynamodb.values.values import ParsedItem, item_of
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.styles import LATEST
@@ -82,14 +82,14 @@ def test_what_is_wrong_with_a_set_is_told_in_its_order() -> None:
         (["1", "1", "x"], "not-a-number"),
         (["1", "1.0"], "duplicate-numbers"),
     ):
-        with pytest.raises(ValueRefused) as caught:
+        with pytest.raises(InvalidValue) as caught:
             item_of({"v": {"NS": members}})
         assert caught.value.rule == rule
 
 
 def test_a_number_may_be_long_for_its_zeros() -> None:
     assert canonical_number("0" * (limits.MEASURED_BYTES - 1) + "7") == "7"
-    with pytest.raises(ValueRefused, match=BAD_SIZE):
+    with pytest.raises(InvalidValue, match=BAD_SIZE):
         canonical_number("0" * limits.MEASURED_BYTES + "7")
 
 
@@ -101,7 +101,9 @@ def test_a_wrong_type_is_told_first_among_so_many_values() -> None:
         assert refusal("PutItem", put({"L": members})).startswith(code)
     members = [{"S": ""}] * (2 * limits.TYPED_VALUES)
     assert refusal("PutItem", put({"L": [*members, {"S": 1}]})).startswith("Serialization")
-    assert isinstance(SCHEMAS.check("PutItem", put({"L": [*members, {"S": None, "N": "1"}]}))["Item"], Item)
+    assert isinstance(
+        SCHEMAS.check("PutItem", put({"L": [*members, {"S": None, "N": "1"}]}))["Item"], ParsedItem
+    )
 
 
 @pytest.mark.parametrize("spare", [0, 1])

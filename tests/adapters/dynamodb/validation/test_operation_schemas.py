@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.dynamodb.validation.operation_schemas import of
-from tablegate.adapters.dynamodb.values.values import Item
+from tablegate.adapters.dynamodb.values.values import ParsedItem
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST
@@ -80,7 +80,7 @@ def test_items_of_puts_come_with_their_contents(style: str) -> None:
     put = check("PutItem", {"TableName": "abc", "Item": dict(item)}, style)
     with_null = check("PutItem", {"TableName": "abc", "Item": dict(item), "Expected": None}, style)
     for found in (put["Item"], with_null["Item"]):
-        assert isinstance(found, Item)
+        assert isinstance(found, ParsedItem)
         assert found.contents.body == b'{"a":{"S":"x"},"n":{"N":"10"}}'
 
 

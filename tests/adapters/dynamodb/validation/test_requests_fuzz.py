@@ -55,7 +55,7 @@ def likely(shape: schema_types.Shape) -> st.SearchStrategy[Any]:
             return good | JSON
         case schema_types.Number():
             return st.integers(-1, 3) | JSON
-        case schema_types.Flag():
+        case schema_types.Boolean():
             return st.booleans() | st.sampled_from(["true", "no", "what"]) | JSON
         case schema_types.AttributeValue():
             return TAGGED

@@ -9,7 +9,7 @@ import pytest
 from tablegate.adapters.tablestore.wire import limits
 from tablegate.adapters.tablestore.wire.plainbuffer import (
     Bound,
-    Operation,
+    CellOperation,
     WireCell,
     WireRow,
     decode_row,
@@ -111,7 +111,7 @@ def test_each_row_for_itself_in_order(table: TableStoreService) -> None:
 
 def test_one_row_twice_applies_in_order(table: TableStoreService) -> None:
     """Documents forbid it, and the Python and Java suites require it."""
-    increment = [WireCell("n", datum(5), None, Operation.INCREMENT)]
+    increment = [WireCell("n", datum(5), None, CellOperation.INCREMENT)]
     answer = write(
         table,
         (

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablegate.adapters.tablestore.rows import fast_pages, fast_rows, selections
-from tablegate.adapters.tablestore.wire.call_context import Target
+from tablegate.adapters.tablestore.wire.call_context import TableOrIndex
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
 from tablegate.gateway.model.values.values import NULL, Kind, Value
 from tests.adapters.tablestore.rows.test_fast_rows import (
@@ -71,7 +71,7 @@ def rows_of(draw: Any, *, is_stamped: bool) -> list[Row]:
 
 
 def check(table: Any, rows: list[Row]) -> None:
-    target, selection = Target.of_table(table), selections.everything()
+    target, selection = TableOrIndex.of_table(table), selections.everything()
     one = selection.encoder(target)
     many = selection.encoder_of_many(target, one)
     assert many is not None

@@ -14,9 +14,15 @@ from hypothesis import strategies as st
 from tablegate.adapters.tablestore.capacity import capacity
 from tablegate.adapters.tablestore.rows import checks, fast_rows, selections, writes
 from tablegate.adapters.tablestore.values.views import WIRE_KINDS
-from tablegate.adapters.tablestore.wire.call_context import Call, Target
+from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex
 from tablegate.adapters.tablestore.wire.errors import ServiceError
-from tablegate.adapters.tablestore.wire.plainbuffer import Operation, WireCell, WireRow, encode_row, row_bytes
+from tablegate.adapters.tablestore.wire.plainbuffer import (
+    CellOperation,
+    WireCell,
+    WireRow,
+    encode_row,
+    row_bytes,
+)
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.tables.tables import Rules, State, Table
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
@@ -77,7 +83,7 @@ def test_rows_are_encoded_the_same(key: Any, cells: Any, unversioned: Any, is_st
         else Contents.of_values({**key_values(key), **unversioned})
     )
     stored = Row(SCHEMA.position(key), Contents(made.body, made.kinds, made.size_bytes), NOW_MS * 10_000)
-    target = Target.of_table(table)
+    target = TableOrIndex.of_table(table)
     selection = selections.everything()
     general = selection.cutter(target)(stored)
     encoded = selection.encoder(target)(stored)
@@ -90,7 +96,7 @@ def test_rows_are_encoded_the_same(key: Any, cells: Any, unversioned: Any, is_st
 
 def test_only_whole_rows_are_encoded() -> None:
     """Columns, ranges of them, times, filters, pages of columns: all of these want cells."""
-    target = Target.of_table(STAMPED)
+    target = TableOrIndex.of_table(STAMPED)
     contents = Contents.of_values(
         key_values((Value(Kind.TEXT, "a"), Value(Kind.INT64, 1), Value(Kind.BYTES, b"")))
     )
@@ -116,7 +122,7 @@ cells = st.builds(
     st.one_of(names, st.sampled_from(["pk", "no-name", ""])),
     st.one_of(values, st.none()),
     st.one_of(st.none(), st.none(), st.just(NOW_MS)),
-    st.one_of(st.none(), st.none(), st.sampled_from(Operation)),
+    st.one_of(st.none(), st.none(), st.sampled_from(CellOperation)),
 )
 plain_cells = st.dictionaries(names, values, max_size=6).map(
     lambda found: [WireCell(name, value) for name, value in found.items()]
@@ -132,10 +138,10 @@ odd_key_cells = st.lists(
 
 def written(table: Table, data: bytes) -> Any:
     """What a put of these bytes comes to: everything that is stored and answered, or the error."""
-    call = Call("PutRow", None, mock.Mock(), mock.Mock(), NOW_MS)
+    call = CallContext("PutRow", None, mock.Mock(), mock.Mock(), NOW_MS)
     message = messages.PutRowRequest(condition=messages.Condition(row_existence=messages.IGNORE))
     try:
-        put = writes.parse_put(call, writes.Destination.of(call, table), checks.checked_put(data), message)
+        put = writes.parse_put(call, writes.WriteTarget.of(call, table), checks.checked_put(data), message)
     except ServiceError as error:
         return type(error), str(error)
     contents: Any = put.write.change.contents  # type: ignore[union-attr]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.plainbuffer import Bound, Operation, WireCell, decode_row
+from tablegate.adapters.tablestore.wire.plainbuffer import Bound, CellOperation, WireCell, decode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.values.keys import AUTO_INCREMENT
 from tests.adapters.tablestore.client import (
@@ -28,13 +28,13 @@ PRICE_IS_1 = single("price", messages.CT_EQUAL, 1, if_missing=False)
 
 
 def cell(
-    name: str, value: Any = None, stamp_ms: int | None = None, operation: Operation | None = None
+    name: str, value: Any = None, stamp_ms: int | None = None, operation: CellOperation | None = None
 ) -> WireCell:
     return WireCell(name, None if value is None else datum(value), stamp_ms, operation)
 
 
 def increment(name: str, delta: Any) -> WireCell:
-    return cell(name, delta, None, Operation.INCREMENT)
+    return cell(name, delta, None, CellOperation.INCREMENT)
 
 
 @pytest.fixture
@@ -190,14 +190,14 @@ def test_a_missing_column_passes_or_fails_as_the_condition_says(table: TableStor
 
 def test_an_update_leaves_other_columns_alone(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1, "b": 2})
-    table.update({"pk": 1}, [cell("a", "now text"), cell("b", None, None, Operation.DELETE_ALL)])
+    table.update({"pk": 1}, [cell("a", "now text"), cell("b", None, None, CellOperation.DELETE_ALL)])
     assert plain(table.get({"pk": 1})) == {"pk": 1, "a": "now text"}
 
 
 def test_an_update_makes_a_row_but_not_for_deletes_alone(table: TableStoreService) -> None:
-    table.update({"pk": 1}, [cell("a", None, None, Operation.DELETE_ALL)])
+    table.update({"pk": 1}, [cell("a", None, None, CellOperation.DELETE_ALL)])
     assert table.get({"pk": 1}) is None
-    table.update({"pk": 1}, [cell("a", None, None, Operation.DELETE_ALL), cell("b", 1)])
+    table.update({"pk": 1}, [cell("a", None, None, CellOperation.DELETE_ALL), cell("b", 1)])
     assert plain(table.get({"pk": 1})) == {"pk": 1, "b": 1}
     table.update({"pk": 2}, [increment("n", 5)])
     assert plain(table.get({"pk": 2})) == {"pk": 2, "n": 5}
@@ -205,7 +205,7 @@ def test_an_update_makes_a_row_but_not_for_deletes_alone(table: TableStoreServic
 
 def test_the_row_stays_when_its_last_column_goes(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1})
-    table.update({"pk": 1}, [cell("a", None, None, Operation.DELETE_ALL)])
+    table.update({"pk": 1}, [cell("a", None, None, CellOperation.DELETE_ALL)])
     assert plain(table.get({"pk": 1})) == {"pk": 1}
 
 
@@ -213,7 +213,12 @@ def test_cells_apply_in_the_order_of_the_request(versions: TableStoreService) ->
     now = versions.clock.ms
     versions.update(
         {"pk": 1},
-        [cell("a", 1, now), cell("a", None, None, Operation.DELETE_ALL), cell("a", 2, now - 1), cell("b", 3)],
+        [
+            cell("a", 1, now),
+            cell("a", None, None, CellOperation.DELETE_ALL),
+            cell("a", 2, now - 1),
+            cell("b", 3),
+        ],
     )
     assert plain(versions.get({"pk": 1})) == {"pk": 1, "a": 2, "b": 3}
 
@@ -221,7 +226,7 @@ def test_cells_apply_in_the_order_of_the_request(versions: TableStoreService) ->
 def test_delete_one_version(versions: TableStoreService) -> None:
     now = versions.clock.ms
     versions.put({"pk": 1}, [cell("a", 1, now - 2), cell("a", 2, now - 1), cell("a", 3, now)])
-    versions.update({"pk": 1}, [cell("a", None, now - 1, Operation.DELETE_ONE)])
+    versions.update({"pk": 1}, [cell("a", None, now - 1, CellOperation.DELETE_ONE)])
     wire = versions.get({"pk": 1}, max_versions=9)
     assert wire is not None
     assert [(found.value.data, found.stamp_ms) for found in wire.cells] == [(3, now), (1, now - 2)]  # type: ignore[union-attr]
@@ -644,15 +649,15 @@ def _key(number: int) -> bytes:
 
 def test_malformed_cells(table: TableStoreService) -> None:
     for cells in (
-        [cell("a", 1, None, Operation.DELETE_ALL)],
-        [cell("a", None, None, Operation.DELETE_ONE)],
+        [cell("a", 1, None, CellOperation.DELETE_ALL)],
+        [cell("a", None, None, CellOperation.DELETE_ONE)],
         [cell("a")],
     ):
         with pytest.raises(Refused) as told:
             table.update({"pk": 1}, cells)
         assert told.value.code == "OTSParameterInvalid"
     for cells in (
-        [cell("a", None, None, Operation.DELETE_ALL)],
+        [cell("a", None, None, CellOperation.DELETE_ALL)],
         [WireCell("a", Bound.INF_MIN)],
         [increment("a", 1)],
     ):

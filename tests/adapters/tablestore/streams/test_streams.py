@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.plainbuffer import Operation, WireCell, WireRow, decode_row
+from tablegate.adapters.tablestore.wire.plainbuffer import CellOperation, WireCell, WireRow, decode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.stream_commands import Reshard
@@ -69,7 +69,7 @@ def records(service: TableStoreService) -> list[tuple[int, WireRow]]:
 
 
 def cell(
-    name: str, value: Any = None, stamp_ms: int | None = None, operation: Operation | None = None
+    name: str, value: Any = None, stamp_ms: int | None = None, operation: CellOperation | None = None
 ) -> WireCell:
     return WireCell(name, None if value is None else datum(value), stamp_ms, operation)
 
@@ -137,9 +137,9 @@ def test_a_put_an_update_and_a_delete(table: TableStoreService) -> None:
         {"pk": 1},
         [
             cell("z", 5, now - 5),
-            cell("a", None, now, Operation.DELETE_ONE),
-            cell("b", None, None, Operation.DELETE_ALL),
-            cell("n", 7, None, Operation.INCREMENT),
+            cell("a", None, now, CellOperation.DELETE_ONE),
+            cell("b", None, None, CellOperation.DELETE_ALL),
+            cell("n", 7, None, CellOperation.INCREMENT),
             cell("c", 1),
         ],
     )
@@ -149,8 +149,8 @@ def test_a_put_an_update_and_a_delete(table: TableStoreService) -> None:
     assert put.cells == [cell("a", 1, now), cell("b", "x", now)]
     assert update.cells == [
         cell("z", 5, now - 5),
-        cell("a", None, now, Operation.DELETE_ONE),
-        cell("b", None, None, Operation.DELETE_ALL),
+        cell("a", None, now, CellOperation.DELETE_ONE),
+        cell("b", None, None, CellOperation.DELETE_ALL),
         cell("n", 7, now),
         cell("c", 1, now),
     ]
@@ -189,8 +189,8 @@ def test_an_update_that_only_deletes_has_its_cells_though_there_is_no_row(
     """A record of UPDATE_ROW has the cells of its request in their order (aliyun-tablestore-go-sdk, api_test.go, TestStream);
     whether there was a row is nothing that the service looks at, where no condition asks for it."""
     cells = [
-        cell("b", None, 5, Operation.DELETE_ONE),
-        cell("a", None, None, Operation.DELETE_ALL),
+        cell("b", None, 5, CellOperation.DELETE_ONE),
+        cell("a", None, None, CellOperation.DELETE_ALL),
     ]
     if in_transaction:
         begun = table.call("StartLocalTransaction", table_name="t", key=row({"pk": 1}))
@@ -232,7 +232,7 @@ def test_writes_of_other_dialects(service: TableStoreService) -> None:
     (_, first), (_, second) = records(service)
     assert [(each.name, each.value) for each in first.cells] == [("gone", datum("x")), ("n", datum(5))]
     assert [(each.name, each.value, each.operation) for each in second.cells] == [
-        ("gone", None, Operation.DELETE_ALL),
+        ("gone", None, CellOperation.DELETE_ALL),
         ("m", datum(1.5), None),
     ]
 
@@ -278,7 +278,7 @@ def test_what_has_been_trimmed_is_told(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1})
     place = iterator(table)
     table.clock.advance(25 * 3600)
-    streaming.tend(table.gateway.engine._store, streaming.Tending(table.clock.ms, 0, 100), 0)
+    streaming.tend(table.gateway.engine._store, streaming.StreamMaintenance(table.clock.ms, 0, 100), 0)
     with pytest.raises(Refused) as told:
         read(table, place)
     assert (told.value.status, told.value.code) == (404, "OTSTrimmedDataAccess")

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tablegate.adapters.tablestore.wire.plainbuffer import (
     HEADER,
     Bound,
-    Extension,
-    Operation,
+    CellOperation,
     PlainBufferError,
+    SequenceInfo,
     WireCell,
     WireRow,
     decode_row,
@@ -41,9 +41,9 @@ UPDATE = WireRow(
     cells_of({"pk": "k"}),
     [
         *cells_of({"a": 7}),
-        WireCell("b", None, STAMP, Operation.DELETE_ONE),
-        WireCell("c", None, None, Operation.DELETE_ALL),
-        WireCell("n", Value(Kind.INT64, 5), None, Operation.INCREMENT),
+        WireCell("b", None, STAMP, CellOperation.DELETE_ONE),
+        WireCell("c", None, None, CellOperation.DELETE_ALL),
+        WireCell("n", Value(Kind.INT64, 5), None, CellOperation.INCREMENT),
     ],
 )
 DELETE = WireRow(cells_of({"pk": 1}), [], is_delete=True)
@@ -53,11 +53,11 @@ DRAWN = WireRow([*cells_of({"pk": "k"}), WireCell("id", AUTO_INCREMENT)], cells_
 RECORD = WireRow(
     cells_of({"pk": 1}),
     [
-        WireCell("a", None, None, Operation.DELETE_ALL),
-        WireCell("b", None, STAMP, Operation.DELETE_ONE),
+        WireCell("a", None, None, CellOperation.DELETE_ALL),
+        WireCell("b", None, STAMP, CellOperation.DELETE_ONE),
         WireCell("c", Value(Kind.TEXT, "hi"), STAMP),
     ],
-    extension=Extension(0, STAMP * 1000, 0),
+    extension=SequenceInfo(0, STAMP * 1000, 0),
 )
 
 EXAMPLES = {

@@ -117,7 +117,7 @@ def test_every_error_of_the_gateway_has_words() -> None:
         facts.Throttled("t", "write"),
         facts.Busy("x"),
         facts.DatabaseFailed("x"),
-        facts.Unknowable("x"),
+        facts.CommitUnknown("x"),
         facts.PositionExpired(),
         facts.TokenReused(),
         facts.NotAllowed("x"),

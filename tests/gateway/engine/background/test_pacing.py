@@ -17,8 +17,8 @@ from tablegate.gateway.engine.background.pacing import (
     MOST_ROWS,
     BatchDone,
     BatchSize,
+    FairQueue,
     RoundRobin,
-    Turns,
     rest_after,
 )
 from tablegate.gateway.engine.engine import Engine, EngineOptions
@@ -26,8 +26,8 @@ from tablegate.gateway.model.commands.table_commands import AlterTable, DropTabl
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, Table
 from tablegate.gateway.model.values.values import decimal, text
 from tablegate.gateway.store.sql import progress
-from tablegate.gateway.store.sql.databases import Database, LockHeld, Session
-from tablegate.gateway.store.sql.progress import EXPIRY_BACKFILL, INDEX_BACKFILL, PURGE, Progress
+from tablegate.gateway.store.sql.databases import Database, LockTimeout, Session
+from tablegate.gateway.store.sql.progress import EXPIRY_BACKFILL, INDEX_BACKFILL, PURGE, WorkProgress
 from tablegate.gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, by_color, do_background_work, make_table
 from tests.support.clock import Clock
@@ -79,7 +79,7 @@ def test_works_take_turns() -> None:
 
 
 def test_owners_take_turns_and_then_their_pieces() -> None:
-    turns = Turns()
+    turns = FairQueue()
     pieces = [("b", 4), ("a", 1), ("a", 3), ("a", 2)]
 
     def taken(*more: tuple[str, int]) -> int:
@@ -96,7 +96,7 @@ def test_owners_take_turns_and_then_their_pieces() -> None:
 
 def test_who_waits_for_a_lock_rests_like_everybody() -> None:
     def work(limit: int) -> int | None:
-        raise LockHeld("taken")
+        raise LockTimeout("taken")
 
     assert RoundRobin({"a": work}, (), dict).next_batch() == BatchDone("a", 0)
 
@@ -165,7 +165,7 @@ def test_cpu_time_of_the_thread_of_a_batch_counts_for_the_share(monkeypatch: pyt
 
     monkeypatch.setattr(background, "thread_time", lambda: used[0])
     monkeypatch.setattr(background.threading, "Event", Waiting)
-    made = background.PacedWork("jobs", work, 0.0, 0.25)
+    made = background.PacedWorker("jobs", work, 0.0, 0.25)
     made.run()
     assert rests == [0.0, 9.0, 9.0]
 
@@ -180,7 +180,7 @@ def full(engine: Engine, small_batches: None) -> Client:
     return things
 
 
-def listed(engine: Engine) -> list[Progress]:
+def listed(engine: Engine) -> list[WorkProgress]:
     with engine._store.read() as session:
         return progress.listed(session)
 
@@ -213,9 +213,9 @@ def test_an_index_that_is_filled_tells_rows_done_and_left_and_goes_on_after_a_cr
 ) -> None:
     [table] = engine.run([AlterTable("test", full.table, add_indexes=(by_color(),))])
     [index] = table.indexes
-    assert listed(engine) == [Progress(INDEX_BACKFILL, index.id, 0, ROWS)]
+    assert listed(engine) == [WorkProgress(INDEX_BACKFILL, index.id, 0, ROWS)]
     done = work_a_little(engine, INDEX_BACKFILL)
-    assert listed(engine) == [Progress(INDEX_BACKFILL, index.id, done, ROWS - done)]
+    assert listed(engine) == [WorkProgress(INDEX_BACKFILL, index.id, done, ROWS - done)]
     other = reopened(engine, clock)
     rows = sum(batch.rows for batch in iter(other.background_batch, None) if batch.work == INDEX_BACKFILL)
     assert rows == ROWS - done
@@ -229,9 +229,9 @@ def test_a_dropped_table_tells_rows_deleted_and_left_and_goes_on_after_a_crash(
     engine: Engine, clock: Clock, full: Client
 ) -> None:
     engine.run([DropTable(full.table)])
-    assert listed(engine) == [Progress(PURGE, full.table.id, 0, ROWS)]
+    assert listed(engine) == [WorkProgress(PURGE, full.table.id, 0, ROWS)]
     done = work_a_little(engine, PURGE)
-    assert listed(engine) == [Progress(PURGE, full.table.id, done, ROWS - done)]
+    assert listed(engine) == [WorkProgress(PURGE, full.table.id, done, ROWS - done)]
     other = reopened(engine, clock)
     assert (
         sum(batch.rows for batch in iter(other.background_batch, None) if batch.work == PURGE) == ROWS - done
@@ -246,9 +246,9 @@ def test_new_expiry_times_tell_rows_done_and_left_and_go_on_after_a_crash(
 ) -> None:
     rules = Rules(expiry=ExpiryRule(attribute="ttl"))
     engine.run([AlterTable("test", full.table, rules=rules)])
-    assert listed(engine) == [Progress(EXPIRY_BACKFILL, full.table.id, 0, ROWS)]
+    assert listed(engine) == [WorkProgress(EXPIRY_BACKFILL, full.table.id, 0, ROWS)]
     done = work_a_little(engine, EXPIRY_BACKFILL)
-    assert listed(engine) == [Progress(EXPIRY_BACKFILL, full.table.id, done, ROWS - done)]
+    assert listed(engine) == [WorkProgress(EXPIRY_BACKFILL, full.table.id, done, ROWS - done)]
     other = reopened(engine, clock)
     assert (
         sum(batch.rows for batch in iter(other.background_batch, None) if batch.work == EXPIRY_BACKFILL)

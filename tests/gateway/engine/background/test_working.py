@@ -13,7 +13,7 @@ from tablegate.gateway.engine.background import working
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.model.commands.backup_commands import KeepHistory
 from tablegate.gateway.model.commands.job_commands import AdvanceJob, CancelJob, ListJobs, StartJob
-from tablegate.gateway.model.commands.row_commands import Token, WriteGroup
+from tablegate.gateway.model.commands.row_commands import IdempotencyToken, WriteGroup
 from tablegate.gateway.model.commands.snapshot_commands import ResetTables
 from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable
 from tablegate.gateway.model.errors import GatewayError, LimitExceeded, TableMissing, TokenReused
@@ -200,11 +200,11 @@ def test_there_are_only_so_many(engine: Engine) -> None:
 
 
 def test_tokens(engine: Engine, clock: Clock) -> None:
-    token = Token("scope", "one", b"digest", 1_000)
+    token = IdempotencyToken("scope", "one", b"digest", 1_000)
     first = start(engine, token=token)
     assert start(engine, token=token).id == first.id
     with pytest.raises(TokenReused):
-        start(engine, token=Token("scope", "one", b"other", 1_000))
+        start(engine, token=IdempotencyToken("scope", "one", b"other", 1_000))
     clock.advance(2)
     assert start(engine, token=token).id != first.id
 
@@ -312,7 +312,7 @@ def test_a_reset_forgets_jobs(engine: Engine, clock: Clock) -> None:
     """Those of a namespace, or all; ended or under way, with the tables that they keep for themselves and their tokens."""
     worker = Counting(engine, 2)
     client = Client(engine, make_table(engine))
-    token = Token("scope", "one", b"digest", 1_000)
+    token = IdempotencyToken("scope", "one", b"digest", 1_000)
     start(engine, token=token)
     while engine.job_batch():
         pass
@@ -328,7 +328,7 @@ def test_a_reset_forgets_jobs(engine: Engine, clock: Clock) -> None:
     assert len(run(engine, ListJobs("another", KIND))) == 1  # type: ignore[arg-type]
     assert worker.saved is not None
     assert run(engine, AdvanceJob(worker.saved, {"number": 9})) is None  # what was under way finds out
-    assert start(engine, token=Token("scope", "one", b"other", 1_000)).id != worker.saved.id
+    assert start(engine, token=IdempotencyToken("scope", "one", b"other", 1_000)).id != worker.saved.id
     run(engine, ResetTables())
     assert found(engine) == run(engine, ListJobs("another", KIND)) == []
     do_background_work(engine)
@@ -352,7 +352,7 @@ def batches_until(engine: Engine, holds: Callable[[], bool]) -> None:
 
 
 def attempts() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if isinstance(thread, working._Attempt)]
+    return [thread for thread in threading.enumerate() if isinstance(thread, working._BatchAttempt)]
 
 
 @pytest.mark.usefixtures("impatient")

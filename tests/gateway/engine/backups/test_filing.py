@@ -31,7 +31,7 @@ from tablegate.gateway.model.values.values import decimal, text
 from tablegate.gateway.store.sql.databases import Database
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import backup_files, namespace_documents
-from tablegate.gateway.store.tables.backup_files import Attempt, BackupDirectory
+from tablegate.gateway.store.tables.backup_files import BackupDirectory, WriteAttempt
 from tests.gateway.engine.backups.test_restoring import found, keeping, recorded, run
 from tests.gateway.engine.conftest import Client, by_color, do_background_work, make_table
 from tests.support.clock import Clock
@@ -285,9 +285,9 @@ def test_an_earlier_attempt_takes_nothing_of_a_later_one_away(directory: Path, e
     backup = backed_up(engine, filled(engine))
     kept = files(directory)
     place = BackupDirectory(directory)
-    place.begin(backup, Attempt(0, 9), {}).close()
+    place.begin(backup, WriteAttempt(0, 9), {}).close()
     assert files(directory) == kept
-    later = place.begin(backup, Attempt(1 << 40, 1), {})
+    later = place.begin(backup, WriteAttempt(1 << 40, 1), {})
     assert [path.name.endswith(".unfinished") for path in files(directory)] == [True]
     later.close()
     assert files(directory) == []
@@ -371,7 +371,7 @@ def test_a_file_that_loses_its_end_while_it_is_read(
     backup = backed_up(engine, filled(engine, 1_000))
     [file] = files(directory)
     with engine._store.write() as session:
-        writer = BackupDirectory(directory).begin(backup, Attempt(1 << 40, 1), {})
+        writer = BackupDirectory(directory).begin(backup, WriteAttempt(1 << 40, 1), {})
         monkeypatch.setattr(backup_files, "end_line", lambda rows, crc64: b"")
         known = writer.finish()
         namespace_documents.keep(session, "retained/file", str(backup.id), known._asdict())
@@ -389,7 +389,7 @@ def test_an_end_that_tells_something_else(
     backup = backed_up(engine, filled(engine, 1))
     monkeypatch.setattr(backup_files, "end_line", lambda rows, crc64: end.replace(b"%x", b"%016x" % crc64))
     place = BackupDirectory(directory)
-    file = place.begin(backup, Attempt(1 << 40, 1), {}).finish()
+    file = place.begin(backup, WriteAttempt(1 << 40, 1), {}).finish()
     reader = place.open(file, backup.file_stem)
     with pytest.raises(BackupUnreadable):
         reader.take(10, 1_000)
@@ -476,7 +476,7 @@ def test_memory_is_bounded_both_ways(directory: Path, engine: Engine, things: Cl
 
     tracemalloc.start()
     try:
-        writer = place.begin(backup, Attempt(1 << 40, 1), {})
+        writer = place.begin(backup, WriteAttempt(1 << 40, 1), {})
         for number in range(60):
             writer.add([row(number)])
         file = writer.finish()

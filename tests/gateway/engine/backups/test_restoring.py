@@ -18,7 +18,7 @@ from tablegate.gateway.model.commands.backup_commands import (
     ListBackups,
     RestoreTable,
 )
-from tablegate.gateway.model.commands.row_commands import Load, Token, WriteGroup
+from tablegate.gateway.model.commands.row_commands import BulkLoad, IdempotencyToken, WriteGroup
 from tablegate.gateway.model.commands.snapshot_commands import ResetTables
 from tablegate.gateway.model.commands.table_commands import (
     AlterTable,
@@ -33,10 +33,10 @@ from tablegate.gateway.model.errors import (
     Contended,
     GatewayError,
     GroupRefused,
-    MomentNotKept,
     StaleTable,
     TableExists,
     TableMissing,
+    TimeNotRetained,
 )
 from tablegate.gateway.model.expressions.predicates import RowExists
 from tablegate.gateway.model.expressions.updates import Literal, SetTo
@@ -128,7 +128,7 @@ class Model:
             case 3:
                 client.write(client.remove(*key))
             case 4:  # a transaction; half of them fail
-                token = Token("s", str(dice.random()), b"1", 1000) if dice.random() < 0.5 else None
+                token = IdempotencyToken("s", str(dice.random()), b"1", 1000) if dice.random() < 0.5 else None
                 writes = tuple(client.put("t", number, **more) for number in range(3))
                 condition = RowExists() if dice.random() < 0.5 else client.put("t").condition
                 [answer] = self.engine.run(
@@ -137,7 +137,7 @@ class Model:
                 assert isinstance(answer, (list, GroupRefused))
             case 5:
                 [answer] = self.engine.run(
-                    [Load(client.table, [(client.key(*key).position, client.contents(*key, **more))])]
+                    [BulkLoad(client.table, [(client.key(*key).position, client.contents(*key, **more))])]
                 )
                 assert answer is None
             case 6:  # several groups in one transaction of the database, some of one row
@@ -194,7 +194,7 @@ def test_restores_at_a_thousand_moments_equal_the_model(engine: Engine, clock: C
 
 
 def test_a_table_without_a_history_cannot_be_gone_back_in(engine: Engine, things: Client) -> None:
-    with pytest.raises(MomentNotKept) as error:
+    with pytest.raises(TimeNotRetained) as error:
         run(engine, RestoreTable(as_was(things.table, "r"), things.table))
     assert error.value.earliest_ms is None
     with pytest.raises(TableMissing):

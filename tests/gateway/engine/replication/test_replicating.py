@@ -370,5 +370,5 @@ def test_what_is_behind_comes_in_large_parts(engine: Engine) -> None:
     found = replicating.next_brought(engine._store, 1 << 60, 750, 0)
     while isinstance(found, int):
         found = replicating.next_brought(engine._store, 1 << 60, 750, found)
-    assert isinstance(found, replicating.Brought)
+    assert isinstance(found, replicating.ReplicationBatch)
     assert found.length == 750

@@ -9,7 +9,7 @@ import pytest
 
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.rows import loading
-from tablegate.gateway.model.commands.row_commands import Load
+from tablegate.gateway.model.commands.row_commands import BulkLoad
 from tablegate.gateway.model.commands.stream_commands import ListShards, ReadChanges
 from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable
 from tablegate.gateway.model.errors import StaleTable
@@ -73,8 +73,8 @@ def test_both_ways_leave_the_same_rows(
     for _ in range(6):
         batch = [contents(put, chance) for _ in range(chance.randrange(1, 9))]
         rows = tuple((PAIR.key(each.latest).position, each) for each in batch)
-        assert engine.run([Load(loaded.table, rows)]) == [None]
-        [answer] = engine.run([loading.puts_of(Load(put.table, rows))])
+        assert engine.run([BulkLoad(loaded.table, rows)]) == [None]
+        [answer] = engine.run([loading.puts_of(BulkLoad(put.table, rows))])
         assert isinstance(answer, list), answer
         assert stored(database, loaded) == stored(database, put)
     assert stored(database, loaded)
@@ -86,7 +86,7 @@ def test_new_rows_are_loaded_without_a_look(engine: Engine, monkeypatch: pytest.
     rows = tuple((things.key("a", s).position, things.contents("a", s)) for s in range(100))
     with monkeypatch.context() as patched:
         patched.delattr(loading, "puts_of")
-        assert engine.run([Load(things.table, rows)]) == [None]
+        assert engine.run([BulkLoad(things.table, rows)]) == [None]
     assert len(things.rows()) == 100
 
 
@@ -96,7 +96,7 @@ def test_times_of_writes_grow_over_what_is_there(engine: Engine, clock: Clock) -
     things.write(things.put("a", x=text("old")))
     [before] = things.rows()
     clock.advance(-60)
-    assert engine.run([Load(things.table, rows)]) == [None]
+    assert engine.run([BulkLoad(things.table, rows)]) == [None]
     [after] = things.rows()
     assert after.modified_at > before.modified_at
     assert after.latest["x"] == text("new")
@@ -105,7 +105,7 @@ def test_times_of_writes_grow_over_what_is_there(engine: Engine, clock: Clock) -
 def test_a_stream_is_told_of_what_is_loaded(engine: Engine) -> None:
     things = Client(engine, make_table(engine, rules=Rules(stream=STREAM)))
     rows = tuple((things.key("a", s).position, things.contents("a", s)) for s in range(3))
-    assert engine.run([Load(things.table, rows)]) == [None]
+    assert engine.run([BulkLoad(things.table, rows)]) == [None]
     from tablegate.gateway.model.commands.stream_commands import ListStreams
 
     [[stream]] = engine.run([ListStreams("")])
@@ -119,7 +119,7 @@ def test_all_or_none(engine: Engine) -> None:
     stale = things.table
     engine.run([AlterTable("test", things.table, properties={"test": {}}, instant=True)])
     rows = tuple((things.key("a", s).position, things.contents("a", s)) for s in range(3))
-    [answer] = engine.run([Load(stale, rows)])
+    [answer] = engine.run([BulkLoad(stale, rows)])
     assert isinstance(answer, StaleTable)
     [found] = engine.run([FindTable("", "things")])
     assert Client(engine, found).rows() == []

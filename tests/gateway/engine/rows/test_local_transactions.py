@@ -8,13 +8,13 @@ import pytest
 
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.rows import local_transactions
-from tablegate.gateway.model.commands.row_commands import Get, Outcome, Read, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Get, Read, WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.commands.transaction_commands import (
     AbortTransaction,
     BeginTransaction,
     CommitTransaction,
-    Stage,
+    StageWrites,
 )
 from tablegate.gateway.model.commands.writes import Replace, Write
 from tablegate.gateway.model.errors import (
@@ -70,9 +70,9 @@ def begin(client: Client, p: str = "a", transaction: str = ID, lifetime_ms: int 
     return current(client)
 
 
-def stage(client: Client, *writes: Write, transaction: str = ID, limit: int = LIMIT) -> list[Outcome]:
+def stage(client: Client, *writes: Write, transaction: str = ID, limit: int = LIMIT) -> list[WriteOutcome]:
     """Writes of one group in the transaction."""
-    answers = ask(client.engine, Stage(transaction, (WriteGroup(writes),), limit))
+    answers = ask(client.engine, StageWrites(transaction, (WriteGroup(writes),), limit))
     assert isinstance(answers, list)
     [answer] = answers
     if isinstance(answer, GatewayError):
@@ -145,7 +145,7 @@ def test_what_is_over_is_over(held: Client, end: type[CommitTransaction] | type[
     for command in (
         CommitTransaction(ID),
         AbortTransaction(ID),
-        Stage(ID, (WriteGroup((held.put("a"),)),), LIMIT),
+        StageWrites(ID, (WriteGroup((held.put("a"),)),), LIMIT),
         Get(held.table, held.key("a").position, ID),
         Read(held.table, within(held.key("a").position.partition), PageLimits(), transaction=ID),
     ):
@@ -202,7 +202,7 @@ def test_groups_of_one_command_are_answered_singly(held: Client) -> None:
         WriteGroup((held.put("a", 5, condition=Not(RowExists())),)),
         WriteGroup((held.put("a", 6),)),
     )
-    answers = ask(held.engine, Stage(ID, groups, LIMIT))
+    answers = ask(held.engine, StageWrites(ID, groups, LIMIT))
     assert isinstance(answers, list)
     assert [isinstance(answer, ConditionFailed) for answer in answers] == [False, True, False]
     assert listed(held, "a", ID) == [1, 2, 5, 6]

@@ -15,7 +15,7 @@ from tablegate.gateway.model.commands.table_commands import DropTable, NewIndex
 from tablegate.gateway.model.errors import IndexMissing, LimitExceeded
 from tablegate.gateway.model.expressions.predicates import Attribute, Compare, Comparison, Literal
 from tablegate.gateway.model.expressions.ranges import EVERYTHING, within
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.pages import PageLimits, Segment
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, Table
 from tablegate.gateway.model.values.keys import KeySchema, Position, encode_column
@@ -145,7 +145,7 @@ def test_an_index_is_read_in_its_own_order(engine: Engine) -> None:
 
 
 def test_equal_index_keys_are_all_found_and_resumed(engine: Engine) -> None:
-    index_on_color = NewIndex("by_color", KeySchema((column("color"),)), Projection.ALL)
+    index_on_color = NewIndex("by_color", KeySchema((column("color"),)), IndexProjection.ALL)
     things = Client(engine, make_table(engine, indexes=(index_on_color,)))
     things.write(*(things.put(f"p{n:02}", color=text("red")) for n in range(20)))
     index = things.table.index("by_color")
@@ -161,7 +161,7 @@ def test_equal_index_keys_are_all_found_and_resumed(engine: Engine) -> None:
 
 
 def test_an_index_shows_what_it_projects(engine: Engine) -> None:
-    things = Client(engine, make_table(engine, indexes=(by_color(Projection.KEYS),)))
+    things = Client(engine, make_table(engine, indexes=(by_color(IndexProjection.KEYS),)))
     things.write(things.put("a", 1, color=text("red"), x=text("hidden")))
     index = things.table.index("by_color")
     page = things.page(within(partition("red")), index=index)
@@ -171,7 +171,7 @@ def test_an_index_shows_what_it_projects(engine: Engine) -> None:
 
 
 def test_a_filter_cannot_see_what_the_index_does_not_project(engine: Engine) -> None:
-    things = Client(engine, make_table(engine, indexes=(by_color(Projection.KEYS),)))
+    things = Client(engine, make_table(engine, indexes=(by_color(IndexProjection.KEYS),)))
     things.write(things.put("a", 1, color=text("red"), x=text("v")))
     has_x = Compare(Attribute(("x",)), Comparison.EQ, Literal(text("v")))
     assert (

@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.model.commands.row_commands import Get, Replayed, Token, WriteGroup
+from tablegate.gateway.model.commands.row_commands import Get, IdempotencyToken, ReplayedOutcome, WriteGroup
 from tablegate.gateway.model.commands.table_commands import AlterTable, DropTable
-from tablegate.gateway.model.commands.writes import Keep, Write
+from tablegate.gateway.model.commands.writes import CheckOnly, Write
 from tablegate.gateway.model.errors import ConditionFailed, GroupRefused, StaleTable, TokenReused
 from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
@@ -92,10 +92,10 @@ def test_a_group_happens_all_or_not_at_all(things: Client) -> None:
 def test_keep_checks_and_changes_nothing(things: Client) -> None:
     things.write(things.put("a"))
     [before] = things.rows()
-    things.write(Write(things.table, things.key("a"), Keep(), RowExists()))
+    things.write(Write(things.table, things.key("a"), CheckOnly(), RowExists()))
     assert things.rows()[0].modified_at == before.modified_at
     with pytest.raises(ConditionFailed):
-        things.write(Write(things.table, things.key("b"), Keep(), RowExists()))
+        things.write(Write(things.table, things.key("b"), CheckOnly(), RowExists()))
     assert len(things.rows()) == 1
 
 
@@ -114,8 +114,8 @@ def test_a_revision_matches_only_itself(things: Client) -> None:
         things.write(things.put("a", condition=RevisionIs(outcome.new.modified_at)))
 
 
-def token(name: str, digest: bytes = b"request") -> Token:
-    return Token("test", name, digest, 600_000)
+def token(name: str, digest: bytes = b"request") -> IdempotencyToken:
+    return IdempotencyToken("test", name, digest, 600_000)
 
 
 def test_a_token_is_answered_once_and_replayed_after(things: Client) -> None:
@@ -123,7 +123,7 @@ def test_a_token_is_answered_once_and_replayed_after(things: Client) -> None:
     [first] = things.engine.run([group])
     [again] = things.engine.run([group])
     assert len(first) == 2
-    assert isinstance(again, Replayed)
+    assert isinstance(again, ReplayedOutcome)
     assert again.sizes == ((None, first[0].new.size_bytes), (None, first[1].new.size_bytes))
 
 
@@ -132,7 +132,7 @@ def test_a_token_may_be_any_text(things: Client) -> None:
         group = WriteGroup((things.put(str(number)),), token(name))
         [first] = things.engine.run([group])
         [again] = things.engine.run([group])
-        assert (type(first), type(again)) == (list, Replayed), name
+        assert (type(first), type(again)) == (list, ReplayedOutcome), name
 
 
 def test_equal_tokens_of_one_list_agree(things: Client) -> None:
@@ -140,7 +140,7 @@ def test_equal_tokens_of_one_list_agree(things: Client) -> None:
     things.write(things.put("a", n=decimal(0)))
     group = WriteGroup((things.edit("a", 0, increment),), token("t"))
     answers = things.engine.run([group, group])
-    assert [type(answer) for answer in answers] == [list, Replayed]
+    assert [type(answer) for answer in answers] == [list, ReplayedOutcome]
     assert things.rows()[0].latest["n"] == decimal(1)
 
 

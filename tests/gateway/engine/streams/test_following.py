@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from tablegate.gateway.engine.engine import Engine
-from tablegate.gateway.engine.streams.following import NotDelivered
+from tablegate.gateway.engine.streams.following import DeliveryFailed
 from tablegate.gateway.model.commands.snapshot_commands import ResetTables
 from tablegate.gateway.model.commands.stream_commands import (
     Follow,
@@ -137,7 +137,7 @@ def test_what_could_not_be_delivered_is_delivered_again(things, target):
     follow(things)
     put(things, "a", 1)
     target.fails = True
-    with pytest.raises(NotDelivered, match="nobody"):
+    with pytest.raises(DeliveryFailed, match="nobody"):
         deliver(things.engine)
     target.fails = False
     things.write(things.remove("a"))
@@ -270,7 +270,7 @@ def test_a_target_that_takes_nothing_is_given_up_a_day_after_its_end(things, tar
     run(things.engine, DropTable(things.table))
     target.fails = True
     clock.advance(86_000)
-    with pytest.raises(NotDelivered):
+    with pytest.raises(DeliveryFailed):
         things.engine.deliver("test", 3)
     clock.advance(1_000)
     deliver(things.engine)

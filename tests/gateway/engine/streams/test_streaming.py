@@ -16,7 +16,7 @@ from tablegate.gateway.engine.streams import streaming
 from tablegate.gateway.model.commands import stream_commands
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.table_commands import AlterTable, CreateTable, DropTable, FindTable
-from tablegate.gateway.model.commands.writes import ChangeKind, Recorded, Replace, Write
+from tablegate.gateway.model.commands.writes import ChangeKind, Replace, StreamRecording, Write
 from tablegate.gateway.model.errors import GatewayError, PositionExpired, StaleTable, StreamMissing
 from tablegate.gateway.model.expressions.predicates import Not, RowExists
 from tablegate.gateway.model.expressions.updates import Add, DeleteCells, Increment, PutCell
@@ -497,7 +497,7 @@ def tend(engine: Engine, clock: Clock) -> None:
     """Once over all streams, two changes at a time."""
     after: int | None = 0
     while after is not None:
-        _, after = streaming.tend(engine._store, streaming.Tending(clock.ms, 0, 2), after)
+        _, after = streaming.tend(engine._store, streaming.StreamMaintenance(clock.ms, 0, 2), after)
 
 
 def test_what_has_been_kept_long_enough_goes(engine: Engine, clock: Clock) -> None:
@@ -589,7 +589,7 @@ def test_a_reader_sees_each_change_once_and_in_order_while_many_write(database: 
 
 def test_a_commit_carries_what_the_stream_is_told(engine: Engine) -> None:
     table = make(engine)
-    recorded = Recorded(ChangeKind.UPDATE, (DeleteCells("x"),))
+    recorded = StreamRecording(ChangeKind.UPDATE, (DeleteCells("x"),))
     key = table.key("a", 1)
     write = Write(table.table, key, Replace(table.contents("a", 1)), recorded=recorded)
     table.write(write)

@@ -12,7 +12,7 @@ from tablegate.gateway.model.commands.row_commands import Get, WriteGroup
 from tablegate.gateway.model.commands.table_commands import AlterTable, CountRows, FindTable, NewIndex
 from tablegate.gateway.model.errors import StaleTable, TableBusy
 from tablegate.gateway.model.expressions.ranges import EVERYTHING
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.values import Kind, decimal, text
 from tests.gateway.engine.conftest import Client, by_color, column, do_background_work, make_table
@@ -32,8 +32,8 @@ def expected_entries(client: Client) -> list[tuple[str, int, str]]:
     )
 
 
-@pytest.mark.parametrize("projection", list(Projection))
-def test_entries_follow_random_writes(engine: Engine, projection: Projection) -> None:
+@pytest.mark.parametrize("projection", list(IndexProjection))
+def test_entries_follow_random_writes(engine: Engine, projection: IndexProjection) -> None:
     things = Client(engine, make_table(engine, indexes=(by_color(projection),)))
     chance = random.Random(7)
     for _ in range(40):
@@ -53,7 +53,7 @@ def test_entries_follow_random_writes(engine: Engine, projection: Projection) ->
 
 
 def test_an_entry_knows_the_size_of_what_the_index_shows(engine: Engine) -> None:
-    things = Client(engine, make_table(engine, indexes=(by_color(Projection.ALL),)))
+    things = Client(engine, make_table(engine, indexes=(by_color(IndexProjection.ALL),)))
     things.write(things.put("a", color=text("red")))
     things.write(things.put("a", color=text("red"), x=text("x" * 100)))
     [statistics] = engine.run([CountRows(things.table)])
@@ -123,7 +123,7 @@ def test_a_dropped_index_leaves_no_entries(engine: Engine) -> None:
 
 def test_an_index_of_four_and_four_columns(engine: Engine) -> None:
     columns = [column(name, Kind.TEXT if at % 2 else Kind.DECIMAL) for at, name in enumerate("abcdefgh")]
-    wide = NewIndex("wide", KeySchema(tuple(columns[:4]), tuple(columns[4:])), Projection.ALL)
+    wide = NewIndex("wide", KeySchema(tuple(columns[:4]), tuple(columns[4:])), IndexProjection.ALL)
     things = Client(engine, make_table(engine, indexes=(wide,)))
     full = {c.name: text("v") if c.kind is Kind.TEXT else decimal(1) for c in columns}
     things.write(things.put("whole", **full), things.put("partial", **{**full, "h": decimal(1)}))

@@ -23,9 +23,9 @@ from tablegate.gateway.model.commands.snapshot_commands import (
     ImportRows,
     ResetTables,
 )
-from tablegate.gateway.model.commands.vector_commands import Nearest, SearchVectors
+from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
 from tablegate.gateway.model.errors import IndexMissing, TableBusy
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.restored_tables import like
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, Table
 from tablegate.gateway.model.values.rows import Row
@@ -45,7 +45,7 @@ def list_of(numbers: Any) -> Value:
 def by_meaning(
     metric: Metric = Metric.COSINE, name: str = "by_meaning", dimensions: int = 3, **more: Any
 ) -> table_commands.NewVectorIndex:
-    return table_commands.NewVectorIndex(name, "v", dimensions, metric, Projection.ALL, **more)
+    return table_commands.NewVectorIndex(name, "v", dimensions, metric, IndexProjection.ALL, **more)
 
 
 def make(engine: Engine, *indexes: table_commands.NewVectorIndex, name: str = "things") -> Client:
@@ -56,7 +56,7 @@ def make(engine: Engine, *indexes: table_commands.NewVectorIndex, name: str = "t
 
 def search(
     client: Client, query: Any, count: int = 5, name: str = "by_meaning", **where: Any
-) -> list[Nearest]:
+) -> list[VectorMatch]:
     index = client.table.vector_index(name)
     assert index is not None
     [found] = client.engine.run([SearchVectors(client.table, index, packed(query), count, **where)])
@@ -65,7 +65,7 @@ def search(
     return found
 
 
-def names(found: list[Nearest]) -> list[str]:
+def names(found: list[VectorMatch]) -> list[str]:
     return [nearest.row.latest["p"].data for nearest in found]
 
 
@@ -256,11 +256,13 @@ def test_it_equals_brute_force(data: st.DataObject) -> None:
     query = data.draw(st.lists(component, min_size=dimensions, max_size=dimensions))
     count, width = data.draw(st.integers(1, 10)), data.draw(st.integers(1, 15))
     for metric in Metric:
-        best = nearest.Best(nearest.target(metric, packed(query), count, ()))
+        best = nearest.NearestSoFar(nearest.target(metric, packed(query), count, ()))
         for start in range(0, len(vectors), width):
             some = vectors[start : start + width]
-            block = nearest.Block.of([(start + at, None, b"", packed(one)) for at, one in enumerate(some)])
-            best.look_at(nearest.Part(block, block.length))
+            block = nearest.VectorBlock.of(
+                [(start + at, None, b"", packed(one)) for at, one in enumerate(some)]
+            )
+            best.look_at(nearest.BlockPart(block, block.length))
         found = best.found()
         scores = [score(metric, one, query) for one in vectors]
         wanted = np.clip(

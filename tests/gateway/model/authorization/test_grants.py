@@ -13,13 +13,13 @@ from tablegate.gateway.model.authorization.grants import (
     Statement,
     Verdict,
 )
-from tablegate.gateway.model.authorization.permissions import Permission, Way
+from tablegate.gateway.model.authorization.permissions import Channel, Permission
 
 
 def test_a_long_path_is_judged_and_not_kept() -> None:
     policy = Policy((Statement(Effect.ALLOW, EVERY_DOOR, (Resources(Glob.of("a*")),)),))
     for first, verdict in (("a", Verdict.ALLOWED), ("b", Verdict.NOT_ALLOWED)):
-        longest = Access(Permission.READ, Way.SINGLE, "", first * _LONGEST_KEPT_PATH, None)
+        longest = Access(Permission.READ, Channel.SINGLE, "", first * _LONGEST_KEPT_PATH, None)
         longer = longest._replace(path=longest.path + first)
         assert policy.decide(longest).verdict is verdict
         assert policy.decide(longer).verdict is verdict

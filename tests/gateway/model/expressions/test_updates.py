@@ -13,7 +13,7 @@ from tablegate.gateway.model.expressions.updates import (
     Add,
     Concatenate,
     Current,
-    CurrentOr,
+    CurrentOrDefault,
     DeleteCell,
     DeleteCells,
     EditContext,
@@ -94,7 +94,7 @@ def test_the_key_can_be_read() -> None:
 
 
 def test_the_fallback_stands_in_for_what_is_absent() -> None:
-    fallback = CurrentOr(("a",), CurrentOr(("b",), Literal(decimal(0))))
+    fallback = CurrentOrDefault(("a",), CurrentOrDefault(("b",), Literal(decimal(0))))
     assert edited(row_of(), SetTo(("n",), fallback))["n"] == decimal(0)
     assert edited(row_of(b=decimal(2)), SetTo(("n",), fallback))["n"] == decimal(2)
     assert edited(row_of(a=decimal(1), b=decimal(2)), SetTo(("n",), fallback))["n"] == decimal(1)

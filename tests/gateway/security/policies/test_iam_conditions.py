@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.model.authorization.conditions import Fact
+from tablegate.gateway.model.authorization.conditions import ConditionKey
 from tablegate.gateway.model.authorization.globs import Glob
 from tablegate.gateway.security.policies.errors import BadPolicy
 from tablegate.gateway.security.policies.iam_conditions import conditions_of
@@ -19,12 +19,12 @@ class Request:
     """The facts of a request, by their names; each is one text or several."""
 
     def __init__(self, **known: Any) -> None:
-        self._known = {Fact[name]: value for name, value in known.items()}
+        self._known = {ConditionKey[name]: value for name, value in known.items()}
 
-    def known(self, fact: Fact) -> Any:
+    def known(self, fact: ConditionKey) -> Any:
         return self._known.get(fact)
 
-    def value(self, fact: Fact) -> str | None:
+    def value(self, fact: ConditionKey) -> str | None:
         return self._known.get(fact)
 
 

@@ -39,7 +39,7 @@ from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
 from tablegate.gateway.store.opening.opening import open_database
 from tablegate.gateway.store.sql.databases import Database, Session
-from tablegate.gateway.store.sql.prefilters import Has, condition_of, prefilter_of
+from tablegate.gateway.store.sql.prefilters import BodyContains, condition_of, prefilter_of
 from tablegate.gateway.store.sqlite.statements import SQLiteStatements
 
 ROWS, PREDICATES = 250, 800
@@ -387,7 +387,7 @@ def test_a_conjunction_asks_first_what_tells_most() -> None:
         Compare(Attribute(("a",)), Comparison.EQ, Literal(text("value"))),
     )
     prefilter = prefilter_of(And((there, equal)))
-    assert prefilter is not None and not isinstance(prefilter, Has)
+    assert prefilter is not None and not isinstance(prefilter, BodyContains)
     assert prefilter.parts[0] == prefilter_of(equal)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tablegate.gateway.model.commands.stream_commands import ListStreams
 from tablegate.gateway.model.commands.table_commands import CountRows, CreateTable, NewIndex, NewVectorIndex
-from tablegate.gateway.model.tables.indexes import Projection
+from tablegate.gateway.model.tables.indexes import IndexProjection
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, StreamRule
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Cell, Contents, Row
@@ -98,12 +98,18 @@ def test_a_scan_goes_on_after_a_page(things: DatabaseEndpoint) -> None:
 
 
 def test_a_table_keeps_what_it_is(opens: Opens, database_url: str) -> None:
-    index = NewIndex("by_n", KeySchema((KeyColumn("n", Kind.DECIMAL),)), Projection.INCLUDE, ("x",))
+    index = NewIndex("by_n", KeySchema((KeyColumn("n", Kind.DECIMAL),)), IndexProjection.INCLUDE, ("x",))
     stream = StreamRule("label", True, "NEW_IMAGE", 86_400_000, 5, {"a": 1})
     rules = Rules(expiry=ExpiryRule(attribute="t"), stream=stream, max_versions=3)
     properties = {"azuretable": {"policies": []}, "dynamodb": {"tags": {"a": "b"}}}
     vector_index = NewVectorIndex(
-        "by_v", "v", 3, Metric.EUCLIDEAN, Projection.INCLUDE, ("x",), filters=(KeyColumn("n", Kind.DECIMAL),)
+        "by_v",
+        "v",
+        3,
+        Metric.EUCLIDEAN,
+        IndexProjection.INCLUDE,
+        ("x",),
+        filters=(KeyColumn("n", Kind.DECIMAL),),
     )
     given = Definition(
         "things", Service.DYNAMODB, PAIR, (index,), rules, properties, vector_indexes=(vector_index,)
@@ -157,9 +163,9 @@ def test_it_is_known_whose_table_it_is(
 
 
 def test_entries_of_indexes_are_there(opens: Opens, database_url: str) -> None:
-    index = NewIndex("by_number", KeySchema((KeyColumn("number", Kind.DECIMAL),)), Projection.ALL)
+    index = NewIndex("by_number", KeySchema((KeyColumn("number", Kind.DECIMAL),)), IndexProjection.ALL)
     endpoint = opens(f"{database_url}#things")
-    by_v = NewVectorIndex("by_v", "v", 2, Metric.COSINE, Projection.ALL)
+    by_v = NewVectorIndex("by_v", "v", 2, Metric.COSINE, IndexProjection.ALL)
     endpoint.create(Definition("things", Service.DYNAMODB, PAIR, (index,), vector_indexes=(by_v,)))
     vector = Value(Kind.LIST, (decimal(1), decimal(2)))
     rows = [row_of(PAIR, pk=text("p"), sk=text(f"{at}"), number=decimal(at), v=vector) for at in range(50)]

@@ -9,8 +9,8 @@ import pytest
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.copying.copying import CopyOptions, run
-from tablegate.transfer.copying.job import Counts, Job
-from tablegate.transfer.copying.progress import Silent
+from tablegate.transfer.copying.job import CopyJob, Counts
+from tablegate.transfer.copying.progress import NoProgress
 from tablegate.transfer.endpoints.addresses import is_pattern, open_endpoint, tables_of, with_table
 from tablegate.transfer.errors import BadAddress, TransferError
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
@@ -19,10 +19,10 @@ KEYS = "?keys=pk:S,sk:N"
 
 
 def copy(tmp_path: Path, source: str, target: str, **options: bool) -> Counts:
-    job = Job.create(tmp_path / f"{len(list(tmp_path.iterdir()))}.job", source, target, {})
+    job = CopyJob.create(tmp_path / f"{len(list(tmp_path.iterdir()))}.job", source, target, {})
     job.add_table(source, target)
     try:
-        return run(job, (open_endpoint, open_endpoint), CopyOptions(**options), Silent())  # type: ignore[arg-type]
+        return run(job, (open_endpoint, open_endpoint), CopyOptions(**options), NoProgress())  # type: ignore[arg-type]
     finally:
         job.close()
 

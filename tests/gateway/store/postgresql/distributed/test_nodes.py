@@ -8,10 +8,13 @@ import pytest
 
 from tablegate.gateway.store.postgresql.distributed import nodes
 from tablegate.gateway.store.postgresql.distributed.database import slot_parameter
-from tablegate.gateway.store.postgresql.distributed.nodes import Nodes, Place, places
+from tablegate.gateway.store.postgresql.distributed.nodes import Nodes, SlotPlacement, places
 from tablegate.gateway.store.rows import concatenated, entries, rows, scans
 
-HERE, THERE = Place(("10.0.0.1", 5432), 1, {"rows": "rows_1"}), Place(("10.0.0.2", 5432), 2, {})
+HERE, THERE = (
+    SlotPlacement(("10.0.0.1", 5432), 1, {"rows": "rows_1"}),
+    SlotPlacement(("10.0.0.2", 5432), 2, {}),
+)
 
 
 @pytest.mark.parametrize(
@@ -41,12 +44,12 @@ def test_the_slot_of_a_page_of_bodies_is_found() -> None:
 class Opened:
     """Nodes as a test sees them: what was asked, what was opened."""
 
-    def __init__(self, *places: Place) -> None:
+    def __init__(self, *places: SlotPlacement) -> None:
         self.places = [*places] * (256 // len(places)) if places else []
         self.asked = 0
         self.nodes: Nodes[tuple[str, int]] = Nodes(self._ask, lambda address: address)
 
-    def _ask(self) -> list[Place]:
+    def _ask(self) -> list[SlotPlacement]:
         self.asked += 1
         return self.places
 
@@ -87,7 +90,7 @@ def test_what_was_not_where_it_had_been_is_looked_for_at_once() -> None:
     assert opened.nodes.place_of(0) is THERE
 
 
-PLACE = Place(("here", 1), 7, {"rows": "rows_7", "entries": "entries_17", "tables": "tables_3"})
+PLACE = SlotPlacement(("here", 1), 7, {"rows": "rows_7", "entries": "entries_17", "tables": "tables_3"})
 
 
 @pytest.mark.parametrize(
@@ -141,7 +144,7 @@ def test_shards_that_stand_beside_each_other_are_of_one_place() -> None:
 
 
 def test_a_scan_can_be_of_all_shards_of_a_node_together() -> None:
-    other = Place(("here", 1), 8, {"rows": "rows_8"})
+    other = SlotPlacement(("here", 1), 8, {"rows": "rows_8"})
     scan = "SELECT r.partition, r.sort, r.body FROM rows r WHERE r.table_id = ? ORDER BY r.partition, r.sort LIMIT ?"
     assert " FROM (SELECT * FROM rows_7 UNION ALL SELECT * FROM rows_8) r WHERE " in PLACE.of_all(
         scan, [other]
