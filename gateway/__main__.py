@@ -41,7 +41,7 @@ def drop_ins() -> tuple[click.Command, ...]:
 
 def probes() -> tuple[click.Command, ...]:
     """The commands that ask a server whether it is there, often: with them no other is loaded."""
-    from tablegate.gateway.command_line.asking import healthcheck, wait
+    from tablegate.gateway.command_line.probes import healthcheck, wait
 
     return healthcheck, wait
 

@@ -16,12 +16,12 @@ from typing import Any
 import flask
 from werkzeug.wsgi import get_content_length
 
-from tablegate.gateway import handling
+from tablegate.gateway import request_context
 from tablegate.gateway.application import Application, plain_refusal
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.console.blueprint import create as create_console
 from tablegate.gateway.control.access import PREFIX
-from tablegate.gateway.control.watching import InterceptedRequest, RequestInterceptor
+from tablegate.gateway.control.interceptor import InterceptedRequest, RequestInterceptor
 from tablegate.gateway.dialect import Dialect, Gateway
 from tablegate.gateway.health import figures
 from tablegate.gateway.http import CUT, WSGI_REQUEST, Reply, Request, text_reply
@@ -184,7 +184,7 @@ def _watch(app: flask.Flask, dialect: Dialect, watch: RequestInterceptor) -> Non
             return None
         request = current_request()
         flask.g.met = met = watch.meet(request, dialect)
-        flask.g.handling = handling.current(met.handling)
+        flask.g.handling = request_context.current(met.handling)
         flask.g.handling.__enter__()
         time.sleep(met.latency_s)
         reply = met.instead()

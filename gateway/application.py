@@ -11,7 +11,7 @@ from tablegate.gateway import health
 from tablegate.gateway.clock import Clock
 from tablegate.gateway.control import access
 from tablegate.gateway.control.access import CONSOLE, PREFIX
-from tablegate.gateway.control.watching import RequestInterceptor
+from tablegate.gateway.control.interceptor import RequestInterceptor
 from tablegate.gateway.dialect import Dialect, Gateway
 from tablegate.gateway.http import Reply, Request, text_reply
 from tablegate.gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed

@@ -25,9 +25,9 @@ from typing import Any
 import hypothesis
 import pytest
 
-from tablegate.gateway.engine.background import working
+from tablegate.gateway.engine.background import job_runner
 from tablegate.gateway.engine.rows import page_budget
-from tablegate.gateway.engine.tables import defining
+from tablegate.gateway.engine.tables import table_definitions
 from tablegate.gateway.model import fast_paths
 from tablegate.gateway.server import server as server_module
 from tablegate.gateway.store.opening.migrating import migrate
@@ -77,8 +77,8 @@ def _a_busy_machine_changes_no_answer() -> Iterator[None]:
     because it took long; no batch of a job is left alone because it takes long."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(page_budget, "monotonic", time.process_time)
-        patched.setattr(defining, "_LONG_COUNT_S", 60.0)
-        patched.setattr(working, "_PATIENCE_WITH_BATCH_S", 60.0)
+        patched.setattr(table_definitions, "_LONG_COUNT_S", 60.0)
+        patched.setattr(job_runner, "_PATIENCE_WITH_BATCH_S", 60.0)
         yield
 
 

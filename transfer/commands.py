@@ -92,28 +92,28 @@ def copy(
     begun: list[CopyJob] = []
 
     def hint() -> str:
-        from tablegate.transfer.copying import beginning
+        from tablegate.transfer.copying import job_setup
 
-        return beginning.put_away(begun[0]) if begun else ""
+        return job_setup.put_away(begun[0]) if begun else ""
 
     with told_clearly(hint):
-        from tablegate.transfer.copying import beginning, copying, progress
+        from tablegate.transfer.copying import copying, job_setup, progress
 
-        chosen = beginning.ChosenOptions(parallel, rates or None, follow, until_lag, sweep_every, escape_keys)
+        chosen = job_setup.ChosenOptions(parallel, rates or None, follow, until_lag, sweep_every, escape_keys)
         if dry_run:
             _plan(str(source), str(target), chosen)
             return
-        path = job_path or beginning.default_path(str(source), str(target))
+        path = job_path or job_setup.default_path(str(source), str(target))
         rejects_path = rejects_path or path.with_name(path.name + ".rejects.jsonl")
         if resume:
-            begun.append(beginning.resume_job(path, source, target))
+            begun.append(job_setup.resume_job(path, source, target))
             chosen = chosen.over(begun[0].options)
         else:
-            begun.append(beginning.begin_job(path, str(source), str(target), chosen))
+            begun.append(job_setup.begin_job(path, str(source), str(target), chosen))
         [job] = begun
         told = progress.to_people(quiet)
         with _keeping_rejects(job, rejects_path), contextlib.closing(told):
-            opens = beginning.opener(source), beginning.opener(target)
+            opens = job_setup.opener(source), job_setup.opener(target)
             counts = copying.run(job, opens, chosen.options(), told)
         rejected = copying.write_rejects(job, rejects_path)
     job.close()
@@ -146,10 +146,10 @@ def _summary(counts: Counts) -> str:
 
 
 def _plan(source: str, target: str, chosen: Any) -> None:
-    from tablegate.transfer.copying import beginning, copying
+    from tablegate.transfer.copying import copying, job_setup
 
-    for pair in beginning.pairs_of(source, target):
-        ends = beginning.opener(None)(pair[0]), beginning.opener(None)(pair[1])
+    for pair in job_setup.pairs_of(source, target):
+        ends = job_setup.opener(None)(pair[0]), job_setup.opener(None)(pair[1])
         try:
             for line in copying.plan(*ends, chosen.options()):
                 click.echo(line)

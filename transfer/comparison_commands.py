@@ -158,7 +158,7 @@ def verify(
     status = 0
     with told_clearly():
         from tablegate.transfer.comparing.verifying import verify as compare
-        from tablegate.transfer.copying.beginning import pairs_of
+        from tablegate.transfer.copying.job_setup import pairs_of
 
         options = _compare_options(strict, ignored, tolerance, escape_keys)
         for pair in pairs_of(first, second):

@@ -276,7 +276,7 @@ class DynamoDB(Dialect):
             authorization.require_named(named_resources(body, authorization.purpose, namespace))
         except NotPermitted as refusal:
             return self.render_error(request, None, refusal)
-        except (http.BodyBodyTooLarge, ServiceError, Busy):
+        except (http.BodyTooLarge, ServiceError, Busy):
             pass
         return super().finalize_authorization(request, reply)
 

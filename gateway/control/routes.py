@@ -19,7 +19,7 @@ from tablegate.gateway.clock import BadTime, Clock
 from tablegate.gateway.control import access, clocks, resets, seeds, snapshots
 from tablegate.gateway.control.access import PREFIX
 from tablegate.gateway.control.answers import BadRequest, OperationRejected
-from tablegate.gateway.control.watching import RequestInterceptor
+from tablegate.gateway.control.interceptor import RequestInterceptor
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.errors import GatewayError, NotAllowed, TooManyAttempts

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 from uuid import uuid4
 
-from tablegate.gateway.engine.background import working
+from tablegate.gateway.engine.background import job_runner
 from tablegate.gateway.engine.background.background import Background, BackgroundOptions
 from tablegate.gateway.engine.background.pacing import BatchDone
 from tablegate.gateway.engine.rows import reading, reading_replicas
@@ -22,7 +22,7 @@ from tablegate.gateway.engine.rows.reading import Reading
 from tablegate.gateway.engine.single_commands import SingleCommands
 from tablegate.gateway.engine.streams import follower_reads, following
 from tablegate.gateway.engine.streams.following import Deliver
-from tablegate.gateway.engine.tables.defining import TableDefiner
+from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.transactions import Transactions
 from tablegate.gateway.engine.vectors import vector_support
 from tablegate.gateway.model.commands import row_commands, vector_commands
@@ -89,20 +89,20 @@ class Engine:
         self._owner = uuid4().hex
         self.deliveries: dict[str, Deliver] = {}
         """Kind of followers -> the function that delivers to them (`deliver`)."""
-        self._workers: dict[str, working.JobWorker] = {}
-        self._runner = working.JobRunner(store, self._workers)
+        self._workers: dict[str, job_runner.JobWorker] = {}
+        self._runner = job_runner.JobRunner(store, self._workers)
         self._filer = None
         if store.backup_files is not None:
-            from tablegate.gateway.engine.backups import filing  # a quick start needs no compression
+            from tablegate.gateway.engine.backups import backup_file_worker
 
-            self._filer = filing.BackupFileWorker(store, store.backup_files)
-            self._workers |= dict.fromkeys(filing.KINDS, self._filer)
+            self._filer = backup_file_worker.BackupFileWorker(store, store.backup_files)
+            self._workers |= dict.fromkeys(backup_file_worker.KINDS, self._filer)
 
     def register_view(self, dialect: str, view: IndexView) -> None:
         """Say how a dialect reads the key columns of the indexes that it makes. To be called before the first command."""
         self._store.catalog.views[dialect] = view
 
-    def register_worker(self, kind: str, worker: working.JobWorker) -> None:
+    def register_worker(self, kind: str, worker: job_runner.JobWorker) -> None:
         """Say who carries jobs of a kind on."""
         self._workers[kind] = worker
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tablegate.gateway.engine.background import working
+from tablegate.gateway.engine.background import job_runner
 from tablegate.gateway.engine.backups import restoring
-from tablegate.gateway.engine.replication import replicating
+from tablegate.gateway.engine.replication import replication
 from tablegate.gateway.engine.rows import loading, local_transactions
 from tablegate.gateway.engine.streams import following, streaming
-from tablegate.gateway.engine.tables import duplicating
-from tablegate.gateway.engine.tables.defining import TableDefiner
+from tablegate.gateway.engine.tables import table_copies
+from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.transactions import Transactions
 from tablegate.gateway.model.commands import (
     job_commands,
@@ -60,14 +60,14 @@ class SingleCommands:
         if isinstance(command, StreamCommand):
             return self._run_on_streams(command, now_ms)
         if isinstance(command, SnapshotCommand):
-            return duplicating.run(self._store, self._definer, command, now_ms)
+            return table_copies.run(self._store, self._definer, command, now_ms)
         if isinstance(command, BackupCommand):
             return restoring.run(self._store, self._definer, command, now)
         if isinstance(command, JobCommand):
             if isinstance(command, job_commands.AdvanceJob):
                 return self._advance(command)
-            return working.run(self._store, self._definer, command, now)
-        return replicating.run(self._store, self._definer, command, now_ms)
+            return job_runner.run(self._store, self._definer, command, now)
+        return replication.run(self._store, self._definer, command, now_ms)
 
     def _run_on_streams(self, command: StreamCommand, now_ms: int) -> Any:
         match command:
@@ -83,7 +83,7 @@ class SingleCommands:
                 return streaming.read(self._store, command)
 
     def _advance(self, command: job_commands.AdvanceJob) -> Any:
-        step = working.JobStep(self._store, self._definer, command, self._now() // 100)
+        step = job_runner.JobStep(self._store, self._definer, command, self._now() // 100)
         self._transactions.carry_out(step.run)
         return step.outcome
 

@@ -2,7 +2,7 @@
 
 What every request and tick has to say is noted in a queue, and counted for many of them at once: when there are enough, every
 second, after each request that went through Flask, and before anybody is shown the figures. The library that counts is loaded
-(figures.py) when much is noted, when somebody asks, or where several processes count together.
+(prometheus.py) when much is noted, when somebody asks, or where several processes count together.
 
 Everything has a bounded set of labels: dialects, their own operation names, tables.
 """
@@ -117,7 +117,7 @@ def _are_many() -> bool:
 
 def count_noted() -> None:
     """Count what was noted."""
-    from tablegate.gateway.observability import figures
+    from tablegate.gateway.observability import prometheus
 
     global is_counting
     is_counting = True
@@ -135,32 +135,32 @@ def count_noted() -> None:
             ticks.append(_ticked.popleft())
     except IndexError:
         pass
-    figures.count(units, answers, ticks)
+    prometheus.count(units, answers, ticks)
     with _lock:
         batches, events = dict(_worked), dict(_events)
         _worked.clear()
         _events.clear()
-    figures.count_work(batches)
-    figures.count_events(events)
-    figures.set_all(connections, _left, dict(_replicas), dict(_lags), dict(_certificates))
+    prometheus.count_work(batches)
+    prometheus.count_events(events)
+    prometheus.set_all(connections, _left, dict(_replicas), dict(_lags), dict(_certificates))
 
 
 def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
     """Everything counted, in Prometheus' text form, and its content type. The series of tables that are not among `tables`
     go away (None: nobody can say which there are)."""
-    from tablegate.gateway.observability import figures
+    from tablegate.gateway.observability import prometheus
 
     count_noted()
-    figures.contributors = [sample for source in contributor_sources for sample in source()]
-    return figures.exposition(tables)
+    prometheus.contributors = [sample for source in contributor_sources for sample in source()]
+    return prometheus.exposition(tables)
 
 
 def samples() -> Iterator[Sample]:
     """Everything counted, sample by sample."""
-    from tablegate.gateway.observability import figures
+    from tablegate.gateway.observability import prometheus
 
     count_noted()
-    return figures.samples()
+    return prometheus.samples()
 
 
 class ContributorSample(NamedTuple):

@@ -27,7 +27,7 @@ from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
 
 from tablegate.gateway import __version__
 from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.observability import figures, metrics
+from tablegate.gateway.observability import metrics, prometheus
 
 _MOST_TEXT = 2048
 _MOST_LINKS = 128
@@ -48,7 +48,7 @@ class Telemetry:
         self._seconds = meter.create_histogram(
             "tablegate.request.duration", "s", "From the last byte of a request to its reply."
         )
-        for name, is_counter in figures.figure_names():
+        for name, is_counter in prometheus.figure_names():
             make = meter.create_observable_counter if is_counter else meter.create_observable_gauge
             make(name.replace("_", "."), [_observer(name)])
 
@@ -116,6 +116,6 @@ class Telemetry:
 def _observer(name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
     def observe(_: CallbackOptions) -> Iterable[Observation]:
         metrics.count_noted()
-        return [Observation(value, labels) for labels, value in figures.figures_of(name)]
+        return [Observation(value, labels) for labels, value in prometheus.figures_of(name)]
 
     return observe

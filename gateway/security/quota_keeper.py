@@ -80,7 +80,7 @@ class QuotaSync:
 
     def count(self) -> None:
         """Count the bytes of namespaces that a quota limits. Counts of large tables may be a little old
-        (engine/tables/defining.py)."""
+        (engine/tables/table_definitions.py)."""
         self._counted_at = time.monotonic()
         if not self._quotas.limits_bytes:
             return

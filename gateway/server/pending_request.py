@@ -9,7 +9,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, Protocol
 
-from tablegate.gateway.control.watching import InterceptedRequest
+from tablegate.gateway.control.interceptor import InterceptedRequest
 from tablegate.gateway.dialect import Dialect, Handler
 from tablegate.gateway.engine.engine import contended, longest_wait_s, pauses_between_attempts
 from tablegate.gateway.http import Reply, Request

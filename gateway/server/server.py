@@ -22,7 +22,7 @@ from random import random
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from tablegate.gateway import handling
+from tablegate.gateway import request_context
 from tablegate.gateway.application import Application
 from tablegate.gateway.configuration.settings import Settings
 from tablegate.gateway.http import Reply, Request
@@ -306,7 +306,7 @@ class Server:
 
     def _serve(self, pending: PendingRequest) -> None:
         dialect = pending.dialect
-        token = None if pending.met is None else handling.CURRENT.set(pending.met.handling)
+        token = None if pending.met is None else request_context.CURRENT.set(pending.met.handling)
         try:
             if dialect is not None:
                 reply = dialect.serve(pending)
@@ -316,7 +316,7 @@ class Server:
             reply = self.refuse(pending, error)
         finally:
             if token is not None:
-                handling.CURRENT.reset(token)
+                request_context.CURRENT.reset(token)
         self._loop.call_soon_threadsafe(self.answer, pending, reply)
 
     def _sweep(self) -> None:

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.loading import load
-from tablegate.gateway.engine.backups.filed_backups import FILE
+from tablegate.gateway.engine.backups.file_backups import FILE
 from tablegate.gateway.model.commands.job_commands import StartJob
 from tablegate.gateway.store.opening.migrating import migrate
 from tablegate.gateway.wiring import connect, open_store

@@ -124,9 +124,9 @@ def test_numpy_is_for_vector_searches(module: str) -> None:
     """It is not always installed, and takes long to load: who searches loads it (gateway/engine/rows/reading.py). usearch is
     loaded by whoever makes a graph."""
     may = (
-        "gateway.engine.vectors.nearest",
+        "gateway.engine.vectors.exact_search",
         "gateway.engine.vectors.vector_graphs",
-        "gateway.engine.vectors.vector_images",
+        "gateway.engine.vectors.index_images",
     )
     if module != "gateway.engine.vectors.vector_graphs":
         assert not [name for name in IMPORTS[module] if within(name, "usearch")]

@@ -25,7 +25,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.settings import SETTINGS
-from tablegate.gateway.observability import figures
+from tablegate.gateway.observability import prometheus
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import ROOT, Process
 
@@ -49,7 +49,7 @@ QUERIES = {
 FILLED_IN = {"$__rate_interval": "5m", "$job": ".*"}
 # What a scrape adds to every series.
 TARGET = {"job": "tablegate", "instance": "127.0.0.1:8000"}
-assert figures  # which declares all series
+assert prometheus  # which declares all series
 # Series that there are only with replicas, with TLS, or
 # with background work that takes long: their labels are looked at, not their values.
 RARE = {"tablegate_replica_lag_seconds", "tablegate_replica_used", "tablegate_background_rows_left",
@@ -184,7 +184,7 @@ def test_panels_have_numbers_and_places_of_their_own() -> None:
 
 def test_every_series_of_ours_is_on_the_dashboard(monkeypatch: pytest.MonkeyPatch) -> None:
     """But the keys of items, which are shown of tables with contributor insights: other tests in this process may have some."""
-    monkeypatch.setattr(figures, "contributors", ())
+    monkeypatch.setattr(prometheus, "contributors", ())
     shown = {selector.name for query in QUERIES.values() for selector in selectors(parsed(query))}
     shown |= {re.sub("_(bucket|sum|count|total)$", "", name) for name in shown}
     ours = {family.name for family in REGISTRY.collect() if family.name.startswith("tablegate_")}

@@ -45,7 +45,7 @@ def test_every_setting_has_a_row() -> None:
 
 def test_every_metric_has_a_row() -> None:
     """Each is named once in the module that defines them."""
-    source = (ROOT / "gateway/observability/figures.py").read_text()
+    source = (ROOT / "gateway/observability/prometheus.py").read_text()
     named = {name.removesuffix("_total") for name in re.findall(r'"(tablegate_\w+)"', source)}
     assert {name.removesuffix("_total") for name in rows("metrics.md", r"^\| `(\w+)`")} == named
 

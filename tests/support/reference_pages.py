@@ -197,9 +197,9 @@ class MetricFacts(typing.NamedTuple):
 
 
 def metrics() -> list[MetricFacts]:
-    """The metrics that gateway/observability/figures.py defines, by name."""
+    """The metrics that gateway/observability/prometheus.py defines, by name."""
     found = []
-    for call in ast.walk(ast.parse((ROOT / "gateway/observability/figures.py").read_text())):
+    for call in ast.walk(ast.parse((ROOT / "gateway/observability/prometheus.py").read_text())):
         if (
             isinstance(call, ast.Call)
             and getattr(call.func, "id", "") in _METRIC_TYPES

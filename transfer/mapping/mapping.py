@@ -18,6 +18,7 @@ from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.definitions import defined_in
 from tablegate.transfer.mapping.escapes import EscapeRules
 from tablegate.transfer.mapping.keys import KeyMapping
+from tablegate.transfer.mapping.mapping_target import Cells, MappingTarget, is_impossible, rule_of
 from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
 from tablegate.transfer.mapping.spelling import AS_IT_IS, SPELLINGS, spelling_of
 from tablegate.transfer.mapping.to_azure_table import KEY_ESCAPES as AZURE_KEY_ESCAPES
@@ -25,7 +26,6 @@ from tablegate.transfer.mapping.to_azure_table import ToAzureTable
 from tablegate.transfer.mapping.to_dynamodb import KEY_ESCAPES as DYNAMODB_KEY_ESCAPES
 from tablegate.transfer.mapping.to_dynamodb import ToDynamoDB, shown_schema
 from tablegate.transfer.mapping.to_table_store import ToTableStore, column_schema
-from tablegate.transfer.mapping.viewing import Cells, MappingTarget, is_impossible, rule_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from tablegate.gateway.model.values.rows import Contents
 from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.escapes import EscapeRules
+from tablegate.transfer.mapping.mapping_target import Cells, MappingTarget
 from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
-from tablegate.transfer.mapping.viewing import Cells, MappingTarget
 
 KEY_ESCAPES = EscapeRules("(?!)", takes_empty=False)
 """No character is forbidden in a key, but it is never empty."""

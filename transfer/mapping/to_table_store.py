@@ -17,8 +17,8 @@ from tablegate.gateway.model.values.rows import Cell, Contents
 from tablegate.gateway.model.values.values import Kind, Value, size_bytes
 from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.escapes import EscapeRules
+from tablegate.transfer.mapping.mapping_target import Cells, MappingTarget
 from tablegate.transfer.mapping.rules import MappingFinding, MappingRule
-from tablegate.transfer.mapping.viewing import Cells, MappingTarget
 
 _SCHEMA_ESCAPES = EscapeRules(r"[^A-Za-z0-9_]|\A[0-9]", takes_empty=False)
 """How key columns are called whose names no column of a schema has."""

@@ -73,7 +73,7 @@ class _OpenSource:
 
 
 class BulkPutWorker(ObjectWorker[_OpenSource]):
-    """Carries bulk puts on (gateway/engine/background/working.py)."""
+    """Carries bulk puts on (gateway/engine/background/job_runner.py)."""
 
     name = "bulk operation"
 

@@ -69,7 +69,7 @@ class _OpenDataFile:
 
 
 class ExportWorker(ObjectWorker[_OpenDataFile]):
-    """Carries exports on (gateway/engine/background/working.py)."""
+    """Carries exports on (gateway/engine/background/job_runner.py)."""
 
     name = "export"
 

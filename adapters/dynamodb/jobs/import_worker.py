@@ -45,7 +45,7 @@ _ITEM_ERRORS = (
 
 
 class ImportWorker(ObjectWorker[SourceObjects]):
-    """Carries imports on (gateway/engine/background/working.py)."""
+    """Carries imports on (gateway/engine/background/job_runner.py)."""
 
     name = "import"
 

@@ -39,7 +39,7 @@ Held = TypeVar("Held", bound=_Closable)
 
 
 class ObjectWorker(ABC, Generic[Held]):
-    """A worker (gateway/engine/background/working.py) that reads or writes objects, and what it holds open for each job."""
+    """A worker (gateway/engine/background/job_runner.py) that reads or writes objects, and what it holds open for each job."""
 
     name: ClassVar[str]
     """What a job of its kind is called where one is given up."""

@@ -17,7 +17,7 @@ from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, find_table
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.resources import bare_name, table_arn
-from tablegate.gateway import handling
+from tablegate.gateway import request_context
 from tablegate.gateway.exchanges import each
 from tablegate.gateway.model.commands.command import Command, R
 from tablegate.gateway.model.commands.commands import Exchange
@@ -45,7 +45,11 @@ def batch_get_item(call: CallContext) -> Exchange[Answer]:
         shown = clauses[name].projection
         gets += [Get(table, position, may_be_old=may_be_old, shown=shown) for position in positions]
         owners += [(name, at) for at in range(len(positions))]
-    rows = yield from each(gets) if handling.is_left_out is None else _some_left_out(call, owners, gets, READ)
+    rows = (
+        yield from each(gets)
+        if request_context.is_left_out is None
+        else _some_left_out(call, owners, gets, READ)
+    )
     responses: dict[str, list[Any]] = {name: [] for name in requests}
     unprocessed: dict[str, dict[str, Any]] = {}
     read: list[tuple[str, Row | None, bool]] = []
@@ -89,7 +93,7 @@ def batch_write_item(call: CallContext) -> Exchange[Answer]:
         owners += [(name, member) for member in members]
     groups = [WriteGroup((write,)) for write in writes]
     answers = yield from (
-        each(groups) if handling.is_left_out is None else _some_left_out(call, owners, groups, WRITE)
+        each(groups) if request_context.is_left_out is None else _some_left_out(call, owners, groups, WRITE)
     )
     unprocessed: dict[str, list[dict[str, Any]]] = {}
     done: list[tuple[str, Write, WriteOutcome]] = []
@@ -118,9 +122,9 @@ def _writes(table: Table, members: list[dict[str, Any]]) -> Iterator[Write]:
 def _some_left_out(
     call: CallContext, owners: Sequence[tuple[str, Any]], commands: Sequence[Command[R]], kind: str
 ) -> Exchange[list[R | GatewayError]]:
-    """The outcome of every command, in order; Throttled for those that a test has left unprocessed (gateway/handling.py).
+    """The outcome of every command, in order; Throttled for those that a test has left unprocessed (gateway/request_context.py).
     `owners`: of each, its table first."""
-    is_left_out = handling.is_left_out or bool
+    is_left_out = request_context.is_left_out or bool
     left_out = [is_left_out() for _ in commands]
     outcomes = iter(
         (yield from each([command for command, is_out in zip(commands, left_out, strict=True) if not is_out]))

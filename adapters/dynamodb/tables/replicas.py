@@ -1,7 +1,7 @@
 """Global tables of version 2019.11.21: replicas of a table in other regions, added, changed and removed by UpdateTable.
 
 A region is a namespace of its own, so there are replicas only where namespaces are kept apart (`--namespaces separate` or
-`keys`). Rows go from one to the others in gateway/engine/replication/replicating.py. What is set for the whole group - time to
+`keys`). Rows go from one to the others in gateway/engine/replication/replication.py. What is set for the whole group - time to
 live, indexes, billing, throughput, class, encryption - is set in each of its tables here. Texts: ack-api-quirks (live service,
 October 2026); shapes: botocore 1.44.5.
 """

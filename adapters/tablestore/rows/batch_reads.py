@@ -24,7 +24,7 @@ from tablegate.adapters.tablestore.wire.errors import (
     service_error_of,
 )
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway import handling
+from tablegate.gateway import request_context
 from tablegate.gateway.exchanges import each
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.commands import Exchange
@@ -45,7 +45,7 @@ def batch_get_row(call: CallContext) -> Exchange[Message]:
         limits.BATCH_GET_ROWS_MAX,
         [(table.table_name, len(table.primary_key)) for table in tables],
     )
-    is_left_out = handling.is_left_out
+    is_left_out = request_context.is_left_out
     commands: list[Command[Row | Page | None]] = []
     rows: list[tuple[TableOrIndex, selections.RowSelection, int | ServiceError]] = []
     for table in tables:

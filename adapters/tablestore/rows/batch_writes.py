@@ -44,7 +44,7 @@ from tablegate.adapters.tablestore.wire.errors import (
 from tablegate.adapters.tablestore.wire.names import check_table_name
 from tablegate.adapters.tablestore.wire.plainbuffer import WireRow
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway import handling
+from tablegate.gateway import request_context
 from tablegate.gateway.exchanges import each
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import GroupOutcome, WriteGroup
@@ -159,7 +159,7 @@ def _parsed(
     call: CallContext, into: WriteTarget, wire: WireRow | PlainPut, row: Any
 ) -> RowWrite | ServiceError:
     _, parse = _KINDS[row.type]
-    is_left_out = handling.is_left_out
+    is_left_out = request_context.is_left_out
     try:
         if is_left_out is not None and is_left_out():
             return LEFT_OUT

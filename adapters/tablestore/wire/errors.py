@@ -195,7 +195,7 @@ def planted(code: str) -> ServiceError:
 
 
 LEFT_OUT = RowError("OTSServerBusy", planted("OTSServerBusy").message)
-"""The result of a row that a test has left unprocessed (gateway/handling.py)."""
+"""The result of a row that a test has left unprocessed (gateway/request_context.py)."""
 
 _AUTHENTICATION = {
     "unknown-key": ("OTSAuthFailed", "The AccessKeyID does not exist."),

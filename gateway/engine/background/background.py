@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from tablegate.gateway.engine.background import pacing
 from tablegate.gateway.engine.background.pacing import BatchDone
-from tablegate.gateway.engine.backups import restoring, retaining
-from tablegate.gateway.engine.replication import replicating
+from tablegate.gateway.engine.backups import history_retention, restoring
+from tablegate.gateway.engine.replication import replication
 from tablegate.gateway.engine.rows import local_transactions
 from tablegate.gateway.engine.streams import streaming
-from tablegate.gateway.engine.tables import defining, expiring, indexing
+from tablegate.gateway.engine.tables import expiring, indexing, table_definitions
 from tablegate.gateway.engine.transactions import Transactions
 from tablegate.gateway.model.errors import GatewayError
 from tablegate.gateway.store.rows import purges
@@ -58,7 +58,7 @@ class Background:
             "history_trim": self._tend_histories,
             "expiry_sweep": self._sweep,
             "stream_trim": self._tend_streams,
-            "dropped_names": lambda limit: defining.remove_gone(store, self._now_ms(), limit),
+            "dropped_names": lambda limit: table_definitions.remove_gone(store, self._now_ms(), limit),
             "tokens": self._forget,
         }
         self._round_robin = pacing.RoundRobin(works, progress.WORKS, self._count_left)
@@ -91,15 +91,15 @@ class Background:
         for work in (self._sweep, self._tend_streams, self._forget, self._tend_histories, self._replicate):
             while work(_BATCH_AT_ONCE) is not None:
                 pass
-        while defining.remove_gone(self._store, self._now_ms(), _BATCH_AT_ONCE):
+        while table_definitions.remove_gone(self._store, self._now_ms(), _BATCH_AT_ONCE):
             pass
 
-    def bring(self, brought: replicating.ReplicationBatch) -> bool:
+    def bring(self, brought: replication.ReplicationBatch) -> bool:
         """Bring a replica what another has. False: it could not be taken now."""
         answers = self._transactions.write(brought.groups) if brought.groups else []
         if any(isinstance(answer, GatewayError) for answer in answers):
             return False
-        replicating.note(self._store, brought)
+        replication.note(self._store, brought)
         return True
 
     def _count_left(self) -> dict[str, int]:
@@ -141,7 +141,7 @@ class Background:
         until_ms = self._now_ms() - self._options.replication_lag_ms
         rounds = 0 if self._brought_up_to else 1
         while rounds < 2:
-            found = replicating.next_brought(self._store, until_ms, limit, self._brought_up_to)
+            found = replication.next_brought(self._store, until_ms, limit, self._brought_up_to)
             if found is None:  # that was the last of them: once more from the first
                 self._brought_up_to = 0
                 rounds += 1
@@ -156,8 +156,8 @@ class Background:
     def _tend_histories(self, limit: int) -> int | None:
         if time.monotonic() < self._next_history:
             return None
-        gone = retaining.tend(self._store, self._now_ms(), limit)
-        gone += replicating.tend(self._store, self._now_ms(), limit)
+        gone = history_retention.tend(self._store, self._now_ms(), limit)
+        gone += replication.tend(self._store, self._now_ms(), limit)
         if not gone:
             self._next_history = time.monotonic() + _TENDING_PERIOD_S
             return None

@@ -13,8 +13,8 @@ import dataclasses
 from typing import Any
 
 from tablegate.gateway.engine.background.pacing import FairQueue
-from tablegate.gateway.engine.backups import filed_backups, retaining, windows
-from tablegate.gateway.engine.tables.defining import TableDefiner
+from tablegate.gateway.engine.backups import change_windows, file_backups, history_retention
+from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.model.commands.backup_commands import (
     CreateBackup,
@@ -54,7 +54,7 @@ def run(store: Store, definer: TableDefiner, command: Any, now: int) -> Any:
                 return backups.page(session, store.catalog.defined, command)
         case DeleteBackup(backup):
             with store.write() as session:
-                return retaining.delete(store, session, backup.id)
+                return history_retention.delete(store, session, backup.id)
     raise TypeError(command)
 
 
@@ -65,14 +65,14 @@ def _keep_history(store: Store, table: Table, days: int | None, now_ms: int) -> 
     with store.write() as session:
         current = _locked(store, session, table)
         if days is not None:
-            current = retaining.with_history(store, session, current, days, now_ms)
+            current = history_retention.with_history(store, session, current, days, now_ms)
         elif (rule := current.rules.history) is not None:
             if copies.are_made_of(session, current.id):
-                current = retaining.with_rule(current, dataclasses.replace(rule, days=None))
+                current = history_retention.with_rule(current, dataclasses.replace(rule, days=None))
                 history.begin(session, rule.id, current.id, None)
             else:
                 history.end(session, rule.id)
-                current = retaining.with_rule(current, None)
+                current = history_retention.with_rule(current, None)
         store.catalog.update(session, current)
         kept = store.catalog.by_id(session, table.id)
         assert kept is not None
@@ -122,19 +122,20 @@ def begin_window(
     since, until = window
     _moment(store, session, source, since, now)
     moment = _moment(store, session, source, until - 1, now)._replace(at=since - 1)
-    for name in (windows.BEFORE, windows.AFTER):
+    for name in (change_windows.BEFORE, change_windows.AFTER):
         definer.make(session, _bare(source, namespace, name), 0, now // TICKS_PER_MS)
     wanted = dataclasses.replace(
-        _bare(source, namespace, windows.CHANGED), properties={windows.CHANGED: {"until": until}}
+        _bare(source, namespace, change_windows.CHANGED),
+        properties={change_windows.CHANGED: {"until": until}},
     )
     made = definer.make(session, wanted, _FOREVER_MS, now // TICKS_PER_MS)
     copies.add(
-        session, PendingCopy(made.id, source.id, moment, CopyPhase.GATHERING, windows.beginning(until))
+        session, PendingCopy(made.id, source.id, moment, CopyPhase.GATHERING, change_windows.beginning(until))
     )
 
 
 def _bare(source: Table, namespace: str, name: str) -> CreateTable:
-    return CreateTable("", namespace, name, source.key_schema, rules=retaining.bare(source.rules))
+    return CreateTable("", namespace, name, source.key_schema, rules=history_retention.bare(source.rules))
 
 
 def _restore(store: Store, definer: TableDefiner, command: RestoreTable, now: int) -> Table:
@@ -155,16 +156,16 @@ def _restore(store: Store, definer: TableDefiner, command: RestoreTable, now: in
 def _restore_backup(
     store: Store, definer: TableDefiner, wanted: CreateTable, backup: Backup, now_ms: int
 ) -> Table:
-    file = filed_backups.readable_file_of(store, backup)
+    file = file_backups.readable_file_of(store, backup)
     with store.write() as session:
-        backup = retaining.free(store, session, backup.id)
-        if filed_backups.file_of(session, backup) != file:
+        backup = history_retention.free(store, session, backup.id)
+        if file_backups.file_of(session, backup) != file:
             raise RetryableFailure("the rows of a backup went into a file meanwhile")
         made = definer.make(session, wanted, _FOREVER_MS, now_ms)
         if file is None:
             copies.add(session, PendingCopy(made.id, backup.copy_id, None))
         else:
-            filed_backups.begin_restore(store, session, backup, file, made, now_ms)
+            file_backups.begin_restore(store, session, backup, file, made, now_ms)
     return made
 
 
@@ -187,7 +188,7 @@ def _fixed(store: Store, session: Session, table: Table, rule: HistoryRule, at: 
     """A moment of a locked table to which nothing is added any more: who writes with an older descriptor is told that it is out
     of date."""
     rule = dataclasses.replace(rule, floor=max(rule.floor, at))
-    store.catalog.update(session, retaining.with_rule(table, rule))
+    store.catalog.update(session, history_retention.with_rule(table, rule))
     return HistoryPoint(rule.id, at)
 
 
@@ -198,7 +199,7 @@ def _back_up(store: Store, definer: TableDefiner, command: CreateBackup, now: in
         source = _locked(store, session, command.table)
         if source.state_at(now_ms) is State.CREATING:
             raise TableMissing(source.name)
-        kept = retaining.with_history(store, session, source, None, now_ms)
+        kept = history_retention.with_history(store, session, source, None, now_ms)
         rule = kept.rules.history
         assert rule is not None
         moment = _fixed(
@@ -257,7 +258,7 @@ def advance(store: Store, turns: FairQueue, limit: int) -> int | None:
             or store.catalog.check(session, [target], lock=True)()
         ):
             return 0  # another server has been here
-        windows.keep(session, target, part.rows, is_new=copy.phase is CopyPhase.COPYING)
+        change_windows.keep(session, target, part.rows, is_new=copy.phase is CopyPhase.COPYING)
         if part.mark is not None:
             copies.save_progress(session, copy._replace(mark=part.mark), part.length)
         elif copy.moment is not None and copy.phase is CopyPhase.COPYING:
@@ -277,14 +278,14 @@ def _owner_of(target: str | None, source: str | None) -> str:
 
 
 def _advance_window(store: Store, copy: PendingCopy, source: Table, target: Table, limit: int) -> int:
-    """Carry one batch on of what changed in a window (windows.py)."""
+    """Carry one batch on of what changed in a window (change_windows.py)."""
     with store.write() as session:
         if (
             copies.lock(session, copy.target_id) != copy
             or store.catalog.check(session, [target], lock=True)()
         ):
             return 0  # another server has been here
-        after, length = windows.advance(store, session, copy, source, target, limit)
+        after, length = change_windows.advance(store, session, copy, source, target, limit)
         if after is not None:
             copies.save_progress(session, after, length)
         else:
@@ -307,7 +308,7 @@ def _finish(store: Store, session: Session, copy: PendingCopy, target: Table) ->
     open_table(store, session, target)
     copies.remove(session, copy.target_id)
     backups.set_ready(session, copy.target_id)
-    retaining.release(store, session, copy.source_id)
+    history_retention.release(store, session, copy.source_id)
 
 
 def _give_up(store: Store, copy: PendingCopy) -> None:
@@ -318,6 +319,6 @@ def _give_up(store: Store, copy: PendingCopy) -> None:
         target = store.catalog.lock(session, copy.target_id)
         if target is not None:
             store.catalog.remove(session, target)
-        retaining.release(store, session, copy.source_id)
+        history_retention.release(store, session, copy.source_id)
     store.catalog.cache.forget(copy.target_id)
     store.catalog.cache.forget(copy.source_id)

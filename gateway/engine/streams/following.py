@@ -1,6 +1,6 @@
 """Followers: each is told every change of a table, in order. A follower's position says how far it has come.
 
-One mechanism for all that goes out of a table by itself: changes for its replicas (replicating.py), records for a Kinesis
+One mechanism for all that goes out of a table by itself: changes for its replicas (replication.py), records for a Kinesis
 stream (an adapter delivers them). A follower reads the streams of the table, one after the other: that of its clients, or the
 log that is kept while they have none (Rules.recorder). In a stream it reads shards after their parents, so that it is told the
 changes of a row in their order. Where it has come to is noted after its changes have been delivered, so that each is delivered
@@ -13,8 +13,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 from tablegate.gateway.engine.streams.follower_reads import oldest_pending_ms, pending
-from tablegate.gateway.engine.tables.defining import TableDefiner
-from tablegate.gateway.engine.tables.dependents import altered, current, end, released
+from tablegate.gateway.engine.tables.table_definitions import TableDefiner
+from tablegate.gateway.engine.tables.table_dependents import altered, current, end, released
 from tablegate.gateway.model.commands.stream_commands import Follow, ListFollowers, Unfollow
 from tablegate.gateway.model.tables.changes import Change
 from tablegate.gateway.model.tables.tables import Table

@@ -6,7 +6,7 @@ out of date for a while after a rule changed, so the sweep asks the rule again b
 
 from __future__ import annotations
 
-from tablegate.gateway.engine.background import walking
+from tablegate.gateway.engine.background import batch_walk
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Remove, Write
 from tablegate.gateway.model.expressions.predicates import RevisionIs
@@ -67,7 +67,7 @@ def backfill(store: Store, limit: int) -> int | None:
     with store.write() as session:
         table_id, mark = waiting
         table = store.catalog.lock(session, table_id)
-        batch = None if table is None else walking.next_batch(session, table, mark, limit)
+        batch = None if table is None else batch_walk.next_batch(session, table, mark, limit)
         if table is None or batch is None:
             expiry_backfills.finish(session, table_id)
             return 0

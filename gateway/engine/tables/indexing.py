@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from tablegate.gateway.engine.background import walking
+from tablegate.gateway.engine.background import batch_walk
 from tablegate.gateway.model.tables.indexes import Entry, Index, VectorEntry, VectorIndex
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
@@ -85,7 +85,7 @@ def backfill(store: Store, limit: int) -> int | None:
     with store.write() as session:
         if store.catalog.check(session, [table], lock=True)():
             return 0
-        batch = walking.next_batch(session, table, store.catalog.filled_up_to(session, index.id), limit)
+        batch = batch_walk.next_batch(session, table, store.catalog.filled_up_to(session, index.id), limit)
         if batch is not None:
             _fill(session, index, batch.rows)
             store.catalog.save_progress(session, index.id, batch.mark, batch.length)

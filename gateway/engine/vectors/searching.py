@@ -1,7 +1,7 @@
 """Searching a vector index: all of it is looked at, so that the nearest are found, always; unless a graph may say where to look.
 
 A search is of one snapshot, like any page, and read in slices. What it looks at is the index's image in memory
-(vector_images.py), brought up to date by what has changed since; or, where there is no room for one, or no snapshot of all nodes
+(index_images.py), brought up to date by what has changed since; or, where there is no room for one, or no snapshot of all nodes
 of a database, the entries as they come from there. Needs numpy, and so is imported by the first search (reading.py).
 """
 
@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 
-from tablegate.gateway.engine.vectors import nearest, vector_graphs, vector_images
-from tablegate.gateway.engine.vectors.nearest import (
+from tablegate.gateway.engine.vectors import exact_search, index_images, vector_graphs
+from tablegate.gateway.engine.vectors.exact_search import (
     BlockPart,
     NearestSoFar,
     StoredEntry,
     VectorBlock,
     VectorSearch,
 )
+from tablegate.gateway.engine.vectors.index_images import IndexImage, IndexImages
 from tablegate.gateway.engine.vectors.vector_graphs import Rows
-from tablegate.gateway.engine.vectors.vector_images import IndexImage, IndexImages
 from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
 from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.values.vectors import COMPONENT_BYTES, digest_of
@@ -53,7 +53,7 @@ def search(
     index = command.index
     partition = None if command.partition is None else digest_of(command.partition)
     versions = vectors.versions(session, index.id)
-    target = nearest.target(index.metric, command.vector, command.count, _digests(command, partition))
+    target = exact_search.target(index.metric, command.vector, command.count, _digests(command, partition))
     best = NearestSoFar(target)
     image = None
     known = images.get(index.id, versions.server_start)
@@ -220,7 +220,7 @@ def _gone(session: Session, index: VectorIndex, image: IndexImage) -> Generator[
     """The versions of entries of an image that are no longer there. What is there is in the image, so where the numbers are equal
     the entries are."""
     gone: list[int] = []
-    counted = vector_images.counts_by_range(image, _RANGE_WIDTH)
+    counted = index_images.counts_by_range(image, _RANGE_WIDTH)
     ranges = [*counted]
     for start in range(0, len(ranges), _RANGES):
         some = ranges[start : start + _RANGES]
@@ -230,6 +230,6 @@ def _gone(session: Session, index: VectorIndex, image: IndexImage) -> Generator[
             if there.get(at, 0) != counted[at]:
                 between = at * _RANGE_WIDTH, (at + 1) * _RANGE_WIDTH - 1
                 known = vectors.versions_between(session, index.id, *between)
-                gone += sorted({*vector_images.versions_between(image, *between)} - {*known})
+                gone += sorted({*index_images.versions_between(image, *between)} - {*known})
         yield
     return gone

@@ -3,7 +3,7 @@
 A graph knows vectors by their place, the number of the part and the row in it, and points at their blocks' own memory: nothing is
 copied. It grows behind the image that it belongs to, some vectors at a time, and forgets none. What has gone, what a searcher's
 snapshot does not have, and which digests an entry has, is known to the image; and scores are computed from the vectors
-(nearest.py). Knows nothing of tables, transactions and SQL.
+(exact_search.py). Knows nothing of tables, transactions and SQL.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tablegate.gateway.engine.vectors.nearest import BlockPart, VectorBlock
+from tablegate.gateway.engine.vectors.exact_search import BlockPart, VectorBlock
 from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.values.vectors import Metric
 

@@ -60,7 +60,7 @@ class ChangeKind(Enum):
 @dataclass(frozen=True, slots=True)
 class StreamRecording:
     """What a stream is told of a write that is carried out later than it was made (engine/rows/local_transactions.py), or was
-    made elsewhere (engine/replication/replicating.py). `kind` None: nothing."""
+    made elsewhere (engine/replication/replication.py). `kind` None: nothing."""
 
     kind: ChangeKind | None
     actions: tuple[Action, ...]

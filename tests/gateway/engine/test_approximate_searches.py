@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.engine.vectors import nearest, searching, vector_graphs
-from tablegate.gateway.engine.vectors.nearest import NearestSoFar, VectorSearch
+from tablegate.gateway.engine.vectors import exact_search, searching, vector_graphs
+from tablegate.gateway.engine.vectors.exact_search import NearestSoFar, VectorSearch
+from tablegate.gateway.engine.vectors.index_images import IndexImage, IndexImages
 from tablegate.gateway.engine.vectors.vector_graphs import BYTES_EACH, VectorGraph
-from tablegate.gateway.engine.vectors.vector_images import IndexImage, IndexImages
 from tablegate.gateway.model.commands.table_commands import CreateTable, DropTable, FindTable
 from tablegate.gateway.model.commands.vector_commands import SearchVectors
 from tablegate.gateway.model.tables.indexes import IndexProjection, VectorIndex
@@ -112,7 +112,7 @@ def image_of(
 
 
 def target_of(metric: Metric, vector: bytes, count: int, digests: Any = ()) -> VectorSearch:
-    return nearest.target(metric, vector, count, digests)
+    return exact_search.target(metric, vector, count, digests)
 
 
 def looked_up(image: IndexImage, target: VectorSearch, at_least: int = 1) -> list[tuple[int, float]] | None:
@@ -253,7 +253,7 @@ def test_vectors_that_no_graph_can_have(approximate: Engine, metric: Metric, ask
     for query in [*odd, *even[:5]]:
         search(client, query)
         grow(approximate)
-        found = [nearest.score for nearest in search(client, query, 10)]
+        found = [exact_search.score for exact_search in search(client, query, 10)]
         rows = [[float(number.data) for number in row.latest["v"].data] for row in client.rows()]
         scores = np.clip([score(metric, one, query) for one in rows], -3.4028235e38, 3.4028235e38)
         wanted = sorted(scores, reverse=metric is Metric.DOT_PRODUCT)[:10]
@@ -288,7 +288,7 @@ def test_it_follows_random_writes(approximate: Engine, asked: list[int]) -> None
             if row.latest["kind"] == text("x")
         )
         found = search(client, (1, 1, 1), 5, filters={"kind": text("x")})
-        assert [nearest.score for nearest in found] == pytest.approx(wanted[:5])
+        assert [exact_search.score for exact_search in found] == pytest.approx(wanted[:5])
     assert grown > 60 and sum(1 for number in asked if number) > 25
 
 

@@ -27,7 +27,7 @@ from tablegate.gateway.__main__ import main
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
-from tablegate.gateway.observability import audit, audit_sinks, figures, metrics
+from tablegate.gateway.observability import audit, audit_sinks, metrics, prometheus
 from tablegate.gateway.observability.audit import AuditScope, AuditSink, AuditTrail, KeyForm
 from tablegate.gateway.observability.audit_sinks import DatabaseSink, FileSink
 from tablegate.gateway.security.credentials import Credential
@@ -325,7 +325,7 @@ class Reader:
 
 def _lost() -> float:
     metrics.count_noted()
-    return float(figures._AUDIT_LOST._value.get())
+    return float(prometheus._AUDIT_LOST._value.get())
 
 
 def _request(body: bytes = b"") -> Request:

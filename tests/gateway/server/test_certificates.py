@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tablegate.gateway.observability import figures, metrics
+from tablegate.gateway.observability import metrics, prometheus
 from tablegate.gateway.server.certificates import Certificate
 from tests.support.running import Process
 
@@ -66,7 +66,7 @@ def test_a_warning_is_logged_from_two_weeks_before(
     assert [said in text for text in told] == ([True] if said else [])
     metrics.count_noted()
     name = "tablegate_certificate_expiry_timestamp_seconds"
-    assert ({"path": str(certificate)}, ENDS.timestamp()) in figures.figures_of(name)
+    assert ({"path": str(certificate)}, ENDS.timestamp()) in prometheus.figures_of(name)
 
 
 def test_a_new_certificate_is_known_by_its_own_time(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ from tablegate.transfer.comparing.canonical import CanonicalForm
 from tablegate.transfer.endpoints.endpoint import Definition, Service
 from tablegate.transfer.mapping import rules
 from tablegate.transfer.mapping.mapping import Mapping, MappingOptions
+from tablegate.transfer.mapping.mapping_target import Cells, MappingTarget
 from tablegate.transfer.mapping.rules import Fidelity, MappingFinding, MappingRule
-from tablegate.transfer.mapping.viewing import Cells, MappingTarget
 from tests.transfer.support.dialects import Dialects, opened
 from tests.transfer.support.tables import tables
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.engine.background import working
+from tablegate.gateway.engine.background import job_runner
 from tests.adapters.dynamodb.client import DynamoDBService
 from tests.support.clock import Clock
 from tests.support.object_places import FolderPlace, Place, S3Place, moto_endpoint, reset_moto
@@ -112,7 +112,7 @@ class Exporter:
 @pytest.fixture
 def short_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for a server that was killed."""
-    monkeypatch.setattr(working, "_CLAIM_MS", 0)
+    monkeypatch.setattr(job_runner, "_CLAIM_MS", 0)
 
 
 @pytest.fixture

@@ -245,8 +245,8 @@ def test_without_numpy_no_index_is_made_and_none_is_searched(service, monkeypatc
     monkeypatch.setitem(sys.modules, "numpy", None)
     for module in (
         "tablegate.gateway.engine.vectors.searching",
-        "tablegate.gateway.engine.vectors.nearest",
-        "tablegate.gateway.engine.vectors.vector_images",
+        "tablegate.gateway.engine.vectors.exact_search",
+        "tablegate.gateway.engine.vectors.index_images",
     ):
         monkeypatch.delitem(sys.modules, module, raising=False)
         monkeypatch.delattr(module, raising=False)

@@ -66,7 +66,7 @@ def search(
 
 
 def names(found: list[VectorMatch]) -> list[str]:
-    return [nearest.row.latest["p"].data for nearest in found]
+    return [exact_search.row.latest["p"].data for exact_search in found]
 
 
 def score(metric: Metric, one: Any, other: Any) -> float:
@@ -93,11 +93,14 @@ def expected(rows: list[Row], metric: Metric, query: Any, count: int, dimensions
 
 def check(client: Client, metric: Metric, query: Any, count: int = 5, **options: Any) -> None:
     found = search(client, query, count, **options)
-    assert [nearest.score for nearest in found] == pytest.approx(
+    assert [exact_search.score for exact_search in found] == pytest.approx(
         expected(client.rows(), metric, query, count), rel=1e-9, abs=1e-9
     )
-    for nearest in found:
-        assert nearest.row.latest == {row.position: row for row in client.rows()}[nearest.row.position].latest
+    for exact_search in found:
+        assert (
+            exact_search.row.latest
+            == {row.position: row for row in client.rows()}[exact_search.row.position].latest
+        )
 
 
 @pytest.mark.parametrize(
@@ -121,14 +124,14 @@ def test_the_three_metrics(engine: Engine, metric: Metric, scores: list[float]) 
         client.write(client.put(name, v=list_of(vector)))
     found = search(client, (1, 0, 0))
     assert names(found) == ["same", "near", "across", "opposite"]
-    assert [nearest.score for nearest in found] == pytest.approx(scores, abs=1e-6)
+    assert [exact_search.score for exact_search in found] == pytest.approx(scores, abs=1e-6)
 
 
 def test_a_vector_of_no_length_is_at_a_right_angle(engine: Engine) -> None:
     client = make(engine, by_meaning())
     client.write(client.put("a", v=list_of((0, 0, 0))), client.put("b", v=list_of((1, 0, 0))))
-    assert [nearest.score for nearest in search(client, (0, 0, 0))] == [1.0, 1.0]
-    assert [nearest.score for nearest in search(client, (1, 0, 0))] == [0.0, 1.0]
+    assert [exact_search.score for exact_search in search(client, (0, 0, 0))] == [1.0, 1.0]
+    assert [exact_search.score for exact_search in search(client, (1, 0, 0))] == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("metric", list(Metric))
@@ -141,7 +144,7 @@ def test_numbers_at_the_ends_of_their_range(engine: Engine, metric: Metric) -> N
     ):
         client.write(client.put(f"p{at}", v=list_of(vector)))
     for query in [(great, great, great), (small, 0, 0), (1e-30, 1e-30, 0), (1, 1, 1)]:
-        found = [nearest.score for nearest in search(client, query, 6)]
+        found = [exact_search.score for exact_search in search(client, query, 6)]
         wanted = np.clip(expected(client.rows(), metric, query, 6), -FLOAT32.max, FLOAT32.max)
         assert found == pytest.approx(list(wanted), rel=1e-6)
 
@@ -198,11 +201,13 @@ def test_partitions_and_filters(engine: Engine) -> None:
         ]
         for count in (1, 7, 100):
             found = search(client, query, count, partition=text("t1"), filters=where)
-            assert [nearest.score for nearest in found] == pytest.approx(
+            assert [exact_search.score for exact_search in found] == pytest.approx(
                 expected(rows, Metric.COSINE, query, count)
             )
             assert all(
-                nearest.row.latest.get(name) == value for nearest in found for name, value in wanted.items()
+                exact_search.row.latest.get(name) == value
+                for exact_search in found
+                for name, value in wanted.items()
             )
     assert search(client, query, partition=text("t9")) == []
 
@@ -245,7 +250,7 @@ def test_it_follows_random_writes(engine: Engine, memory: int) -> None:
 @given(data=st.data())
 def test_it_equals_brute_force(data: st.DataObject) -> None:
     """Blocks alone, of any numbers of 32 bits and any size."""
-    from tablegate.gateway.engine.vectors import nearest
+    from tablegate.gateway.engine.vectors import exact_search
 
     dimensions = data.draw(st.integers(1, 5))
     number = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -256,13 +261,13 @@ def test_it_equals_brute_force(data: st.DataObject) -> None:
     query = data.draw(st.lists(component, min_size=dimensions, max_size=dimensions))
     count, width = data.draw(st.integers(1, 10)), data.draw(st.integers(1, 15))
     for metric in Metric:
-        best = nearest.NearestSoFar(nearest.target(metric, packed(query), count, ()))
+        best = exact_search.NearestSoFar(exact_search.target(metric, packed(query), count, ()))
         for start in range(0, len(vectors), width):
             some = vectors[start : start + width]
-            block = nearest.VectorBlock.of(
+            block = exact_search.VectorBlock.of(
                 [(start + at, None, b"", packed(one)) for at, one in enumerate(some)]
             )
-            best.look_at(nearest.BlockPart(block, block.length))
+            best.look_at(exact_search.BlockPart(block, block.length))
         found = best.found()
         scores = [score(metric, one, query) for one in vectors]
         wanted = np.clip(
@@ -493,8 +498,8 @@ def test_without_numpy_a_search_says_what_is_missing(engine: Engine, monkeypatch
     for module in [*sys.modules]:
         if module in (
             "tablegate.gateway.engine.vectors.searching",
-            "tablegate.gateway.engine.vectors.nearest",
-            "tablegate.gateway.engine.vectors.vector_images",
+            "tablegate.gateway.engine.vectors.exact_search",
+            "tablegate.gateway.engine.vectors.index_images",
         ):
             monkeypatch.delitem(sys.modules, module)
     monkeypatch.delattr("tablegate.gateway.engine.vectors.searching", raising=False)

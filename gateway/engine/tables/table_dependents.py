@@ -1,6 +1,6 @@
 """What depends on a table besides its rows: those who follow its changes, and its replicas; what becomes of them when it goes.
 
-Knows no more of either than that; how they are told is in following.py and replicating.py.
+Knows no more of either than that; how they are told is in following.py and replication.py.
 """
 
 from __future__ import annotations

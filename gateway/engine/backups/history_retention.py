@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from tablegate.gateway.engine.backups import filed_backups
+from tablegate.gateway.engine.backups import file_backups
 from tablegate.gateway.model.errors import BackupBusy, BackupMissing
 from tablegate.gateway.model.tables.backups import RECOVERY_DAYS, Backup, BackupKind
 from tablegate.gateway.model.tables.namespaces import RETAINED
@@ -110,7 +110,7 @@ def free(store: Store, session: Session, backup_id: int) -> Backup:
     if (
         not backup.ready
         or copies.are_made_of(session, backup.copy_id)
-        or filed_backups.is_restored(session, backup)
+        or file_backups.is_restored(session, backup)
     ):
         raise BackupBusy()
     return backup
@@ -137,7 +137,7 @@ def _forget(store: Store, session: Session, gone: list[Backup]) -> None:
         backups.remove(session, backup.copy_id)
     for copied in store.catalog.lock_all(session, [backup.copy_id for backup in gone]):
         store.catalog.remove(session, copied)
-    filed_backups.forget(store, session, gone)
+    file_backups.forget(store, session, gone)
 
 
 def tend(store: Store, now_ms: int, limit: int) -> int:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
-from tablegate.gateway.engine.background import working
-from tablegate.gateway.engine.backups import retaining
-from tablegate.gateway.engine.tables import dependents, indexing
-from tablegate.gateway.engine.tables.defining import TableDefiner
+from tablegate.gateway.engine.background import job_runner
+from tablegate.gateway.engine.backups import history_retention
+from tablegate.gateway.engine.tables import indexing, table_dependents
+from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.model.commands.snapshot_commands import (
     CopyTables,
     DescribeTables,
@@ -62,10 +62,10 @@ def _reset(store: Store, definer: TableDefiner, command: ResetTables, now_ms: in
         if command.keeps_definitions:
             definer.make_again(session, [(table, table.namespace) for table in tables], now_ms)
         else:
-            working.forget_jobs(store, session, command.namespace, command.names)
+            job_runner.forget_jobs(store, session, command.namespace, command.names)
         if command.names is None and not command.keeps_definitions:
-            retaining.forget_backups(store, session, command.namespace)
-            dependents.forget_ended(store, session, command.namespace)
+            history_retention.forget_backups(store, session, command.namespace)
+            table_dependents.forget_ended(store, session, command.namespace)
     for table in tables:
         store.catalog.cache.forget(table.id)
     return len(tables)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tablegate.gateway.engine.vectors import nearest, vector_graphs
-from tablegate.gateway.engine.vectors.nearest import BlockPart, StoredEntry, VectorBlock
+from tablegate.gateway.engine.vectors import exact_search, vector_graphs
+from tablegate.gateway.engine.vectors.exact_search import BlockPart, StoredEntry, VectorBlock
 from tablegate.gateway.engine.vectors.vector_graphs import VectorGraph
 from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.values.vectors import COMPONENT_BYTES, DIGEST_BYTES
@@ -86,7 +86,7 @@ class IndexImages:
         bytes_each = COMPONENT_BYTES * index.dimensions + DIGEST_BYTES * len(index.columns) + _BESIDES_BYTES
         bytes_each += vector_graphs.BYTES_EACH if self.approximate_from else 0
         # The last block may be empty but for one.
-        rows = entries + min(nearest.rows_in_a_block(index.dimensions), max(_FEWEST_ROWS, entries))
+        rows = entries + min(exact_search.rows_in_a_block(index.dimensions), max(_FEWEST_ROWS, entries))
         return rows * bytes_each <= self._most_bytes
 
     def add(
@@ -109,7 +109,7 @@ class IndexImages:
             while entries:
                 if not parts or not _can_grow(parts[-1]):
                     length = sum(part.length for part in parts)
-                    capacity = min(nearest.rows_in_a_block(index.dimensions), max(_FEWEST_ROWS, length))
+                    capacity = min(exact_search.rows_in_a_block(index.dimensions), max(_FEWEST_ROWS, length))
                     parts.append(BlockPart(VectorBlock(capacity, index.dimensions, len(index.columns)), 0))
                 parts[-1], entries = _grown(parts[-1], entries)
             seen_at = max(grown.seen_at, seen.last)
@@ -134,7 +134,7 @@ class IndexImages:
     def clean(self, index: VectorIndex, known: IndexImage, gone: Sequence[int]) -> IndexImage | None:
         """An image of `known` without the entries of these versions, as of the version that it was last read at. None: somebody
         has made another one meanwhile, or most of it is gone, and no image is left."""
-        parts = nearest.without(known.parts, np.array(gone, np.int64)) if gone else known.parts
+        parts = exact_search.without(known.parts, np.array(gone, np.int64)) if gone else known.parts
         made = known._replace(parts=parts, clean_at=known.seen_at)
         with self._lock:
             if self._images.get(index.id) is not known:
@@ -156,13 +156,13 @@ class IndexImages:
 
 def counts_by_range(image: IndexImage, width: int) -> dict[int, int]:
     """How many entries of an image have versions in each range of so many, in order."""
-    ranges, counts = np.unique(nearest.live_versions(image.parts) // width, return_counts=True)
+    ranges, counts = np.unique(exact_search.live_versions(image.parts) // width, return_counts=True)
     return dict(zip(ranges.tolist(), counts.tolist(), strict=True))
 
 
 def versions_between(image: IndexImage, first: int, last: int) -> list[int]:
     """The versions of the entries of an image between two, both included, in order."""
-    versions: NDArray[np.int64] = nearest.live_versions(image.parts)
+    versions: NDArray[np.int64] = exact_search.live_versions(image.parts)
     found: list[int] = versions[
         np.searchsorted(versions, first) : np.searchsorted(versions, last, "right")
     ].tolist()

@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tablegate.gateway.engine.backups import retaining
+from tablegate.gateway.engine.backups import history_retention
 from tablegate.gateway.engine.streams import streaming
-from tablegate.gateway.engine.tables import dependents
+from tablegate.gateway.engine.tables import table_dependents
 from tablegate.gateway.model.authorization.quotas import TABLES, TableLimit
 from tablegate.gateway.model.commands import table_commands
 from tablegate.gateway.model.commands.account_commands import GetProperties, PutProperties
@@ -157,7 +157,7 @@ class TableDefiner:
     def forget(self, session: Session, table: Table, now_ms: int) -> None:
         """Take away a table that the session has locked. The cache is for the caller, once the transaction is over."""
         self._catalog.remove(
-            session, dependents.part_with(self._store, session, table, now_ms, delivers=False)
+            session, table_dependents.part_with(self._store, session, table, now_ms, delivers=False)
         )
 
     def make_again(self, session: Session, copies: Sequence[tuple[Table, str]], now_ms: int) -> list[Table]:
@@ -195,7 +195,7 @@ class TableDefiner:
         )
         kept = table.rules.history
         if kept is not None and kept.days is not None:
-            made = retaining.with_history(self._store, session, made, kept.days, now_ms)
+            made = history_retention.with_history(self._store, session, made, kept.days, now_ms)
         return made if namespace.startswith(SNAPSHOTS) else self._with_stream(session, None, made, now_ms)
 
     def _with_stream(self, session: Session, old: Rules | None, table: Table, now_ms: int) -> Table:
@@ -240,7 +240,7 @@ class TableDefiner:
             return
         if _is_gone(existing, now_ms):
             counted = rows.count(session, existing.id)
-            retaining.lay_aside(self._store, session, existing, counted, now_ms)
+            history_retention.lay_aside(self._store, session, existing, counted, now_ms)
         elif existing.state_at(now_ms) is State.DELETING:
             raise TableBusy(existing.name, State.DELETING.value)
         else:
@@ -371,9 +371,9 @@ class TableDefiner:
     ) -> Table:
         """Drop a table that the session has locked; as it is then. The cache is for the caller, once the transaction is over.
         `counted`: (rows, billed bytes), about."""
-        table = dependents.part_with(self._store, session, table, now_ms, delivers=True)
+        table = table_dependents.part_with(self._store, session, table, now_ms, delivers=True)
         if not delay_ms:
-            retaining.lay_aside(self._store, session, table, counted, now_ms)
+            history_retention.lay_aside(self._store, session, table, counted, now_ms)
             return table
         table = dataclasses.replace(
             table, state=State.DELETING, busy_until_ms=now_ms + delay_ms, version=table.version + 1
@@ -424,5 +424,5 @@ def remove_gone(store: Store, now_ms: int, limit: int) -> int | None:
     with store.write() as session:
         for table in store.catalog.all(session, condition, (now_ms, limit)):
             counted = (0, 0) if table.rules.history is None else rows.count(session, table.id)
-            retaining.lay_aside(store, session, table, counted, now_ms)
+            history_retention.lay_aside(store, session, table, counted, now_ms)
     return len(gone)

@@ -1,6 +1,6 @@
 """What is noted of a request, and planted in it, while it is handled.
 
-Only requests that are recorded, or that a fault may meet, have a Handling (control/watching.py). Handlers do not know it: what
+Only requests that are recorded, or that a fault may meet, have a Handling (control/interceptor.py). Handlers do not know it: what
 they count and what they ask finds it through a context variable, which is set while their code runs and at no other time. While
 no server of this process watches its requests, nothing is asked: there is no `is_left_out`, and what is consumed is noted by
 `metrics` alone.

@@ -15,11 +15,11 @@ import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tablegate.gateway.engine.background import walking
+from tablegate.gateway.engine.background import batch_walk
 from tablegate.gateway.engine.replication.replica_writes import REPLICATED
 from tablegate.gateway.engine.streams import follower_reads, following
-from tablegate.gateway.engine.tables.defining import TableDefiner
-from tablegate.gateway.engine.tables.dependents import REPLICA, altered, current, leave, members
+from tablegate.gateway.engine.tables.table_definitions import TableDefiner
+from tablegate.gateway.engine.tables.table_dependents import REPLICA, altered, current, leave, members
 from tablegate.gateway.model.commands.replica_commands import AddReplicas, RemoveReplicas, ReplicaCommand
 from tablegate.gateway.model.commands.row_commands import WriteGroup
 from tablegate.gateway.model.commands.writes import Remove, Replace, StreamRecording, Write, deleted_at
@@ -167,7 +167,7 @@ def brought(
 
 def _rows_brought(session: Session, follower: Follower, target: Table, limit: int) -> ReplicationBatch:
     """A part of the rows that were there before the replica was."""
-    place = walking.position_of(follower.mark)
+    place = batch_walk.position_of(follower.mark)
     positions = rows.positions_after(session, follower.table_id, place, limit, _BATCH_BYTES)
     if not positions:
         return ReplicationBatch([], follower, follower._replace(copying=False, mark=None), 0)
@@ -179,7 +179,7 @@ def _rows_brought(session: Session, follower: Follower, target: Table, limit: in
             target, key, Replace(row.contents), actor=REPLICATED, recorded=_UNRECORDED, stamp=row.modified_at
         )
         groups.append(WriteGroup((write,)))
-    after = follower._replace(mark=walking.mark_of(positions[-1]))
+    after = follower._replace(mark=batch_walk.mark_of(positions[-1]))
     return ReplicationBatch(groups, follower, after, len(positions))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.gateway.engine.background import working
+from tablegate.gateway.engine.background import job_runner
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.model.commands.backup_commands import KeepHistory
 from tablegate.gateway.model.commands.job_commands import AdvanceJob, CancelJob, ListJobs, StartJob
@@ -139,18 +139,18 @@ def test_namespaces_take_turns_and_then_their_jobs(engine: Engine) -> None:
 
 def test_no_job_waits_for_good(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """More jobs than may be in hand, of one namespace and of many: one that has saved something makes room for another."""
-    monkeypatch.setattr(working, "_BATCHES_IN_HAND", 3)
+    monkeypatch.setattr(job_runner, "_BATCHES_IN_HAND", 3)
     worker = Counting(engine)
-    spaces = [f"n{number:02}" for number in range(2 * working._JOBS_IN_HAND)]
+    spaces = [f"n{number:02}" for number in range(2 * job_runner._JOBS_IN_HAND)]
     for space in spaces:
         start(engine, namespace=space)
-    for _ in range(3 * working._JOBS_OF_OWNER):
+    for _ in range(3 * job_runner._JOBS_OF_OWNER):
         start(engine, namespace=spaces[0], most=99)
     held = set()
     for _ in range(4 * len(spaces) * 13):
         assert engine.job_batch() is not None
         held.add(len(engine._runner._in_hand))
-    assert max(held) == working._JOBS_IN_HAND
+    assert max(held) == job_runner._JOBS_IN_HAND
     done = {space: numbers(engine, space) for space in spaces}
     assert all(all(each) for each in done.values())
     # What is put down is let go of.
@@ -159,7 +159,7 @@ def test_no_job_waits_for_good(engine: Engine, monkeypatch: pytest.MonkeyPatch) 
 
 def test_jobs_that_wait_hold_up_no_others(engine: Engine) -> None:
     Counting(engine, 3)
-    for number in range(working._JOBS_IN_HAND + 4):
+    for number in range(job_runner._JOBS_IN_HAND + 4):
         start(engine, namespace=f"n{number:02}", definition={"waits": True})
         start(engine, namespace="many", definition={"waits": True}, most=99)
     start(engine, namespace="many", most=99)
@@ -173,8 +173,8 @@ def test_jobs_that_wait_hold_up_no_others(engine: Engine) -> None:
 def test_what_fails_is_given_up_though_others_take_its_place(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(working, "_PAUSE_S", 0.0)
-    monkeypatch.setattr(working, "_JOBS_OF_OWNER", 1)
+    monkeypatch.setattr(job_runner, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(job_runner, "_JOBS_OF_OWNER", 1)
     worker = Counting(engine)
     for _ in range(3):
         start(engine)
@@ -182,7 +182,7 @@ def test_what_fails_is_given_up_though_others_take_its_place(
     for _ in range(6):
         engine.job_batch()
     assert worker.given_up == []
-    monkeypatch.setattr(working, "_PATIENCE_S", -1.0)
+    monkeypatch.setattr(job_runner, "_PATIENCE_S", -1.0)
     for _ in range(6):
         engine.job_batch()
     assert len(worker.given_up) == 3
@@ -217,7 +217,7 @@ def test_one_server_at_a_time(engine: Engine, other: Engine, monkeypatch: pytest
     assert held is not None
     if engine._store.database.shared:
         assert other.job_batch() is None
-        monkeypatch.setattr(working, "_CLAIM_MS", -1)
+        monkeypatch.setattr(job_runner, "_CLAIM_MS", -1)
         engine.renew_claims()  # it has not renewed them in time
     assert other.job_batch() is not None
     assert second.saved is not None
@@ -235,9 +235,9 @@ def test_a_claim_is_renewed(engine: Engine, other: Engine, monkeypatch: pytest.M
         return  # there is nobody else
     Counting(engine), Counting(other)
     start(engine)
-    monkeypatch.setattr(working, "_CLAIM_MS", -1)
+    monkeypatch.setattr(job_runner, "_CLAIM_MS", -1)
     engine.job_batch()
-    monkeypatch.setattr(working, "_CLAIM_MS", 60_000)
+    monkeypatch.setattr(job_runner, "_CLAIM_MS", 60_000)
     engine.renew_claims()
     assert other.job_batch() is None
 
@@ -283,7 +283,7 @@ def test_tables_of_a_job_go_with_it(engine: Engine) -> None:
 
 
 def test_what_fails_is_tried_again_and_then_given_up(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(working, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(job_runner, "_PAUSE_S", 0.0)
     worker = Counting(engine, 2)
     start(engine)
     worker.fails = True
@@ -294,14 +294,14 @@ def test_what_fails_is_tried_again_and_then_given_up(engine: Engine, monkeypatch
     engine.job_batch()
     assert found(engine)[0].progress == {"number": 1}
     worker.fails = True
-    monkeypatch.setattr(working, "_PATIENCE_S", -1.0)
+    monkeypatch.setattr(job_runner, "_PATIENCE_S", -1.0)
     engine.job_batch()
     assert worker.given_up == ["nobody answers"]
     assert engine.job_batch() is None
 
 
 def test_jobs_that_nobody_carries_on_here_hold_up_no_others(engine: Engine) -> None:
-    for _ in range(working._JOBS_IN_HAND):
+    for _ in range(job_runner._JOBS_IN_HAND):
         run(engine, StartJob("elsewhere", "", "t", {}, "running", 99))
     Counting(engine, 1)
     start(engine)
@@ -343,7 +343,7 @@ def test_a_reset_forgets_jobs(engine: Engine, clock: Clock) -> None:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """No batch is waited for; what it does is waited for by the test."""
-    monkeypatch.setattr(working, "_PATIENCE_WITH_BATCH_S", 0.0)
+    monkeypatch.setattr(job_runner, "_PATIENCE_WITH_BATCH_S", 0.0)
 
 
 def batches_until(engine: Engine, holds: Callable[[], bool]) -> None:
@@ -352,7 +352,7 @@ def batches_until(engine: Engine, holds: Callable[[], bool]) -> None:
 
 
 def attempts() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if isinstance(thread, working._BatchAttempt)]
+    return [thread for thread in threading.enumerate() if isinstance(thread, job_runner._BatchAttempt)]
 
 
 @pytest.mark.usefixtures("impatient")
@@ -372,7 +372,7 @@ def test_a_batch_that_hangs_holds_up_neither_other_jobs_nor_its_cancellation(
     assert shown(hung).ended_at_ms is None
     run(engine, CancelJob(hung))
     if hangs == "until cancelled":
-        monkeypatch.setattr(working, "_PATIENCE_WITH_BATCH_S", 60.0)
+        monkeypatch.setattr(job_runner, "_PATIENCE_WITH_BATCH_S", 60.0)
     batches_until(engine, lambda: shown(hung).ended_at_ms is not None)
     ended = shown(hung)
     assert ended.progress == ({"number": 1} if hangs == "until cancelled" else {"failed": True})
@@ -411,7 +411,7 @@ def test_a_batch_that_hangs_goes_on_once_it_is_answered(
     for thread in attempts():
         thread.join()
     # The last batch has ended the job before its thread ends, and is not to be taken for one that hangs.
-    monkeypatch.setattr(working, "_PATIENCE_WITH_BATCH_S", 60.0)
+    monkeypatch.setattr(job_runner, "_PATIENCE_WITH_BATCH_S", 60.0)
     batches_until(engine, lambda: found(engine)[0].ended_at_ms is not None)
     assert found(engine)[0].progress == {"number": 2}
     assert job.id not in worker.abandoned

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import pytest
 
 from tablegate.gateway.engine.engine import Engine, EngineOptions
-from tablegate.gateway.engine.replication import replicating
+from tablegate.gateway.engine.replication import replication
 from tablegate.gateway.model.commands.account_commands import GetProperties
 from tablegate.gateway.model.commands.replica_commands import AddReplicas, NewReplica, RemoveReplicas
 from tablegate.gateway.model.commands.row_commands import WriteGroup
@@ -100,7 +100,7 @@ class Group:
         by_id = {self.client(region).table.id: region for region in self.regions}
         after, steps = 0, []
         while True:
-            found = replicating.next_brought(store, 1 << 60, chosen.randint(1, 5), after)
+            found = replication.next_brought(store, 1 << 60, chosen.randint(1, 5), after)
             if found is None:
                 break
             if isinstance(found, int):
@@ -367,8 +367,8 @@ def test_what_is_behind_comes_in_large_parts(engine: Engine) -> None:
     north = group.client("north")
     for first in range(0, 1_000, 100):
         north.write(*(north.put(f"k{n}") for n in range(first, first + 100)))
-    found = replicating.next_brought(engine._store, 1 << 60, 750, 0)
+    found = replication.next_brought(engine._store, 1 << 60, 750, 0)
     while isinstance(found, int):
-        found = replicating.next_brought(engine._store, 1 << 60, 750, found)
-    assert isinstance(found, replicating.ReplicationBatch)
+        found = replication.next_brought(engine._store, 1 << 60, 750, found)
+    assert isinstance(found, replication.ReplicationBatch)
     assert found.length == 750

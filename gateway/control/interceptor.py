@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from tablegate.gateway import handling
+from tablegate.gateway import request_context
 from tablegate.gateway.control.faults import FaultEffect, Faults
 from tablegate.gateway.control.requests import RequestLog
 from tablegate.gateway.dialect import Begun, Dialect, Handler, ReplyStep
 from tablegate.gateway.exchanges import Returned, next_commands
-from tablegate.gateway.handling import RequestContext
 from tablegate.gateway.http import CUT, Reply, Request
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.request_facts import RequestFacts
+from tablegate.gateway.request_context import RequestContext
 
 
 class RequestInterceptor:
@@ -38,7 +38,7 @@ class RequestInterceptor:
         with self._lock:
             was_on, self.is_on = self.is_on, self.faults.are_planted or self.requests.is_on
             if self.is_on != was_on:
-                handling.watch(self.is_on)
+                request_context.watch(self.is_on)
 
     def meet(self, request: Request, dialect: Dialect) -> InterceptedRequest:
         """A request before it is handled, with what is to happen to it."""
@@ -73,7 +73,7 @@ class InterceptedRequest:
         return None
 
     def watched(self, handler: Handler) -> Handler:
-        """A handler whose code runs for this request (gateway/handling.py)."""
+        """A handler whose code runs for this request (gateway/request_context.py)."""
         return partial(_under, self.handling, handler)
 
     def answered(self, reply: Reply) -> Reply:
@@ -89,7 +89,7 @@ class InterceptedRequest:
 
 
 def _under(current: RequestContext, handler: Handler, request: Request) -> Begun:
-    with handling.current(current):
+    with request_context.current(current):
         begun = handler(request)
     match begun:
         case ReplyStep(command, reply):
@@ -100,14 +100,14 @@ def _under(current: RequestContext, handler: Handler, request: Request) -> Begun
 
 
 def _finished(current: RequestContext, reply: Callable[[Any], Reply], outcome: Any) -> Reply:
-    with handling.current(current):
+    with request_context.current(current):
         return reply(outcome)
 
 
 def _driven(current: RequestContext, exchange: Exchange[Reply]) -> Exchange[Reply]:
     outcomes: list[Any] | Exception | None = None
     while True:
-        with handling.current(current):
+        with request_context.current(current):
             commands = next_commands(exchange, outcomes)
         if isinstance(commands, Returned):
             return commands.value

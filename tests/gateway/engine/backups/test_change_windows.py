@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from tablegate.gateway.engine.backups import windows
+from tablegate.gateway.engine.backups import change_windows
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.commands.backup_commands import KeepHistory
 from tablegate.gateway.model.commands.job_commands import StartJob
@@ -26,7 +26,7 @@ def rows_of(engine: Engine, job_id: int, name: str) -> dict[object, object]:
     table = run(engine, FindTable(of_job(job_id), name))
     assert isinstance(table, Table)
     return {
-        row.position: row.contents.body if name != windows.CHANGED else row.modified_at
+        row.position: row.contents.body if name != change_windows.CHANGED else row.modified_at
         for row in Client(engine, table).rows()
     }
 
@@ -74,12 +74,12 @@ def test_windows_equal_a_model(engine: Engine, clock: Clock) -> None:
     assert len(begun) == _WINDOWS
     for job_id, (first, last) in begun:
         inside = {key: when for when, key in changed if first <= when < last}
-        found = rows_of(engine, job_id, windows.CHANGED)
+        found = rows_of(engine, job_id, change_windows.CHANGED)
         assert found.keys() == inside.keys()
         assert {key: ticks // TICKS_PER_MS for key, ticks in found.items()} == inside  # type: ignore[operator]
-        assert rows_of(engine, job_id, windows.BEFORE) == {
+        assert rows_of(engine, job_id, change_windows.BEFORE) == {
             key: body for key, body in at(first).items() if key in inside
         }
-        assert rows_of(engine, job_id, windows.AFTER) == {
+        assert rows_of(engine, job_id, change_windows.AFTER) == {
             key: body for key, body in at(last).items() if key in inside
         }

@@ -1,4 +1,4 @@
-"""What is begun with the files of backups (filed_backups.py) is carried on: rows go into a file, or come back, batch by batch.
+"""What is begun with the files of backups (file_backups.py) is carried on: rows go into a file, or come back, batch by batch.
 
 A file is written from the beginning to the end by one server: after a kill the next one begins anew. Only when it is on the disk
 do the rows leave the database, in the transaction that says so. What comes back is stored with how far it has come, in a table
@@ -12,10 +12,10 @@ import logging
 import time
 from typing import Any
 
-from tablegate.gateway.engine.background import working
-from tablegate.gateway.engine.background.working import ClaimLost
-from tablegate.gateway.engine.backups import filed_backups, restoring, windows
-from tablegate.gateway.engine.backups.filed_backups import FILE, REMOVE, RESTORE
+from tablegate.gateway.engine.background import job_runner
+from tablegate.gateway.engine.background.job_runner import ClaimLost
+from tablegate.gateway.engine.backups import change_windows, file_backups, restoring
+from tablegate.gateway.engine.backups.file_backups import FILE, REMOVE, RESTORE
 from tablegate.gateway.model.errors import BackupUnreadable
 from tablegate.gateway.model.tables.backups import Backup, BackupFile
 from tablegate.gateway.model.tables.jobs import Job
@@ -66,7 +66,7 @@ class BackupFileWorker:
         """Begin with backups whose rows are to go into files; with how many."""
         now = time.monotonic()
         self._not_before = {each: until for each, until in self._not_before.items() if until > now}
-        return filed_backups.begin_waiting(self._store, self._not_before)
+        return file_backups.begin_waiting(self._store, self._not_before)
 
     def carry_on(self, job: Job, limit: int) -> int | None:
         """See Worker."""
@@ -153,7 +153,7 @@ class BackupFileWorker:
                     return 0  # the next turn finds out
                 if copies.are_made_of(session, backup.copy_id):
                     return None
-                filed_backups.keep_file(session, backup, file)
+                file_backups.keep_file(session, backup, file)
                 source = store.catalog.lock(session, backup.copy_id)
                 if source is not None:
                     store.catalog.remove(session, source)
@@ -189,9 +189,9 @@ class BackupFileWorker:
         with store.write() as session:
             if store.catalog.check(session, [target], lock=True)():
                 raise ClaimLost
-            windows.keep(session, target, {row.position: row for row in rows}, is_new=True)
+            change_windows.keep(session, target, {row.position: row for row in rows}, is_new=True)
             if not reader.is_over:
-                working.save(session, dataclasses.replace(job, progress={"rows": reader.rows}))
+                job_runner.save(session, dataclasses.replace(job, progress={"rows": reader.rows}))
             else:
                 restoring.open_table(store, session, target)
                 if not jobs.end(session, job):

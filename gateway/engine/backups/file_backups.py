@@ -2,7 +2,7 @@
 
 A backup is made in the database, as any other. When it is, its rows go into a file and then leave the database; a restore brings
 them back, and what is deleted leaves its file to be removed. Each of these is a job, so that disks hold up no request, one server
-does it, and the next one goes on after a kill. Carrying them on is filing.py's.
+does it, and the next one goes on after a kill. Carrying them on is backup_file_worker.py's.
 """
 
 from __future__ import annotations

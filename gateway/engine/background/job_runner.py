@@ -16,9 +16,9 @@ from itertools import chain
 from typing import Any, Protocol
 
 from tablegate.gateway.engine.background.pacing import BatchDone, BatchSize, FairQueue
-from tablegate.gateway.engine.backups import filed_backups, restoring
+from tablegate.gateway.engine.backups import file_backups, restoring
 from tablegate.gateway.engine.rows.writing import Answer, WriteBatch
-from tablegate.gateway.engine.tables.defining import TableDefiner
+from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.model.authorization.quotas import account_of
 from tablegate.gateway.model.commands.job_commands import (
     AdvanceJob,
@@ -65,7 +65,7 @@ def run(store: Store, definer: TableDefiner, command: Any, now: int) -> Any:
             with store.read() as session:
                 return jobs.listed(session, command)
         case CancelJob(job):
-            if job.kind in (filed_backups.FILE, filed_backups.REMOVE):
+            if job.kind in (file_backups.FILE, file_backups.REMOVE):
                 raise InvalidInput("cancel", kind=job.kind)
             with store.write() as session:
                 jobs.cancel(session, job.id)

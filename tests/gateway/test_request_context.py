@@ -1,0 +1,34 @@
+"""What watching requests costs those that nobody watches: nothing is asked of them."""
+
+from __future__ import annotations
+
+from tablegate.gateway import request_context
+from tablegate.gateway.observability import metrics
+
+
+def test_what_is_asked_of_requests_is_asked_only_while_a_server_watches() -> None:
+    before = (metrics.consumed, request_context.is_left_out)
+    request_context.watch(True)
+    try:
+        assert metrics.consumed is request_context._consumed
+        assert request_context.is_left_out is not None
+        assert not request_context.is_left_out()
+    finally:
+        request_context.watch(False)
+    assert (metrics.consumed, request_context.is_left_out) == before
+
+
+def test_units_are_noted_for_the_request_whose_code_runs() -> None:
+    request_context.watch(True)
+    mine = request_context.RequestContext(lambda: True)
+    try:
+        metrics.consumed(("toy", "t", "", "read", 1.0))
+        with request_context.current(mine):
+            metrics.consumed(("toy", "t", "", "read", 1.5))
+            metrics.consumed(("toy", "t", "", "read", 0.5))
+            assert request_context.is_left_out is not None
+            assert request_context.is_left_out()
+        metrics.consumed(("toy", "t", "", "read", 1.0))
+    finally:
+        request_context.watch(False)
+    assert mine.units == {"read": 2.0}
