@@ -8,28 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tablegate.adapters.azuretable.call_context import (
-    CallContext,
-    OperationReply,
-    find_table,
-    judge_table,
-    method_of,
-    options_of,
-    service_id,
-)
+from tablegate.adapters.azuretable import call_context
 from tablegate.adapters.azuretable.entities import entities
 from tablegate.adapters.azuretable.entities.entities import PreparedEntityWrite
 from tablegate.adapters.azuretable.entities.entity_renderer import MetadataLevel, content_type
 from tablegate.adapters.azuretable.queries import queries
 from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
-from tablegate.adapters.azuretable.wire import addresses, limits, multipart
+from tablegate.adapters.azuretable.wire import addresses, errors, limits, multipart
 from tablegate.adapters.azuretable.wire.addresses import BatchResource, Entity, EntitySet, Resource
-from tablegate.adapters.azuretable.wire.errors import (
-    TOO_MANY_CHANGES,
-    ServiceError,
-    as_json,
-    service_error_of,
-)
 from tablegate.adapters.azuretable.wire.multipart import InnerHead, InnerReply, InnerRequest
 from tablegate.gateway.exchanges import exchange_of, write_rows
 from tablegate.gateway.http import Request
@@ -43,18 +29,18 @@ _VERBS = frozenset({"POST", "PUT", "MERGE", "PATCH", "DELETE"})
 class _ChangeFailed(Exception):
     """A change was refused; the rest of the group with it."""
 
-    def __init__(self, index: int, error: ServiceError) -> None:
+    def __init__(self, index: int, error: errors.ServiceError) -> None:
         super().__init__(index, error)
         self.index = index
         self.error = error
 
 
-def run(call: CallContext, resource: BatchResource) -> Exchange[OperationReply]:
+def run(call: call_context.CallContext, resource: BatchResource) -> Exchange[call_context.OperationReply]:
     """POST /$batch: carry out a changeset, all of it or nothing, or one query. The answer is multipart/mixed, and a refused
     change is a part of it. Raises ServiceError for a body that is no batch."""
     explicit_version = call.request.header("x-ms-version")
     if explicit_version and explicit_version < limits.FIRST_VERSION_WITH_BATCHES:
-        raise ServiceError("InvalidHeaderValue")
+        raise errors.ServiceError("InvalidHeaderValue")
     batch = multipart.parse(call.request.header("content-type"), call.request.body, limits.CHANGES_MAX)
     if batch.is_query:
         answer = yield from _query(call, batch.requests[0])
@@ -66,36 +52,38 @@ def run(call: CallContext, resource: BatchResource) -> Exchange[OperationReply]:
             content_id = batch.requests[min(failure.index, len(batch.requests) - 1)].content_id
             answers = [(_refusal(call, failure.error, failure.index), content_id)]
     media_type, body = multipart.render(answers, batch.is_query)
-    return OperationReply(202, [("Content-Type", media_type)], body)
+    return call_context.OperationReply(202, [("Content-Type", media_type)], body)
 
 
-def _query(call: CallContext, request: InnerRequest) -> Exchange[InnerReply]:
+def _query(call: call_context.CallContext, request: InnerRequest) -> Exchange[InnerReply]:
     if request.head.method != "GET":
-        raise ServiceError("InvalidInput")
+        raise errors.ServiceError("InvalidInput")
     inner, resource = _inner_call(call, request.head)
     try:
         if isinstance(resource, Entity | EntitySet):
-            yield from judge_table(inner, resource.table)
+            yield from call_context.judge_table(inner, resource.table)
         if isinstance(resource, Entity):
             answer = yield from exchange_of(entities.get(inner, resource))
         elif isinstance(resource, EntitySet):
             answer = yield from queries.query(inner, resource)
         else:
-            raise ServiceError("InvalidInput")
-    except ServiceError as error:
+            raise errors.ServiceError("InvalidInput")
+    except errors.ServiceError as error:
         return _refusal(call, error, None)
     except NotPermitted:
         raise
     except GatewayError as error:
-        return _refusal(call, service_error_of(error), None)
+        return _refusal(call, errors.service_error_of(error), None)
     return _inner_answer(answer)
 
 
 def _changes(
-    call: CallContext, requests: tuple[InnerRequest, ...]
+    call: call_context.CallContext, requests: tuple[InnerRequest, ...]
 ) -> Exchange[list[tuple[InnerReply, str | None]]]:
     if len(requests) > limits.CHANGES_MAX:
-        raise _ChangeFailed(limits.CHANGES_MAX - 1, ServiceError("InvalidInput", TOO_MANY_CHANGES))
+        raise _ChangeFailed(
+            limits.CHANGES_MAX - 1, errors.ServiceError("InvalidInput", errors.TOO_MANY_CHANGES)
+        )
     prepared = yield from _prepare_all(call, requests)
     if not prepared:
         return []
@@ -103,11 +91,11 @@ def _changes(
         outcomes = yield from write_rows(*[each.write for each in prepared])
     except GroupRefused as refused:
         index, reason = next((at, reason) for at, reason in enumerate(refused.reasons) if reason is not None)
-        raise _ChangeFailed(index, service_error_of(reason)) from None
+        raise _ChangeFailed(index, errors.service_error_of(reason)) from None
     except NotPermitted:  # who may not do a part of it may not do it at all
         raise
     except GatewayError as error:
-        raise _ChangeFailed(0, service_error_of(error)) from None
+        raise _ChangeFailed(0, errors.service_error_of(error)) from None
     return [
         (_inner_answer(each.answer(outcome)), request.content_id)
         for each, outcome, request in zip(prepared, outcomes, requests, strict=True)
@@ -115,7 +103,7 @@ def _changes(
 
 
 def _prepare_all(
-    call: CallContext, requests: tuple[InnerRequest, ...]
+    call: call_context.CallContext, requests: tuple[InnerRequest, ...]
 ) -> Exchange[list[PreparedEntityWrite]]:
     """Every change, read and checked against the ones before it."""
     table: Table | None = None
@@ -128,54 +116,56 @@ def _prepare_all(
             if writer is None:
                 inner, resource = _change_call(call, request.head)
                 if table is None:
-                    table = yield from find_table(inner, resource.table)
+                    table = yield from call_context.find_table(inner, resource.table)
                 elif resource.table.lower() != table.azure_name.lower():
-                    raise ServiceError("CommandsInBatchActOnDifferentPartitions")
+                    raise errors.ServiceError("CommandsInBatchActOnDifferentPartitions")
                 writer = writers[id(request.head)] = entities.writer(inner, resource, table)
             each = writer(request.body)
             if prepared and each.keys[0] != prepared[0].keys[0]:
-                raise ServiceError("CommandsInBatchActOnDifferentPartitions")
+                raise errors.ServiceError("CommandsInBatchActOnDifferentPartitions")
             if each.keys[1] in seen:
-                raise ServiceError("InvalidDuplicateRow")
-        except ServiceError as error:
+                raise errors.ServiceError("InvalidDuplicateRow")
+        except errors.ServiceError as error:
             if error.status in (401, 403):  # who may not do a part of it may not do it at all
                 raise
             raise _ChangeFailed(index, error) from None
         except NotPermitted:
             raise
         except GatewayError as error:
-            raise _ChangeFailed(index, service_error_of(error)) from None
+            raise _ChangeFailed(index, errors.service_error_of(error)) from None
         seen.add(each.keys[1])
         prepared.append(each)
     return prepared
 
 
-def _change_call(call: CallContext, head: InnerHead) -> tuple[CallContext, Entity | EntitySet]:
+def _change_call(
+    call: call_context.CallContext, head: InnerHead
+) -> tuple[call_context.CallContext, Entity | EntitySet]:
     """A change as a call of its own, if the caller may do such a thing."""
     inner, resource = _inner_call(call, head)
     if inner.method not in _VERBS or not isinstance(resource, Entity | EntitySet):
-        raise ServiceError("InvalidInput")
+        raise errors.ServiceError("InvalidInput")
     if isinstance(resource, EntitySet) is not (inner.method == "POST"):
-        raise ServiceError("InvalidInput")
+        raise errors.ServiceError("InvalidInput")
     inner.grant.check(entities.action_of(inner, resource), resource.table)
     return inner, resource
 
 
-def _inner_call(call: CallContext, head: InnerHead) -> tuple[CallContext, Resource]:
+def _inner_call(call: call_context.CallContext, head: InnerHead) -> tuple[call_context.CallContext, Resource]:
     """An operation of a batch as a call of its own, without its body; who asks was settled for the whole of it."""
     outer = call.request
     host = outer.header("host") if call.gateway.settings.azure_account_in_host else ""
     address, query = addresses.resolve(head.target, call.address, host)
     if address.secondary and head.method != "GET":
-        raise ServiceError("InsufficientAccountPermissions")
+        raise errors.ServiceError("InsufficientAccountPermissions")
     made = Request(head.method, head.target, head.headers, b"", outer.client, outer.secure)
     made.id = outer.id
     made.authorization = outer.authorization
-    inner = CallContext(
+    inner = call_context.CallContext(
         request=made,
         address=address,
-        method=method_of(made),
-        options=options_of(query),
+        method=call_context.method_of(made),
+        options=call_context.options_of(query),
         origin=call.origin,
         namespace=call.namespace,
         grant=call.grant,
@@ -184,7 +174,7 @@ def _inner_call(call: CallContext, head: InnerHead) -> tuple[CallContext, Resour
     return inner, address.resource
 
 
-def _inner_answer(answer: OperationReply) -> InnerReply:
+def _inner_answer(answer: call_context.OperationReply) -> InnerReply:
     return InnerReply(answer.status, _INNER_HEADERS + answer.headers, answer.body)
 
 
@@ -195,14 +185,16 @@ _INNER_HEADERS = [
 ]
 
 
-def _refusal(call: CallContext, error: ServiceError, index: int | None) -> InnerReply:
+def _refusal(call: call_context.CallContext, error: errors.ServiceError, index: int | None) -> InnerReply:
     """An error as a part. SDKs read the index of the failing change from the front of its message."""
     if index is not None:
-        error = ServiceError(error.code, f"{index}:{error.text}")
+        error = errors.ServiceError(error.code, f"{index}:{error.text}")
     time = timestamp_text(call.gateway.now_ms() * 10_000 + UNIX_EPOCH_TICKS)
     headers = [
         ("X-Content-Type-Options", "nosniff"),
         ("DataServiceVersion", "3.0;"),
         ("Content-Type", content_type(MetadataLevel.MINIMAL)),
     ]
-    return InnerReply(error.status, headers, as_json(error, service_id(call.request.id), time))
+    return InnerReply(
+        error.status, headers, errors.as_json(error, call_context.service_id(call.request.id), time)
+    )

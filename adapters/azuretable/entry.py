@@ -5,16 +5,8 @@ from __future__ import annotations
 import logging
 import re
 
-from tablegate.adapters.azuretable import DIALECT, replies, request_facts
+from tablegate.adapters.azuretable import DIALECT, call_context, replies, request_facts
 from tablegate.adapters.azuretable.auth import auth
-from tablegate.adapters.azuretable.call_context import (
-    CallContext,
-    OperationReply,
-    judge_table,
-    known_table,
-    method_of,
-    options_of,
-)
 from tablegate.adapters.azuretable.operation_table import (
     PLAIN,
     operation_of,
@@ -144,7 +136,7 @@ class AzureTable(Dialect):
         status, headers, body = reply
         return Reply(status, [*headers, *(yield from self._cors_headers(request))], body)
 
-    def _preflight(self, request: Request) -> Exchange[OperationReply]:
+    def _preflight(self, request: Request) -> Exchange[call_context.OperationReply]:
         account = auth.account_of(self.gateway, addresses.account_of(request.path, self._host(request)))
         return (yield from service.preflight(request, account.namespace, account.name))
 
@@ -158,7 +150,7 @@ class AzureTable(Dialect):
         if not cors.allows(properties["Cors"], request.header_map.get("origin", ""), request.method):
             raise refusal
 
-    def parse(self, request: Request, caller: CallContext) -> CallContext:
+    def parse(self, request: Request, caller: call_context.CallContext) -> call_context.CallContext:
         """Return the call (Dialect.parse). Its operation decodes the body. Raises QuotaExceeded, Busy."""
         account = caller.address.account
         if self.gateway.quotas.is_on:
@@ -167,28 +159,32 @@ class AzureTable(Dialect):
             self.gateway.memory.hold_json(request, request.body)
         return caller
 
-    def begin(self, call: CallContext) -> Steps[OperationReply]:
+    def begin(self, call: call_context.CallContext) -> Steps[call_context.OperationReply]:
         """Authorize the table that a call names, and begin its operation (Dialect.begin)."""
         access = call.grant.access
         if access is not None and access.policy_id is not None:
             return after(tables.under_policy(call, access), self._begin_granted)
         return self._begin_granted(call)
 
-    def _begin_granted(self, call: CallContext) -> Steps[OperationReply]:
+    def _begin_granted(self, call: call_context.CallContext) -> Steps[call_context.OperationReply]:
         handler, resource = operation_of(call).handler, call.address.resource
         if (
             call.request.authorization is not None
             and isinstance(resource, (EntitySet, Entity))
-            and known_table(call, resource.table) is None
+            and call_context.known_table(call, resource.table) is None
         ):
-            return after(judge_table(call, resource.table), lambda _: handler(call, resource))
+            return after(call_context.judge_table(call, resource.table), lambda _: handler(call, resource))
         return handler(call, resource)
 
-    def render(self, request: Request, caller: CallContext, answer: OperationReply) -> Reply:
+    def render(
+        self, request: Request, caller: call_context.CallContext, answer: call_context.OperationReply
+    ) -> Reply:
         """Return the reply with an answer (Dialect.render)."""
         return replies.reply(request, answer, self.gateway)
 
-    def render_error(self, request: Request, caller: CallContext | None, error: Exception) -> Reply:
+    def render_error(
+        self, request: Request, caller: call_context.CallContext | None, error: Exception
+    ) -> Reply:
         """Return the error reply (Dialect.render_error)."""
         if not isinstance(error, (ServiceError, GatewayError)):
             log.error("request %s failed", request.id, exc_info=error)
@@ -227,22 +223,24 @@ class AzureTable(Dialect):
             raise ServiceError("RequestBodyTooLarge")
         return address
 
-    def authenticate(self, request: Request) -> CallContext:
+    def authenticate(self, request: Request) -> call_context.CallContext:
         """Return the call (Dialect.authenticate). The head has all of it but the body. Raises ServiceError."""
         address = self._address_of(request)
-        options = options_of(request.query)
+        options = call_context.options_of(request.query)
         account = auth.account_of(self.gateway, address.account)
         grant = auth.verify(request, options, account, self._issuer, self.gateway)
         if grant.roles is not None or self.gateway.credentials.is_limited:
             authorization = auth.authorize(request, account, grant, self.gateway)
             if authorization is not None:
                 component = options.get("comp", PLAIN)
-                authorization.purpose = purpose_of(address.resource, method_of(request), component)
+                authorization.purpose = purpose_of(
+                    address.resource, call_context.method_of(request), component
+                )
         scheme = "https" if request.secure else "http"
-        return CallContext(
+        return call_context.CallContext(
             request=request,
             address=address,
-            method=method_of(request),
+            method=call_context.method_of(request),
             options=options,
             origin=f"{scheme}://{request.header_map.get('host', '')}{address.base}",
             namespace=account.namespace,

@@ -14,16 +14,7 @@ from tablegate.adapters.azuretable.call_context import CallContext, OperationRep
 from tablegate.adapters.azuretable.entities import entities
 from tablegate.adapters.azuretable.queries import queries
 from tablegate.adapters.azuretable.tables import service, tables
-from tablegate.adapters.azuretable.wire.addresses import (
-    BatchResource,
-    Entity,
-    EntitySet,
-    Resource,
-    ServiceResource,
-    TableEntry,
-    TableScopedResource,
-    TableSet,
-)
+from tablegate.adapters.azuretable.wire import addresses
 from tablegate.adapters.azuretable.wire.errors import KEY_COUNT, ServiceError
 from tablegate.gateway.exchanges import Steps
 from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, Channel, Permission, Purpose
@@ -45,35 +36,43 @@ PLAIN = ""
 """A request that names no component."""
 OPERATIONS: Mapping[tuple[type, str, str], Operation] = {
     # (resource, verb, comp)
-    (TableSet, "GET", PLAIN): Operation(tables.query, Purpose((_P.LIST,))),
-    (TableSet, "POST", PLAIN): Operation(tables.create, Purpose((_P.CREATE,))),
-    (TableEntry, "GET", PLAIN): Operation(tables.get, Purpose((_P.DESCRIBE,))),
-    (TableEntry, "DELETE", PLAIN): Operation(tables.delete, Purpose((_P.DROP,))),
-    (EntitySet, "GET", "acl"): Operation(tables.get_access_policies, Purpose((_P.READ_POLICY,))),
-    (EntitySet, "HEAD", "acl"): Operation(tables.get_access_policies, Purpose((_P.READ_POLICY,))),
-    (EntitySet, "PUT", "acl"): Operation(tables.set_access_policies, Purpose((_P.WRITE_POLICY,))),
-    (EntitySet, "GET", PLAIN): Operation(queries.query, Purpose((_P.QUERY, _P.SCAN))),
-    (EntitySet, "POST", PLAIN): Operation(entities.insert, Purpose((_P.PUT,))),
-    (Entity, "GET", PLAIN): Operation(entities.get, Purpose((_P.READ,))),
-    (Entity, "PUT", PLAIN): Operation(entities.update, Purpose((_P.PUT,))),
-    (Entity, "MERGE", PLAIN): Operation(entities.update, Purpose((_P.UPDATE,))),
-    (Entity, "PATCH", PLAIN): Operation(entities.update, Purpose((_P.UPDATE,))),
-    (Entity, "DELETE", PLAIN): Operation(entities.update, Purpose((_P.DELETE,))),
-    (BatchResource, "POST", PLAIN): Operation(batches.run, Purpose(_IN_BATCHES, Channel.TRANSACTION)),
-    (ServiceResource, "GET", "properties"): Operation(service.get_properties, Purpose((_P.READ_ACCOUNT,))),
-    (ServiceResource, "PUT", "properties"): Operation(service.set_properties, Purpose((_P.WRITE_ACCOUNT,))),
-    (ServiceResource, "GET", "stats"): Operation(service.get_statistics, Purpose((_P.READ_ACCOUNT,))),
+    (addresses.TableSet, "GET", PLAIN): Operation(tables.query, Purpose((_P.LIST,))),
+    (addresses.TableSet, "POST", PLAIN): Operation(tables.create, Purpose((_P.CREATE,))),
+    (addresses.TableEntry, "GET", PLAIN): Operation(tables.get, Purpose((_P.DESCRIBE,))),
+    (addresses.TableEntry, "DELETE", PLAIN): Operation(tables.delete, Purpose((_P.DROP,))),
+    (addresses.EntitySet, "GET", "acl"): Operation(tables.get_access_policies, Purpose((_P.READ_POLICY,))),
+    (addresses.EntitySet, "HEAD", "acl"): Operation(tables.get_access_policies, Purpose((_P.READ_POLICY,))),
+    (addresses.EntitySet, "PUT", "acl"): Operation(tables.set_access_policies, Purpose((_P.WRITE_POLICY,))),
+    (addresses.EntitySet, "GET", PLAIN): Operation(queries.query, Purpose((_P.QUERY, _P.SCAN))),
+    (addresses.EntitySet, "POST", PLAIN): Operation(entities.insert, Purpose((_P.PUT,))),
+    (addresses.Entity, "GET", PLAIN): Operation(entities.get, Purpose((_P.READ,))),
+    (addresses.Entity, "PUT", PLAIN): Operation(entities.update, Purpose((_P.PUT,))),
+    (addresses.Entity, "MERGE", PLAIN): Operation(entities.update, Purpose((_P.UPDATE,))),
+    (addresses.Entity, "PATCH", PLAIN): Operation(entities.update, Purpose((_P.UPDATE,))),
+    (addresses.Entity, "DELETE", PLAIN): Operation(entities.update, Purpose((_P.DELETE,))),
+    (addresses.BatchResource, "POST", PLAIN): Operation(
+        batches.run, Purpose(_IN_BATCHES, Channel.TRANSACTION)
+    ),
+    (addresses.ServiceResource, "GET", "properties"): Operation(
+        service.get_properties, Purpose((_P.READ_ACCOUNT,))
+    ),
+    (addresses.ServiceResource, "PUT", "properties"): Operation(
+        service.set_properties, Purpose((_P.WRITE_ACCOUNT,))
+    ),
+    (addresses.ServiceResource, "GET", "stats"): Operation(
+        service.get_statistics, Purpose((_P.READ_ACCOUNT,))
+    ),
 }
 
 
 def operation_of(call: CallContext) -> Operation:
     """The operation that a call asks for. Raises ServiceError where there is none."""
     resource = call.address.resource
-    if isinstance(resource, TableScopedResource):
+    if isinstance(resource, addresses.TableScopedResource):
         return _NESTED
     if call.address.secondary and call.method not in _READING:
         raise ServiceError("InsufficientAccountPermissions")
-    if (call.options.get("restype") == "service") is not isinstance(resource, ServiceResource):
+    if (call.options.get("restype") == "service") is not isinstance(resource, addresses.ServiceResource):
         raise ServiceError("InvalidQueryParameterValue")
     row = OPERATIONS.get((type(resource), call.method, call.options.get("comp", PLAIN)))
     if row is None:
@@ -81,15 +80,15 @@ def operation_of(call: CallContext) -> Operation:
     return row
 
 
-def purpose_of(resource: Resource, method: str, comp: str) -> Purpose:
+def purpose_of(resource: addresses.Resource, method: str, comp: str) -> Purpose:
     """What a request is for. To have an address explained that means nothing is to read."""
-    if isinstance(resource, TableScopedResource):
+    if isinstance(resource, addresses.TableScopedResource):
         return Purpose((_P.DESCRIBE,))
     row = OPERATIONS.get((type(resource), method, comp))
     return Purpose((_P.READ,)) if row is None else row.purpose
 
 
-def _refuse_nested(call: CallContext, resource: TableScopedResource) -> Exchange[OperationReply]:
+def _refuse_nested(call: CallContext, resource: addresses.TableScopedResource) -> Exchange[OperationReply]:
     """Answer a client whose account URL ends in a table's name: /T/Tables, /T/$batch and their like. Always raises.
 
     The service has no such resources, and refuses each in its own way; SDKs recognise code and text and tell their users
@@ -98,12 +97,12 @@ def _refuse_nested(call: CallContext, resource: TableScopedResource) -> Exchange
     if call.options.get("restype") == "service":
         raise ServiceError("InvalidQueryParameterValue")
     match resource.inner:
-        case BatchResource():
+        case addresses.BatchResource():
             raise ServiceError("MediaTypeNotSupported")
-        case TableSet():
+        case addresses.TableSet():
             yield from find_table(call, resource.table)
             raise ServiceError("PropertiesNeedValue" if call.method == "POST" else "InvalidInput")
-        case TableEntry():
+        case addresses.TableEntry():
             yield from find_table(call, resource.table)
             raise ServiceError("InvalidInput", KEY_COUNT)
 

@@ -19,21 +19,15 @@ from tablegate.adapters.dynamodb.wire.call_context import Caller
 from tablegate.adapters.dynamodb.wire.errors import REFUSALS
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.http import Reply, Request
-from tablegate.gateway.model.request_facts import (
-    RejectedParts,
-    RequestFacts,
-    RequestKind,
-    kind_of,
-    table_names,
-)
+from tablegate.gateway.model import request_facts
 
 _WRITES = frozenset({
     "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems",
     "ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction",
 })  # fmt: skip
 _READ_PREFIXES = ("Get", "Describe", "List", "Query", "Scan", "Search", "BatchGet", "TransactGet")
-KINDS: Mapping[str, RequestKind] = {
-    name: kind_of(name, _WRITES, _READ_PREFIXES)
+KINDS: Mapping[str, request_facts.RequestKind] = {
+    name: request_facts.kind_of(name, _WRITES, _READ_PREFIXES)
     for name in (target.partition(".")[2] for target in OPERATIONS)
 }
 _AUTHENTICATED_REFUSALS = frozenset({"AccessDeniedException"})
@@ -50,8 +44,12 @@ _TABLE_IN_STATEMENT = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+(?:"((?:[^"]|"")+)"|
 
 
 def read(
-    head: RequestFacts, request: Request, reply: Reply | None, caller: Caller | None, gateway: Gateway
-) -> RequestFacts:
+    head: request_facts.RequestFacts,
+    request: Request,
+    reply: Reply | None,
+    caller: Caller | None,
+    gateway: Gateway,
+) -> request_facts.RequestFacts:
     """Return the facts of a request. `head`: its operation and kind. `reply`: None if it is not answered yet. `caller`:
     authenticated if there is no reply, otherwise only claimed by the request.
 
@@ -67,7 +65,7 @@ def read(
     only_selects = statements and all(text.lstrip()[:6].upper() == "SELECT" for text in statements)
     namespace = "" if caller is None else caller.namespace
     return facts._replace(
-        kind=RequestKind.READ if only_selects else facts.kind,
+        kind=request_facts.RequestKind.READ if only_selects else facts.kind,
         tables=_tables(body),
         keys=list(_keys(body, gateway, namespace)),
         refused_parts=None if reply is None else _refused_parts(body, reply, facts.operation),
@@ -82,7 +80,7 @@ def _tables(body: dict[str, Any]) -> list[str]:
     names += requests if isinstance(requests, dict) else ()
     names += (name for name, _, _ in _members(body))
     names += map(_table_of, _statements(body))
-    return table_names(_bare(name) for name in names if isinstance(name, str))
+    return request_facts.table_names(_bare(name) for name in names if isinstance(name, str))
 
 
 def _keys(body: dict[str, Any], gateway: Gateway, namespace: str) -> Iterator[tuple[str, Any]]:
@@ -93,7 +91,7 @@ def _keys(body: dict[str, Any], gateway: Gateway, namespace: str) -> Iterator[tu
             yield name, key
 
 
-def _refused_parts(body: dict[str, Any], reply: Reply, operation: str) -> RejectedParts | None:
+def _refused_parts(body: dict[str, Any], reply: Reply, operation: str) -> request_facts.RejectedParts | None:
     mark = PART_MARKS.get(operation)
     if mark is None or reply.status != 200 or mark not in reply.body:
         return None
@@ -103,7 +101,7 @@ def _refused_parts(body: dict[str, Any], reply: Reply, operation: str) -> Reject
         for member, answer in zip(body["Statements"], answers, strict=True)
         if answer.get("Error", {}).get("Code") == _PART_CODE
     ]
-    return RejectedParts(_tables({"Statements": refused}), _PART_CODE)
+    return request_facts.RejectedParts(_tables({"Statements": refused}), _PART_CODE)
 
 
 def _error_code(reply: Reply) -> str:

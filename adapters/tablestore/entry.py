@@ -15,17 +15,9 @@ from tablegate.adapters.tablestore import DIALECT, request_facts
 from tablegate.adapters.tablestore.operation_table import OPERATIONS, READING
 from tablegate.adapters.tablestore.values.values import key_type
 from tablegate.adapters.tablestore.values.views import index_view
-from tablegate.adapters.tablestore.wire import auth, limits, replies
+from tablegate.adapters.tablestore.wire import auth, errors, limits, replies
 from tablegate.adapters.tablestore.wire.auth import Caller
 from tablegate.adapters.tablestore.wire.call_context import CallContext, after_names, names_known_tables
-from tablegate.adapters.tablestore.wire.errors import (
-    INTERNAL,
-    PLANTED,
-    ServiceError,
-    invalid,
-    planted,
-    service_error_of,
-)
 from tablegate.adapters.tablestore.wire.parsing import parse
 from tablegate.adapters.tablestore.wire.plainbuffer import CELL_BEGINNING
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
@@ -67,7 +59,7 @@ class TableStore(Dialect):
     name = DIALECT
     hint = _HINT
     service_hosts = _SERVICE_HOSTS
-    faults = PLANTED
+    faults = errors.PLANTED
     operation_kinds = request_facts.KINDS
     batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
     refusal_statuses = frozenset({400, 403})  # 400: without key or signature
@@ -99,14 +91,14 @@ class TableStore(Dialect):
     def fault(self, request: Request, name: str) -> Reply:
         """An error reply that was planted (Dialect.fault), signed for a caller who is known."""
         operation, caller = _operation_name(request.path), self._caller(request)
-        return replies.reply(request, operation, caller, planted(name), self.gateway.real_now_ms())
+        return replies.reply(request, operation, caller, errors.planted(name), self.gateway.real_now_ms())
 
     def _caller(self, request: Request) -> Caller | None:
         try:
             return auth.verify(
                 request, _operation_name(request.path), self.gateway.credentials, self.gateway.real_now_ms()
             )
-        except (ServiceError, GatewayError):
+        except (errors.ServiceError, GatewayError):
             return None
 
     # From request to reply
@@ -116,7 +108,7 @@ class TableStore(Dialect):
         as the head declares it."""
         try:
             self.authenticate(request, has_body=False)
-        except (ServiceError, GatewayError) as error:
+        except (errors.ServiceError, GatewayError) as error:
             return self.render_error(request, None, error)
         return None
 
@@ -127,7 +119,7 @@ class TableStore(Dialect):
     def authenticate(self, request: Request, has_body: bool = True) -> Caller:
         """Return the caller (Dialect.authenticate). Raises ServiceError, NotAuthenticated."""
         if request.method != "POST":
-            raise ServiceError("OTSMethodNotAllowed", "Only POST method for requests is supported.")
+            raise errors.ServiceError("OTSMethodNotAllowed", "Only POST method for requests is supported.")
         gateway = self.gateway
         operation = _operation_name(request.path)
         return auth.verify(request, operation, gateway.credentials, gateway.real_now_ms(), has_body)
@@ -155,7 +147,7 @@ class TableStore(Dialect):
         operation = _operation_name(request.path)
         row = self._operations.get(operation)
         if row is None:
-            raise invalid(f"Unsupported operation: {operation}.")
+            raise errors.invalid(f"Unsupported operation: {operation}.")
         if request.authorization is not None:
             request.authorization.purpose = row.purpose
         if self.gateway.quotas.is_on:
@@ -189,22 +181,22 @@ class TableStore(Dialect):
             self.gateway.memory.hold(request, 3 * len(body) + limits.CELL_BYTES * cells)
         return body
 
-    def _told(self, request: Request, error: Exception) -> ServiceError:
+    def _told(self, request: Request, error: Exception) -> errors.ServiceError:
         """What a client is told of an error. What nobody foresaw is logged."""
-        if isinstance(error, ServiceError):
+        if isinstance(error, errors.ServiceError):
             return error
         if isinstance(error, GatewayError):
-            return service_error_of(error, self._style)
+            return errors.service_error_of(error, self._style)
         log.error("request %s (%s) failed", request.id, replies.request_id(request), exc_info=error)
-        return INTERNAL
+        return errors.INTERNAL
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse). It is not signed: who
         sent the request is not proven."""
         if isinstance(error, LimitExceeded):
-            told = ServiceError("OTSRequestBodyTooLarge", "The size of POST data is too large.")
+            told = errors.ServiceError("OTSRequestBodyTooLarge", "The size of POST data is too large.")
         else:
-            told = service_error_of(error) if isinstance(error, GatewayError) else INTERNAL
+            told = errors.service_error_of(error) if isinstance(error, GatewayError) else errors.INTERNAL
         return replies.reply(request, _operation_name(request.path), None, told, self.gateway.real_now_ms())
 
 

@@ -16,13 +16,7 @@ from typing import Any
 import click
 
 from tablegate.gateway import __version__
-from tablegate.gateway.command_line.foreign_flags import (
-    ForeignCommand,
-    ForeignFlag,
-    port_of,
-    read,
-    taken_port_told,
-)
+from tablegate.gateway.command_line import foreign_flags
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting, Settings
 
@@ -30,40 +24,40 @@ _PORT = 10002
 _FILE = "tablegate.sqlite"
 _OTHERS = "only tables are served, no blobs and no queues"
 _TABLE_FLAGS = {
-    "--tableHost": ForeignFlag("host", has_value=True),
-    "--tablePort": ForeignFlag("port", has_value=True),
-    "--tableKeepAliveTimeout": ForeignFlag("idle", has_value=True),
-    "-l": ForeignFlag("location", has_value=True),
-    "--location": ForeignFlag("location", has_value=True),
-    "-s": ForeignFlag("silent"),
-    "--silent": ForeignFlag("silent"),
-    "-L": ForeignFlag("loose"),  # headers and parameters that nobody knows are never refused
-    "--loose": ForeignFlag("loose"),
-    "-d": ForeignFlag("debug", has_value=True),
-    "--debug": ForeignFlag("debug", has_value=True),
-    "--skipApiVersionCheck": ForeignFlag("any_version"),  # every version is taken
-    "--disableProductStyleUrl": ForeignFlag("account_in_path"),
-    "--oauth": ForeignFlag(
+    "--tableHost": foreign_flags.ForeignFlag("host", has_value=True),
+    "--tablePort": foreign_flags.ForeignFlag("port", has_value=True),
+    "--tableKeepAliveTimeout": foreign_flags.ForeignFlag("idle", has_value=True),
+    "-l": foreign_flags.ForeignFlag("location", has_value=True),
+    "--location": foreign_flags.ForeignFlag("location", has_value=True),
+    "-s": foreign_flags.ForeignFlag("silent"),
+    "--silent": foreign_flags.ForeignFlag("silent"),
+    "-L": foreign_flags.ForeignFlag("loose"),  # headers and parameters that nobody knows are never refused
+    "--loose": foreign_flags.ForeignFlag("loose"),
+    "-d": foreign_flags.ForeignFlag("debug", has_value=True),
+    "--debug": foreign_flags.ForeignFlag("debug", has_value=True),
+    "--skipApiVersionCheck": foreign_flags.ForeignFlag("any_version"),  # every version is taken
+    "--disableProductStyleUrl": foreign_flags.ForeignFlag("account_in_path"),
+    "--oauth": foreign_flags.ForeignFlag(
         "oauth", has_value=True, refused="tokens are verified here: tablegate serve --jwt-keys-file FILE"
     ),
-    "--cert": ForeignFlag("cert", has_value=True),
-    "--key": ForeignFlag("key", has_value=True),
-    "--pwd": ForeignFlag("password", has_value=True),
-    "--inMemoryPersistence": ForeignFlag("in_memory"),
-    "--disableTelemetry": ForeignFlag("no_telemetry"),  # none is sent
-    "-v": ForeignFlag("version"),
-    "--version": ForeignFlag("version"),
-    "-h": ForeignFlag("help"),
-    "--help": ForeignFlag("help"),
+    "--cert": foreign_flags.ForeignFlag("cert", has_value=True),
+    "--key": foreign_flags.ForeignFlag("key", has_value=True),
+    "--pwd": foreign_flags.ForeignFlag("password", has_value=True),
+    "--inMemoryPersistence": foreign_flags.ForeignFlag("in_memory"),
+    "--disableTelemetry": foreign_flags.ForeignFlag("no_telemetry"),  # none is sent
+    "-v": foreign_flags.ForeignFlag("version"),
+    "--version": foreign_flags.ForeignFlag("version"),
+    "-h": foreign_flags.ForeignFlag("help"),
+    "--help": foreign_flags.ForeignFlag("help"),
 }
 _FLAGS = _TABLE_FLAGS | {
-    f"--{service}{part}": ForeignFlag(f"{service}{part}", has_value=True, without=_OTHERS)
+    f"--{service}{part}": foreign_flags.ForeignFlag(f"{service}{part}", has_value=True, without=_OTHERS)
     for service in ("blob", "queue")
     for part in ("Host", "Port", "KeepAliveTimeout")
-} | {"--extentMemoryLimit": ForeignFlag("extents", has_value=True, without=_OTHERS)}  # fmt: skip
+} | {"--extentMemoryLimit": foreign_flags.ForeignFlag("extents", has_value=True, without=_OTHERS)}  # fmt: skip
 
 
-@click.command("azurite", cls=ForeignCommand)
+@click.command("azurite", cls=foreign_flags.ForeignCommand)
 def azurite(words: tuple[str, ...]) -> None:
     """Serve Azure tables by the command line of Azurite: --tableHost 0.0.0.0 --inMemoryPersistence --silent ..."""
     lines = (
@@ -73,7 +67,7 @@ def azurite(words: tuple[str, ...]) -> None:
     _serve(words, _FLAGS, lines, "Exit due to unhandled error")
 
 
-@click.command("azurite-table", cls=ForeignCommand)
+@click.command("azurite-table", cls=foreign_flags.ForeignCommand)
 def azurite_table(words: tuple[str, ...]) -> None:
     """Serve Azure tables by the command line of Azurite's table service alone."""
     lines = (
@@ -84,11 +78,11 @@ def azurite_table(words: tuple[str, ...]) -> None:
 
 
 def _serve(
-    words: tuple[str, ...], flags: Mapping[str, ForeignFlag], lines: tuple[str, str], taken: str
+    words: tuple[str, ...], flags: Mapping[str, foreign_flags.ForeignFlag], lines: tuple[str, str], taken: str
 ) -> None:
     if words and words[-1] in ("-d", "--debug"):
         raise click.ClickException("Must provide a debug log file path for parameter -d or --debug")
-    given = read(words, flags, 'The option "{name}" is unknown.')
+    given = foreign_flags.read(words, flags, 'The option "{name}" is unknown.')
     if "version" in given or "help" in given:
         click.echo(__version__ if "version" in given else "Flags: " + " ".join(flags))
         return
@@ -119,7 +113,7 @@ def _serve(
             scheme = "https" if settings.is_secure else "http"
             print(line.format(address=address, url=f"{scheme}://{address}"), flush=True)
 
-    with taken_port_told(
+    with foreign_flags.taken_port_told(
         lambda host, port: f"{taken}: listen EADDRINUSE: address already in use {host}:{port}"
     ):
         serving.serve(settings, Lines())
@@ -133,7 +127,7 @@ def _settings(given: Mapping[str, str]) -> Settings:
         "host": given.get("host", "127.0.0.1"),
         "insecure": True,
         "emulator_health": True,
-        "port": port_of(given, "port", _PORT),
+        "port": foreign_flags.port_of(given, "port", _PORT),
         "dialects": "azuretable",
         "namespaces": "separate",
         "access_log": "silent" not in given,

@@ -14,13 +14,7 @@ from pathlib import Path
 import click
 
 from tablegate.gateway import __version__
-from tablegate.gateway.command_line.foreign_flags import (
-    ForeignCommand,
-    ForeignFlag,
-    port_of,
-    read,
-    taken_port_told,
-)
+from tablegate.gateway.command_line import foreign_flags
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import ANY, BadSetting, Settings
 
@@ -32,16 +26,16 @@ _FILE = "tablegate.sqlite"
 # takes to its next request. How long DynamoDB Local's do is not documented.
 _DELAY_S = 1.0
 _FLAGS = {
-    "-port": ForeignFlag("port", has_value=True),
-    "-inMemory": ForeignFlag("in_memory"),
-    "-dbPath": ForeignFlag("db_path", has_value=True),
-    "-sharedDb": ForeignFlag("shared"),
-    "-cors": ForeignFlag("cors", has_value=True),
-    "-delayTransientStatuses": ForeignFlag("delayed"),
-    "-optimizeDbBeforeStartup": ForeignFlag("optimized"),
-    "-disableTelemetry": ForeignFlag("no_telemetry"),  # none is sent
-    "-help": ForeignFlag("help"),
-    "-jar": ForeignFlag("jar", has_value=True),
+    "-port": foreign_flags.ForeignFlag("port", has_value=True),
+    "-inMemory": foreign_flags.ForeignFlag("in_memory"),
+    "-dbPath": foreign_flags.ForeignFlag("db_path", has_value=True),
+    "-sharedDb": foreign_flags.ForeignFlag("shared"),
+    "-cors": foreign_flags.ForeignFlag("cors", has_value=True),
+    "-delayTransientStatuses": foreign_flags.ForeignFlag("delayed"),
+    "-optimizeDbBeforeStartup": foreign_flags.ForeignFlag("optimized"),
+    "-disableTelemetry": foreign_flags.ForeignFlag("no_telemetry"),  # none is sent
+    "-help": foreign_flags.ForeignFlag("help"),
+    "-jar": foreign_flags.ForeignFlag("jar", has_value=True),
 }
 _OF_JAVA = re.compile(r"-D[\w.]+(=.*)?|-X.*|-javaagent:.*|-ea|-server")
 _USAGE = """\
@@ -51,10 +45,10 @@ usage: tablegate dynamodb-local [-jar DynamoDBLocal.jar] [-port <port-no.>] [-in
 _TAKEN = 'Exception in thread "main" java.io.IOException: Failed to bind to 0.0.0.0/0.0.0.0:{1}'
 
 
-@click.command("dynamodb-local", cls=ForeignCommand)
+@click.command("dynamodb-local", cls=foreign_flags.ForeignCommand)
 def dynamodb_local(words: tuple[str, ...]) -> None:
     """Serve DynamoDB by the command line of DynamoDB Local: -jar DynamoDBLocal.jar -inMemory -sharedDb -port 8000 ..."""
-    given = read(_without_java(words), _FLAGS, "Unrecognized option: {word}")
+    given = foreign_flags.read(_without_java(words), _FLAGS, "Unrecognized option: {word}")
     if "help" in given:
         click.echo(_USAGE, nl=False)
         return
@@ -72,7 +66,7 @@ def dynamodb_local(words: tuple[str, ...]) -> None:
         def ready(self, *_: object) -> None:
             """Nothing more."""
 
-    with taken_port_told(_TAKEN.format):
+    with foreign_flags.taken_port_told(_TAKEN.format):
         path = settings.database_path
         if "optimized" in given and path is not None and path.exists():
             lock = FileLock(path)
@@ -107,7 +101,7 @@ def _settings(given: dict[str, str]) -> Settings:
                 "host": _HOST,
                 "insecure": True,
                 "emulator_health": True,
-                "port": port_of(given, "port", _PORT),
+                "port": foreign_flags.port_of(given, "port", _PORT),
                 "dialects": "dynamodb",
                 "memory": True if "in_memory" in given else None,
                 "database": None if "in_memory" in given else f"sqlite:///{folder / _FILE}",

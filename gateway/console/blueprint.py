@@ -20,14 +20,7 @@ from tablegate.gateway.console.sign_in import COOKIE, HOURS, ConsoleUser, SignIn
 from tablegate.gateway.control import access
 from tablegate.gateway.control.access import CONSOLE
 from tablegate.gateway.dialect import Gateway
-from tablegate.gateway.model.errors import (
-    GatewayError,
-    NotAllowed,
-    NotPermitted,
-    QuotaExceeded,
-    TableMissing,
-    TooManyAttempts,
-)
+from tablegate.gateway.model import errors
 from tablegate.gateway.model.request_facts import RequestFacts, RequestKind
 from tablegate.gateway.observability import logs
 from tablegate.gateway.server.flask_bridge import current_request
@@ -123,17 +116,17 @@ class Entry:
         try:
             access.check_origin(current_request(), self._settings)
             return page()
-        except NotAllowed as error:
+        except errors.NotAllowed as error:
             return problem(403, error.facts.get("text", ""))
         except BadSearch as error:
             return problem(400, str(error))
-        except NotPermitted as error:
+        except errors.NotPermitted as error:
             return problem(403, refusal(error))
-        except QuotaExceeded as error:
+        except errors.QuotaExceeded as error:
             return problem(429, f"Your quota is used up: {error.limit:,.0f} {error.kind.replace('_', ' ')}.")
-        except TableMissing as error:
+        except errors.TableMissing as error:
             return problem(404, f"There is no table {error.name}.")
-        except GatewayError as error:
+        except errors.GatewayError as error:
             logs.error("the console failed", None, reason=repr(error))
             return problem(503, "The database does not answer.")
 
@@ -146,7 +139,7 @@ class Entry:
         request.facts = RequestFacts(kind=RequestKind.SIGN_IN, caller=access_id)
         try:
             cookie = self._sign_in.cookie_of(access_id, secret, request.client)
-        except TooManyAttempts as error:
+        except errors.TooManyAttempts as error:
             request.is_unauthenticated = True
             request.facts = request.facts._replace(is_refusal=True)
             refusal = render("sign_in.html", 429, problem=error.text)

@@ -11,6 +11,7 @@ import flask
 import orjson
 
 from tablegate.gateway.adapter_modules import RowDisplay, displays, table_describers
+from tablegate.gateway.console import searches
 from tablegate.gateway.console.charts import CHARTS, MetricHistory
 from tablegate.gateway.console.reading import (
     CHANGES,
@@ -23,14 +24,6 @@ from tablegate.gateway.console.reading import (
     TableReader,
 )
 from tablegate.gateway.console.rendering import address, problem, refusal, render
-from tablegate.gateway.console.searches import (
-    KEY_OPERATORS,
-    OPERATORS,
-    BadSearch,
-    Search,
-    place_of,
-    position_of,
-)
 from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.dialect import Gateway
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
@@ -112,11 +105,11 @@ class Pages:
         """A page of rows, by key, by index, by filter; the form alone if the visitor may not do this search."""
         reading = self._reading(visitor)
         table = self._table(reading, LOOKING_UP)
-        search = Search.of_form(flask.request.args)
+        search = searches.Search.of_form(flask.request.args)
         status, reason, found = 200, "", None
         try:
             found = reading.rows(table, search)
-        except BadSearch as error:
+        except searches.BadSearch as error:
             status, reason = 400, str(error)
         except NotPermitted as error:
             status, reason = 403, refusal(error)
@@ -125,21 +118,25 @@ class Pages:
         indexes = [each for each in table.indexes if self._may_read(reading, table, each)]
         index = table.index(search.index) if search.index else None
         schema = table.key_schema if index is None else index.key_schema
-        shown = [(place_of(row.position), self._summary(table, row)) for row in found.rows] if found else []
+        shown = (
+            [(searches.place_of(row.position), self._summary(table, row)) for row in found.rows]
+            if found
+            else []
+        )
         onward = ""
         if found is not None and found.after:
             onward = urlencode({**flask.request.args.to_dict(), "after": found.after})
         return render(
             "rows.html", status, visitor=visitor, table=table, search=search, schema=schema, indexes=indexes,
-            rows=shown, found=found, onward=onward, problem=reason, key_operators=KEY_OPERATORS,
-            operators=OPERATORS,
+            rows=shown, found=found, onward=onward, problem=reason, key_operators=searches.KEY_OPERATORS,
+            operators=searches.OPERATORS,
         )  # fmt: skip
 
     def row(self, visitor: ConsoleUser) -> Any:
         """One row, side by side as each dialect shows it, and what its stream kept of it."""
         reading = self._reading(visitor)
         table = self._table(reading, READING_A_ROW)
-        position = position_of(flask.request.args.get("at", ""))
+        position = searches.position_of(flask.request.args.get("at", ""))
         row = reading.row(table, position)
         forms = [(each.form, each.shown_row(table, row)) for each in self._displays.values()] if row else []
         try:
@@ -149,7 +146,8 @@ class Pages:
             history, shows_history = [], False
         return render(
             "row.html", 200 if row or history else 404, visitor=visitor, table=table, row=row, forms=forms,
-            history=history, stream=_stream(table), place=place_of(position), writes=self._gateway.settings.console_writes,
+            history=history, stream=_stream(table), place=searches.place_of(position),
+            writes=self._gateway.settings.console_writes,
             writable=self.writable, changes=CHANGES, shows_history=shows_history,
         )  # fmt: skip
 
@@ -157,7 +155,7 @@ class Pages:
         """Delete a row."""
         reading = self._reading(visitor)
         table = self._table(reading, DELETING)
-        row = reading.row(table, position_of(flask.request.form.get("at", "")))
+        row = reading.row(table, searches.position_of(flask.request.form.get("at", "")))
         if row is not None:
             key = table.key_schema.key(row.latest)
             _note_key(table, key)
@@ -175,10 +173,10 @@ class Pages:
             document = orjson.loads(flask.request.form.get("row", ""))
             write = put_of(table, document)
         except (ValueError, TypeError) as error:
-            raise BadSearch(f"This is no item of {table.name}: {error}") from None
+            raise searches.BadSearch(f"This is no item of {table.name}: {error}") from None
         _note_key(table, write.key)
         reading.run(WriteGroup((write,)), PUTTING)
-        return flask.redirect(address("console.row", table, at=place_of(write.key.position)), 303)
+        return flask.redirect(address("console.row", table, at=searches.place_of(write.key.position)), 303)
 
     # Jobs
 
@@ -191,11 +189,13 @@ class Pages:
         """Cancel a job."""
         wanted = flask.request.form.get("id", "")
         if not (wanted.isascii() and wanted.isdecimal() and len(wanted) < 19):
-            raise BadSearch("This is no id of a job.")
+            raise searches.BadSearch("This is no id of a job.")
         try:
             self._reading(visitor).cancel(int(wanted))
         except InvalidInput:
-            raise BadSearch("This job cannot be cancelled. It ends when its backup is deleted.") from None
+            raise searches.BadSearch(
+                "This job cannot be cancelled. It ends when its backup is deleted."
+            ) from None
         return flask.redirect(flask.url_for("console.jobs"), 303)
 
     # Changes

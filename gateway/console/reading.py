@@ -11,15 +11,10 @@ from tablegate.gateway.console.sign_in import ConsoleUser
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.model.authorization.authorizations import NamedResource
 from tablegate.gateway.model.authorization.permissions import Permission, Purpose
+from tablegate.gateway.model.commands import stream_commands
 from tablegate.gateway.model.commands.job_commands import CancelJob, ListJobs, ListUnfinishedJobs
 from tablegate.gateway.model.commands.row_commands import Get, Read
 from tablegate.gateway.model.commands.snapshot_commands import ListNamespaces
-from tablegate.gateway.model.commands.stream_commands import (
-    FindPosition,
-    ListShards,
-    ListStreams,
-    ReadChanges,
-)
 from tablegate.gateway.model.commands.table_commands import CountRows, FindTable, ListTables, TableStatistics
 from tablegate.gateway.model.errors import GatewayError, TableMissing
 from tablegate.gateway.model.tables.changes import Change, Latest, Oldest, Stream
@@ -145,7 +140,7 @@ class TableReader:
         searched. Raises NotPermitted, whether or not there is a stream."""
         self.table(table.namespace, table.name, STREAMING)
         found: list[Change] = []
-        for stream in self.run(ListStreams(table.namespace, table.name), STREAMING):
+        for stream in self.run(stream_commands.ListStreams(table.namespace, table.name), STREAMING):
             if stream.table_id == table.id:
                 found += [
                     each
@@ -156,7 +151,7 @@ class TableReader:
 
     def latest_changes(self, table: Table, since: str) -> tuple[list[Change], str]:
         """Changes of the stream that a table has now, and where to go on; `since` is "" to begin at its end."""
-        streams: list[Stream] = self.run(ListStreams(table.namespace, table.name), STREAMING)
+        streams: list[Stream] = self.run(stream_commands.ListStreams(table.namespace, table.name), STREAMING)
         streams = [each for each in streams if each.ended_at_ms is None and each.table_id == table.id]
         if not streams:
             return [], ""
@@ -164,12 +159,12 @@ class TableReader:
         places = _places(since)
         found: list[Change] = []
         going_on: list[str] = []
-        for shard in self.run(ListShards(stream), STREAMING):
+        for shard in self.run(stream_commands.ListShards(stream), STREAMING):
             place = places.get(shard.number)
             if place is None:
                 start = Latest() if not since else Oldest()
-                place = self.run(FindPosition(stream, shard.number, start), STREAMING)
-            page = self.run(ReadChanges(stream, shard.number, place, _LIVE), STREAMING)
+                place = self.run(stream_commands.FindPosition(stream, shard.number, start), STREAMING)
+            page = self.run(stream_commands.ReadChanges(stream, shard.number, place, _LIVE), STREAMING)
             found += page.changes
             going_on.append(f"{shard.number}-{place if page.next is None else page.next}")
         return found, " ".join(going_on)
@@ -177,14 +172,17 @@ class TableReader:
     def _newest_changes(self, stream: Stream) -> Iterator[Change]:
         """The last changes of a stream, at most CHANGES of them."""
         left = CHANGES
-        for shard in reversed(self.run(ListShards(stream), STREAMING)):
+        for shard in reversed(self.run(stream_commands.ListShards(stream), STREAMING)):
             oldest, end = (
-                self.run(FindPosition(stream, shard.number, at), STREAMING) for at in (Oldest(), Latest())
+                self.run(stream_commands.FindPosition(stream, shard.number, at), STREAMING)
+                for at in (Oldest(), Latest())
             )
             place: int | None = max(oldest, end - left)
             left -= end - max(oldest, end - left)
             while place is not None and place < end:
-                page = self.run(ReadChanges(stream, shard.number, place, _CHANGES_AT_ONCE), STREAMING)
+                page = self.run(
+                    stream_commands.ReadChanges(stream, shard.number, place, _CHANGES_AT_ONCE), STREAMING
+                )
                 yield from page.changes
                 place = page.next if page.changes else None
             if left <= 0:

@@ -14,6 +14,7 @@ from decimal import Decimal, InvalidOperation
 
 import orjson
 
+from tablegate.gateway.model.expressions import ranges
 from tablegate.gateway.model.expressions.predicates import (
     ALWAYS,
     Attribute,
@@ -25,14 +26,6 @@ from tablegate.gateway.model.expressions.predicates import (
     Not,
     Predicate,
     StartsWith,
-)
-from tablegate.gateway.model.expressions.ranges import (
-    EVERYTHING,
-    ColumnBounds,
-    KeyRange,
-    bounds_of,
-    bounds_of_prefix,
-    range_of,
 )
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position
 from tablegate.gateway.model.values.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
@@ -76,27 +69,27 @@ class Search:
             fields.get("after", ""),
         )
 
-    def range(self, schema: KeySchema) -> KeyRange:
+    def range(self, schema: KeySchema) -> ranges.KeyRange:
         """The range of keys in a table or index with this key. Raises BadSearch."""
         found = self._range_of_keys(schema)
         return found if not self.after else found.after(position_of(self.after))
 
-    def _range_of_keys(self, schema: KeySchema) -> KeyRange:
+    def _range_of_keys(self, schema: KeySchema) -> ranges.KeyRange:
         if not self.keys:
-            return EVERYTHING
+            return ranges.EVERYTHING
         if len(self.keys) > len(schema.columns) or not all(self.keys):
             raise BadSearch("fill in the key columns from the first one on")
         columns = schema.columns
         values = [_key_value(column, given) for column, given in zip(columns, self.keys, strict=False)]
         if self.operator == "=":
-            return range_of(schema, values)
+            return ranges.range_of(schema, values)
         if self.operator == "begins with":
             if values[-1].kind not in (Kind.TEXT, Kind.BYTES):
                 raise BadSearch("only texts and bytes begin with something")
-            bounds: ColumnBounds | None = bounds_of_prefix(values[-1])
+            bounds: ranges.ColumnBounds | None = ranges.bounds_of_prefix(values[-1])
         else:
-            bounds = bounds_of(_comparison(self.operator, KEY_OPERATORS), values[-1])
-        return range_of(schema, values[:-1], bounds)
+            bounds = ranges.bounds_of(_comparison(self.operator, KEY_OPERATORS), values[-1])
+        return ranges.range_of(schema, values[:-1], bounds)
 
     def predicate(self) -> Predicate:
         """What rows have to meet. Raises BadSearch."""

@@ -26,13 +26,8 @@ import orjson
 
 from tablegate.gateway.control.answers import BadRequest, run
 from tablegate.gateway.engine.engine import Engine
+from tablegate.gateway.model.commands import snapshot_commands
 from tablegate.gateway.model.commands.row_commands import Read
-from tablegate.gateway.model.commands.snapshot_commands import (
-    CopyTables,
-    DescribeTables,
-    ImportDefinition,
-    ImportRows,
-)
 from tablegate.gateway.model.errors import InvalidInput, TableExists
 from tablegate.gateway.model.expressions.ranges import EVERYTHING
 from tablegate.gateway.model.tables.namespaces import SNAPSHOTS, is_reserved
@@ -55,7 +50,7 @@ def write(engine: Engine, place: str, known: dict[str, Any], file: BinaryIO) -> 
     with tempfile.TemporaryDirectory(prefix="tablegate-") as folder:
         tables: list[dict[str, Any]] = []
         for namespace in known["namespaces"]:
-            for table, definition in run(engine, DescribeTables(place + namespace)):
+            for table, definition in run(engine, snapshot_commands.DescribeTables(place + namespace)):
                 name = f"{len(tables)}.jsonl"
                 rows, digest = _write_rows(engine, table, Path(folder, name))
                 tables.append(
@@ -113,7 +108,7 @@ def read(engine: Engine, file: BinaryIO) -> tuple[dict[str, Any], str]:
         with _understood():
             return _read(engine, file, making), making
     except BaseException:
-        run(engine, CopyTables((), making))
+        run(engine, snapshot_commands.CopyTables((), making))
         raise
 
 
@@ -165,12 +160,14 @@ def _read_tar(engine: Engine, file: IO[bytes], making: str) -> dict[str, Any]:
 
 
 def _restore(engine: Engine, making: str, described: dict[str, Any], lines: IO[bytes]) -> None:
-    table = run(engine, ImportDefinition(making + described["namespace"], described["definition"]))
+    table = run(
+        engine, snapshot_commands.ImportDefinition(making + described["namespace"], described["definition"])
+    )
     count, digest = 0, hashlib.sha256()
     while batch := list(islice(lines, _ROWS_AT_ONCE)):
         for line in batch:
             digest.update(line)
-        run(engine, ImportRows(table, [read_row(line, table.key_schema) for line in batch]))
+        run(engine, snapshot_commands.ImportRows(table, [read_row(line, table.key_schema) for line in batch]))
         count += len(batch)
     if (count, digest.hexdigest()) != (described["rows"], described["sha256"]):
         raise BadRequest(f"{described['file']} is not what was written: its checksum is wrong")

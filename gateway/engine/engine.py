@@ -25,14 +25,9 @@ from tablegate.gateway.engine.streams.following import Deliver
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.engine.transactions import Transactions
 from tablegate.gateway.engine.vectors import vector_support
+from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands import row_commands, vector_commands
 from tablegate.gateway.model.commands.commands import AnyCommand, SingleCommand
-from tablegate.gateway.model.errors import (
-    Contended,
-    DataCorrupted,
-    OutOfSpace,
-    StaleTable,
-)
 from tablegate.gateway.model.tables.indexes import IndexView
 from tablegate.gateway.store.opening.replicas import Standbys
 from tablegate.gateway.store.store import Store
@@ -235,9 +230,9 @@ class Engine:
         writes, and DataCorrupted once damaged data was read."""
         self._store.check_schema()
         if self._store.database.refuses_writes:
-            raise OutOfSpace(self._store.database.refuses_writes)
+            raise errors.OutOfSpace(self._store.database.refuses_writes)
         if self._store.damage.found:
-            raise DataCorrupted(self._store.damage.found)
+            raise errors.DataCorrupted(self._store.damage.found)
 
     def check_schema(self) -> None:
         """Raise SchemaTooNew if a later release has migrated the database to a schema that this one cannot serve."""
@@ -247,7 +242,7 @@ class Engine:
     def _noting_damage(self) -> Iterator[None]:
         try:
             yield
-        except DataCorrupted as error:
+        except errors.DataCorrupted as error:
             self._store.note_damage(error)
             raise
 
@@ -276,7 +271,7 @@ class Engine:
         answers: list[Any] = [
             *reading_replicas.read(self.replicas, commands, self._now() // 1_000_000, written)
         ]
-        left = [at for at, answer in enumerate(answers) if isinstance(answer, StaleTable)]
+        left = [at for at, answer in enumerate(answers) if isinstance(answer, errors.StaleTable)]
         if left:
             for at, answer in zip(left, self._transactions.read([commands[at] for at in left]), strict=True):
                 answers[at] = answer
@@ -298,12 +293,12 @@ def run_with_retries(engine: Engine, commands: list[AnyCommand]) -> list[Any]:
 
 def contended(outcomes: list[Any]) -> list[int]:
     """The indexes of those outcomes that are Contended: their commands are to be run again."""
-    return [at for at, outcome in enumerate(outcomes) if type(outcome) is Contended]
+    return [at for at, outcome in enumerate(outcomes) if type(outcome) is errors.Contended]
 
 
 def longest_wait_s(outcomes: list[Any]) -> float:
     """How long what is Contended is tried again, in seconds since the first attempt."""
-    return max((outcome.wait_s for outcome in outcomes if type(outcome) is Contended), default=0.0)
+    return max((outcome.wait_s for outcome in outcomes if type(outcome) is errors.Contended), default=0.0)
 
 
 def pauses_between_attempts() -> Iterator[float]:

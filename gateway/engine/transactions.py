@@ -10,15 +10,8 @@ from typing import Any
 
 from tablegate.gateway.engine.rows import reading
 from tablegate.gateway.engine.rows.writing import WriteBatch
+from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands.row_commands import WriteGroup
-from tablegate.gateway.model.errors import (
-    CommitUnknown,
-    Contended,
-    DatabaseFailed,
-    DataCorrupted,
-    GatewayError,
-    SchemaTooNew,
-)
 from tablegate.gateway.store.sql.databases import (
     CommitInterrupted,
     LockTimeout,
@@ -47,28 +40,28 @@ class Transactions:
     def read(self, commands: list[reading.Reading]) -> list[Any]:
         """Return the outcome of each read, or the GatewayError that it met, all from one snapshot."""
         answer = self.with_retries(self._read_once, commands)
-        if isinstance(answer, DatabaseFailed) and len(commands) > 1:
+        if isinstance(answer, errors.DatabaseFailed) and len(commands) > 1:
             half = len(commands) // 2
             return self.read(commands[:half]) + self.read(commands[half:])
-        return [answer] * len(commands) if isinstance(answer, GatewayError) else answer
+        return [answer] * len(commands) if isinstance(answer, errors.GatewayError) else answer
 
     def _read_once(self, commands: list[reading.Reading]) -> list[Any]:
         try:
             return reading.read(self._store, commands, self._now() // 1_000_000)
-        except (GatewayError, RetryableFailure):
+        except (errors.GatewayError, RetryableFailure):
             raise
         except Exception as error:
             log.exception("a list of reads failed")
-            raise DatabaseFailed(repr(error)) from error
+            raise errors.DatabaseFailed(repr(error)) from error
 
     def write(self, groups: list[WriteGroup], nowait: bool = False) -> list[Any]:
         """Return the outcomes of each group, or the GatewayError that it met, all from one transaction."""
         answer = self.with_retries(self.write_once, groups, nowait)
-        if isinstance(answer, DatabaseFailed) and len(groups) > 1:
+        if isinstance(answer, errors.DatabaseFailed) and len(groups) > 1:
             # Only the culprit may fail, so look for it by halves.
             half = len(groups) // 2
             return self.write(groups[:half], nowait) + self.write(groups[half:], nowait)
-        return [answer] * len(groups) if isinstance(answer, GatewayError) else answer
+        return [answer] * len(groups) if isinstance(answer, errors.GatewayError) else answer
 
     def write_once(self, groups: list[WriteGroup], nowait: bool = False) -> list[Any]:
         """Make one attempt at what `write` does. Raises Retry, Unknowable, and other GatewayErrors."""
@@ -83,29 +76,29 @@ class Transactions:
         except CommitInterrupted as lost:
             # Never guess: ask what became of the transaction. Applied: the answers in hand are true. Not: once more.
             self._require_commit(lost)
-        except (GatewayError, RetryableFailure):
+        except (errors.GatewayError, RetryableFailure):
             raise
         except Exception as error:
             # A value that the driver cannot take, or a defect of ours: the neighbours must not suffer from it.
             log.exception("a list of writes failed")
-            raise DatabaseFailed(repr(error)) from error
+            raise errors.DatabaseFailed(repr(error)) from error
 
     def _require_commit(self, lost: CommitInterrupted) -> None:
         """Return if the transaction was committed after all. Raises Retry if not, Unknowable if that cannot be known."""
         committed = self._committed(lost.transaction_id)
         if committed is None:
-            raise CommitUnknown("the connection was lost at COMMIT") from lost
+            raise errors.CommitUnknown("the connection was lost at COMMIT") from lost
         if not committed:
             raise RetryableFailure("the connection was lost at COMMIT, which did not happen") from lost
 
-    def _error_of_lost_commit(self, lost: CommitInterrupted) -> GatewayError:
+    def _error_of_lost_commit(self, lost: CommitInterrupted) -> errors.GatewayError:
         try:
             self._require_commit(lost)
         except RetryableFailure as reason:
-            return Contended(str(reason))
-        except CommitUnknown as error:
+            return errors.Contended(str(reason))
+        except errors.CommitUnknown as error:
             return error
-        return CommitUnknown("the connection was lost at COMMIT, which did happen")
+        return errors.CommitUnknown("the connection was lost at COMMIT, which did happen")
 
     def _committed(self, transaction_id: str | None) -> bool | None:
         until = time.monotonic() + self._failover_s
@@ -126,9 +119,9 @@ class Transactions:
             try:
                 return work(*arguments)
             except LockTimeout as reason:
-                return Contended(str(reason))
+                return errors.Contended(str(reason))
             except Unreachable as reason:
-                return Contended(str(reason), self._failover_s)
+                return errors.Contended(str(reason), self._failover_s)
             except RetryableFailure as reason:
                 log.info("attempt %d will be repeated: %s", attempt + 1, reason)
                 if time.monotonic() - began > _LONG_ATTEMPT_S:
@@ -138,18 +131,18 @@ class Transactions:
             except CommitInterrupted as lost:
                 # Of the control plane: what it would have answered is lost, even if it happened.
                 return self._error_of_lost_commit(lost)
-            except GatewayError as error:
+            except errors.GatewayError as error:
                 return self._explained(error)
-        return Contended("the database did not yield")
+        return errors.Contended("the database did not yield")
 
-    def _explained(self, error: GatewayError) -> GatewayError:
+    def _explained(self, error: errors.GatewayError) -> errors.GatewayError:
         """Log an error of the database, and note damage. What failed because the schema has changed becomes SchemaTooNew."""
-        if isinstance(error, DataCorrupted):
+        if isinstance(error, errors.DataCorrupted):
             self._store.note_damage(error)
-        elif isinstance(error, DatabaseFailed | CommitUnknown):
+        elif isinstance(error, errors.DatabaseFailed | errors.CommitUnknown):
             try:
                 self._store.check_schema()
-            except SchemaTooNew as too_new:
+            except errors.SchemaTooNew as too_new:
                 return too_new
             except Exception as second:
                 log.info("the schema could not be read: %r", second)

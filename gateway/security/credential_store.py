@@ -22,18 +22,8 @@ from tablegate.gateway.model.authorization.authorizations import PoliciesOfTable
 from tablegate.gateway.model.authorization.grants import Policy
 from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES
 from tablegate.gateway.observability import audit
+from tablegate.gateway.security import grant_store
 from tablegate.gateway.security.credentials import Credential, Scheme
-from tablegate.gateway.security.grant_store import (
-    ALL,
-    EVERYBODY,
-    ROLE,
-    GrantStore,
-    WrittenGrant,
-    policies,
-    policy_of_role,
-    save_in,
-    written_of,
-)
 from tablegate.gateway.security.secret_cipher import SecretCipher
 from tablegate.gateway.store.accounts import credentials as rows
 from tablegate.gateway.store.accounts import grants as grant_rows
@@ -62,14 +52,14 @@ class CredentialStore:
         self._seen: list[StoredCredential] | None = None
         self._seen_grants: list[StoredGrant] = []
         self._seen_policies: dict[tuple[str, str], PoliciesOfTable] = {}
-        self.grants = GrantStore(store)
+        self.grants = grant_store.GrantStore(store)
 
     def load(self) -> list[Credential]:
         """All credentials, with what they may do. Raises WrongKey."""
         self._seen, self._seen_grants = self._rows(), self.grants.load()
         self._seen_policies = self._policies()
         found = [self._open(row) for row in self._seen]
-        known = policies(self._seen_grants, {each.grantee: each.identity for each in found})
+        known = grant_store.policies(self._seen_grants, {each.grantee: each.identity for each in found})
         return [dataclasses.replace(each, policy=known[each.grantee]) for each in found]
 
     def changes(self) -> list[Credential] | None:
@@ -86,23 +76,25 @@ class CredentialStore:
     def roles(self) -> dict[str, Policy | None]:
         """What each role lets somebody do who has it by another's word than ours, as of the last load; None: everything."""
         names = {
-            grant.grantee.removeprefix(ROLE) for grant in self._seen_grants if grant.grantee.startswith(ROLE)
+            grant.grantee.removeprefix(grant_store.ROLE)
+            for grant in self._seen_grants
+            if grant.grantee.startswith(grant_store.ROLE)
         }
-        return {name: policy_of_role(self._seen_grants, name) for name in names}
+        return {name: grant_store.policy_of_role(self._seen_grants, name) for name in names}
 
-    def add(self, credential: Credential, granted: Iterable[WrittenGrant] = ()) -> None:
+    def add(self, credential: Credential, granted: Iterable[grant_store.WrittenGrant] = ()) -> None:
         """Keep a new credential, which may do what is granted with it. Raises BadCredential, BadGrant, BadPolicy."""
         checked(credential)
         with self._store.write() as session:
             if any(_is(row, credential) for row in rows.all_of(session)):
                 raise BadCredential(f"{credential.scheme.value} {credential.access_id} is stored already")
             rows.save(session, self._encrypted(credential))
-            save_in(session, credential.grantee, granted)
+            grant_store.save_in(session, credential.grantee, granted)
         _record("added", credential.scheme, credential.access_id, credential.place)
 
-    def grant(self, grantee: str, written: WrittenGrant) -> StoredGrant:
+    def grant(self, grantee: str, written: grant_store.WrittenGrant) -> StoredGrant:
         """Grant something to a stored credential, a role or everybody. Raises BadCredential, BadGrant, BadPolicy."""
-        if grantee != EVERYBODY and not grantee.startswith(ROLE):
+        if grantee != grant_store.EVERYBODY and not grantee.startswith(grant_store.ROLE):
             scheme, _, access_id = grantee.partition("/")
             if all((row.scheme, row.access_id) != (scheme, access_id) for row in self._rows()):
                 raise BadCredential(f"no {scheme} credential {access_id} is stored")
@@ -155,7 +147,7 @@ class CredentialStore:
         with self._store.write() as session:
             for credential, granted in listed:
                 rows.save(session, self._encrypted(credential))
-                save_in(session, credential.grantee, granted)
+                grant_store.save_in(session, credential.grantee, granted)
         for credential, _ in listed:
             _record("added", credential.scheme, credential.access_id, credential.place)
         return len(listed)
@@ -232,7 +224,7 @@ def new_secret(scheme: Scheme) -> str:
     return base64.b64encode(secrets.token_bytes(30)).decode()
 
 
-def read_file(path: Path) -> list[tuple[Credential, list[WrittenGrant]]]:
+def read_file(path: Path) -> list[tuple[Credential, list[grant_store.WrittenGrant]]]:
     """Credentials of a TOML (`[[credentials]]`) or JSON (`{"credentials": [...]}`, or the list alone) file, with their grants.
 
     Each has `scheme` (aws, azure, tablestore), `access_id`, `secret` or `secrets`, and, if wanted, `place` ("*" for a Table
@@ -254,7 +246,7 @@ def read_file(path: Path) -> list[tuple[Credential, list[WrittenGrant]]]:
         raise BadCredential(f"{path}: {error.__class__.__name__}: {error}") from None
 
 
-def _from_document(entry: dict[str, Any]) -> tuple[Credential, list[WrittenGrant]]:
+def _from_document(entry: dict[str, Any]) -> tuple[Credential, list[grant_store.WrittenGrant]]:
     unknown = entry.keys() - {"scheme", "access_id", "secret", "secrets", "place", "session_token", "grants"}
     if unknown:
         raise BadCredential(f"a credential has no {', '.join(sorted(unknown))}")
@@ -267,7 +259,9 @@ def _from_document(entry: dict[str, Any]) -> tuple[Credential, list[WrittenGrant
         str(entry.get("session_token", "")),
     )  # fmt: skip
     granted = entry.get("grants", [])
-    return checked(credential), [ALL] if granted == "all" else [written_of(each) for each in granted]
+    return checked(credential), [grant_store.ALL] if granted == "all" else [
+        grant_store.written_of(each) for each in granted
+    ]
 
 
 def _is(row: StoredCredential, credential: Credential) -> bool:

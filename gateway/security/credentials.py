@@ -15,14 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from tablegate.gateway.configuration.settings import Settings
-from tablegate.gateway.model.authorization.authorizations import (
-    Authorization,
-    CallerIdentity,
-    PoliciesOfTable,
-    RequestSource,
-    ResourceDecision,
-    ResourcePolicies,
-)
+from tablegate.gateway.model.authorization import authorizations
 from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy
 from tablegate.gateway.security.policies import azure_roles, iam_documents
 
@@ -62,7 +55,7 @@ class Credential:
     policy: Policy | None = field(default=None, repr=False, compare=False)
     """What it may do; None: everything. It comes from the grants of the database (grant_store.py)."""
 
-    identity: CallerIdentity = field(init=False, repr=False, compare=False)
+    identity: authorizations.CallerIdentity = field(init=False, repr=False, compare=False)
     """Who it is, as policies name callers: a user of an account. Keys of other dialects are users of the account of zeros."""
 
     def __post_init__(self) -> None:
@@ -70,7 +63,7 @@ class Credential:
         if self.scheme is Scheme.AWS:
             account = self.place or (self.access_id if _ACCOUNT.fullmatch(self.access_id) else NO_ACCOUNT)
             user = self.access_id
-        made = CallerIdentity(
+        made = authorizations.CallerIdentity(
             self.scheme.value, self.access_id, account, f"arn:aws:iam::{account}:user/{user}"
         )
         object.__setattr__(self, "identity", made)
@@ -124,7 +117,7 @@ class Credentials:
         self._known: dict[tuple[Scheme, str], Credential] = {}
         self.roles: Mapping[str, Policy | None] = {}
         """What roles may do that somebody may have without a stored credential; None: everything."""
-        self._resources: ResourcePolicies | None = None
+        self._resources: authorizations.ResourcePolicies | None = None
         self.is_limited = False
         """Whether there is anybody with a stored credential who may not do everything, or a table with a policy of its own."""
         self.callers: dict[str, Any] = {}
@@ -150,15 +143,17 @@ class Credentials:
                     item.access_id,
                 )
 
-    def keep_resource_policies(self, named: Mapping[tuple[str, str], PoliciesOfTable]) -> None:
+    def keep_resource_policies(self, named: Mapping[tuple[str, str], authorizations.PoliciesOfTable]) -> None:
         """Judge everybody by the policies of resources, too, from now on; these are known, by namespace and table. With auth
         `dev` everybody may do everything."""
         if self.is_dev or not (named or self._resources):
             return
-        self._resources = ResourcePolicies(named, iam_documents.stored_resource_policy)
+        self._resources = authorizations.ResourcePolicies(named, iam_documents.stored_resource_policy)
         self.is_limited = True
 
-    def know_resource_policies(self, namespace: str, table: str, policies: PoliciesOfTable) -> None:
+    def know_resource_policies(
+        self, namespace: str, table: str, policies: authorizations.PoliciesOfTable
+    ) -> None:
         """Know the policies of a table at once, which have just been changed."""
         known = {} if self._resources is None else self._resources.named
         self.keep_resource_policies({**known, (namespace, table): policies})
@@ -168,12 +163,14 @@ class Credentials:
         return self._known.get((scheme, access_id))
 
     def authorization(
-        self, credential: Credential, policy: Policy | None, source: RequestSource, now_ms: int
-    ) -> Authorization | None:
+        self, credential: Credential, policy: Policy | None, source: authorizations.RequestSource, now_ms: int
+    ) -> authorizations.Authorization | None:
         """What a request may do that was sent with a credential, by a caller with this policy; None: everything."""
         if policy is None and self._resources is None:
             return None
-        return Authorization(policy or EVERYTHING, credential.identity, source, now_ms, self._resources)
+        return authorizations.Authorization(
+            policy or EVERYTHING, credential.identity, source, now_ms, self._resources
+        )
 
     def policy_of_roles(self, roles: Iterable[str]) -> Policy | None:
         """What somebody may do who has these roles by the word of a trusted issuer: those of Azure, and those that were granted
@@ -208,7 +205,9 @@ class Credentials:
         return self.namespace(Scheme.AWS, access_id if self._by_key else account, region)
 
 
-def read_resource_policy(text: str, identity: CallerIdentity) -> ResourceDecision:
+def read_resource_policy(
+    text: str, identity: authorizations.CallerIdentity
+) -> authorizations.ResourceDecision:
     """What a resource's policy would say of a caller. Raises ValueError (BadPolicy) for one that is not supported."""
     return iam_documents.resource_policy(text, identity)
 

@@ -10,12 +10,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any, get_args
 
-from tablegate.gateway.model.authorization.quotas import (
-    READ_UNIT_BYTES,
-    READ_UNITS,
-    WRITE_UNIT_BYTES,
-    WRITE_UNITS,
-)
+from tablegate.gateway.model.authorization import quotas
 from tablegate.gateway.model.commands import (
     account_commands,
     backup_commands,
@@ -103,7 +98,7 @@ COSTS: Mapping[type, CommandCost] = {
 }
 """The cost of each type of command. A test checks that none is missing."""
 OF_TABLES = frozenset({CommandCost.MAKES_TABLES, CommandCost.MAKES_AND_STORES})
-RATE_OF = {CommandCost.READS: READ_UNITS, CommandCost.WRITES: WRITE_UNITS}
+RATE_OF = {CommandCost.READS: quotas.READ_UNITS, CommandCost.WRITES: quotas.WRITE_UNITS}
 
 
 def added_at_least(command: AnyCommand) -> int:
@@ -143,18 +138,18 @@ def taken(command: AnyCommand, outcome: Any) -> tuple[float, float, int]:
     """Return (read units, write units, added bytes) of a finished command."""
     match command, outcome:
         case row_commands.Get(), _:
-            return _units(0 if outcome is None else outcome.size_bytes, READ_UNIT_BYTES), 0.0, 0
+            return _units(0 if outcome is None else outcome.size_bytes, quotas.READ_UNIT_BYTES), 0.0, 0
         case row_commands.ReadAll(), list():
             return _read([0 if row is None else row.size_bytes for row in outcome]), 0.0, 0
         case row_commands.Read(), Page():
-            return _units(outcome.scanned_bytes, READ_UNIT_BYTES), 0.0, 0
+            return _units(outcome.scanned_bytes, quotas.READ_UNIT_BYTES), 0.0, 0
         case vector_commands.SearchVectors(), list():
             return max(1.0, _read([nearest.row.size_bytes for nearest in outcome])), 0.0, 0
         case stream_commands.ReadChanges(), ChangePage():
             images = [image for change in outcome.changes for image in (change.old, change.new)]
             # Billed sizes are not kept with changes.
             read_bytes = sum(len(image.body) for image in images if image is not None)
-            return _units(read_bytes, READ_UNIT_BYTES), 0.0, 0
+            return _units(read_bytes, quotas.READ_UNIT_BYTES), 0.0, 0
         case row_commands.WriteGroup(), list():
             return _written(outcome)
         case transaction_commands.StageWrites(), list():
@@ -162,7 +157,7 @@ def taken(command: AnyCommand, outcome: Any) -> tuple[float, float, int]:
             return 0.0, sum(part[1] for part in parts), sum(part[2] for part in parts)
         case row_commands.BulkLoad(), _:
             sizes = [contents.size_bytes for _, contents in command.rows]
-            return 0.0, sum(_units(size, WRITE_UNIT_BYTES) for size in sizes), sum(sizes)
+            return 0.0, sum(_units(size, quotas.WRITE_UNIT_BYTES) for size in sizes), sum(sizes)
         case ((backup_commands.RestoreTable() | backup_commands.CreateBackup()), _):
             return 0.0, 0.0, command.size_bytes
         case job_commands.AdvanceJob(), Job():
@@ -171,7 +166,7 @@ def taken(command: AnyCommand, outcome: Any) -> tuple[float, float, int]:
 
 
 def _read(sizes: Iterable[int]) -> float:
-    return sum(_units(size, READ_UNIT_BYTES) for size in sizes)
+    return sum(_units(size, quotas.READ_UNIT_BYTES) for size in sizes)
 
 
 def _written(outcomes: list[Any]) -> tuple[float, float, int]:
@@ -179,7 +174,7 @@ def _written(outcomes: list[Any]) -> tuple[float, float, int]:
     for old, new in outcomes:
         old_bytes = 0 if old is None else old.size_bytes
         new_bytes = 0 if new is None else new.size_bytes
-        units += _units(max(old_bytes, new_bytes), WRITE_UNIT_BYTES)
+        units += _units(max(old_bytes, new_bytes), quotas.WRITE_UNIT_BYTES)
         added += new_bytes - old_bytes
     return 0.0, units, added
 

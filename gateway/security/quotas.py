@@ -47,14 +47,7 @@ from tablegate.gateway.model.commands import (
 from tablegate.gateway.model.commands.commands import AnyCommand
 from tablegate.gateway.model.errors import GatewayError, QuotaExceeded
 from tablegate.gateway.observability import metrics
-from tablegate.gateway.security.quota_costs import (
-    COSTS,
-    OF_TABLES,
-    RATE_OF,
-    CommandCost,
-    added_at_least,
-    taken,
-)
+from tablegate.gateway.security import quota_costs
 
 # Minimum share of a rate, so that a process without recent demand can begin.
 _LEAST_SHARE = 0.02
@@ -78,7 +71,7 @@ class RequestUsage:
     def __init__(self, quotas: Quotas, held: list[HeldAllowance]) -> None:
         self._quotas = quotas
         self._held = held
-        self._admitted: set[CommandCost] = set()
+        self._admitted: set[quota_costs.CommandCost] = set()
         self.exceeded: QuotaExceeded | None = None
 
     def begin(self) -> None:
@@ -98,10 +91,10 @@ class RequestUsage:
         that carry the bounds to check."""
         try:
             for at, command in enumerate(commands):
-                cost = COSTS.get(type(command), CommandCost.NOTHING)
-                if cost is not CommandCost.NOTHING:
+                cost = quota_costs.COSTS.get(type(command), quota_costs.CommandCost.NOTHING)
+                if cost is not quota_costs.CommandCost.NOTHING:
                     self._check(command, cost)
-                    if cost in OF_TABLES:
+                    if cost in quota_costs.OF_TABLES:
                         commands[at] = self._bounded(command)
         except QuotaExceeded as error:
             self._note(error)
@@ -115,7 +108,7 @@ class RequestUsage:
                 if isinstance(outcome, QuotaExceeded):  # of tables: the engine has found out
                     self._note(outcome)
                 continue
-            read, written, added = taken(command, outcome)
+            read, written, added = quota_costs.taken(command, outcome)
             for held in self._held:
                 if read:
                     held.allowance.take(READ_UNITS, read)
@@ -128,15 +121,15 @@ class RequestUsage:
         self.exceeded = error
         metrics.refused_by_quota(error.owner, error.kind)
 
-    def _check(self, command: AnyCommand, cost: CommandCost) -> None:
+    def _check(self, command: AnyCommand, cost: quota_costs.CommandCost) -> None:
         """Raises QuotaExceeded if a command may not run."""
-        rate = None if cost in self._admitted else RATE_OF.get(cost)
+        rate = None if cost in self._admitted else quota_costs.RATE_OF.get(cost)
         if rate is not None:
             now = self._quotas.now()
             for held in self._held:
                 held.allowance.check(rate, now)
             self._admitted.add(cost)
-        added = added_at_least(command)
+        added = quota_costs.added_at_least(command)
         for allowance, scope in self._held:
             most = allowance.quota.bytes
             if most is not None and added and self._quotas.stored(scope) + added > most:

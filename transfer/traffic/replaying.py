@@ -13,18 +13,12 @@ from pathlib import Path
 
 from tablegate.gateway.http import Request
 from tablegate.transfer.errors import ServiceUnavailable
+from tablegate.transfer.traffic import traces
 from tablegate.transfer.traffic.dialects.detecting import DIALECTS, NONE
 from tablegate.transfer.traffic.reports import DivergenceReport, SkipReason
 from tablegate.transfer.traffic.services import Address, Service
 from tablegate.transfer.traffic.sessions import AUTHENTICATION_CODES, ReplaySession, SentRequest
 from tablegate.transfer.traffic.signing import UNSIGNED, Signer, SigningKey
-from tablegate.transfer.traffic.traces import (
-    AnswerEvent,
-    BadTrace,
-    RecordedRequest,
-    RequestEvent,
-    TraceReader,
-)
 
 _LIVE_SECONDS = 120.0
 _PATIENCE_SECONDS = 20.0
@@ -43,7 +37,7 @@ class _Survey:
 
 @dataclass(slots=True)
 class _InFlight:
-    about: RecordedRequest
+    about: traces.RecordedRequest
     request: Request
     sending: asyncio.Task[SentRequest]
     is_write: bool
@@ -56,9 +50,9 @@ async def replay(
     """Send a trace; `speed`: so many times as fast as it was recorded, None for as fast as the order allows. Raises BadTrace,
     ServiceUnavailable."""
     survey = _surveyed(path)
-    reader = TraceReader(path)
+    reader = traces.TraceReader(path)
     if not reader.has_bodies:
-        raise BadTrace(f"{path} was recorded without bodies, and cannot be sent again")
+        raise traces.BadTrace(f"{path} was recorded without bodies, and cannot be sent again")
     service = Service(against, _LIVE_SECONDS)
     try:
         session = ReplaySession(
@@ -74,18 +68,18 @@ async def replay(
 
 def _surveyed(path: Path) -> _Survey:
     survey = _Survey(set(), set(), 0.0)
-    open_requests: dict[int, RecordedRequest] = {}
-    for event in TraceReader(path):
-        if isinstance(event, RequestEvent):
+    open_requests: dict[int, traces.RecordedRequest] = {}
+    for event in traces.TraceReader(path):
+        if isinstance(event, traces.RequestEvent):
             if event.about.dialect not in (NONE, *DIALECTS):
-                raise BadTrace(f"{path}: this release does not speak {event.about.dialect!r}")
+                raise traces.BadTrace(f"{path}: this release does not speak {event.about.dialect!r}")
             open_requests[event.about.number] = event.about
             survey.ended = max(survey.ended, event.about.at)
             continue
         survey.ended = max(survey.ended, event.at)
         about = open_requests.pop(event.number, None)
         if about is None:
-            raise BadTrace(f"{path}: an answer to a request that is not there ({event.number})")
+            raise traces.BadTrace(f"{path}: an answer to a request that is not there ({event.number})")
         if event.reply is None or about.dialect == NONE:
             continue
         dialect = DIALECTS[about.dialect]
@@ -109,10 +103,10 @@ class _Replay:
         self._first_at: float | None = None
         self._began = time.monotonic()
 
-    async def run(self, reader: TraceReader) -> None:
+    async def run(self, reader: traces.TraceReader) -> None:
         try:
             for event in reader:
-                if isinstance(event, RequestEvent):
+                if isinstance(event, traces.RequestEvent):
                     await self._begin(event)
                 else:
                     await self._end(event)
@@ -123,7 +117,7 @@ class _Replay:
             for left in self._in_flight.values():
                 left.sending.cancel()
 
-    async def _begin(self, event: RequestEvent) -> None:
+    async def _begin(self, event: traces.RequestEvent) -> None:
         about, request = event.about, event.request
         if about.dialect == NONE:
             self._session.report.skip(SkipReason.FOREIGN)
@@ -142,7 +136,7 @@ class _Replay:
         self._in_flight[about.number] = _InFlight(about, request, sending, is_write, is_raced)
         await asyncio.sleep(0)  # requests leave in their order
 
-    async def _end(self, event: AnswerEvent) -> None:
+    async def _end(self, event: traces.AnswerEvent) -> None:
         found = self._in_flight.pop(event.number, None)
         if found is None:
             return

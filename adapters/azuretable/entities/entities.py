@@ -23,13 +23,7 @@ from tablegate.adapters.azuretable.values.values import view
 from tablegate.adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.exchanges import SingleStep, Steps
-from tablegate.gateway.model.commands.row_commands import (
-    Get,
-    VisibleAttributes,
-    VisibleNames,
-    WriteGroup,
-    WriteOutcome,
-)
+from tablegate.gateway.model.commands import row_commands
 from tablegate.gateway.model.commands.writes import Change, Edit, Remove, Replace, Write
 from tablegate.gateway.model.expressions import updates
 from tablegate.gateway.model.expressions.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
@@ -50,7 +44,7 @@ class PreparedEntityWrite(NamedTuple):
 
     write: Write
     keys: tuple[str, str]
-    answer: Callable[[WriteOutcome], OperationReply]
+    answer: Callable[[row_commands.WriteOutcome], OperationReply]
 
 
 def _write(call: CallContext, resource: EntitySet | Entity) -> Steps[OperationReply]:
@@ -58,7 +52,9 @@ def _write(call: CallContext, resource: EntitySet | Entity) -> Steps[OperationRe
 
     def step_of(table: Table) -> SingleStep:
         prepared = writer(call, resource, table)(call.request.body)
-        return SingleStep(WriteGroup((prepared.write,)), lambda outcomes: prepared.answer(outcomes[0]))
+        return SingleStep(
+            row_commands.WriteGroup((prepared.write,)), lambda outcomes: prepared.answer(outcomes[0])
+        )
 
     return on_table(call, resource.table, step_of)
 
@@ -87,7 +83,7 @@ def get(call: CallContext, resource: Entity) -> Steps[OperationReply]:
         if key is None or not call.grant.covers(resource.partition_key, resource.row_key):
             raise ServiceError("ResourceNotFound")
         may_be_old = call.address.secondary or call.gateway.settings.replica_reads == "all"
-        get = Get(table, key.position, may_be_old=may_be_old, shown=shown_of(call))
+        get = row_commands.Get(table, key.position, may_be_old=may_be_old, shown=shown_of(call))
         return SingleStep(get, partial(_got, format_of(table)))
 
     return on_table(call, resource.table, step_of)
@@ -114,13 +110,13 @@ def format_reader(call: CallContext) -> Callable[[Table], EntityFormat]:
     return lambda table: EntityFormat(table, call.origin, call.address.account, level, selected, projection)
 
 
-def shown_of(call: CallContext) -> VisibleAttributes | None:
+def shown_of(call: CallContext) -> row_commands.VisibleAttributes | None:
     """The attributes that $select asks for, by their own names; None: all."""
     text = call.options.get("$select")
     if not text:
         return None
     names = [name for part in text.split(",") if (name := part.strip())]
-    return VisibleNames(frozenset(map(unspelled, names))) if names and "*" not in names else None
+    return row_commands.VisibleNames(frozenset(map(unspelled, names))) if names and "*" not in names else None
 
 
 def action_of(call: CallContext, resource: EntitySet | Entity) -> Action:
@@ -216,7 +212,7 @@ class _Inserter:
         write = Write(self._table, key, Replace(contents), _ABSENT, view, rule)
         return PreparedEntityWrite(write, call_keys, partial(self._answer, call_keys))
 
-    def _answer(self, call_keys: tuple[str, str], outcome: WriteOutcome) -> OperationReply:
+    def _answer(self, call_keys: tuple[str, str], outcome: row_commands.WriteOutcome) -> OperationReply:
         row = outcome.new
         assert row is not None
         location = self._root + key_predicate(*call_keys)
@@ -278,7 +274,7 @@ def _merge(table: Table, attributes: dict[str, Value], may_create: bool) -> Edit
     return Edit(actions, may_create)
 
 
-def _answer_update(outcome: WriteOutcome) -> OperationReply:
+def _answer_update(outcome: row_commands.WriteOutcome) -> OperationReply:
     return OperationReply(
         204, [("ETag", entity_renderer.etag(outcome.new))] if outcome.new is not None else []
     )

@@ -12,22 +12,7 @@ from xml.sax.saxutils import escape
 import orjson
 
 from tablegate.gateway.dialect import CONFLICT, INTERNAL, LIMIT, THROTTLING
-from tablegate.gateway.model.errors import (
-    Busy,
-    CommitUnknown,
-    ConditionFailed,
-    GatewayError,
-    InvalidInput,
-    NotAllowed,
-    NotPermitted,
-    PartitionLocked,
-    QuotaExceeded,
-    RowRuleViolated,
-    TableBusy,
-    TableExists,
-    TableMissing,
-    Throttled,
-)
+from tablegate.gateway.model import errors
 from tablegate.gateway.model.expressions.predicates import Not
 
 REFUSALS = frozenset(
@@ -191,40 +176,40 @@ class ServiceError(Exception):
 _ROWS_REFUSED = {"properties": "TooManyProperties", "size": "EntityTooLarge"}
 
 
-def service_error_of(error: GatewayError) -> ServiceError:
+def service_error_of(error: errors.GatewayError) -> ServiceError:
     """The refusal that a fact of the engine becomes."""
     match error:
-        case ConditionFailed(
+        case errors.ConditionFailed(
             condition=Not()
         ):  # the only negated condition we make: "there is no such entity"
             return ServiceError("EntityAlreadyExists")
-        case ConditionFailed(row=None):
+        case errors.ConditionFailed(row=None):
             return ServiceError("ResourceNotFound")
-        case ConditionFailed():
+        case errors.ConditionFailed():
             return ServiceError("UpdateConditionNotSatisfied")
-        case TableMissing():
+        case errors.TableMissing():
             return ServiceError("TableNotFound")
-        case TableExists():
+        case errors.TableExists():
             return ServiceError("TableAlreadyExists")
-        case TableBusy(state="deleting"):
+        case errors.TableBusy(state="deleting"):
             return ServiceError("TableBeingDeleted")
-        case RowRuleViolated(rule=rule):
+        case errors.RowRuleViolated(rule=rule):
             return ServiceError(_ROWS_REFUSED[rule])
-        case InvalidInput():
+        case errors.InvalidInput():
             return ServiceError("InvalidInput")
-        case NotPermitted():
+        case errors.NotPermitted():
             return ServiceError("AuthorizationPermissionMismatch")
-        case NotAllowed():
+        case errors.NotAllowed():
             return ServiceError("AuthorizationFailure", error.facts.get("text"))
-        case QuotaExceeded(kind="bytes" | "write_units"):
+        case errors.QuotaExceeded(kind="bytes" | "write_units"):
             return ServiceError("ServerBusy", "Ingress is over the account limit.")
-        case QuotaExceeded(kind="read_units"):
+        case errors.QuotaExceeded(kind="read_units"):
             return ServiceError("ServerBusy", "Egress is over the account limit.")
-        case QuotaExceeded():
+        case errors.QuotaExceeded():
             return ServiceError("ServerBusy", "Operations per second is over the account limit.")
-        case TableBusy() | Busy() | PartitionLocked() | Throttled():
+        case errors.TableBusy() | errors.Busy() | errors.PartitionLocked() | errors.Throttled():
             return ServiceError("ServerBusy")
-        case CommitUnknown():
+        case errors.CommitUnknown():
             return ServiceError("OperationTimedOut")
         case _:
             return ServiceError("InternalError")

@@ -12,12 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tablegate.adapters.dynamodb.values.values import render_value
-from tablegate.adapters.dynamodb.wire.limits import (
-    READ_UNIT_BYTES,
-    TRANSACTION_FACTOR,
-    VECTOR_REQUEST_BYTES,
-    WRITE_UNIT_BYTES,
-)
+from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.commands.row_commands import WriteOutcome
 from tablegate.gateway.model.tables.indexes import Entry, Index, VectorEntry, VectorIndex
 from tablegate.gateway.model.tables.pages import Page
@@ -37,18 +32,18 @@ READ, WRITE = "read", "write"
 def read_units(size_bytes: int, consistent: bool) -> float:
     """The units of reading one item, or one page, whose sum is rounded up, not each item. A missing item (0 bytes) costs as
     one that is there."""
-    units = max(1, -(-size_bytes // READ_UNIT_BYTES))
+    units = max(1, -(-size_bytes // limits.READ_UNIT_BYTES))
     return float(units) if consistent else units / 2
 
 
 def transactional_read_units(size_bytes: int) -> float:
     """The units of reading one item in TransactGetItems, and of each write of a transaction that is answered from its token."""
-    return float(TRANSACTION_FACTOR * max(1, -(-size_bytes // READ_UNIT_BYTES)))
+    return float(limits.TRANSACTION_FACTOR * max(1, -(-size_bytes // limits.READ_UNIT_BYTES)))
 
 
 def write_units(old_bytes: int | None, new_bytes: int | None) -> float:
     """The units of one write, by the larger of the item before and after; None: there is no item."""
-    return float(max(1, -(-max(old_bytes or 0, new_bytes or 0) // WRITE_UNIT_BYTES)))
+    return float(max(1, -(-max(old_bytes or 0, new_bytes or 0) // limits.WRITE_UNIT_BYTES)))
 
 
 def index_write_units(index: Index, old: Row | None, new: Row | None) -> float | None:
@@ -92,7 +87,7 @@ def vector_write_bytes(index: VectorIndex, old: Row | None, new: Row | None) -> 
 
 
 def _vector_bytes(entry: VectorEntry) -> int:
-    return max(VECTOR_REQUEST_BYTES, entry.size_bytes)
+    return max(limits.VECTOR_REQUEST_BYTES, entry.size_bytes)
 
 
 def written_bytes(table: Table, row: Row | None) -> int | None:
@@ -115,7 +110,7 @@ def written_bytes(table: Table, row: Row | None) -> int | None:
 
 
 def _blocks(size_bytes: int) -> int:
-    return max(1, -(-size_bytes // WRITE_UNIT_BYTES))
+    return max(1, -(-size_bytes // limits.WRITE_UNIT_BYTES))
 
 
 def _shows_the_same(index: Index, before: Entry, after: Entry) -> bool:
@@ -178,7 +173,7 @@ class TableConsumption:
 
     def add_check(self, row: Row | None) -> None:
         """A ConditionCheck of a transaction: it writes nothing and costs like a write of what it looks at."""
-        self.table_units += TRANSACTION_FACTOR * write_units(_size(row), None)
+        self.table_units += limits.TRANSACTION_FACTOR * write_units(_size(row), None)
 
     def add_item(self, row: Row | None, consistent: bool) -> None:
         """One item read by its key, there or not."""

@@ -30,14 +30,8 @@ from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
 from tablegate.adapters.dynamodb.expressions.static_checks import KEY_CONDITION, condition_tree
 from tablegate.adapters.dynamodb.wire.errors import validation
 from tablegate.adapters.dynamodb.wire.expression_messages import text_of
+from tablegate.gateway.model.expressions import ranges
 from tablegate.gateway.model.expressions.predicates import Comparison
-from tablegate.gateway.model.expressions.ranges import (
-    ColumnBounds,
-    KeyRange,
-    bounds_of,
-    bounds_of_prefix,
-    range_of,
-)
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind, Value
 
@@ -93,7 +87,7 @@ def key_range(
     schema: KeySchema,
     look: ColumnCheck | None = None,
     index: str = "",
-) -> KeyRange:
+) -> ranges.KeyRange:
     """The range of keys that pass the tests. Raises ServiceError if the schema, of a table or `index`, does not take them."""
     if len(tests) > max(PAIR, len(schema.columns)):
         raise validation(text_of("key-too-many", count=len(tests), most=len(schema.columns)))
@@ -108,9 +102,9 @@ def key_range(
         if test is None:
             break
         if test.operator != "EQ":
-            return range_of(schema, equal, _bounds_of(test))
+            return ranges.range_of(schema, equal, _bounds_of(test))
         equal.append(test.values[0])
-    return range_of(schema, equal)
+    return ranges.range_of(schema, equal)
 
 
 _COMPARISONS = {
@@ -123,17 +117,17 @@ _COMPARISONS = {
 _INDEXABLE = frozenset({*_COMPARISONS, "BETWEEN", "BEGINS_WITH"})
 
 
-def _bounds_of(test: KeyTest) -> ColumnBounds:
+def _bounds_of(test: KeyTest) -> ranges.ColumnBounds:
     if test.operator == "BEGINS_WITH":
-        return bounds_of_prefix(test.values[0])
+        return ranges.bounds_of_prefix(test.values[0])
     if test.operator == "BETWEEN":
         lower, upper = test.values
-        return ColumnBounds().also(_bounds(Comparison.GE, lower)).also(_bounds(Comparison.LE, upper))
+        return ranges.ColumnBounds().also(_bounds(Comparison.GE, lower)).also(_bounds(Comparison.LE, upper))
     return _bounds(_COMPARISONS[test.operator], test.values[0])
 
 
-def _bounds(comparison: Comparison, value: Value) -> ColumnBounds:
-    bounds = bounds_of(comparison, value)
+def _bounds(comparison: Comparison, value: Value) -> ranges.ColumnBounds:
+    bounds = ranges.bounds_of(comparison, value)
     assert bounds is not None
     return bounds
 

@@ -12,31 +12,16 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.expressions import composite_keys, legacy
+from tablegate.adapters.dynamodb.expressions import (
+    composite_keys,
+    key_conditions,
+    legacy,
+    projections,
+    updates,
+)
 from tablegate.adapters.dynamodb.expressions.conditions import parse_condition, refuse_filter_on_keys
-from tablegate.adapters.dynamodb.expressions.key_conditions import (
-    ColumnCheck,
-    KeyTest,
-    check_count,
-    key_range,
-    key_tests,
-    parse_key_condition,
-)
 from tablegate.adapters.dynamodb.expressions.placeholders import Placeholders
-from tablegate.adapters.dynamodb.expressions.projections import (
-    ProjectionPaths,
-    filter_beyond,
-    parse_projection,
-    project,
-)
 from tablegate.adapters.dynamodb.expressions.static_checks import FILTER, refuse_paths_into_keys
-from tablegate.adapters.dynamodb.expressions.updates import (
-    UpdateFacts,
-    facts_of,
-    given_values,
-    parse_update,
-    refuse_key_updates,
-)
 from tablegate.adapters.dynamodb.values import composites
 from tablegate.adapters.dynamodb.values.keys import check_given_index_keys
 from tablegate.adapters.dynamodb.values.values import render_values
@@ -87,11 +72,11 @@ class ReadClauses:
 
     __slots__ = ("_filter", "_filter_name", "_key_tests", "projection")
     _filter: Predicate
-    projection: ProjectionPaths | None
+    projection: projections.ProjectionPaths | None
 
     def __init__(self, call: CallContext, given: Input) -> None:
         if _READ_CLAUSES.isdisjoint(given):
-            self._key_tests: tuple[KeyTest, ...] | None = None
+            self._key_tests: tuple[key_conditions.KeyTest, ...] | None = None
             self._filter, self._filter_name, self.projection = ALWAYS, "", None
             return
         most = None
@@ -99,16 +84,16 @@ class ReadClauses:
             most = _MOST_KEY_PARTS if "IndexName" in given else _PAIR
         placeholders = _placeholders(given, call.wording)
         text = given.get("KeyConditionExpression")
-        key_tree = None if text is None else parse_key_condition(text, placeholders)
+        key_tree = None if text is None else key_conditions.parse_key_condition(text, placeholders)
         self._filter, self._filter_name = self._filtered(given, placeholders)
         self.projection = _projection(given, placeholders)
         placeholders.check_all_used()
         self._key_tests = None
         if key_tree is not None:
-            self._key_tests = key_tests(key_tree, placeholders, most)
+            self._key_tests = key_conditions.key_tests(key_tree, placeholders, most)
         elif "KeyConditions" in given:
             self._key_tests = legacy.key_conditions(given["KeyConditions"])
-            check_count(self._key_tests, most)
+            key_conditions.check_count(self._key_tests, most)
 
     @staticmethod
     def _filtered(given: Input, placeholders: Placeholders) -> tuple[Predicate, str]:
@@ -120,10 +105,12 @@ class ReadClauses:
                 return legacy.filter_condition(given[name], given.get("ConditionalOperator")), name
         return ALWAYS, ""
 
-    def key_range(self, schema: KeySchema, look: ColumnCheck | None = None, index: str = "") -> KeyRange:
+    def key_range(
+        self, schema: KeySchema, look: key_conditions.ColumnCheck | None = None, index: str = ""
+    ) -> KeyRange:
         """The keys that a Query asks for, of a table or `index`. `look`: what else of the request is checked at each key column
         (key_conditions.ColumnCheck). Raises ServiceError."""
-        return key_range(self._key_tests or (), schema, look, index)
+        return key_conditions.key_range(self._key_tests or (), schema, look, index)
 
     def composite_range(self, schema: KeySchema) -> tuple[KeyRange, Predicate]:
         """The keys that a Query of a table with a composite key asks for, once `key_range` has checked its conditions; and
@@ -153,7 +140,7 @@ class ReadClauses:
         shown = {*index.shown, *composites.shown_schema(table.key_schema).names}
         beyond = [str(path[0]) for path in paths_of(self._filter) if path[0] not in shown]
         if beyond:
-            raise filter_beyond(index.name, beyond)
+            raise projections.filter_beyond(index.name, beyond)
 
     def filter(self, table: Table, key_names: tuple[str, ...] = ()) -> Predicate:
         """The filter. Raises ServiceError if it reads one of these key attributes, which that of a Query must not."""
@@ -168,7 +155,9 @@ class ReadClauses:
         """What the answer shows of a row of a table, as JSON."""
         if self.projection is None:
             return composites.render(table.key_schema, row)
-        return orjson.dumps(render_values(project(composites.seen(table.key_schema, row), self.projection)))
+        return orjson.dumps(
+            render_values(projections.project(composites.seen(table.key_schema, row), self.projection))
+        )
 
     def cut_all(self, table: Table, rows: Sequence[Row]) -> bytes:
         """What the answer shows of rows of a table, as a JSON array."""
@@ -181,7 +170,7 @@ class WriteClauses:
     """Condition and actions of a write. `given`: the request, or one action of a transaction."""
 
     __slots__ = ("_actions", "_condition", "_deep", "facts", "has_condition", "shown")
-    facts: UpdateFacts
+    facts: updates.UpdateFacts
     """What the update says, whatever its values are."""
     _actions: tuple[Action, ...]
     _condition: Predicate
@@ -209,7 +198,7 @@ class WriteClauses:
         actions: tuple[Action, ...] = ()
         text = given.get("UpdateExpression")
         if text is not None:
-            actions = parse_update(text, placeholders)
+            actions = updates.parse_update(text, placeholders)
         elif "AttributeUpdates" in given:
             actions = legacy.attribute_updates(given["AttributeUpdates"])
         text = given.get("ConditionExpression")
@@ -230,7 +219,7 @@ class WriteClauses:
         return clauses
 
     def _set(self, actions: tuple[Action, ...], condition: Predicate) -> None:
-        self.facts = facts_of(actions) if actions else _NO_UPDATE
+        self.facts = updates.facts_of(actions) if actions else _NO_UPDATE
         self._actions, self._condition = actions, condition
         self._deep = tuple([path for path in paths_of(condition) if len(path) > 1])
         self.has_condition = condition is not ALWAYS
@@ -249,9 +238,9 @@ class WriteClauses:
             return actions
         is_composite = len(schema.names) > _PAIR and composites.composite_name(schema) is not None
         if is_composite or not facts.written.isdisjoint(schema.names):
-            refuse_key_updates(actions, _key_names(table))
+            updates.refuse_key_updates(actions, _key_names(table))
         if table.indexes:
-            check_given_index_keys(table, given_values(actions))
+            check_given_index_keys(table, updates.given_values(actions))
         if facts.deep:
             _refuse_paths_into_keys(facts.deep, table)
         if is_composite:
@@ -259,7 +248,7 @@ class WriteClauses:
         return actions
 
 
-_NO_UPDATE = facts_of(())
+_NO_UPDATE = updates.facts_of(())
 
 
 def shown_of(given: Input) -> ReturnedRows:
@@ -268,10 +257,10 @@ def shown_of(given: Input) -> ReturnedRows:
     return ReturnedRows(Returns(done), Returns(given.get("ReturnValuesOnConditionCheckFailure", "NONE")))
 
 
-def _projection(given: Input, placeholders: Placeholders) -> ProjectionPaths | None:
+def _projection(given: Input, placeholders: Placeholders) -> projections.ProjectionPaths | None:
     text = given.get("ProjectionExpression")
     if text is not None:
-        return parse_projection(text, placeholders)
+        return projections.parse_projection(text, placeholders)
     names = given.get("AttributesToGet")
     return None if names is None else legacy.attributes_to_get(names)
 

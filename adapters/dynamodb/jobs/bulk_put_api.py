@@ -9,22 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tablegate.adapters.dynamodb.export_files import ion
-from tablegate.adapters.dynamodb.jobs.job_documents import (
-    IN_PROGRESS,
-    begun,
-    definition_of,
-    failure_of,
-    status_of,
-    times_of,
-)
-from tablegate.adapters.dynamodb.jobs.job_names import (
-    BULK,
-    find,
-    page,
-    path_of,
-    require_place,
-    token_of,
-)
+from tablegate.adapters.dynamodb.jobs import job_documents, job_names
 from tablegate.adapters.dynamodb.tables.descriptions import table_id
 from tablegate.adapters.dynamodb.tables.tables import find_table
 from tablegate.adapters.dynamodb.wire import limits, messages
@@ -43,7 +28,7 @@ WITH_ERRORS = "COMPLETED_WITH_ERRORS"
 def start_bulk_put_items(call: CallContext) -> Exchange[Answer]:
     """StartBulkPutItems: begin to put the items of objects into a table. Raises ServiceError, TableMissing, TableBusy,
     TokenReused, NotInstalled."""
-    require_place(call)
+    job_names.require_place(call)
     given = call.input
     report = given["OutputS3Configuration"]
     if "S3Bucket" not in report:
@@ -61,18 +46,18 @@ def start_bulk_put_items(call: CallContext) -> Exchange[Answer]:
     if table.rules.replication is not None:
         # Developer guide, "Bulk put items considerations"; the words are our own.
         raise validation(f"{messages.INVALID_REQUEST}Bulk put items is not supported for global tables")
-    definition = definition_of(call, table.name, table_id=table_id(table), number=table.id)
+    definition = job_documents.definition_of(call, table.name, table_id=table_id(table), number=table.id)
     start = StartJob(
-        BULK.name,
+        job_names.BULK.name,
         call.caller.namespace,
         table.name,
         definition,
-        IN_PROGRESS,
+        job_documents.IN_PROGRESS,
         limits.BULK_PUTS_AT_ONCE,
-        token_of(call, BULK, given),
+        job_names.token_of(call, job_names.BULK, given),
         stores_rows=True,
     )
-    return {"BulkOperationDescription": describe((yield from begun(BULK, start)))}
+    return {"BulkOperationDescription": describe((yield from job_documents.begun(job_names.BULK, start)))}
 
 
 def describe_bulk_operation(call: CallContext) -> Exchange[Answer]:
@@ -84,15 +69,17 @@ def describe_bulk_operation(call: CallContext) -> Exchange[Answer]:
 def list_bulk_operations(call: CallContext) -> Exchange[Answer]:
     """ListBulkOperations: a page of bulk puts, the newest first. Raises ServiceError."""
     given = call.input
-    found, more = yield from page(call, BULK, given.get("MaxResults"), given.get("NextToken"))
+    found, more = yield from job_names.page(
+        call, job_names.BULK, given.get("MaxResults"), given.get("NextToken")
+    )
     return {"BulkOperationsSummaryList": [_summary(job) for job in found], **more}
 
 
 def cancel_bulk_operation(call: CallContext) -> Exchange[Answer]:
     """CancelBulkOperation: what has been put stays. One that has ended is told as it is. Raises ServiceError."""
     job = yield from _find(call)
-    cancelled = yield from one(CancelJob(job, path_of(call.input["BulkOperationArn"])))
-    state = status_of(job if cancelled is None else cancelled)
+    cancelled = yield from one(CancelJob(job, job_names.path_of(call.input["BulkOperationArn"])))
+    state = job_documents.status_of(job if cancelled is None else cancelled)
     return {"BulkOperationArn": call.input["BulkOperationArn"], "BulkOperationStatus": state}
 
 
@@ -103,11 +90,19 @@ def _find(call: CallContext) -> Exchange[Job]:
         text = f"Requested resource not found: Bulk operation: {arn} not found"
         return ServiceError("ResourceNotFoundException", text)
 
-    return (yield from find(call, BULK, arn, lambda: validation("Invalid Bulk Operation ARN"), missing))
+    return (
+        yield from job_names.find(
+            call, job_names.BULK, arn, lambda: validation("Invalid Bulk Operation ARN"), missing
+        )
+    )
 
 
 def _summary(job: Job) -> dict[str, Any]:
-    return {"BulkOperationArn": BULK.arn(job), "BulkOperationStatus": status_of(job), **times_of(job)}
+    return {
+        "BulkOperationArn": job_names.BULK.arn(job),
+        "BulkOperationStatus": job_documents.status_of(job),
+        **job_documents.times_of(job),
+    }
 
 
 def describe(job: Job) -> dict[str, Any]:
@@ -129,7 +124,7 @@ def describe(job: Job) -> dict[str, Any]:
     if "total" in progress:
         shown["TotalInputBytes"] = progress["total"]
         shown["BulkOperationUsage"] = [_usage(job.table_name, progress["usage"])]
-    return shown | failure_of(job)
+    return shown | job_documents.failure_of(job)
 
 
 def _usage(name: str, usage: dict[str, Any]) -> dict[str, Any]:

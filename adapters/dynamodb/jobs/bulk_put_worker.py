@@ -15,45 +15,19 @@ from tablegate.adapters.dynamodb.capacity.capacity import write_units
 from tablegate.adapters.dynamodb.export_files.compression import Compression
 from tablegate.adapters.dynamodb.export_files.records import ImportFormat
 from tablegate.adapters.dynamodb.expressions.request_clauses import WriteClauses
+from tablegate.adapters.dynamodb.jobs import bulk_put_report, object_worker, source_objects
 from tablegate.adapters.dynamodb.jobs.bulk_put_api import WITH_ERRORS
-from tablegate.adapters.dynamodb.jobs.bulk_put_report import (
-    CONDITION,
-    ERROR,
-    BulkPutReport,
-    line_of,
-    place_of_lines,
-)
 from tablegate.adapters.dynamodb.jobs.import_worker import checked_item
 from tablegate.adapters.dynamodb.jobs.job_documents import CANCELLED, COMPLETED, FAILED
-from tablegate.adapters.dynamodb.jobs.object_worker import (
-    ObjectWorker,
-    ask,
-    bucket_of,
-    call_of,
-    failure,
-)
-from tablegate.adapters.dynamodb.jobs.source_objects import (
-    LocatedRecord,
-    ObjectSource,
-    RecordBatch,
-    SourceCursor,
-    SourceObjects,
-)
 from tablegate.adapters.dynamodb.object_stores.object_store import ObjectStoreRejection
 from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.values.composites import render
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
+from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands.job_commands import AdvanceJob
 from tablegate.gateway.model.commands.row_commands import WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.table_commands import FindTable
-from tablegate.gateway.model.errors import (
-    Busy,
-    ConditionFailed,
-    GatewayError,
-    PartitionLocked,
-    TableMissing,
-)
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.tables import State, Table
 
@@ -65,14 +39,14 @@ _CLAUSES = ("ConditionExpression", "ExpressionAttributeNames", "ExpressionAttrib
 class _OpenSource:
     """What is held open: the source, and when the next units may be used."""
 
-    source: SourceObjects
+    source: source_objects.SourceObjects
     not_before: float = 0.0
 
     def close(self) -> None:
         self.source.close()
 
 
-class BulkPutWorker(ObjectWorker[_OpenSource]):
+class BulkPutWorker(object_worker.ObjectWorker[_OpenSource]):
     """Carries bulk puts on (gateway/engine/background/job_runner.py)."""
 
     name = "bulk operation"
@@ -92,8 +66,8 @@ class BulkPutWorker(ObjectWorker[_OpenSource]):
         return self._put(job, limit)
 
     def _fail(self, job: Job, code: str, text: str, state: str = FAILED) -> None:
-        progress = {**job.progress, "failure": failure(code, text), "pending": []}
-        ask(self._gateway, AdvanceJob(job, progress, state=state, ended=True))
+        progress = {**job.progress, "failure": object_worker.failure(code, text), "pending": []}
+        object_worker.ask(self._gateway, AdvanceJob(job, progress, state=state, ended=True))
 
     def _begin(self, job: Job) -> int:
         """See what there is to read, and make a place for the report."""
@@ -106,7 +80,10 @@ class BulkPutWorker(ObjectWorker[_OpenSource]):
                 raise ObjectStoreRejection(
                     "TooManyObjects", f"There are more than {limits.BULK_PUT_OBJECTS} objects"
                 )
-        ask(self._gateway, AdvanceJob(job, {**_nothing(), "total": total}, keeps=place_of_lines()))
+        object_worker.ask(
+            self._gateway,
+            AdvanceJob(job, {**_nothing(), "total": total}, keeps=bulk_put_report.place_of_lines()),
+        )
         return objects
 
     # Items
@@ -114,21 +91,24 @@ class BulkPutWorker(ObjectWorker[_OpenSource]):
     def _put(self, job: Job, limit: int) -> int | None:
         opened = self._open.get(job.id)
         if opened is None:
-            source = SourceObjects(
-                self._store, _source(job), SourceCursor(*job.progress["cursor"]), self._check_readable(job)
+            source = source_objects.SourceObjects(
+                self._store,
+                _source(job),
+                source_objects.SourceCursor(*job.progress["cursor"]),
+                self._check_readable(job),
             )
             opened = self._open[job.id] = _OpenSource(source)
         if monotonic() < opened.not_before and not job.cancelled:
             return None
         table = self._table(job)
-        taken = RecordBatch([], SourceCursor(*job.progress["cursor"]), True, 0)
+        taken = source_objects.RecordBatch([], source_objects.SourceCursor(*job.progress["cursor"]), True, 0)
         if not job.cancelled:
             taken = opened.source.take(limit)
         found = taken.found
         groups, sources, lines = self._writes(job, table, found)
         step = _PutBatch(job, table, sources, lines, taken)
-        reported = BulkPutReport(self._gateway, self._store, job).pending_writes()
-        saved = ask(
+        reported = bulk_put_report.BulkPutReport(self._gateway, self._store, job).pending_writes()
+        saved = object_worker.ask(
             self._gateway,
             AdvanceJob(job, groups=(*groups, *reported), settle=step.settle),
         )
@@ -140,8 +120,8 @@ class BulkPutWorker(ObjectWorker[_OpenSource]):
 
     def _table(self, job: Job) -> Table:
         try:
-            table = ask(self._gateway, FindTable(job.namespace, job.table_name))
-        except TableMissing:
+            table = object_worker.ask(self._gateway, FindTable(job.namespace, job.table_name))
+        except errors.TableMissing:
             table = None
         if (
             table is None
@@ -152,13 +132,13 @@ class BulkPutWorker(ObjectWorker[_OpenSource]):
         return table
 
     def _writes(
-        self, job: Job, table: Table, found: list[LocatedRecord]
-    ) -> tuple[list[WriteGroup], list[LocatedRecord], list[list[str]]]:
+        self, job: Job, table: Table, found: list[source_objects.LocatedRecord]
+    ) -> tuple[list[WriteGroup], list[source_objects.LocatedRecord], list[list[str]]]:
         """A group for each record that can be put, of which records they are, and lines about the others."""
         groups: list[WriteGroup] = []
-        sources: list[LocatedRecord] = []
+        sources: list[source_objects.LocatedRecord] = []
         lines: list[list[str]] = []
-        call = call_of(self._gateway, job, "PutItem")
+        call = object_worker.call_of(self._gateway, job, "PutItem")
         for each in found:
             try:
                 item = checked_item(each)
@@ -166,26 +146,26 @@ class BulkPutWorker(ObjectWorker[_OpenSource]):
                 clauses = WriteClauses(call, given) if given else None
                 groups.append(WriteGroup((put_write(table, item, clauses),)))
                 sources.append(each)
-            except (ServiceError, GatewayError) as error:
-                lines.append([ERROR, line_of(job, each, error)])
+            except (ServiceError, errors.GatewayError) as error:
+                lines.append([bulk_put_report.ERROR, bulk_put_report.line_of(job, each, error)])
         return groups, sources, lines
 
     def _report(self, job: Job) -> int:
         """Write the next object of the report, or, behind the last, its manifests."""
-        report = BulkPutReport(self._gateway, self._store, job)
+        report = bulk_put_report.BulkPutReport(self._gateway, self._store, job)
         lines = report.write_next()
         if lines is None:
             self._finish(job, report)
             return 0
         return lines
 
-    def _finish(self, job: Job, report: BulkPutReport) -> None:
+    def _finish(self, job: Job, report: bulk_put_report.BulkPutReport) -> None:
         progress = dict(job.progress)
         state = CANCELLED if job.cancelled else WITH_ERRORS if progress["failed"] else COMPLETED
         if job.cancelled:
-            progress["failure"] = failure(*self._cancellation)
+            progress["failure"] = object_worker.failure(*self._cancellation)
         report.write_manifests(state)
-        ask(self._gateway, AdvanceJob(job, progress, state=state, ended=True))
+        object_worker.ask(self._gateway, AdvanceJob(job, progress, state=state, ended=True))
 
 
 class _PutBatch:
@@ -195,9 +175,9 @@ class _PutBatch:
         self,
         job: Job,
         table: Table,
-        sources: list[LocatedRecord],
+        sources: list[source_objects.LocatedRecord],
         lines: list[list[str]],
-        taken: RecordBatch,
+        taken: source_objects.RecordBatch,
     ) -> None:
         self._job = job
         self._table = table
@@ -218,14 +198,16 @@ class _PutBatch:
         lines, failed = list(self._lines), len(self._lines)
         self.units = 0.0
         for each, answer in zip(self._sources, answers, strict=False):
-            if isinstance(answer, (Busy, PartitionLocked)):
-                raise Busy("rows are locked")
-            if isinstance(answer, ConditionFailed):
+            if isinstance(answer, (errors.Busy, errors.PartitionLocked)):
+                raise errors.Busy("rows are locked")
+            if isinstance(answer, errors.ConditionFailed):
                 existing = None if answer.row is None else render(self._table.key_schema, answer.row)
-                lines.append([CONDITION, line_of(self._job, each, answer, existing)])
-            elif isinstance(answer, GatewayError):
+                lines.append(
+                    [bulk_put_report.CONDITION, bulk_put_report.line_of(self._job, each, answer, existing)]
+                )
+            elif isinstance(answer, errors.GatewayError):
                 failed += 1
-                lines.append([ERROR, line_of(self._job, each, answer)])
+                lines.append([bulk_put_report.ERROR, bulk_put_report.line_of(self._job, each, answer)])
             else:
                 self._count(usage, answer[0])
         return {
@@ -255,7 +237,7 @@ class _PutBatch:
 
 def _nothing() -> dict[str, Any]:
     return {
-        "cursor": list(SourceCursor()),
+        "cursor": list(source_objects.SourceCursor()),
         "processed": 0,
         "failed": 0,
         "bytes": 0,
@@ -268,10 +250,10 @@ def _nothing() -> dict[str, Any]:
     }
 
 
-def _source(job: Job) -> ObjectSource:
+def _source(job: Job) -> source_objects.ObjectSource:
     place = job.definition["request"]["InputS3Configuration"]
-    return ObjectSource(
-        bucket_of(job, place),
+    return source_objects.ObjectSource(
+        object_worker.bucket_of(job, place),
         place.get("S3KeyPrefix", ""),
         Compression(place.get("InputCompressionType", "NONE")),
         ImportFormat(place["InputFormat"]),

@@ -12,24 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from tablegate.adapters.dynamodb.expressions.request_clauses import ReadClauses
-from tablegate.adapters.dynamodb.jobs.job_documents import (
-    COMPLETED,
-    IN_PROGRESS,
-    begun,
-    definition_of,
-    failure_of,
-    times_of,
-)
-from tablegate.adapters.dynamodb.jobs.job_names import (
-    EXPORT,
-    JobLocation,
-    denied,
-    find,
-    page,
-    place_of,
-    require_place,
-    token_of,
-)
+from tablegate.adapters.dynamodb.jobs import job_documents, job_names
 from tablegate.adapters.dynamodb.tables.descriptions import table_id
 from tablegate.adapters.dynamodb.tables.properties import seconds
 from tablegate.adapters.dynamodb.values.composites import shown_schema
@@ -58,7 +41,7 @@ def export_table(call: CallContext) -> Exchange[Answer]:
     _check_members(call)
     given, arn = call.input, call.input["TableArn"]
     place = _place(call, arn)
-    require_place(call)
+    job_names.require_place(call)
     try:
         table = yield from one(FindTable(call.caller.namespace, place.table))
         if table.state_at(call.gateway.now_ms()) is State.CREATING:
@@ -66,16 +49,16 @@ def export_table(call: CallContext) -> Exchange[Answer]:
         window = _window(call, table)
         at_ms = None if window is not None else _moment(call, table)
         definition = _definition(call, table, window, at_ms)
-        job = yield from begun(
-            EXPORT,
+        job = yield from job_documents.begun(
+            job_names.EXPORT,
             StartJob(
-                EXPORT.name,
+                job_names.EXPORT.name,
                 call.caller.namespace,
                 table.name,
                 definition,
-                IN_PROGRESS,
+                job_documents.IN_PROGRESS,
                 limits.EXPORTS_AT_ONCE,
-                token_of(call, EXPORT, given),
+                job_names.token_of(call, job_names.EXPORT, given),
                 table,
                 None if at_ms is None else at_ms * TICKS_PER_MS,
                 window,
@@ -98,7 +81,9 @@ def describe_export(call: CallContext) -> Exchange[Answer]:
         tail = "Invalid export arn" if elsewhere else f"Export not found: {arn}"
         return ServiceError("ExportNotFoundException", f"Export not found: {tail}")
 
-    job = yield from find(call, EXPORT, arn, lambda: validation("Invalid Export ARN"), missing)
+    job = yield from job_names.find(
+        call, job_names.EXPORT, arn, lambda: validation("Invalid Export ARN"), missing
+    )
     return {"ExportDescription": describe(job)}
 
 
@@ -113,12 +98,12 @@ def list_exports(call: CallContext) -> Exchange[Answer]:
         if not isinstance(table, Table):
             return {"ExportSummaries": []}
         since_ms = table.created_at_ms
-    found, more = yield from page(
-        call, EXPORT, given.get("MaxResults"), given.get("NextToken"), name, since_ms
+    found, more = yield from job_names.page(
+        call, job_names.EXPORT, given.get("MaxResults"), given.get("NextToken"), name, since_ms
     )
     summaries = [
         {
-            "ExportArn": EXPORT.arn(job),
+            "ExportArn": job_names.EXPORT.arn(job),
             "ExportStatus": job.state,
             "ExportType": job.definition["request"].get("ExportType", "FULL_EXPORT"),
         }
@@ -156,16 +141,16 @@ def _check_members(call: CallContext) -> None:
         raise validation(messages.INVALID_REQUEST + text)
 
 
-def _place(call: CallContext, arn: str) -> JobLocation:
-    place = place_of(call, arn)
+def _place(call: CallContext, arn: str) -> job_names.JobLocation:
+    place = job_names.place_of(call, arn)
     if place is None:
         if not arn:
             raise validation("Invalid TableArn: Invalid Table ARN")
-        if place_of(call, arn, "/.+") is not None:
+        if job_names.place_of(call, arn, "/.+") is not None:
             raise validation(f"{messages.INVALID_REQUEST}Table ARN is invalid.")
         raise validation(f"{messages.INVALID}tableArn is not a valid ARN")
     if not place.is_own:
-        raise _table_missing(arn) if place.account == call.caller.account else denied()
+        raise _table_missing(arn) if place.account == call.caller.account else job_names.denied()
     return place
 
 
@@ -262,7 +247,9 @@ def _definition(
     call: CallContext, table: Table, window: tuple[int, int] | None, at_ms: int | None
 ) -> dict[str, Any]:
     window_ms = None if window is None else [tick // TICKS_PER_MS for tick in window]
-    return definition_of(call, table.name, table_id=table_id(table), at_ms=at_ms, window=window_ms)
+    return job_documents.definition_of(
+        call, table.name, table_id=table_id(table), at_ms=at_ms, window=window_ms
+    )
 
 
 # Descriptions
@@ -272,9 +259,9 @@ def describe(job: Job) -> dict[str, Any]:
     """The ExportDescription of an export."""
     known, request, progress = job.definition, job.definition["request"], job.progress
     shown: dict[str, Any] = {
-        "ExportArn": EXPORT.arn(job),
+        "ExportArn": job_names.EXPORT.arn(job),
         "ExportStatus": job.state,
-        **times_of(job),
+        **job_documents.times_of(job),
         "TableArn": known["table_arn"],
         "TableId": known["table_id"],
         "ClientToken": known["token"],
@@ -293,11 +280,11 @@ def describe(job: Job) -> dict[str, Any]:
             "ExportToTime": seconds(to_ms),
             "ExportViewType": view_of(job),
         }
-    if job.state == COMPLETED:
+    if job.state == job_documents.COMPLETED:
         shown["ExportManifest"] = progress["manifest"]
         shown["ItemCount"] = progress["items"]
         shown["BilledSizeBytes"] = progress["billed"]
-    return shown | failure_of(job)
+    return shown | job_documents.failure_of(job)
 
 
 _ECHOED = (

@@ -18,18 +18,11 @@ from typing import Any, BinaryIO, cast
 
 from tablegate.adapters.dynamodb.export_files import manifests
 from tablegate.adapters.dynamodb.export_files.data_files import DataFileWriter
+from tablegate.adapters.dynamodb.jobs import object_worker
 from tablegate.adapters.dynamodb.jobs.export_api import ExportSelection, selection_of, view_of
 from tablegate.adapters.dynamodb.jobs.export_lines import ExportLine, line_of_change, lines_of_rows
 from tablegate.adapters.dynamodb.jobs.job_documents import COMPLETED, FAILED
 from tablegate.adapters.dynamodb.jobs.job_names import EXPORT
-from tablegate.adapters.dynamodb.jobs.object_worker import (
-    ObjectWorker,
-    ask,
-    bucket_of,
-    call_of,
-    failure,
-    new_object_of,
-)
 from tablegate.adapters.dynamodb.object_stores.object_store import (
     BucketReference,
     NewObject,
@@ -68,27 +61,27 @@ class _OpenDataFile:
         self.buffer.close()
 
 
-class ExportWorker(ObjectWorker[_OpenDataFile]):
+class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
     """Carries exports on (gateway/engine/background/job_runner.py)."""
 
     name = "export"
 
     def _fail(self, job: Job, code: str, text: str) -> None:
-        progress = {**job.progress, "failure": failure(code, text)}
-        ask(self._gateway, AdvanceJob(job, progress, state=FAILED, ended=True))
+        progress = {**job.progress, "failure": object_worker.failure(code, text)}
+        object_worker.ask(self._gateway, AdvanceJob(job, progress, state=FAILED, ended=True))
 
     def _carry_on(self, job: Job, limit: int) -> int | None:
         progress = job.progress
         if not progress.get("started"):
             self._put(job, self._folder(job) + manifests.STARTED, b"")
-            ask(self._gateway, AdvanceJob(job, {**_EMPTY, **progress, "started": True}))
+            object_worker.ask(self._gateway, AdvanceJob(job, {**_EMPTY, **progress, "started": True}))
             return 0
         if progress.get("read"):
             self._finish(job)
             return 0
         name = "rows" if job.definition["window"] is None else "changed"
         try:
-            table = ask(self._gateway, FindTable(of_job(job.id), name))
+            table = object_worker.ask(self._gateway, FindTable(of_job(job.id), name))
         except TableMissing:
             raise ObjectStoreRejection("TableNotFound", "The table and its history are gone") from None
         if table.state_at(self._gateway.now_ms()) is State.CREATING:
@@ -113,8 +106,8 @@ class ExportWorker(ObjectWorker[_OpenDataFile]):
         """Write some rows to the data file in hand, at most until it is full. Return the units of work: one for each row that was
         looked at, and one for each KiB of items."""
         request = job.definition["request"]
-        selection = selection_of(call_of(self._gateway, job), request, table)
-        page = ask(self._gateway, self._read(job, table, selection, opened.next, limit))
+        selection = selection_of(object_worker.call_of(self._gateway, job), request, table)
+        page = object_worker.ask(self._gateway, self._read(job, table, selection, opened.next, limit))
         as_ion = request.get("ExportFormat") == "ION"
         made = (
             self._changes(job, page.rows, selection, as_ion)
@@ -152,11 +145,13 @@ class ExportWorker(ObjectWorker[_OpenDataFile]):
         """The lines of keys that changed; empty where nothing is left of the change, or it is not selected: that is judged of the
         new image, of a deleted item of the old one (developer guide, "Filtering a table export")."""
         space = of_job(job.id)
-        before, after = (ask(self._gateway, FindTable(space, name)) for name in ("before", "after"))
+        before, after = (
+            object_worker.ask(self._gateway, FindTable(space, name)) for name in ("before", "after")
+        )
         for first in range(0, len(changed), _CHANGES_AT_ONCE):
             rows = changed[first : first + _CHANGES_AT_ONCE]
             gets = [Get(table, row.position) for row in rows for table in (before, after)]
-            found = ask(self._gateway, ReadAll(tuple(gets)))
+            found = object_worker.ask(self._gateway, ReadAll(tuple(gets)))
             for row, old, new in zip(rows, found[::2], found[1::2], strict=True):
                 line, billed = line_of_change(job, row, (after, old, new), selection, as_ion)
                 yield ExportLine(row, line, billed, sum(each.size_bytes for each in (old, new) if each))
@@ -180,7 +175,7 @@ class ExportWorker(ObjectWorker[_OpenDataFile]):
             "read": opened.is_over,
         }
         self.forget(job.id)
-        ask(self._gateway, AdvanceJob(job, now))
+        object_worker.ask(self._gateway, AdvanceJob(job, now))
 
     def _data_key(self, job: Job, number: int) -> str:
         """The key of a data file: what looks like chance is made of the export's name, and so the same again."""
@@ -206,7 +201,7 @@ class ExportWorker(ObjectWorker[_OpenDataFile]):
         self._put_with_md5(job, manifests.FILES, b"".join(listed))
         self._put_with_md5(job, manifests.SUMMARY, self._summary(job, progress))
         progress["manifest"] = self._folder(job) + manifests.SUMMARY
-        ask(self._gateway, AdvanceJob(job, progress, state=COMPLETED, ended=True))
+        object_worker.ask(self._gateway, AdvanceJob(job, progress, state=COMPLETED, ended=True))
 
     def _summary(self, job: Job, progress: dict[str, Any]) -> bytes:
         known, request = job.definition, job.definition["request"]
@@ -242,7 +237,7 @@ _EMPTY: dict[str, Any] = {"files": [], "items": 0, "billed": 0}
 
 
 def _bucket(job: Job) -> BucketReference:
-    return bucket_of(job, job.definition["request"])
+    return object_worker.bucket_of(job, job.definition["request"])
 
 
 def _prefix(job: Job) -> str:
@@ -250,4 +245,4 @@ def _prefix(job: Job) -> str:
 
 
 def _new_object(job: Job) -> NewObject:
-    return new_object_of(job, job.definition["request"])
+    return object_worker.new_object_of(job, job.definition["request"])

@@ -9,24 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tablegate.adapters.dynamodb.export_files import ion
-from tablegate.adapters.dynamodb.jobs.job_documents import (
-    COMPLETED,
-    IN_PROGRESS,
-    begun,
-    definition_of,
-    failure_of,
-    status_of,
-    times_of,
-)
-from tablegate.adapters.dynamodb.jobs.job_names import (
-    IMPORT,
-    denied,
-    find,
-    page,
-    place_of,
-    require_place,
-    token_of,
-)
+from tablegate.adapters.dynamodb.jobs import job_documents, job_names
 from tablegate.adapters.dynamodb.tables.descriptions import table_id_of
 from tablegate.adapters.dynamodb.tables.tables import new_table
 from tablegate.adapters.dynamodb.wire import limits, messages
@@ -42,7 +25,7 @@ from tablegate.gateway.model.tables.tables import Table
 
 def import_table(call: CallContext) -> Exchange[Answer]:
     """ImportTable: begin an import into a table that is made for it. Raises ServiceError, NotInstalled."""
-    require_place(call)
+    job_names.require_place(call)
     given = call.input
     parameters = given["TableCreationParameters"]
     name = parameters["TableName"]
@@ -50,7 +33,7 @@ def import_table(call: CallContext) -> Exchange[Answer]:
     if given["InputFormat"] == "ION":
         ion.reader()
     # What else is changed under the same token is not noticed.
-    token = token_of(call, IMPORT, name)
+    token = job_names.token_of(call, job_names.IMPORT, name)
     [existing] = yield [FindTable(call.caller.namespace, name)]
     if isinstance(existing, Table):
         running = None
@@ -60,22 +43,24 @@ def import_table(call: CallContext) -> Exchange[Answer]:
             raise ServiceError("ResourceInUseException", f"Table already exists: {name}")
         return {"ImportTableDescription": describe(running)}
     start = StartJob(
-        IMPORT.name,
+        job_names.IMPORT.name,
         call.caller.namespace,
         name,
-        definition_of(call, name),
-        IN_PROGRESS,
+        job_documents.definition_of(call, name),
+        job_documents.IN_PROGRESS,
         limits.IMPORTS_AT_ONCE,
         token,
         makes_table=True,
         stores_rows=True,
     )
-    return {"ImportTableDescription": describe((yield from begun(IMPORT, start)))}
+    return {"ImportTableDescription": describe((yield from job_documents.begun(job_names.IMPORT, start)))}
 
 
 def _of_table(call: CallContext, table: Table) -> Exchange[Job | None]:
     """The import under way that makes a table."""
-    found = yield from one(ListJobs(call.caller.namespace, IMPORT.name, table_name=table.name, limit=50))
+    found = yield from one(
+        ListJobs(call.caller.namespace, job_names.IMPORT.name, table_name=table.name, limit=50)
+    )
     return next((job for job in found if job.id == table.id and job.ended_at_ms is None), None)
 
 
@@ -86,7 +71,9 @@ def describe_import(call: CallContext) -> Exchange[Answer]:
     def missing(elsewhere: bool) -> ServiceError:
         return ServiceError("ImportNotFoundException", f"Import not found: {arn}")
 
-    job = yield from find(call, IMPORT, arn, lambda: validation("Invalid Import ARN"), missing)
+    job = yield from job_names.find(
+        call, job_names.IMPORT, arn, lambda: validation("Invalid Import ARN"), missing
+    )
     return {"ImportTableDescription": describe(job)}
 
 
@@ -95,15 +82,17 @@ def list_imports(call: CallContext) -> Exchange[Answer]:
     given = call.input
     name = None
     if "TableArn" in given:
-        place = place_of(call, given["TableArn"])
+        place = job_names.place_of(call, given["TableArn"])
         if place is None:
             raise validation(f"{messages.INVALID}tableArn is not a valid ARN")
         if not place.is_own:
             if place.account != call.caller.account:
-                raise denied()
+                raise job_names.denied()
             return {"ImportSummaryList": []}
         name = place.table
-    found, more = yield from page(call, IMPORT, given.get("PageSize"), given.get("NextToken"), name)
+    found, more = yield from job_names.page(
+        call, job_names.IMPORT, given.get("PageSize"), given.get("NextToken"), name
+    )
     return {"ImportSummaryList": [_summary(job) for job in found], **more}
 
 
@@ -127,7 +116,7 @@ def describe(job: Job) -> dict[str, Any]:
     }
     if "InputFormatOptions" in request:
         shown["InputFormatOptions"] = request["InputFormatOptions"]
-    return shown if job.state == COMPLETED else shown | failure_of(job)
+    return shown if job.state == job_documents.COMPLETED else shown | job_documents.failure_of(job)
 
 
 def _summary(job: Job) -> dict[str, Any]:
@@ -135,11 +124,11 @@ def _summary(job: Job) -> dict[str, Any]:
     partition = job.definition["table_arn"].split(":")[1]
     group = f"arn:{partition}:logs:{caller['region']}:{caller['account']}:log-group:/aws-dynamodb/imports:*"
     return {
-        "ImportArn": IMPORT.arn(job),
-        "ImportStatus": status_of(job),
+        "ImportArn": job_names.IMPORT.arn(job),
+        "ImportStatus": job_documents.status_of(job),
         "TableArn": job.definition["table_arn"],
         "S3BucketSource": {"S3BucketOwner": caller["account"], **request["S3BucketSource"]},
         "CloudWatchLogGroupArn": group,
         "InputFormat": request["InputFormat"],
-        **times_of(job),
+        **job_documents.times_of(job),
     }

@@ -13,15 +13,10 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.export_files.compression import Compression
 from tablegate.adapters.dynamodb.export_files.records import ImportFormat
+from tablegate.adapters.dynamodb.jobs import source_objects
 from tablegate.adapters.dynamodb.jobs.job_documents import CANCELLED, COMPLETED, FAILED
 from tablegate.adapters.dynamodb.jobs.job_names import IMPORT
 from tablegate.adapters.dynamodb.jobs.object_worker import ObjectWorker, ask, bucket_of, call_of, failure
-from tablegate.adapters.dynamodb.jobs.source_objects import (
-    LocatedRecord,
-    ObjectSource,
-    SourceCursor,
-    SourceObjects,
-)
 from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.tables.tables import new_table
 from tablegate.adapters.dynamodb.values.values import ParsedItem, is_too_large, item_of
@@ -44,7 +39,7 @@ _ITEM_ERRORS = (
 )
 
 
-class ImportWorker(ObjectWorker[SourceObjects]):
+class ImportWorker(ObjectWorker[source_objects.SourceObjects]):
     """Carries imports on (gateway/engine/background/job_runner.py)."""
 
     name = "import"
@@ -88,8 +83,8 @@ class ImportWorker(ObjectWorker[SourceObjects]):
             return 0
         opened = self._open.get(job.id)
         if opened is None:
-            begin = SourceCursor(*job.progress["cursor"])
-            opened = self._open[job.id] = SourceObjects(
+            begin = source_objects.SourceCursor(*job.progress["cursor"])
+            opened = self._open[job.id] = source_objects.SourceObjects(
                 self._store, _source(job), begin, self._check_readable(job)
             )
         found, cursor, is_over, units = opened.take(limit)
@@ -125,11 +120,11 @@ class ImportWorker(ObjectWorker[SourceObjects]):
         return units
 
     def _writes(
-        self, job: Job, table: Table, found: list[LocatedRecord]
-    ) -> tuple[list[WriteGroup], list[LocatedRecord], int]:
+        self, job: Job, table: Table, found: list[source_objects.LocatedRecord]
+    ) -> tuple[list[WriteGroup], list[source_objects.LocatedRecord], int]:
         """A group for each record that is an item, of which records they are, and how many are none."""
         groups: list[WriteGroup] = []
-        sources: list[LocatedRecord] = []
+        sources: list[source_objects.LocatedRecord] = []
         errors = 0
         for each in found:
             try:
@@ -140,7 +135,7 @@ class ImportWorker(ObjectWorker[SourceObjects]):
                 errors += 1
         return groups, sources, errors
 
-    def _log(self, job: Job, each: LocatedRecord, text: str, number: int) -> None:
+    def _log(self, job: Job, each: source_objects.LocatedRecord, text: str, number: int) -> None:
         """An event as the service's log group has it ("Validation errors" in the developer guide on imports)."""
         if number < limits.LOGGED_ERRORS:
             bucket = job.definition["request"]["S3BucketSource"]["S3Bucket"]
@@ -163,7 +158,7 @@ class ImportWorker(ObjectWorker[SourceObjects]):
 
 
 _NOTHING: Mapping[str, Any] = {
-    "cursor": list(SourceCursor()),
+    "cursor": list(source_objects.SourceCursor()),
     "processed": 0,
     "imported": 0,
     "errors": 0,
@@ -171,7 +166,7 @@ _NOTHING: Mapping[str, Any] = {
 }
 
 
-def checked_item(each: LocatedRecord) -> ParsedItem:
+def checked_item(each: source_objects.LocatedRecord) -> ParsedItem:
     """The item that a record is. Raises ServiceError."""
     if each.record.error:
         raise validation(each.record.error)
@@ -185,7 +180,7 @@ def _text_of(error: Exception) -> str:
     return service_error_of(error, "PutItem").message or "The item cannot be stored"
 
 
-def _source(job: Job) -> ObjectSource:
+def _source(job: Job) -> source_objects.ObjectSource:
     request = job.definition["request"]
     place, parameters = request["S3BucketSource"], request["TableCreationParameters"]
     options = request.get("InputFormatOptions", {}).get("Csv", {})
@@ -195,7 +190,7 @@ def _source(job: Job) -> ObjectSource:
         tuple(options.get("HeaderList", ())),
         {each["AttributeName"]: each["AttributeType"] for each in parameters["AttributeDefinitions"]},
     )
-    return ObjectSource(
+    return source_objects.ObjectSource(
         bucket_of(job, place),
         place.get("S3KeyPrefix", ""),
         Compression(request.get("InputCompressionType", "NONE")),

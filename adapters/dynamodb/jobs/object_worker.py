@@ -9,13 +9,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from tablegate.adapters.dynamodb import DIALECT
 from tablegate.adapters.dynamodb.jobs.source_tables import check_readable, table_of
-from tablegate.adapters.dynamodb.object_stores.object_store import (
-    BucketReference,
-    Encryption,
-    NewObject,
-    ObjectStore,
-    ObjectStoreRejection,
-)
+from tablegate.adapters.dynamodb.object_stores import object_store
 from tablegate.adapters.dynamodb.wire.call_context import CallContext, Caller
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.gateway.dialect import Gateway
@@ -44,7 +38,7 @@ class ObjectWorker(ABC, Generic[Held]):
     name: ClassVar[str]
     """What a job of its kind is called where one is given up."""
 
-    def __init__(self, gateway: Gateway, store: ObjectStore) -> None:
+    def __init__(self, gateway: Gateway, store: object_store.ObjectStore) -> None:
         self._gateway = gateway
         self._store = store
         self._open: dict[int, Held] = {}
@@ -55,7 +49,7 @@ class ObjectWorker(ABC, Generic[Held]):
             return self._cancel(job, limit) if job.cancelled else self._carry_on(job, limit)
         except StaleTable:
             self.forget(job.id)
-        except ObjectStoreRejection as refused:
+        except object_store.ObjectStoreRejection as refused:
             self.forget(job.id)
             self._fail(job, refused.code, refused.text)
         except QuotaExceeded as error:
@@ -141,17 +135,17 @@ def call_of(
     return CallContext(operation, dict(given or {}), Caller(**job.definition["caller"]), gateway)
 
 
-def bucket_of(job: Job, place: Mapping[str, Any]) -> BucketReference:
+def bucket_of(job: Job, place: Mapping[str, Any]) -> object_store.BucketReference:
     """The bucket that a part of a request names."""
-    return BucketReference(
+    return object_store.BucketReference(
         place["S3Bucket"], place.get("S3BucketOwner", ""), job.definition["caller"]["account"]
     )
 
 
-def new_object_of(job: Job, place: Mapping[str, Any]) -> NewObject:
+def new_object_of(job: Job, place: Mapping[str, Any]) -> object_store.NewObject:
     """What the object store is told of an object that a job writes, encrypted as a part of a request says."""
-    encryption = Encryption(place.get("S3SseAlgorithm", ""), place.get("S3SseKmsKeyId", ""))
-    return NewObject(encryption, table_of(job))
+    encryption = object_store.Encryption(place.get("S3SseAlgorithm", ""), place.get("S3SseKmsKeyId", ""))
+    return object_store.NewObject(encryption, table_of(job))
 
 
 def failure(code: str, text: str) -> dict[str, str]:

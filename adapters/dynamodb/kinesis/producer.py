@@ -19,12 +19,7 @@ import orjson
 from botocore.config import Config
 
 from tablegate.adapters.dynamodb.kinesis.destinations import MICROSECOND, precision_of, region_of
-from tablegate.adapters.dynamodb.operations.change_records import (
-    BOTH_IMAGES,
-    EXPIRY_ACTOR,
-    event_name,
-    images,
-)
+from tablegate.adapters.dynamodb.operations import change_records
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.resources import stable_uuid
 from tablegate.gateway.configuration.settings import Settings
@@ -103,7 +98,7 @@ class Producer:
 
 def record_of(table: Table, change: Change, region: str, is_fine: bool) -> dict[str, Any]:
     """A change as an entry of PutRecords. `is_fine`: times are told in microseconds."""
-    members, size = images(table.key_schema, change, BOTH_IMAGES)
+    members, size = change_records.images(table.key_schema, change, change_records.BOTH_IMAGES)
     at = change.at_ms
     if is_fine:
         # A row's own time is finer than that of its change.
@@ -113,8 +108,8 @@ def record_of(table: Table, change: Change, region: str, is_fine: bool) -> dict[
     record = {
         "awsRegion": region,
         "eventID": stable_uuid(identity),
-        "eventName": event_name(change),
-        "userIdentity": _EXPIRY if change.actor == EXPIRY_ACTOR else None,
+        "eventName": change_records.event_name(change),
+        "userIdentity": _EXPIRY if change.actor == change_records.EXPIRY_ACTOR else None,
         "recordFormat": "application/json",
         "tableName": table.name,
         "dynamodb": {

@@ -19,15 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from tablegate.adapters.dynamodb.object_stores.object_store import (
-    ACCESS_DENIED,
-    NO_BUCKET,
-    BucketReference,
-    NewObject,
-    ObjectStoreRejection,
-    OpenObject,
-    StoredObject,
-)
+from tablegate.adapters.dynamodb.object_stores import object_store
 
 # Folders in each bucket.
 _UNFINISHED = ".tablegate-unfinished"
@@ -45,7 +37,9 @@ class Folder:
             for bucket in self._root.iterdir():
                 _remove_unfinished(bucket / _UNFINISHED)
 
-    def listed(self, bucket: BucketReference, prefix: str, after: str = "") -> Iterator[StoredObject]:
+    def listed(
+        self, bucket: object_store.BucketReference, prefix: str, after: str = ""
+    ) -> Iterator[object_store.StoredObject]:
         """See ObjectStore."""
         top = self._bucket(bucket)
         found = sorted(
@@ -57,9 +51,9 @@ class Folder:
         for key, path in found:
             if key > begin:
                 with suppress(FileNotFoundError):
-                    yield StoredObject(key.decode(errors="surrogateescape"), path.stat().st_size)
+                    yield object_store.StoredObject(key.decode(errors="surrogateescape"), path.stat().st_size)
 
-    def read(self, bucket: BucketReference, key: str) -> OpenObject:
+    def read(self, bucket: object_store.BucketReference, key: str) -> object_store.OpenObject:
         """See ObjectStore."""
         try:
             stream = self._path(bucket, key).open("rb")
@@ -67,9 +61,11 @@ class Folder:
             raise _refused(error, key) from None
         # Read after the object was opened: it was written before.
         table = self._table_file(bucket, key)
-        return OpenObject(stream, table.read_text() if table.exists() else "")
+        return object_store.OpenObject(stream, table.read_text() if table.exists() else "")
 
-    def write(self, bucket: BucketReference, key: str, data: BinaryIO, new: NewObject) -> str:
+    def write(
+        self, bucket: object_store.BucketReference, key: str, data: BinaryIO, new: object_store.NewObject
+    ) -> str:
         """See ObjectStore. Encryption is the disk's business."""
         path = self._path(bucket, key)
         hashed = hashlib.md5(usedforsecurity=False)
@@ -97,33 +93,35 @@ class Folder:
                 waiting.rmdir()
         return hashed.hexdigest()
 
-    def _bucket(self, bucket: BucketReference) -> Path:
+    def _bucket(self, bucket: object_store.BucketReference) -> Path:
         path = self._inside(bucket.name)
         if not path.is_dir():
-            raise ObjectStoreRejection(
-                NO_BUCKET,
+            raise object_store.ObjectStoreRejection(
+                object_store.NO_BUCKET,
                 f"The specified bucket does not exist (there is no folder {bucket.name} for exports)",
             )
         return path
 
-    def _table_file(self, bucket: BucketReference, key: str) -> Path:
+    def _table_file(self, bucket: object_store.BucketReference, key: str) -> Path:
         """The file that names the table of an object."""
         name = hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()
         return self._bucket(bucket) / _TABLES / name
 
-    def _path(self, bucket: BucketReference, key: str) -> Path:
+    def _path(self, bucket: object_store.BucketReference, key: str) -> Path:
         self._bucket(bucket)
         return self._inside(f"{bucket.name}/{key}")
 
     def _inside(self, name: str) -> Path:
         parts = name.split("/")
         if any(part in ("", ".", "..", *_OWN) or "\0" in part for part in parts):
-            raise ObjectStoreRejection(
-                ACCESS_DENIED, "The key cannot be that of a file below the folder for exports"
+            raise object_store.ObjectStoreRejection(
+                object_store.ACCESS_DENIED, "The key cannot be that of a file below the folder for exports"
             )
         path = self._root.joinpath(*parts)
         if not path.resolve().is_relative_to(self._root):
-            raise ObjectStoreRejection(ACCESS_DENIED, "The key leads out of the folder for exports")
+            raise object_store.ObjectStoreRejection(
+                object_store.ACCESS_DENIED, "The key leads out of the folder for exports"
+            )
         return path
 
 
@@ -177,10 +175,10 @@ def _may_begin(head: str, prefix: str) -> bool:
 def _refused(error: OSError, key: str) -> Exception:
     """What is the matter for good, or the error itself, which may pass (a full disk)."""
     if isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)):
-        return ObjectStoreRejection(ACCESS_DENIED, f"{error.strerror}: {key}")
+        return object_store.ObjectStoreRejection(object_store.ACCESS_DENIED, f"{error.strerror}: {key}")
     if error.strerror == "File name too long":
-        return ObjectStoreRejection(
-            ACCESS_DENIED, "The key has a part that is too long for the name of a file"
+        return object_store.ObjectStoreRejection(
+            object_store.ACCESS_DENIED, "The key has a part that is too long for the name of a file"
         )
     return error
 

@@ -10,15 +10,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError, NoCredentialsError, PartialCredentialsError
 
-from tablegate.adapters.dynamodb.object_stores.object_store import (
-    ACCESS_DENIED,
-    NO_BUCKET,
-    BucketReference,
-    NewObject,
-    ObjectStoreRejection,
-    OpenObject,
-    StoredObject,
-)
+from tablegate.adapters.dynamodb.object_stores import object_store
 from tablegate.gateway.configuration.settings import Settings
 
 _ALGORITHMS = {"AES256": "AES256", "KMS": "aws:kms"}
@@ -52,26 +44,30 @@ class S3:
             ),
         )
 
-    def listed(self, bucket: BucketReference, prefix: str, after: str = "") -> Iterator[StoredObject]:
+    def listed(
+        self, bucket: object_store.BucketReference, prefix: str, after: str = ""
+    ) -> Iterator[object_store.StoredObject]:
         """See ObjectStore."""
         pages = self._client.get_paginator("list_objects_v2")
         try:
             for page in pages.paginate(Bucket=bucket.name, Prefix=prefix, StartAfter=after, **_owner(bucket)):
                 for found in page.get("Contents", ()):
-                    yield StoredObject(found["Key"], found["Size"])
+                    yield object_store.StoredObject(found["Key"], found["Size"])
         except _FAILURES as error:
             raise _refused(error) from error
 
-    def read(self, bucket: BucketReference, key: str) -> OpenObject:
+    def read(self, bucket: object_store.BucketReference, key: str) -> object_store.OpenObject:
         """See ObjectStore."""
         try:
             answer = self._client.get_object(Bucket=bucket.name, Key=key, **_owner(bucket))
         except _FAILURES as error:
             raise _refused(error) from error
         stream = cast(BinaryIO, io.BufferedReader(_Body(answer["Body"]), 1 << 16))
-        return OpenObject(stream, answer.get("Metadata", {}).get(_TABLE, ""))
+        return object_store.OpenObject(stream, answer.get("Metadata", {}).get(_TABLE, ""))
 
-    def write(self, bucket: BucketReference, key: str, data: BinaryIO, new: NewObject) -> str:
+    def write(
+        self, bucket: object_store.BucketReference, key: str, data: BinaryIO, new: object_store.NewObject
+    ) -> str:
         """See ObjectStore."""
         more: dict[str, Any] = _owner(bucket)
         encryption = new.encryption
@@ -108,20 +104,26 @@ class _Body(io.RawIOBase):
         super().close()
 
 
-def _owner(bucket: BucketReference) -> dict[str, Any]:
+def _owner(bucket: object_store.BucketReference) -> dict[str, Any]:
     return {"ExpectedBucketOwner": bucket.owner} if bucket.owner else {}
 
 
 def _refused(error: ClientError | NoCredentialsError | PartialCredentialsError) -> Exception:
     """Return Refused for a lasting failure, or the error itself if another attempt may succeed."""
     if not isinstance(error, ClientError):
-        return ObjectStoreRejection(ACCESS_DENIED, _NO_CREDENTIALS)
+        return object_store.ObjectStoreRejection(object_store.ACCESS_DENIED, _NO_CREDENTIALS)
     told = error.response.get("Error", {})
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     code, text = str(told.get("Code", "")), str(told.get("Message", ""))
     if status >= 500 or status in (0, 408, 429) or code in ("SlowDown", "RequestTimeout", "Throttling"):
         return error
-    kind = NO_BUCKET if code in _MISSING else ACCESS_DENIED if code in _DENIED else f"S3{code}"
-    return ObjectStoreRejection(
+    kind = (
+        object_store.NO_BUCKET
+        if code in _MISSING
+        else object_store.ACCESS_DENIED
+        if code in _DENIED
+        else f"S3{code}"
+    )
+    return object_store.ObjectStoreRejection(
         kind, f"{text} (Service: Amazon S3; Status Code: {status}; Error Code: {code})"
     )

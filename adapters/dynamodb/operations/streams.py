@@ -16,26 +16,15 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tablegate.adapters.dynamodb.operations.change_records import (
-    BOTH_IMAGES,
-    EXPIRY_ACTOR,
-    event_name,
-    images,
-)
+from tablegate.adapters.dynamodb.operations import change_records
 from tablegate.adapters.dynamodb.tables.descriptions import shown_table_keys
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, check_place, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import stream_arn
 from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands import stream_commands
 from tablegate.gateway.model.commands.commands import Exchange
-from tablegate.gateway.model.commands.stream_commands import (
-    FindPosition,
-    FindStream,
-    ListShards,
-    ListStreams,
-    ReadChanges,
-)
 from tablegate.gateway.model.errors import StreamMissing
 from tablegate.gateway.model.tables.changes import AtTime, Change, Latest, Oldest, Shard, Stream
 
@@ -52,7 +41,7 @@ def list_streams(call: CallContext) -> Exchange[Answer]:
     """ListStreams: a page of the streams of the caller, or of one table, by name and age. Raises ServiceError."""
     given = call.input
     name = own_name(call, given["TableName"]) if "TableName" in given else None
-    streams = yield from one(ListStreams(call.caller.namespace, name))
+    streams = yield from one(stream_commands.ListStreams(call.caller.namespace, name))
     after = given.get("ExclusiveStartStreamArn")
     arns = [(_arn_of(call, stream), stream) for stream in streams]
     if after is not None:
@@ -76,7 +65,7 @@ def describe_stream(call: CallContext) -> Exchange[Answer]:
     Raises ServiceError."""
     given = call.input
     stream = yield from _find(call, given["StreamArn"])
-    shards = yield from one(ListShards(stream))
+    shards = yield from one(stream_commands.ListShards(stream))
     wanted = given.get("ShardFilter")
     if wanted is not None:
         for member in ("Type", "ShardId"):
@@ -111,7 +100,7 @@ def get_shard_iterator(call: CallContext) -> Exchange[Answer]:
     given = call.input
     stream = yield from _find(call, given["StreamArn"])
     number = _shard_number(stream, given["ShardId"], given["StreamArn"])
-    known = yield from one(ListShards(stream))
+    known = yield from one(stream_commands.ListShards(stream))
     if all(shard.number != number for shard in known):
         raise _no_such_shard(given["StreamArn"], given["ShardId"])
     kind = given["ShardIteratorType"]
@@ -126,7 +115,7 @@ def get_shard_iterator(call: CallContext) -> Exchange[Answer]:
         at: Oldest | Latest | AtTime = Latest() if kind == "LATEST" else Oldest()
         if kind == "AT_TIMESTAMP":
             at = AtTime(int(given.get("Timestamp", 0) * 1000))
-        sequence = yield from one(FindPosition(stream, number, at))
+        sequence = yield from one(stream_commands.FindPosition(stream, number, at))
     shard_iterator = _Iterator(given["StreamArn"], number, sequence, call.gateway.now_ms())
     return {"ShardIterator": shard_iterator.text()}
 
@@ -147,7 +136,9 @@ def get_records(call: CallContext) -> Exchange[Answer]:
     sequence: int | None = place.sequence
     room, looked_at = limits.STREAM_RECORDS_BYTES, 0
     while sequence is not None and len(records) < limit and room > 0 and looked_at < _LOOKED_AT:
-        page = yield from one(ReadChanges(stream, place.shard, sequence, limit - len(records), room))
+        page = yield from one(
+            stream_commands.ReadChanges(stream, place.shard, sequence, limit - len(records), room)
+        )
         shown = list(_records(call, stream, page.changes))
         records += shown
         room -= sum(record["dynamodb"]["SizeBytes"] for record in shown)
@@ -194,7 +185,7 @@ def _parsed(call: CallContext, arn: str) -> tuple[str, str]:
 def _find(call: CallContext, arn: str) -> Exchange[Stream]:
     table, label = _parsed(call, arn)
     try:
-        return (yield from one(FindStream(call.caller.namespace, table, label)))
+        return (yield from one(stream_commands.FindStream(call.caller.namespace, table, label)))
     except StreamMissing:
         text = f"Requested resource not found: Stream: {arn} not found"
         raise ServiceError("ResourceNotFoundException", text) from None
@@ -287,7 +278,7 @@ def _records(call: CallContext, stream: Stream, changes: list[Change]) -> Iterat
 
 def _record(call: CallContext, stream: Stream, change: Change) -> dict[str, Any]:
     shows = _view_of(stream)
-    members, size = images(stream.key_schema, change, _SHOWN[shows])
+    members, size = change_records.images(stream.key_schema, change, _SHOWN[shows])
     record: dict[str, Any] = {
         "awsRegion": call.caller.region,
         "dynamodb": {
@@ -298,11 +289,11 @@ def _record(call: CallContext, stream: Stream, change: Change) -> dict[str, Any]
             "StreamViewType": shows,
         },
         "eventID": _event_id(stream, change),
-        "eventName": event_name(change),
+        "eventName": change_records.event_name(change),
         "eventSource": "aws:dynamodb",
         "eventVersion": "1.1",
     }
-    if change.actor == EXPIRY_ACTOR:
+    if change.actor == change_records.EXPIRY_ACTOR:
         record["userIdentity"] = _EXPIRY_PRINCIPAL
     return record
 
@@ -316,5 +307,5 @@ _SHOWN = {
     "KEYS_ONLY": frozenset[str](),
     "NEW_IMAGE": frozenset({"NewImage"}),
     "OLD_IMAGE": frozenset({"OldImage"}),
-    "NEW_AND_OLD_IMAGES": BOTH_IMAGES,
+    "NEW_AND_OLD_IMAGES": change_records.BOTH_IMAGES,
 }

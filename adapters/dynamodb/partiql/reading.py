@@ -13,17 +13,10 @@ from tablegate.adapters.dynamodb.capacity import consumed_capacity
 from tablegate.adapters.dynamodb.capacity.capacity import READ, TableConsumption
 from tablegate.adapters.dynamodb.expressions import composite_keys
 from tablegate.adapters.dynamodb.operations.queries import last_key
-from tablegate.adapters.dynamodb.partiql import keyed
+from tablegate.adapters.dynamodb.partiql import keyed, page_tokens
 from tablegate.adapters.dynamodb.partiql.arguments import Arguments
 from tablegate.adapters.dynamodb.partiql.nodes import Select
 from tablegate.adapters.dynamodb.partiql.orderings import ordered
-from tablegate.adapters.dynamodb.partiql.page_tokens import (
-    PageStart,
-    page_start_of,
-    position_of,
-    rest_of,
-    token_of,
-)
 from tablegate.adapters.dynamodb.partiql.queried_indexes import check_filter, queried_index, wants_whole_rows
 from tablegate.adapters.dynamodb.partiql.shown_attributes import cut_all, shown_by
 from tablegate.adapters.dynamodb.partiql.sources import find_source
@@ -42,7 +35,7 @@ from tablegate.gateway.model.values.rows import Row
 def select(call: CallContext, statement: Select, arguments: Arguments) -> Exchange[bytes]:
     """One page of a SELECT, as ExecuteStatement answers it."""
     predicate = arguments.predicate(statement.where)
-    page_start = page_start_of(call)
+    page_start = page_tokens.page_start_of(call)
     table = yield from find_source(call, statement)
     index = queried_index(call, table, statement)
     whole_rows = wants_whole_rows(statement, table, index)
@@ -74,7 +67,7 @@ def _pages(
     statement: Select,
     base: Read,
     bounds: list[KeyRange],
-    page_start: PageStart,
+    page_start: page_tokens.PageStart,
     is_scan: bool,
 ) -> Exchange[bytes]:
     """Read range after range until a limit stops it, and answer."""
@@ -83,18 +76,18 @@ def _pages(
     consistent = bool(call.input.get("ConsistentRead"))
     room, left = limits.PAGE_BYTES, call.input.get("Limit")
     rows: list[Row] = []
-    following: PageStart | None = None
+    following: page_tokens.PageStart | None = None
     for number in range(page_start.number, len(bounds)):
         if left == 0 or room <= 0:
-            following = PageStart(number)
+            following = page_tokens.PageStart(number)
             break
         start = page_start.key if number == page_start.number else None
         read = base._replace(
-            range=bounds[number] if start is None else rest_of(base, bounds[number], start),
+            range=bounds[number] if start is None else page_tokens.rest_of(base, bounds[number], start),
             limits=PageLimits(scanned=left, filled_bytes=room),
         )
         if is_scan and start is not None:
-            read = read._replace(after=position_of(base, start))
+            read = read._replace(after=page_tokens.position_of(base, start))
         page = yield from one(read)
         rows += page.rows
         charge.add_page(page, index, consistent)
@@ -104,12 +97,12 @@ def _pages(
         left = None if left is None else left - page.scanned
         room -= page.scanned_bytes
         if page.last is not None and (is_scan or index is not None or table.key_schema.sort):
-            following = PageStart(number, last_key(table, index, page.last))
+            following = page_tokens.PageStart(number, last_key(table, index, page.last))
             break
     charge.tell(consumed_capacity.meter)
     rest: dict[str, Any] = {}
     if following is not None:
-        rest["NextToken"] = token_of(call, following)
+        rest["NextToken"] = page_tokens.token_of(call, following)
         if following.key is not None:
             rest["LastEvaluatedKey"] = following.key
     block = charge.block(consumed_capacity.mode_of(call))

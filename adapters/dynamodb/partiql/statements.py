@@ -11,7 +11,7 @@ import orjson
 
 from tablegate.adapters.dynamodb.capacity import consumed_capacity
 from tablegate.adapters.dynamodb.operations.items import returned, written
-from tablegate.adapters.dynamodb.partiql import parsed_statements
+from tablegate.adapters.dynamodb.partiql import parsed_statements, statement_members
 from tablegate.adapters.dynamodb.partiql.arguments import Arguments, check_parameters
 from tablegate.adapters.dynamodb.partiql.nodes import (
     Delete,
@@ -25,17 +25,6 @@ from tablegate.adapters.dynamodb.partiql.nodes import (
 from tablegate.adapters.dynamodb.partiql.reading import select
 from tablegate.adapters.dynamodb.partiql.shown_attributes import cut, shown_by
 from tablegate.adapters.dynamodb.partiql.sources import find_source
-from tablegate.adapters.dynamodb.partiql.statement_members import (
-    LONG_STATEMENT,
-    Input,
-    PreparedStatement,
-    member_write,
-    read_position,
-    refuse_mixture,
-    told,
-    with_arguments,
-    with_shown,
-)
 from tablegate.adapters.dynamodb.partiql.writing import refusal_of, write_of
 from tablegate.adapters.dynamodb.wire import messages
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
@@ -48,15 +37,10 @@ from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.adapters.dynamodb.wire.refusals import not_permitted
 from tablegate.adapters.dynamodb.wire.wording import Wording
 from tablegate.gateway.exchanges import each
+from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands.command import Command
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Get, GroupOutcome, WriteGroup
-from tablegate.gateway.model.errors import (
-    GatewayError,
-    NotPermitted,
-    RowRuleViolated,
-    TableMissing,
-)
 from tablegate.gateway.model.values.rows import Row
 
 # As dynoxide captured it (eu-west-2), and DynamoDB Local says; before what is wrong with a member's arguments or key.
@@ -68,10 +52,10 @@ MemberOutcome = Row | GroupOutcome | None
 """What came of a member of a batch: a read's row, or what its write came to."""
 
 
-def _read(given: Input, wording: Wording) -> tuple[Statement, Arguments]:
+def _read(given: statement_members.Input, wording: Wording) -> tuple[Statement, Arguments]:
     """A request's statement with its arguments. Raises ServiceError."""
     check_parameters(given.get("Parameters", []))
-    return with_arguments(parsed_statements.parsed(given["Statement"]), given, wording)
+    return statement_members.with_arguments(parsed_statements.parsed(given["Statement"]), given, wording)
 
 
 # ExecuteStatement
@@ -86,17 +70,17 @@ def execute_statement(call: CallContext) -> Exchange[Answer]:
     if isinstance(statement, Select):
         return (yield from select(call, statement, arguments))
     table = yield from find_source(call, statement)
-    write = with_shown(write_of(statement, table, arguments), statement, call.input)
+    write = statement_members.with_shown(write_of(statement, table, arguments), statement, call.input)
     try:
         answer = yield from written(_as_item_call(call, statement), write)
-    except (ServiceError, RowRuleViolated) as error:
+    except (ServiceError, errors.RowRuleViolated) as error:
         raise refusal_of(statement, error, service_error_of(error, call.operation)) from None
     attributes = answer.pop("Attributes", None)
     return {"Items": [attributes] if attributes else [], **answer}
 
 
 def _as_item_call(
-    call: CallContext, statement: Insert | Update | Delete, given: Input | None = None
+    call: CallContext, statement: Insert | Update | Delete, given: statement_members.Input | None = None
 ) -> CallContext:
     """The call of the item operation that a writing statement stands for, as far as its answer depends on it."""
     asked = call.input if given is None else given
@@ -118,25 +102,25 @@ def batch_execute_statement(call: CallContext) -> Exchange[Answer]:
     members = call.input["Statements"]
     answers: list[dict[str, Any]] = [{} for _ in members]
     parsed = yield from _parsed_members(members, answers)
-    refuse_mixture(
+    statement_members.refuse_mixture(
         [found.statement for found in parsed.values() if not isinstance(found.statement, Exists)],
         _MIXED_BATCH,
     )
-    jobs: list[tuple[int, PreparedStatement, Get | WriteGroup]] = []
+    jobs: list[tuple[int, statement_members.PreparedStatement, Get | WriteGroup]] = []
     for place, found in parsed.items():
         try:
-            statement, arguments = with_arguments(found, members[place], call.wording)
+            statement, arguments = statement_members.with_arguments(found, members[place], call.wording)
             table = yield from find_source(call, statement)
-        except (ServiceError, TableMissing, NotPermitted) as error:
+        except (ServiceError, errors.TableMissing, errors.NotPermitted) as error:
             answers[place] = _failed(_told_of_member(call, error))
             continue
-        member = PreparedStatement(members[place], statement, arguments, table)
+        member = statement_members.PreparedStatement(members[place], statement, arguments, table)
         answers[place] = {"TableName": statement.source[0]}
         try:
             jobs.append((place, member, _permitted(call, _batch_command(member))))
-        except NotPermitted as refusal:
+        except errors.NotPermitted as refusal:
             answers[place] = _failed(_told_of_member(call, refusal))
-        except (ServiceError, GatewayError) as error:
+        except (ServiceError, errors.GatewayError) as error:
             answers[place] |= _failed(service_error_of(error, call.operation))
     places = [
         (member.table.id, command.position if isinstance(command, Get) else command.writes[0].key.position)
@@ -160,7 +144,7 @@ def _parsed_members(
     parsed: dict[int, Parsed] = {}
     for place, given in enumerate(members):
         try:
-            if len(given["Statement"]) > LONG_STATEMENT:
+            if len(given["Statement"]) > statement_members.LONG_STATEMENT:
                 yield []
             check_parameters(given.get("Parameters", []))
             parsed[place] = parsed_statements.parsed(given["Statement"])
@@ -177,37 +161,42 @@ def _permitted(call: CallContext, command: Get | WriteGroup) -> Get | WriteGroup
     return command
 
 
-def _told_of_member(call: CallContext, error: ServiceError | GatewayError) -> ServiceError:
-    if isinstance(error, NotPermitted) and call.authorization is not None:
+def _told_of_member(call: CallContext, error: ServiceError | errors.GatewayError) -> ServiceError:
+    if isinstance(error, errors.NotPermitted) and call.authorization is not None:
         return not_permitted(error, call.operation, call.authorization)
     return service_error_of(error, call.operation)
 
 
-def _batch_command(member: PreparedStatement) -> Get | WriteGroup:
+def _batch_command(member: statement_members.PreparedStatement) -> Get | WriteGroup:
     statement = member.statement
     if isinstance(statement, Select):
-        position = read_position(member, "BatchExecuteStatement")
+        position = statement_members.read_position(member, "BatchExecuteStatement")
         may_be_old = not member.given.get("ConsistentRead")
         return Get(member.table, position, may_be_old=may_be_old, shown=shown_by(statement))
     if isinstance(statement, Exists):
         raise validation(_EXISTS_ELSEWHERE)
-    return WriteGroup((member_write(member),))
+    return WriteGroup((statement_members.member_write(member),))
 
 
 def _batch_answer(
-    call: CallContext, member: PreparedStatement, command: Get | WriteGroup, outcome: MemberOutcome
+    call: CallContext,
+    member: statement_members.PreparedStatement,
+    command: Get | WriteGroup,
+    outcome: MemberOutcome,
 ) -> dict[str, Any]:
     statement = member.statement
     if isinstance(statement, Select):
-        if isinstance(outcome, GatewayError):
+        if isinstance(outcome, errors.GatewayError):
             return _failed(service_error_of(outcome, call.operation))
         if outcome is None:
             return {}
         assert isinstance(outcome, Row)
         return {"Item": orjson.Fragment(cut(member.table, statement.paths, outcome))}
     assert not isinstance(statement, Exists)
-    if isinstance(outcome, GatewayError):
-        return _failed(refusal_of(statement, outcome, told(member, outcome, call.operation)))
+    if isinstance(outcome, errors.GatewayError):
+        return _failed(
+            refusal_of(statement, outcome, statement_members.told(member, outcome, call.operation))
+        )
     assert isinstance(command, WriteGroup)
     assert isinstance(outcome, list)
     answer = returned(_as_item_call(call, statement, member.given), command.writes[0], outcome[0])
@@ -215,7 +204,7 @@ def _batch_answer(
 
 
 def _batch_charges(
-    call: CallContext, done: list[tuple[PreparedStatement, Get | WriteGroup, MemberOutcome]]
+    call: CallContext, done: list[tuple[statement_members.PreparedStatement, Get | WriteGroup, MemberOutcome]]
 ) -> dict[str, Any]:
     """What a batch cost, which reads or writes."""
     written = [

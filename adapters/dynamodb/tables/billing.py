@@ -11,17 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from tablegate.adapters.dynamodb.tables.properties import (
-    ON_DEMAND,
-    ON_DEMAND_WARM,
-    PROVISIONED,
-    IndexProperties,
-    TableProperties,
-    Throughput,
-    WarmThroughput,
-    provisioned,
-    with_limits,
-)
+from tablegate.adapters.dynamodb.tables import properties
 from tablegate.adapters.dynamodb.wire import limits, messages
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.errors import IndexMissing
@@ -41,49 +31,53 @@ Units = Mapping[str, Any]
 # At creation
 
 
-def of_new_table(given: Units, now_ms: int) -> TableProperties:
+def of_new_table(given: Units, now_ms: int) -> properties.TableProperties:
     """Billing and throughput of a table to be made."""
-    mode = given.get("BillingMode", PROVISIONED)
+    mode = given.get("BillingMode", properties.PROVISIONED)
     throughput, warm, on_demand = _of_new(given, mode, "table")
-    since = now_ms if mode == ON_DEMAND else None
-    return TableProperties(mode, since, throughput, warm, on_demand)
+    since = now_ms if mode == properties.ON_DEMAND else None
+    return properties.TableProperties(mode, since, throughput, warm, on_demand)
 
 
-def of_new_index(given: Units, mode: str, updating: bool = False) -> IndexProperties:
+def of_new_index(given: Units, mode: str, updating: bool = False) -> properties.IndexProperties:
     """Billing and throughput of a global index to be made, together with its table or later (`updating`)."""
     name = given["IndexName"]
     units = given.get("ProvisionedThroughput")
-    if mode == ON_DEMAND and units:
-        text = (
-            f"ProvisionedThroughput should not be specified for index: {name} when BillingMode is {ON_DEMAND}"
-        )
+    if mode == properties.ON_DEMAND and units:
+        text = f"ProvisionedThroughput should not be specified for index: {name} when BillingMode is {properties.ON_DEMAND}"
         if updating:
             text = (
                 "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified for index: "
-                f"{name} when BillingMode is {ON_DEMAND}"
+                f"{name} when BillingMode is {properties.ON_DEMAND}"
             )
         raise validation(messages.INVALID + text)
-    if mode == PROVISIONED and not units:
+    if mode == properties.PROVISIONED and not units:
         text = f"ProvisionedThroughput is not specified for index: {name}"
         if updating:
             text = f"Both ReadCapacityUnits and WriteCapacityUnits must be specified for index: {name}"
         raise validation(messages.INVALID + text)
-    return IndexProperties(*_of_new(given, mode, f"index {name}"))
+    return properties.IndexProperties(*_of_new(given, mode, f"index {name}"))
 
 
-def _of_new(given: Units, mode: str, owner: str) -> tuple[Throughput, WarmThroughput, dict[str, int]]:
+def _of_new(
+    given: Units, mode: str, owner: str
+) -> tuple[properties.Throughput, properties.WarmThroughput, dict[str, int]]:
     """(throughput, warm throughput, on-demand maxima) of something new, called `owner` in texts."""
     on_demand = given.get("OnDemandThroughput", {})
-    floor = ON_DEMAND_WARM
-    throughput = Throughput()
-    if mode == PROVISIONED:
+    floor = properties.ON_DEMAND_WARM
+    throughput = properties.Throughput()
+    if mode == properties.PROVISIONED:
         units = given["ProvisionedThroughput"]
-        throughput = Throughput(units["ReadCapacityUnits"], units["WriteCapacityUnits"])
-        floor = WarmThroughput(throughput.read, throughput.write)
-        rest = f"cannot be specified when table BillingMode is {PROVISIONED}."
+        throughput = properties.Throughput(units["ReadCapacityUnits"], units["WriteCapacityUnits"])
+        floor = properties.WarmThroughput(throughput.read, throughput.write)
+        rest = f"cannot be specified when table BillingMode is {properties.PROVISIONED}."
         _refuse_on_demand(on_demand, rest, owner.replace("index ", "index: "))
     _check_on_demand(on_demand, owner, lowest=1)
-    below = f"initial throughput for OnDemand. See: {_INITIAL}" if mode == ON_DEMAND else _PROVISIONED_UNITS
+    below = (
+        f"initial throughput for OnDemand. See: {_INITIAL}"
+        if mode == properties.ON_DEMAND
+        else _PROVISIONED_UNITS
+    )
     warm = _warmed(given.get("WarmThroughput", {}), floor, owner, below)
     return throughput, warm, dict(on_demand)
 
@@ -91,19 +85,19 @@ def _of_new(given: Units, mode: str, owner: str) -> tuple[Throughput, WarmThroug
 # Later
 
 
-def of_table(table: Table, given: Units, now_ms: int) -> TableProperties:
+def of_table(table: Table, given: Units, now_ms: int) -> properties.TableProperties:
     """The table's properties after an UpdateTable. Raises ValidationException for what does not go with what it has."""
-    known = TableProperties.of(table)
+    known = properties.TableProperties.of(table)
     mode = given.get("BillingMode", known.billing)
     units = given.get("ProvisionedThroughput")
-    if units and mode == ON_DEMAND:
-        text = f"Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is {ON_DEMAND}"
+    if units and mode == properties.ON_DEMAND:
+        text = f"Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is {properties.ON_DEMAND}"
         raise validation(messages.INVALID + text)
     changed = known
     if mode != known.billing:
         changed = replace(changed, billing=mode, on_demand={})
-        if mode == ON_DEMAND:
-            warm = known.warm.at_least(ON_DEMAND_WARM.read, ON_DEMAND_WARM.write)
+        if mode == properties.ON_DEMAND:
+            warm = known.warm.at_least(properties.ON_DEMAND_WARM.read, properties.ON_DEMAND_WARM.write)
             changed = replace(changed, on_demand_since_ms=now_ms, warm=warm)
             changed = replace(changed, throughput=changed.throughput.switched(0, 0, now_ms))
     if units:
@@ -111,54 +105,58 @@ def of_table(table: Table, given: Units, now_ms: int) -> TableProperties:
         if mode == known.billing:
             _refuse_unchanged(known.throughput, units, "the table")
             _refuse_decrease(known.throughput, read, write, now_ms)
-            changed = provisioned(changed, read, write, now_ms)
+            changed = properties.provisioned(changed, read, write, now_ms)
         else:
             throughput = changed.throughput.switched(read, write, now_ms)
             changed = replace(changed, throughput=throughput, warm=changed.warm.at_least(read, write))
     on_demand = given.get("OnDemandThroughput")
     if on_demand is not None:
-        if given.get("BillingMode", _mode_before(table, known, now_ms)) == PROVISIONED:
+        if given.get("BillingMode", _mode_before(table, known, now_ms)) == properties.PROVISIONED:
             _refuse_on_demand(
-                on_demand, f"cannot be specified when the table BillingMode is {PROVISIONED}", "table"
+                on_demand,
+                f"cannot be specified when the table BillingMode is {properties.PROVISIONED}",
+                "table",
             )
         _check_on_demand(on_demand, "table", lowest=-1)
-        changed = replace(changed, on_demand=with_limits(changed.on_demand, on_demand))
+        changed = replace(changed, on_demand=properties.with_limits(changed.on_demand, on_demand))
     if "WarmThroughput" in given:
         changed = replace(changed, warm=_raised(given["WarmThroughput"], changed.warm, "table"))
     return changed
 
 
-def _mode_before(table: Table, known: TableProperties, now_ms: int) -> str:
+def _mode_before(table: Table, known: properties.TableProperties, now_ms: int) -> str:
     """The billing mode of a table; while it is switched, the former one."""
     change = known.change if table.state_at(now_ms) is State.UPDATING else None
     mode: str = (change or {}).get("former_billing", known.billing)
     return mode
 
 
-def of_indexes(table: Table, mode: str, updates: Iterable[Units], now_ms: int) -> dict[str, IndexProperties]:
+def of_indexes(
+    table: Table, mode: str, updates: Iterable[Units], now_ms: int
+) -> dict[str, properties.IndexProperties]:
     """The properties of global indexes after an UpdateTable: of those that it names, and of all when the mode changes.
 
     `updates`: the Update members of GlobalSecondaryIndexUpdates.
     """
     named = {update["IndexName"]: update for update in updates}
-    switching = mode != TableProperties.of(table).billing
+    switching = mode != properties.TableProperties.of(table).billing
     for update in named.values():
         units = update.get("ProvisionedThroughput", {})
         if any(value > limits.THROUGHPUT_UNITS for value in units.values()):
             text = "This operation cannot be performed with given input values. Please contact DynamoDB service team"
             raise validation(f"{text} for more info: Action Blocked: IndexUpdate")
-    changed: dict[str, IndexProperties] = {}
+    changed: dict[str, properties.IndexProperties] = {}
     for name, update in named.items():
         index = global_index(table, name, "update")
         changed[name] = _of_index(index, update, mode, switching, now_ms)
     if switching:
         others = [index for index in table.indexes if not index.local and index.name not in named]
-        if mode == PROVISIONED and others:
+        if mode == properties.PROVISIONED and others:
             names = ",".join(index.name for index in others)
             raise validation(f"{messages.INVALID}ProvisionedThroughput must be specified for index: {names}")
         for index in others:
-            known = provisioned(IndexProperties.of(index), 0, 0, now_ms)
-            warm = known.warm.at_least(ON_DEMAND_WARM.read, ON_DEMAND_WARM.write)
+            known = properties.provisioned(properties.IndexProperties.of(index), 0, 0, now_ms)
+            warm = known.warm.at_least(properties.ON_DEMAND_WARM.read, properties.ON_DEMAND_WARM.write)
             changed[index.name] = replace(known, on_demand={}, warm=warm)
     return changed
 
@@ -174,36 +172,38 @@ def global_index(table: Table, name: str, verb: str) -> Index:
     return index
 
 
-def _of_index(index: Index, update: Units, mode: str, switching: bool, now_ms: int) -> IndexProperties:
-    known = IndexProperties.of(index)
+def _of_index(
+    index: Index, update: Units, mode: str, switching: bool, now_ms: int
+) -> properties.IndexProperties:
+    known = properties.IndexProperties.of(index)
     units = update.get("ProvisionedThroughput")
     on_demand = update.get("OnDemandThroughput")
     changed = replace(known, on_demand={}) if switching else known
-    if mode == ON_DEMAND and (units or not (on_demand or "WarmThroughput" in update)):
-        text = f"The only Updates for index: {index.name} when TableThroughputMode is {ON_DEMAND}"
+    if mode == properties.ON_DEMAND and (units or not (on_demand or "WarmThroughput" in update)):
+        text = f"The only Updates for index: {index.name} when TableThroughputMode is {properties.ON_DEMAND}"
         raise validation(f"{messages.INVALID}{text} can be to OnDemandThroughput, WarmThroughput")
     if units:
         read, write = units["ReadCapacityUnits"], units["WriteCapacityUnits"]
         if not switching:
             _refuse_unchanged(known.throughput, units, f"index {index.name}")
             _refuse_decrease(known.throughput, read, write, now_ms)
-        changed = provisioned(changed, read, write, now_ms)
-    elif switching and mode == PROVISIONED:
+        changed = properties.provisioned(changed, read, write, now_ms)
+    elif switching and mode == properties.PROVISIONED:
         raise validation(f"{messages.INVALID}ProvisionedThroughput must be specified for index: {index.name}")
     owner = f"index {index.name}"
     if on_demand is not None:
-        if mode == PROVISIONED:
+        if mode == properties.PROVISIONED:
             # The service writes a space in front of this colon, and none in CreateTable (ack-api-quirks 128, 153).
-            rest = f"cannot be specified when the table BillingMode is {PROVISIONED}"
+            rest = f"cannot be specified when the table BillingMode is {properties.PROVISIONED}"
             _refuse_on_demand(on_demand, rest, f"index : {index.name}")
         _check_on_demand(on_demand, owner, lowest=-1)
-        changed = replace(changed, on_demand=with_limits(changed.on_demand, on_demand))
+        changed = replace(changed, on_demand=properties.with_limits(changed.on_demand, on_demand))
     if "WarmThroughput" in update:
         changed = replace(changed, warm=_raised(update["WarmThroughput"], changed.warm, owner))
     return changed
 
 
-def _refuse_unchanged(known: Throughput, units: Units, owner: str) -> None:
+def _refuse_unchanged(known: properties.Throughput, units: Units, owner: str) -> None:
     read, write = units["ReadCapacityUnits"], units["WriteCapacityUnits"]
     if (read, write) == (known.read, known.write):
         subject = owner if owner == "the table" else f"the {owner}"
@@ -215,7 +215,7 @@ def _refuse_unchanged(known: Throughput, units: Units, owner: str) -> None:
         )
 
 
-def _refuse_decrease(known: Throughput, read: int, write: int, now_ms: int) -> None:
+def _refuse_decrease(known: properties.Throughput, read: int, write: int, now_ms: int) -> None:
     """Refuse one decrease too many of a day (ack-api-quirks 157, 184, 185, 326)."""
     until_ms = known.refused_until_ms(read, write, now_ms)
     if until_ms is None:
@@ -253,7 +253,9 @@ def _check_on_demand(given: Units, owner: str, lowest: int) -> None:
             )
 
 
-def _warmed(given: Units, floor: WarmThroughput, owner: str, below: str) -> WarmThroughput:
+def _warmed(
+    given: Units, floor: properties.WarmThroughput, owner: str, below: str
+) -> properties.WarmThroughput:
     """Warm throughput at creation: what was given, not below what it has anyway."""
     read, write = given.get(_WARM_NAMES[0], floor.read), given.get(_WARM_NAMES[1], floor.write)
     pairs = ((read, floor.read, "ReadCapacityUnits"), (write, floor.write, "WriteCapacityUnits"))
@@ -261,14 +263,14 @@ def _warmed(given: Units, floor: WarmThroughput, owner: str, below: str) -> Warm
         if asked < least:
             text = f"Requested {name} for WarmThroughput for {owner} is lower than {below.format(units)}"
             raise validation(messages.INVALID + text)
-    return WarmThroughput(read, write)
+    return properties.WarmThroughput(read, write)
 
 
-def _raised(given: Units, known: WarmThroughput, owner: str) -> WarmThroughput:
+def _raised(given: Units, known: properties.WarmThroughput, owner: str) -> properties.WarmThroughput:
     """Warm throughput after a change: it never decreases."""
     read, write = given.get(_WARM_NAMES[0], known.read), given.get(_WARM_NAMES[1], known.write)
     for name, asked, least in ((_WARM_NAMES[0], read, known.read), (_WARM_NAMES[1], write, known.write)):
         if asked < least:
             text = f"Requested {name} for WarmThroughput for {owner} is lower than current WarmThroughput"
             raise validation(f"{messages.INVALID}{text}, decreasing WarmThroughput is not supported")
-    return WarmThroughput(read, write)
+    return properties.WarmThroughput(read, write)

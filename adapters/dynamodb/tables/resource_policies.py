@@ -20,13 +20,8 @@ from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import partition_of
 from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.authorization import authorizations
 from tablegate.gateway.model.authorization.accesses import Access
-from tablegate.gateway.model.authorization.authorizations import (
-    Authorization,
-    CallerIdentity,
-    RequestSource,
-    ResourceDecision,
-)
 from tablegate.gateway.model.authorization.conditions import POSSIBLE, ConditionKey
 from tablegate.gateway.model.authorization.grants import EVERYTHING, Policy, Verdict
 from tablegate.gateway.model.authorization.permissions import Channel, Permission
@@ -201,13 +196,13 @@ def _find(call: CallContext, name: str, label: str) -> Exchange[Table]:
         raise
 
 
-def _identity(call: CallContext) -> CallerIdentity:
+def _identity(call: CallContext) -> authorizations.CallerIdentity:
     caller = call.caller
     arn = f"arn:aws:iam::{caller.account}:user/{caller.access_id}"
-    return CallerIdentity("aws", caller.access_id, caller.account, arn)
+    return authorizations.CallerIdentity("aws", caller.access_id, caller.account, arn)
 
 
-def _read(call: CallContext, given: str, path: str) -> tuple[str, ResourceDecision]:
+def _read(call: CallContext, given: str, path: str) -> tuple[str, authorizations.ResourceDecision]:
     """The canonical form of a policy, and what it says of the caller. Raises ValidationException."""
     text = policy_documents.canonical(given, path, partition_of(call.caller.region))
     try:
@@ -216,17 +211,17 @@ def _read(call: CallContext, given: str, path: str) -> tuple[str, ResourceDecisi
         raise validation(f"{messages.INVALID}Invalid policy document: {error}") from None
 
 
-def _check_access_is_kept(call: CallContext, theirs: ResourceDecision, path: str) -> None:
+def _check_access_is_kept(call: CallContext, theirs: authorizations.ResourceDecision, path: str) -> None:
     """Raise AccessDeniedException for a policy by which the caller could never change it again."""
     access = Access(Permission.WRITE_POLICY, Channel.SINGLE, call.caller.namespace, path, None)
-    source = RequestSource("", is_secure=False, region=call.caller.region)
-    around = Authorization(EVERYTHING, _identity(call), source, call.gateway.now_ms())
+    source = authorizations.RequestSource("", is_secure=False, region=call.caller.region)
+    around = authorizations.Authorization(EVERYTHING, _identity(call), source, call.gateway.now_ms())
     if any(_refuses(policy, access, around) for policy in theirs):
         text = "The new resource policy will not allow you to update the resource policy in the future."
         raise ServiceError("AccessDeniedException", text)
 
 
-def _refuses(policy: Policy, access: Access, around: Authorization) -> bool:
+def _refuses(policy: Policy, access: Access, around: authorizations.Authorization) -> bool:
     """True if a statement refuses an access of this caller whatever the rest of the request is like."""
     decision = policy.decide(access)
     if decision.verdict is not None:

@@ -9,15 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tablegate.adapters.dynamodb.tables import running_changes
-from tablegate.adapters.dynamodb.tables.descriptions import (
-    DISTANCE_FUNCTIONS,
-    KEY_TYPES,
-    PROJECTIONS,
-    shown_index_keys,
-    shown_table_keys,
-    vector_index_definition,
-)
+from tablegate.adapters.dynamodb.tables import descriptions, running_changes
 from tablegate.adapters.dynamodb.tables.indexes import KINDS, defined_types
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND
 from tablegate.adapters.dynamodb.validation.rules import vector_rules
@@ -42,8 +34,8 @@ def new(given: Wire, types: Mapping[str, str]) -> NewVectorIndex:
         given["IndexName"],
         given["VectorAttribute"]["AttributeName"],
         given["Dimensions"],
-        DISTANCE_FUNCTIONS[given["DistanceFunction"]],
-        PROJECTIONS[projection["ProjectionType"]],
+        descriptions.DISTANCE_FUNCTIONS[given["DistanceFunction"]],
+        descriptions.PROJECTIONS[projection["ProjectionType"]],
         tuple(projection.get("NonKeyAttributes", ())),
         next(iter(columns["HASH"]), None),
         tuple(columns["INLINE_FILTER"]),
@@ -102,9 +94,9 @@ def _check_new(table: Table, create: Wire, types: Mapping[str, str], now_ms: int
 
 def _refuse_redefinition(table: Table, create: Wire, types: Mapping[str, str]) -> None:
     """An attribute that is a key already keeps its type: writes could not obey two."""
-    known = {key.name: key for key in shown_table_keys(table.key_schema)}
+    known = {key.name: key for key in descriptions.shown_table_keys(table.key_schema)}
     for index in table.indexes:
-        known |= {key.name: key for key in shown_index_keys(index.key_schema)}
+        known |= {key.name: key for key in descriptions.shown_index_keys(index.key_schema)}
     vector = create["VectorAttribute"]["AttributeName"]
     columns = {column.name: column for index in table.vector_indexes for column in index.columns}
     if vector in known:
@@ -115,7 +107,13 @@ def _refuse_redefinition(table: Table, create: Wire, types: Mapping[str, str]) -
     for element in create.get("SearchSchema", ()):
         name, role = element["AttributeName"], element["SearchSchemaElementType"]
         key, column = known.get(name), columns.get(name)
-        old = key.type if key is not None else KEY_TYPES[column.kind] if column is not None else types[name]
+        old = (
+            key.type
+            if key is not None
+            else descriptions.KEY_TYPES[column.kind]
+            if column is not None
+            else types[name]
+        )
         if old != types[name]:
             old_role = role if key is None else key.role
             raise _redefined(
@@ -135,7 +133,7 @@ def restored(source: Table, made: tuple[NewVectorIndex, ...], given: Wire) -> tu
     """The indexes of a restored table: all, or those that VectorIndexOverride lists, which must be indexes of the source."""
     if "VectorIndexOverride" not in given:
         return made
-    known = {index.name: vector_index_definition(index) for index in source.vector_indexes}
+    known = {index.name: descriptions.vector_index_definition(index) for index in source.vector_indexes}
     for wanted in given["VectorIndexOverride"]:
         if _comparable(wanted) != _comparable(known.get(wanted["IndexName"], {})):
             raise validation(

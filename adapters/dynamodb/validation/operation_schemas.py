@@ -15,13 +15,7 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.validation import long_members, shortening
-from tablegate.adapters.dynamodb.validation.fast_validator import (
-    Checker,
-    Rule,
-    fast_check,
-    leave_to_full_validator,
-)
+from tablegate.adapters.dynamodb.validation import fast_validator, long_members, shortening
 from tablegate.adapters.dynamodb.validation.rules import item_rules, resource_rules, table_rules, vector_rules
 from tablegate.adapters.dynamodb.validation.rules.rule_context import RuleContext
 from tablegate.adapters.dynamodb.validation.schemas.backup_schemas import backup_requests
@@ -57,7 +51,7 @@ class OperationSchemas:
             **job_requests(self._is_classic),
             **replication_requests(),
         }
-        self.checker: Callable[[str], Checker] = cache(self._new_checker)
+        self.checker: Callable[[str], fast_validator.Checker] = cache(self._new_checker)
         """The checks of one operation, ready to be called with a body."""
 
     def check(self, operation: str, body: Any) -> dict[str, Any]:
@@ -110,15 +104,17 @@ class OperationSchemas:
                     return older
         return refusal
 
-    def _new_checker(self, operation: str) -> Checker:
+    def _new_checker(self, operation: str) -> fast_validator.Checker:
         request = self.requests[operation]
         contexts = (
             RuleContext(operation, self._is_classic, good=False),
             RuleContext(operation, self._is_classic, good=True),
         )
-        fast = fast_paths.choose(fast_check(strict(request)), leave_to_full_validator)
+        fast = fast_paths.choose(
+            fast_validator.fast_check(strict(request)), fast_validator.leave_to_full_validator
+        )
         unruled = item_rules.UNRULED.get(operation, frozenset())
-        return Checker(request, fast, _RULES.get(operation), contexts, unruled)
+        return fast_validator.Checker(request, fast, _RULES.get(operation), contexts, unruled)
 
 
 @cache
@@ -149,7 +145,7 @@ def strict(request: Request) -> Structure:
     )
 
 
-_RULES: dict[str, Rule] = {
+_RULES: dict[str, fast_validator.Rule] = {
     "PutItem": item_rules.put_item,
     "UpdateItem": item_rules.update_item,
     "DeleteItem": item_rules.delete_item,

@@ -11,12 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from tablegate.adapters.dynamodb import DIALECT
-from tablegate.adapters.dynamodb.values.composites import (
-    composite_name,
-    shown_schema,
-    stored_key,
-    with_columns,
-)
+from tablegate.adapters.dynamodb.values import composites
 from tablegate.adapters.dynamodb.values.values import as_kind, value_of, view
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.errors import BadKey, KeyTooLong
@@ -31,13 +26,13 @@ from tablegate.gateway.model.values.values import Kind, Value
 
 def key_of(table: Table, wire: Mapping[str, Any]) -> Key:
     """The key of a `Key` parameter, which must have exactly the key attributes, of their types. Raises BadKey, KeyTooLong."""
-    schema = shown_schema(table.key_schema)
+    schema = composites.shown_schema(table.key_schema)
     if len(wire) != len(schema.columns):
         raise BadKey("schema")
     # A key that another dialect wrote, and that would not be legal here, can still be read and deleted here.
     is_ours = DIALECT in table.properties
     values = [key_value(column, column in schema.partition, wire, is_ours) for column in schema.columns]
-    return stored_key(table.key_schema, values)
+    return composites.stored_key(table.key_schema, values)
 
 
 def key_value(column: KeyColumn, is_partition: bool, wire: Mapping[str, Any], is_ours: bool = True) -> Value:
@@ -65,9 +60,9 @@ _NEVER_KEYS = frozenset({"L", "M", "SS", "NS", "BS"})
 def item_key(table: Table, item: Mapping[str, Any]) -> Key:
     """The key of an item that is to be put. Its index keys are checked too. Raises BadKey, KeyTooLong."""
     schema = table.key_schema
-    composite = None if schema.is_pair else composite_name(schema)
+    composite = None if schema.is_pair else composites.composite_name(schema)
     if composite:
-        item = with_columns(schema, item)
+        item = composites.with_columns(schema, item)
     values = []
     for column in schema.columns:
         member = item.get(column.name)

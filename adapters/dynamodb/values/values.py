@@ -17,18 +17,7 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.values.scalars import (
-    CANONICAL,
-    InvalidValue,
-    ValueTooLarge,
-    binary_bytes,
-    boolean_of,
-    canonical_number,
-    datetime_text,
-    number_size_bytes,
-    utf8_bytes,
-    wrong_type,
-)
+from tablegate.adapters.dynamodb.values import scalars
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import serialization
 from tablegate.adapters.dynamodb.wire.type_messages import json_type
@@ -58,7 +47,7 @@ def item_of(wire: Mapping[str, Any]) -> ParsedItem:
         return wire
     try:
         size = measure_named(wire, 0)
-    except InvalidValue as refusal:
+    except scalars.InvalidValue as refusal:
         raise _told_first(wire, refusal) from None
     item = ParsedItem(wire)
     item.size_bytes = size
@@ -86,17 +75,17 @@ def measure_members(wire: Mapping[str, Any]) -> int:
     Raises as `item_of` does."""
     try:
         return measure_named(wire, 0, limits.PLACEHOLDER_VALUES_BYTES)
-    except InvalidValue as refusal:
+    except scalars.InvalidValue as refusal:
         raise _told_first(wire, refusal) from None
 
 
-def _told_first(wire: Mapping[str, Any], refusal: InvalidValue) -> InvalidValue:
+def _told_first(wire: Mapping[str, Any], refusal: scalars.InvalidValue) -> scalars.InvalidValue:
     """What is said of an item that has been refused: the service looks at all of its names first, then how deep it is, and only
     then at names inside (paritysuite deepRequests.test.ts, ten regions, 2026-10-09)."""
     if refusal.rule == "nesting" and "" in wire:
-        return InvalidValue("empty-name")
+        return scalars.InvalidValue("empty-name")
     if refusal.rule == "empty-name" and "" not in wire and _is_too_deep(wire):
-        return InvalidValue("nesting")
+        return scalars.InvalidValue("nesting")
     return refusal
 
 
@@ -126,20 +115,20 @@ def measure_named(wire: Mapping[str, Any], level: int, most: int = limits.MEASUR
     size = 0
     members = wire.items()  # of what is no dictionary there are none, however long it is
     if len(members) > most:
-        raise ValueTooLarge  # each member but one has a name
+        raise scalars.ValueTooLarge  # each member but one has a name
     for name, member in members:
         size += _name_bytes[name]
         try:
             (tag,) = member
             data = member[tag]
             if tag == "S" and type(data) is str:  # by far the most frequent
-                size += len(data) if data.isascii() else utf8_bytes(data)
+                size += len(data) if data.isascii() else scalars.utf8_bytes(data)
             else:
                 size += _MEASURES[tag](data, member, level)
         except (TypeError, ValueError, LookupError):
             size += _measure_odd(member, level)
         if size > most:
-            raise ValueTooLarge
+            raise scalars.ValueTooLarge
     return size
 
 
@@ -159,17 +148,17 @@ def _measure_odd(member: Any, level: int) -> int:
     Errors in the data of several tags come before the error that there are several.
     """
     if member is None:
-        raise InvalidValue("empty-value")
+        raise scalars.InvalidValue("empty-value")
     if type(member) is not dict:
         raise serialization(json_type("structure", member, java="AttributeValue", nested=True))
     drop_odd_tags(member)
     if not member:
-        raise InvalidValue("empty-value")
+        raise scalars.InvalidValue("empty-value")
     size = 0
     for tag in [*member]:
         size = _MEASURES[tag](member[tag], member, level)
     if len(member) > 1:
-        raise InvalidValue("several-types")
+        raise scalars.InvalidValue("several-types")
     return size
 
 
@@ -187,9 +176,12 @@ def drop_odd_tags(member: dict[str, Any]) -> None:
 def check_name(name: str) -> None:
     """Raise InvalidValue if this may not be an attribute's name."""
     if not name:
-        raise InvalidValue("empty-name")
-    if len(name) > limits.ATTRIBUTE_NAME_BYTES // 4 and utf8_bytes(name) > limits.ATTRIBUTE_NAME_BYTES:
-        raise InvalidValue("name-size")
+        raise scalars.InvalidValue("empty-name")
+    if (
+        len(name) > limits.ATTRIBUTE_NAME_BYTES // 4
+        and scalars.utf8_bytes(name) > limits.ATTRIBUTE_NAME_BYTES
+    ):
+        raise scalars.InvalidValue("name-size")
 
 
 class _NameBytes(dict[str, int]):
@@ -197,7 +189,7 @@ class _NameBytes(dict[str, int]):
 
     def __missing__(self, name: str) -> int:
         check_name(name)
-        size = utf8_bytes(name)
+        size = scalars.utf8_bytes(name)
         if len(name) <= _KEPT_CHARACTERS:
             if len(self) >= _KEPT_NAMES:
                 self.clear()
@@ -212,57 +204,57 @@ _name_bytes = _NameBytes()
 
 def _measure_text(data: Any, member: dict[str, Any], level: int) -> int:
     if type(data) is not str:
-        wrong_type("String", data)
-    return len(data) if data.isascii() else utf8_bytes(data)
+        scalars.wrong_type("String", data)
+    return len(data) if data.isascii() else scalars.utf8_bytes(data)
 
 
 def _measure_number(data: Any, member: dict[str, Any], level: int) -> int:
     if type(data) is not str:
-        wrong_type("String", data)
+        scalars.wrong_type("String", data)
     if data.isdigit() and len(data) <= limits.NUMBER_DIGITS and data[0] != "0" and data.isascii():
         return (len(data.rstrip("0")) + 1) // 2 + 1
-    if len(data) > limits.NUMBER_DIGITS or CANONICAL.fullmatch(data) is None:
-        member["N"] = data = canonical_number(data)
-    return number_size_bytes(data)
+    if len(data) > limits.NUMBER_DIGITS or scalars.CANONICAL.fullmatch(data) is None:
+        member["N"] = data = scalars.canonical_number(data)
+    return scalars.number_size_bytes(data)
 
 
 def _measure_binary(data: Any, member: dict[str, Any], level: int) -> int:
-    return binary_bytes(data)
+    return scalars.binary_bytes(data)
 
 
 def _measure_boolean(data: Any, member: dict[str, Any], level: int) -> int:
     if type(data) is not bool:
-        member["BOOL"] = boolean_of(data)
+        member["BOOL"] = scalars.boolean_of(data)
     return 1
 
 
 def _measure_null(data: Any, member: dict[str, Any], level: int) -> int:
     if data is not True:
-        if not boolean_of(data):
-            raise InvalidValue("null-false")
+        if not scalars.boolean_of(data):
+            raise scalars.InvalidValue("null-false")
         member["NULL"] = True
     return 1
 
 
 def _measure_list(data: Any, member: dict[str, Any], level: int) -> int:
     if type(data) is not list:
-        wrong_type("List", data)
+        scalars.wrong_type("List", data)
     if not data:
         return 3
     _check_level(level + 1)
     size = 3 + len(data)
     if size > limits.MEASURED_BYTES:
-        raise ValueTooLarge
+        raise scalars.ValueTooLarge
     for element in data:
         size += measure(element, level + 1)
         if size > limits.MEASURED_BYTES:
-            raise ValueTooLarge
+            raise scalars.ValueTooLarge
     return size
 
 
 def _measure_map(data: Any, member: dict[str, Any], level: int) -> int:
     if type(data) is not dict:
-        wrong_type("Map", data)
+        scalars.wrong_type("Map", data)
     if not data:
         return 3
     _check_level(level + 1)
@@ -271,16 +263,16 @@ def _measure_map(data: Any, member: dict[str, Any], level: int) -> int:
 
 def _check_level(level: int) -> None:
     if level >= limits.NESTING_LEVELS:
-        raise InvalidValue("nesting")
+        raise scalars.InvalidValue("nesting")
 
 
 def _members(data: Any, empty: str) -> list[Any]:
     if type(data) is not list:
-        wrong_type("List", data)
+        scalars.wrong_type("List", data)
     if not data:
-        raise InvalidValue(empty)
+        raise scalars.InvalidValue(empty)
     if len(data) > limits.SET_MEMBERS:
-        raise ValueTooLarge
+        raise scalars.ValueTooLarge
     return data
 
 
@@ -291,8 +283,8 @@ def _check_texts(data: list[Any], null: str, look: Callable[[str], object] = str
     for element in data:
         if type(element) is not str:
             if element is None:
-                raise InvalidValue(null)
-            wrong_type("String", element)
+                raise scalars.InvalidValue(null)
+            scalars.wrong_type("String", element)
         look(element)
 
 
@@ -300,25 +292,25 @@ def _measure_text_set(data: Any, member: dict[str, Any], level: int) -> int:
     _check_texts(_members(data, "empty-string-set"), "null-in-string-set")
     size = sum(map(len, data))
     if size > limits.MEASURED_BYTES:
-        raise ValueTooLarge
+        raise scalars.ValueTooLarge
     together = "".join(data)
     if not together.isascii():
-        size = utf8_bytes(together)
+        size = scalars.utf8_bytes(together)
     if len(set(data)) != len(data):
-        raise InvalidValue("duplicate-strings", members=list(data))
+        raise scalars.InvalidValue("duplicate-strings", members=list(data))
     data.sort()
     return size
 
 
 def _measure_number_set(data: Any, member: dict[str, Any], level: int) -> int:
-    _check_texts(_members(data, "empty-number-set"), "null-in-number-set", canonical_number)
+    _check_texts(_members(data, "empty-number-set"), "null-in-number-set", scalars.canonical_number)
     distinct = dict.fromkeys(data)  # in their order, so that the first that is wrong is told
-    canonical = list(map(canonical_number, distinct))
+    canonical = list(map(scalars.canonical_number, distinct))
     if len(set(canonical)) != len(data):
-        raise InvalidValue("duplicate-numbers")
+        raise scalars.InvalidValue("duplicate-numbers")
     canonical.sort(key=Decimal)
     member["NS"] = canonical
-    return sum(map(number_size_bytes, canonical))
+    return sum(map(scalars.number_size_bytes, canonical))
 
 
 def _measure_binary_set(data: Any, member: dict[str, Any], level: int) -> int:
@@ -327,12 +319,12 @@ def _measure_binary_set(data: Any, member: dict[str, Any], level: int) -> int:
     # Equal ones once, in their order; what is no text may have no hash.
     for element in dict.fromkeys(members) if set(map(type, members)) == {str} else members:
         if element is None:
-            raise InvalidValue("null-in-binary-set")
-        size += binary_bytes(element)
+            raise scalars.InvalidValue("null-in-binary-set")
+        size += scalars.binary_bytes(element)
         if size > limits.MEASURED_BYTES:
-            raise ValueTooLarge
+            raise scalars.ValueTooLarge
     if len(set(data)) != len(data):
-        raise InvalidValue("duplicate-binaries", members=list(data))
+        raise scalars.InvalidValue("duplicate-binaries", members=list(data))
     data.sort(key=b64decode)
     return size
 
@@ -361,7 +353,7 @@ def view(value: Value) -> Value:
     if kind is Kind.DOUBLE:
         return _view_double(data)
     if kind is Kind.DATETIME:
-        return Value(Kind.TEXT, datetime_text(data))
+        return Value(Kind.TEXT, scalars.datetime_text(data))
     if kind is Kind.GUID:
         return Value(Kind.TEXT, str(data))
     return value

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tablegate.adapters.dynamodb.wire.errors import (
-    ServiceError,
-    cancelled,
-    condition_failed,
-    internal,
-    validation,
-)
+from tablegate.adapters.dynamodb.wire import errors
 from tablegate.adapters.dynamodb.wire.messages import EMPTY_KEY, INVALID, NOT_VALID, bare
 from tablegate.adapters.dynamodb.wire.styles import StyledText, edited
 from tablegate.gateway.model import errors as model
@@ -75,50 +69,50 @@ def type_name(kind: Any) -> str:
     return _TYPE_NAMES[kind.name]
 
 
-def _table_missing(error: model.TableMissing, operation: str) -> ServiceError:
+def _table_missing(error: model.TableMissing, operation: str) -> errors.ServiceError:
     if operation in _TABLE_NOT_FOUND_TYPED:
-        return ServiceError("TableNotFoundException", f"Table not found: {error.name}")
+        return errors.ServiceError("TableNotFoundException", f"Table not found: {error.name}")
     text = "Requested resource not found"
     if operation in CONTROL_PLANE:
         text += f": Table: {error.name} not found"
-    return ServiceError("ResourceNotFoundException", text)
+    return errors.ServiceError("ResourceNotFoundException", text)
 
 
-def _table_exists(error: model.TableExists, operation: str) -> ServiceError:
-    return ServiceError("ResourceInUseException", f"Table already exists: {error.name}")
+def _table_exists(error: model.TableExists, operation: str) -> errors.ServiceError:
+    return errors.ServiceError("ResourceInUseException", f"Table already exists: {error.name}")
 
 
-def index_filling(name: str) -> ServiceError:
+def index_filling(name: str) -> errors.ServiceError:
     """An index that is still being filled is read: the words users report of the service."""
-    return validation(f"Cannot read from backfilling global secondary index: {name}")
+    return errors.validation(f"Cannot read from backfilling global secondary index: {name}")
 
 
-def _table_busy(error: model.TableBusy, operation: str) -> ServiceError:
+def _table_busy(error: model.TableBusy, operation: str) -> errors.ServiceError:
     if operation not in CONTROL_PLANE:
-        return ServiceError("ResourceNotFoundException", "Requested resource not found")
+        return errors.ServiceError("ResourceNotFoundException", "Requested resource not found")
     state = _STATES.get(error.state, error.state)
     text = f"Attempt to change a resource which is still in use: Table is being {state}: {error.name}"
-    return ServiceError("ResourceInUseException", text)
+    return errors.ServiceError("ResourceInUseException", text)
 
 
-def _index_missing(error: model.IndexMissing, operation: str) -> ServiceError:
+def _index_missing(error: model.IndexMissing, operation: str) -> errors.ServiceError:
     if operation == "UpdateTable":
         text = f"Requested resource not found: Index: {error.index} not found"
-        return ServiceError("ResourceNotFoundException", text)
-    return validation(f"The table does not have the specified index: {error.index}")
+        return errors.ServiceError("ResourceNotFoundException", text)
+    return errors.validation(f"The table does not have the specified index: {error.index}")
 
 
-def _stream_missing(error: model.StreamMissing, operation: str) -> ServiceError:
+def _stream_missing(error: model.StreamMissing, operation: str) -> errors.ServiceError:
     """streams.py says it with the ARN that was asked for; this is for whoever else meets it."""
-    return ServiceError("ResourceNotFoundException", "Requested resource not found: Stream not found")
+    return errors.ServiceError("ResourceNotFoundException", "Requested resource not found: Stream not found")
 
 
-def _condition_failed(error: model.ConditionFailed, operation: str) -> ServiceError:
-    return condition_failed()
+def _condition_failed(error: model.ConditionFailed, operation: str) -> errors.ServiceError:
+    return errors.condition_failed()
 
 
-def _group_refused(error: model.GroupRefused, operation: str) -> ServiceError:
-    return cancelled(
+def _group_refused(error: model.GroupRefused, operation: str) -> errors.ServiceError:
+    return errors.cancelled(
         [None if reason is None else service_error_of(reason, operation) for reason in error.reasons]
     )
 
@@ -145,11 +139,11 @@ _BAD_KEYS = {
 }
 
 
-def _bad_key(error: model.BadKey, operation: str) -> ServiceError:
+def _bad_key(error: model.BadKey, operation: str) -> errors.ServiceError:
     """`schema` and `key-empty` are about a Key parameter, the rest about items (docs/protocols/dynamodb.md rules 23 and 36).
     BatchWriteItem tells its items' keys as if they were Key parameters (paritysuite, captured; dynalite)."""
     if operation == "BatchWriteItem" and error.rule in ("missing", "kind"):
-        return validation(_BAD_KEYS["schema"])
+        return errors.validation(_BAD_KEYS["schema"])
     facts: dict[str, Any] = {"index": error.facts.get("index", "")}
     column, actual = error.facts.get("column"), error.facts.get("actual")
     if column is not None:
@@ -159,31 +153,35 @@ def _bad_key(error: model.BadKey, operation: str) -> ServiceError:
             "actual": type_name(actual.kind),
             "kind": "binary" if actual.kind is Kind.BYTES else "string",
         }
-    return validation(edited(_BAD_KEYS[error.rule], lambda text: text.format(**facts)))
+    return errors.validation(edited(_BAD_KEYS[error.rule], lambda text: text.format(**facts)))
 
 
-def _key_too_long(error: model.KeyTooLong, operation: str) -> ServiceError:
+def _key_too_long(error: model.KeyTooLong, operation: str) -> errors.ServiceError:
     if error.rule == "partition":
-        return validation(INVALID + "Size of hashkey has exceeded the maximum size limit of2048 bytes")
-    return validation(INVALID + "Aggregated size of all range keys has exceeded the size limit of 1024 bytes")
+        return errors.validation(INVALID + "Size of hashkey has exceeded the maximum size limit of2048 bytes")
+    return errors.validation(
+        INVALID + "Aggregated size of all range keys has exceeded the size limit of 1024 bytes"
+    )
 
 
-def _bad_path(error: model.BadPath, operation: str) -> ServiceError:
+def _bad_path(error: model.BadPath, operation: str) -> errors.ServiceError:
     if error.rule == "operand-missing":
-        return validation("The provided expression refers to an attribute that does not exist in the item")
-    return validation(_UPDATE_PATH_INVALID)
+        return errors.validation(
+            "The provided expression refers to an attribute that does not exist in the item"
+        )
+    return errors.validation(_UPDATE_PATH_INVALID)
 
 
-def _bad_operand(error: model.BadOperand, operation: str) -> ServiceError:
+def _bad_operand(error: model.BadOperand, operation: str) -> errors.ServiceError:
     if error.rule == "legacy":
-        return validation("Type mismatch for attribute to update")
-    return validation("An operand in the update expression has an incorrect data type")
+        return errors.validation("Type mismatch for attribute to update")
+    return errors.validation("An operand in the update expression has an incorrect data type")
 
 
-def _number_out_of_range(error: model.NumberOutOfRange, operation: str) -> ServiceError:
+def _number_out_of_range(error: model.NumberOutOfRange, operation: str) -> errors.ServiceError:
     """Of arithmetic. A result of too many digits is told as an overflow (test_number.py
     test_update_expression_plus_imprecise, which calls it "clearly the wrong error message")."""
-    return validation(bare("number-underflow" if error.rule == "underflow" else "number-overflow"))
+    return errors.validation(bare("number-underflow" if error.rule == "underflow" else "number-overflow"))
 
 
 # By the rules of operations/items.py.
@@ -215,28 +213,28 @@ _ROWS_REFUSED |= {
 }
 
 
-def _row_refused(error: model.RowRuleViolated, operation: str) -> ServiceError:
+def _row_refused(error: model.RowRuleViolated, operation: str) -> errors.ServiceError:
     facts = dict(error.facts)
     if "column" in facts:
         facts |= {"name": facts["column"].name, "expected": type_name(facts["column"].kind)}
         if "actual" in facts:
             kind = facts["actual"].kind
             facts |= {"actual": type_name(kind), "kind": "binary" if kind is Kind.BYTES else "string"}
-    return validation(_ROWS_REFUSED[error.rule].format(**facts))
+    return errors.validation(_ROWS_REFUSED[error.rule].format(**facts))
 
 
-def _limit_exceeded(error: model.LimitExceeded, operation: str) -> ServiceError:
+def _limit_exceeded(error: model.LimitExceeded, operation: str) -> errors.ServiceError:
     if error.what == "rows-together":  # of a transaction's reads; the words: DynamoDB Local 2.6.1
-        return validation("Payload in response is too large.")
+        return errors.validation("Payload in response is too large.")
     text = f"Subscriber limit exceeded: There is a limit of {error.limit} {error.what}"
-    return ServiceError("LimitExceededException", text)
+    return errors.ServiceError("LimitExceededException", text)
 
 
-def _partition_held(error: model.PartitionLocked, operation: str) -> ServiceError:
-    return ServiceError("TransactionConflictException", "Transaction is ongoing for the item")
+def _partition_held(error: model.PartitionLocked, operation: str) -> errors.ServiceError:
+    return errors.ServiceError("TransactionConflictException", "Transaction is ongoing for the item")
 
 
-def _throttled(error: model.Throttled, operation: str) -> ServiceError:
+def _throttled(error: model.Throttled, operation: str) -> errors.ServiceError:
     """`resource` is an ARN; that of an index has `/index/` in it. `kind` is read or write.
 
     What is beyond the maximum of a table on demand is another exception, whose reasons begin in lower case (botocore 1.44.5
@@ -249,66 +247,70 @@ def _throttled(error: model.Throttled, operation: str) -> ServiceError:
     if error.limit == "maximum":
         reason = f"{what}{error.kind.capitalize()}MaxOnDemandThroughputExceeded"
         reasons = [{"reason": reason, "resource": error.resource}]
-        return ServiceError("ThrottlingException", _MAXIMUM_EXCEEDED, extra={"throttlingReasons": reasons})
+        return errors.ServiceError(
+            "ThrottlingException", _MAXIMUM_EXCEEDED, extra={"throttlingReasons": reasons}
+        )
     reason = f"{what}{error.kind.capitalize()}ProvisionedThroughputExceeded"
     extra = {"ThrottlingReasons": [{"reason": reason, "resource": error.resource}]}
-    return ServiceError("ProvisionedThroughputExceededException", text, extra=extra)
+    return errors.ServiceError("ProvisionedThroughputExceededException", text, extra=extra)
 
 
-def _not_installed(error: model.NotInstalled, operation: str) -> ServiceError:
-    return validation(f"{INVALID}this server needs tablegate[{error.extra}] to be installed for that")
+def _not_installed(error: model.NotInstalled, operation: str) -> errors.ServiceError:
+    return errors.validation(f"{INVALID}this server needs tablegate[{error.extra}] to be installed for that")
 
 
-def _moment_not_kept(error: model.TimeNotRetained, operation: str) -> ServiceError:
+def _moment_not_kept(error: model.TimeNotRetained, operation: str) -> errors.ServiceError:
     """recovery.py says it of a time that was asked for."""
     text = f"Point in time recovery is not enabled for table '{error.name}'"
-    return ServiceError("PointInTimeRecoveryUnavailableException", text)
+    return errors.ServiceError("PointInTimeRecoveryUnavailableException", text)
 
 
-def _backup_missing(error: model.BackupMissing, operation: str) -> ServiceError:
+def _backup_missing(error: model.BackupMissing, operation: str) -> errors.ServiceError:
     """backups.py says it with the ARN that was asked for; this and the next are for whoever else meets it."""
-    return ServiceError("BackupNotFoundException", "Backup not found")
+    return errors.ServiceError("BackupNotFoundException", "Backup not found")
 
 
-def _backup_busy(error: model.BackupBusy, operation: str) -> ServiceError:
-    return ServiceError("BackupInUseException", "Backup is being used")
+def _backup_busy(error: model.BackupBusy, operation: str) -> errors.ServiceError:
+    return errors.ServiceError("BackupInUseException", "Backup is being used")
 
 
-def _backup_unreadable(error: model.BackupUnreadable, operation: str) -> ServiceError:
-    return ServiceError("BackupNotFoundException", f"Backup not found: {error.reason}")
+def _backup_unreadable(error: model.BackupUnreadable, operation: str) -> errors.ServiceError:
+    return errors.ServiceError("BackupNotFoundException", f"Backup not found: {error.reason}")
 
 
-def _token_reused(error: model.TokenReused, operation: str) -> ServiceError:
-    return ServiceError("IdempotentParameterMismatchException", _TOKEN_REUSED)
+def _token_reused(error: model.TokenReused, operation: str) -> errors.ServiceError:
+    return errors.ServiceError("IdempotentParameterMismatchException", _TOKEN_REUSED)
 
 
-def _unavailable(error: model.Busy, operation: str) -> ServiceError:
+def _unavailable(error: model.Busy, operation: str) -> errors.ServiceError:
     """A retryable server error: every SDK tries 503 again with back-off."""
-    return ServiceError("ServiceUnavailableException", "Service is unavailable. Please retry.", 503)
+    return errors.ServiceError("ServiceUnavailableException", "Service is unavailable. Please retry.", 503)
 
 
-def _trimmed(error: model.PositionExpired, operation: str) -> ServiceError:
+def _trimmed(error: model.PositionExpired, operation: str) -> errors.ServiceError:
     text = "The operation attempted to read past the oldest stream record in a shard."
-    return ServiceError("TrimmedDataAccessException", text)
+    return errors.ServiceError("TrimmedDataAccessException", text)
 
 
-def _not_authenticated(error: model.NotAuthenticated, operation: str) -> ServiceError:
-    return ServiceError(
+def _not_authenticated(error: model.NotAuthenticated, operation: str) -> errors.ServiceError:
+    return errors.ServiceError(
         "UnrecognizedClientException", "The security token included in the request is invalid."
     )
 
 
-def _not_allowed(error: model.NotAllowed, operation: str) -> ServiceError:
+def _not_allowed(error: model.NotAllowed, operation: str) -> errors.ServiceError:
     text = error.facts.get("text") or f"User is not authorized to perform: dynamodb:{operation}"
-    return ServiceError("AccessDeniedException", text)
+    return errors.ServiceError("AccessDeniedException", text)
 
 
-def _not_permitted(error: model.NotPermitted, operation: str) -> ServiceError:
+def _not_permitted(error: model.NotPermitted, operation: str) -> errors.ServiceError:
     """Without the caller's name, which wire/refusals.py knows."""
-    return ServiceError("AccessDeniedException", f"User is not authorized to perform: dynamodb:{operation}")
+    return errors.ServiceError(
+        "AccessDeniedException", f"User is not authorized to perform: dynamodb:{operation}"
+    )
 
 
-def foreign_resource(operation: str, access_id: str, account: str, arn: str) -> ServiceError:
+def foreign_resource(operation: str, access_id: str, account: str, arn: str) -> errors.ServiceError:
     """The error for an ARN of another account or region, whether or not such a resource exists.
 
     Resource policies hold within one account here. Texts of the control plane: ack-api-quirks 011 and 071 (October 2026). That of
@@ -316,35 +318,35 @@ def foreign_resource(operation: str, access_id: str, account: str, arn: str) -> 
     """
     if arn.split(":", 5)[4:5] == [account]:
         if operation in _TAGS:
-            return validation(f"Invalid TableArn: Invalid ResourceArn provided as input {arn}")
-        return validation(f"1 validation error detected: Invalid AWS region in '{arn}'")
+            return errors.validation(f"Invalid TableArn: Invalid ResourceArn provided as input {arn}")
+        return errors.validation(f"1 validation error detected: Invalid AWS region in '{arn}'")
     if operation in CONTROL_PLANE:
-        return ServiceError("AccessDeniedException", "Access is denied")
+        return errors.ServiceError("AccessDeniedException", "Access is denied")
     text = (
         f"User: arn:aws:iam::{account}:user/{access_id} is not authorized to perform: dynamodb:{operation} on resource: "
         f"{arn} because no resource-based policy allows the dynamodb:{operation} action"
     )
-    return ServiceError("AccessDeniedException", text)
+    return errors.ServiceError("AccessDeniedException", text)
 
 
-def _quota_exceeded(error: model.QuotaExceeded, operation: str) -> ServiceError:
+def _quota_exceeded(error: model.QuotaExceeded, operation: str) -> errors.ServiceError:
     """What an account's own quotas are told by ("Error handling with DynamoDB", "Service, account, and table quotas")."""
     if not error.may_pass:
         what = "tables" if error.kind == "tables" else "bytes of storage"
         text = f"Subscriber limit exceeded: at most {error.limit:.0f} {what} are allowed."
-        return ServiceError("LimitExceededException", text)
+        return errors.ServiceError("LimitExceededException", text)
     if operation in CONTROL_PLANE:
-        return ServiceError("ThrottlingException", "Rate of requests exceeds the allowed throughput.")
-    return ServiceError(
+        return errors.ServiceError("ThrottlingException", "Rate of requests exceeds the allowed throughput.")
+    return errors.ServiceError(
         "RequestLimitExceeded", "Throughput exceeds the current throughput limit for your account."
     )
 
 
-def _internal(error: Exception, operation: str) -> ServiceError:
-    return internal()
+def _internal(error: Exception, operation: str) -> errors.ServiceError:
+    return errors.internal()
 
 
-_FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
+_FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], errors.ServiceError]] = {
     model.TableMissing: _table_missing,
     model.TableExists: _table_exists,
     model.TableBusy: _table_busy,
@@ -382,19 +384,19 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.NotAuthenticated: _not_authenticated,
     model.NotAllowed: _not_allowed,
     model.NotPermitted: _not_permitted,
-    model.InvalidInput: lambda error, operation: validation(error.rule),
+    model.InvalidInput: lambda error, operation: errors.validation(error.rule),
 }
 
 
-def service_error_of(error: Exception, operation: str) -> ServiceError:
+def service_error_of(error: Exception, operation: str) -> errors.ServiceError:
     """The service's error for a gateway error met while handling `operation` (its wire name, such as PutItem).
 
     A ServiceError is handed through; anything unknown is an internal server error.
     """
-    if isinstance(error, ServiceError):
+    if isinstance(error, errors.ServiceError):
         return error
     for base in type(error).__mro__:
         speak = _FROM_GATEWAY.get(base)
         if speak is not None:
             return speak(error, operation)
-    return internal()
+    return errors.internal()

@@ -10,24 +10,17 @@ from collections.abc import Mapping
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, cancelled, condition_failed, internal
 from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.gateway.dialect import CONFLICT, INTERNAL, LIMIT, THROTTLING
-from tablegate.gateway.model.errors import (
-    Busy,
-    NotAuthenticated,
-    PartitionLocked,
-    PositionExpired,
-    Throttled,
-    TokenReused,
-)
+from tablegate.gateway.model import errors
 
-_CONFLICTING = service_error_of(PartitionLocked(), "")
+_CONFLICTING = service_error_of(errors.PartitionLocked(), "")
 _MADE = (
-    service_error_of(Throttled("", "write"), ""),
+    service_error_of(errors.Throttled("", "write"), ""),
     internal(),
     _CONFLICTING,
-    service_error_of(Busy(), ""),
-    service_error_of(NotAuthenticated(""), ""),
-    service_error_of(PositionExpired(), ""),
-    service_error_of(TokenReused(), ""),
+    service_error_of(errors.Busy(), ""),
+    service_error_of(errors.NotAuthenticated(""), ""),
+    service_error_of(errors.PositionExpired(), ""),
+    service_error_of(errors.TokenReused(), ""),
     condition_failed(),
     cancelled([_CONFLICTING]),
     ServiceError("AccessDeniedException", "Access denied."),

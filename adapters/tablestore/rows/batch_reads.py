@@ -15,14 +15,8 @@ from tablegate.adapters.tablestore.rows.checks import (
 )
 from tablegate.adapters.tablestore.rows.rows import command_to_read, shown_row
 from tablegate.adapters.tablestore.values import keys
-from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire import errors, limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext, TableOrIndex, find_target
-from tablegate.adapters.tablestore.wire.errors import (
-    LEFT_OUT,
-    ServiceError,
-    is_of_row,
-    service_error_of,
-)
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway import request_context
 from tablegate.gateway.exchanges import each
@@ -47,18 +41,18 @@ def batch_get_row(call: CallContext) -> Exchange[Message]:
     )
     is_left_out = request_context.is_left_out
     commands: list[Command[Row | Page | None]] = []
-    rows: list[tuple[TableOrIndex, selections.RowSelection, int | ServiceError]] = []
+    rows: list[tuple[TableOrIndex, selections.RowSelection, int | errors.ServiceError]] = []
     for table in tables:
         selection = selections.parse(table, _NO_VERSION)
         target = yield from find_target(call, table.table_name)
         for data in table.primary_key:
             if is_left_out is not None and is_left_out():
-                rows.append((target, selection, LEFT_OUT))
+                rows.append((target, selection, errors.LEFT_OUT))
                 continue
             try:
                 commands.append(command_to_read(call, target, keys.decode(data), selection))
-            except ServiceError as error:
-                if not is_of_row(error):
+            except errors.ServiceError as error:
+                if not errors.is_of_row(error):
                     raise
                 rows.append((target, selection, error))
             else:
@@ -73,7 +67,9 @@ def batch_get_row(call: CallContext) -> Exchange[Message]:
             if any(patterns_of(selection.predicate)):
                 yield []  # others have a turn between rows that may take long
             part.rows.append(
-                _got(target, selection, number if isinstance(number, ServiceError) else outcomes[number])
+                _got(
+                    target, selection, number if isinstance(number, errors.ServiceError) else outcomes[number]
+                )
             )
     return answer
 
@@ -81,10 +77,12 @@ def batch_get_row(call: CallContext) -> Exchange[Message]:
 def _got(
     target: TableOrIndex,
     selection: selections.RowSelection,
-    outcome: Row | Page | GatewayError | ServiceError | None,
+    outcome: Row | Page | GatewayError | errors.ServiceError | None,
 ) -> messages.RowInBatchGetRowResponse:
-    if isinstance(outcome, GatewayError | ServiceError):
-        return messages.RowInBatchGetRowResponse(is_ok=False, error=service_error_of(outcome).as_message())
+    if isinstance(outcome, GatewayError | errors.ServiceError):
+        return messages.RowInBatchGetRowResponse(
+            is_ok=False, error=errors.service_error_of(outcome).as_message()
+        )
     if isinstance(outcome, Page):
         outcome = outcome.rows[0] if outcome.rows else None
     data, consumed = shown_row(target, selection, outcome)

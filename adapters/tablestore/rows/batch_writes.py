@@ -14,14 +14,7 @@ from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.capacity import consumed_capacity
 from tablegate.adapters.tablestore.capacity.capacity import of_bulk, request_size
-from tablegate.adapters.tablestore.rows import foreign_names
-from tablegate.adapters.tablestore.rows.checks import (
-    check_counts,
-    check_request,
-    checked_delete,
-    checked_put,
-    checked_update,
-)
+from tablegate.adapters.tablestore.rows import checks, foreign_names
 from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
 from tablegate.adapters.tablestore.rows.transactions import write_groups
 from tablegate.adapters.tablestore.rows.writes import (
@@ -32,15 +25,8 @@ from tablegate.adapters.tablestore.rows.writes import (
     parse_update,
 )
 from tablegate.adapters.tablestore.values.values import key_value_shown
-from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire import errors, limits
 from tablegate.adapters.tablestore.wire.call_context import CallContext, find_written
-from tablegate.adapters.tablestore.wire.errors import (
-    LEFT_OUT,
-    ServiceError,
-    invalid,
-    is_of_row,
-    service_error_of,
-)
 from tablegate.adapters.tablestore.wire.names import check_table_name
 from tablegate.adapters.tablestore.wire.plainbuffer import WireRow
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
@@ -53,9 +39,9 @@ from tablegate.gateway.model.expressions.patterns import reach_bytes
 from tablegate.gateway.model.expressions.predicates import ALWAYS, patterns_of, with_reach
 
 _KINDS: dict[int, tuple[Callable[..., Any], Callable[[CallContext, WriteTarget, Any, Any], RowWrite]]] = {
-    messages.PUT: (checked_put, parse_put),
-    messages.UPDATE: (checked_update, parse_update),
-    messages.DELETE: (checked_delete, parse_delete),
+    messages.PUT: (checks.checked_put, parse_put),
+    messages.UPDATE: (checks.checked_update, parse_update),
+    messages.DELETE: (checks.checked_delete, parse_delete),
 }
 
 
@@ -63,7 +49,7 @@ def batch_write_row(call: CallContext) -> Exchange[Message]:
     """BatchWriteRow: each row is written by itself or, with is_atomic, the rows of each table together. A row that is refused
     has its error in the answer. Raises ServiceError, TableMissing for what is wrong with the request as a whole."""
     message = call.message
-    check_counts(
+    checks.check_counts(
         "No row is specified in BatchWriteRow.",
         limits.BATCH_WRITE_ROWS_MAX,
         [(table.table_name, len(table.rows)) for table in message.tables],
@@ -73,15 +59,15 @@ def batch_write_row(call: CallContext) -> Exchange[Message]:
         # tests/row_op_test.py, test_no_item_in_batch_ops).
         if not part.rows:
             check_table_name(part.table_name)
-            raise invalid(f"No operation is specified for table: '{part.table_name}'.")
+            raise errors.invalid(f"No operation is specified for table: '{part.table_name}'.")
     if message.is_atomic and message.transaction_id:
-        raise invalid("Atomic batch write can not be used in a transaction.")
+        raise errors.invalid("Atomic batch write can not be used in a transaction.")
     checked = []
     for part in message.tables:
         checked += yield from _checked(call, part.table_name, part.rows)
     _check_size(checked)
     wires = iter(checked)
-    written: list[RowWrite | ServiceError] = []
+    written: list[RowWrite | errors.ServiceError] = []
     for table_part in message.tables:
         table = yield from find_written(call, table_part.table_name)
         into = WriteTarget.of(call, table)
@@ -107,7 +93,7 @@ def bulk_import(call: CallContext) -> Exchange[Message]:
     """BulkImport: rows of one table are written each by itself, without conditions. A row that is refused has its error in
     the answer. Raises ServiceError, TableMissing for what is wrong with the request as a whole."""
     message = call.message
-    check_counts(
+    checks.check_counts(
         f"No operation is specified for table: '{message.table_name}'.",
         limits.BATCH_WRITE_ROWS_MAX,
         [(message.table_name, len(message.rows))] if message.rows else [],
@@ -118,12 +104,14 @@ def bulk_import(call: CallContext) -> Exchange[Message]:
         table = yield from find_written(call, message.table_name)
     except TableMissing as error:
         # Each row's own error here, and not in BatchWriteRow (aliyun-tablestore-java-sdk, TestBulkImportFunction).
-        failed = messages.RowInBulkImportResponse(is_ok=False, error=service_error_of(error).as_message())
+        failed = messages.RowInBulkImportResponse(
+            is_ok=False, error=errors.service_error_of(error).as_message()
+        )
         return messages.BulkImportResponse(table_name=message.table_name, rows=[failed] * len(checked))
     unconditional = messages.RowInBatchWriteRowRequest(
         type=messages.PUT, row_change=b"", condition=messages.Condition(row_existence=messages.IGNORE)
     )
-    written: list[RowWrite | ServiceError] = []
+    written: list[RowWrite | errors.ServiceError] = []
     into = WriteTarget.of(call, table)
     for row, wire in zip(message.rows, checked, strict=True):
         unconditional.type = row.type
@@ -152,43 +140,43 @@ def _checked(call: CallContext, table_name: str, rows: Sequence[Any]) -> Exchang
 
 def _check_size(wires: Sequence[WireRow | PlainPut]) -> None:
     sizes = (wire.size if isinstance(wire, PlainPut) else request_size(wire) for wire in wires)
-    check_request(sum(sizes), "BatchWriteRow")
+    checks.check_request(sum(sizes), "BatchWriteRow")
 
 
 def _parsed(
     call: CallContext, into: WriteTarget, wire: WireRow | PlainPut, row: Any
-) -> RowWrite | ServiceError:
+) -> RowWrite | errors.ServiceError:
     _, parse = _KINDS[row.type]
     is_left_out = request_context.is_left_out
     try:
         if is_left_out is not None and is_left_out():
-            return LEFT_OUT
+            return errors.LEFT_OUT
         return parse(call, into, wire, row)
-    except ServiceError as error:
-        if is_of_row(error):
+    except errors.ServiceError as error:
+        if errors.is_of_row(error):
             return error
         raise
 
 
-def _checked_atomic(parsed: list[RowWrite | ServiceError]) -> list[RowWrite | ServiceError]:
+def _checked_atomic(parsed: list[RowWrite | errors.ServiceError]) -> list[RowWrite | errors.ServiceError]:
     """Rows of an atomic batch must be of one partition; if they are not, none of them is written."""
     writes = [written for written in parsed if isinstance(written, RowWrite)]
     for written in writes:
         if written.write.key.position.partition != writes[0].write.key.position.partition:
             first, other = (key_value_shown(each.write.key.values[0]).data for each in (writes[0], written))
             text = f"Data out of scope of atomic. Atomic PartKey:{first}. Data PartKey:{other}"
-            return [ServiceError("OTSDataOutOfRange", text)] * len(parsed)
+            return [errors.ServiceError("OTSDataOutOfRange", text)] * len(parsed)
     return parsed
 
 
 # The rows of a batch are written in one piece: all their searches together may take so many times what one row's may.
 _SEARCHES_OF_A_BATCH = 4
 
-Result = GroupOutcome | ServiceError
+Result = GroupOutcome | errors.ServiceError
 """What came of a row: the outcome of its write as that of a group of one."""
 
 
-def _bounded(written: list[RowWrite | ServiceError]) -> list[RowWrite | ServiceError]:
+def _bounded(written: list[RowWrite | errors.ServiceError]) -> list[RowWrite | errors.ServiceError]:
     """Rows whose conditions are bounded: together they search so little of each text that it takes little time."""
     conditions = [
         each.write.condition
@@ -207,15 +195,17 @@ def _bounded(written: list[RowWrite | ServiceError]) -> list[RowWrite | ServiceE
     ]
 
 
-def _write_each(written: Sequence[RowWrite | ServiceError], transaction: str) -> Exchange[list[Result]]:
+def _write_each(
+    written: Sequence[RowWrite | errors.ServiceError], transaction: str
+) -> Exchange[list[Result]]:
     """The outcome of each row, or its error."""
     groups = [WriteGroup((each.write,)) for each in written if isinstance(each, RowWrite)]
     answers = iter((yield from write_groups(groups, transaction)))
-    return [each if isinstance(each, ServiceError) else next(answers) for each in written]
+    return [each if isinstance(each, errors.ServiceError) else next(answers) for each in written]
 
 
 def _write_together(
-    counts: Sequence[int], written: Sequence[RowWrite | ServiceError]
+    counts: Sequence[int], written: Sequence[RowWrite | errors.ServiceError]
 ) -> Exchange[list[Result]]:
     """As many rows as each count says are one group; if one fails, all of the group fail with its error."""
     groups: list[WriteGroup] = []
@@ -224,7 +214,7 @@ def _write_together(
     start = 0
     for count in counts:
         rows = written[start : start + count]
-        failed = next((each for each in rows if isinstance(each, ServiceError)), None)
+        failed = next((each for each in rows if isinstance(each, errors.ServiceError)), None)
         if failed is not None:
             results[start : start + count] = [failed] * count
         else:
@@ -241,9 +231,9 @@ def _write_together(
     return results
 
 
-def _count(written: RowWrite | ServiceError, result: Result) -> None:
+def _count(written: RowWrite | errors.ServiceError, result: Result) -> None:
     """A row of a BatchWriteRow in the metrics; those of a group that failed are counted where the group is known."""
-    if isinstance(written, ServiceError):
+    if isinstance(written, errors.ServiceError):
         return
     if isinstance(result, GatewayError):
         consumed_capacity.count_failed_write(written.write, result)
@@ -252,14 +242,14 @@ def _count(written: RowWrite | ServiceError, result: Result) -> None:
 
 
 def _wrote(
-    call: CallContext, written: RowWrite | ServiceError, result: Result
+    call: CallContext, written: RowWrite | errors.ServiceError, result: Result
 ) -> messages.RowInBatchWriteRowResponse:
     if isinstance(result, GroupRefused):
         result = next(reason for reason in result.reasons if reason is not None)
-    if isinstance(written, ServiceError):
+    if isinstance(written, errors.ServiceError):
         result = written
-    if isinstance(result, GatewayError | ServiceError):
-        told = service_error_of(result, call.gateway.settings.tablestore_message_style)
+    if isinstance(result, GatewayError | errors.ServiceError):
+        told = errors.service_error_of(result, call.gateway.settings.tablestore_message_style)
         return messages.RowInBatchWriteRowResponse(is_ok=False, error=told.as_message())
     assert isinstance(written, RowWrite)
     assert isinstance(result, list)

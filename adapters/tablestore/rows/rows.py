@@ -10,25 +10,13 @@ from typing import Any, cast
 from google.protobuf.message import Message
 
 from tablegate.adapters.tablestore.capacity import capacity, consumed_capacity
-from tablegate.adapters.tablestore.rows import selections
+from tablegate.adapters.tablestore.rows import selections, writes
 from tablegate.adapters.tablestore.rows.checks import checked_delete, checked_put, checked_update
 from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
 from tablegate.adapters.tablestore.rows.foreign_names import checked
 from tablegate.adapters.tablestore.rows.transactions import get, write_groups
-from tablegate.adapters.tablestore.rows.writes import (
-    RowWrite,
-    WriteTarget,
-    parse_delete,
-    parse_put,
-    parse_update,
-)
 from tablegate.adapters.tablestore.values import keys
-from tablegate.adapters.tablestore.wire.call_context import (
-    CallContext,
-    TableOrIndex,
-    find_target,
-    find_written,
-)
+from tablegate.adapters.tablestore.wire import call_context
 from tablegate.adapters.tablestore.wire.names import ColumnNameInvalid
 from tablegate.adapters.tablestore.wire.plainbuffer import HEADER, WireRow
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
@@ -40,7 +28,7 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.rows import Row
 
 
-def get_row(call: CallContext) -> Steps[Message]:
+def get_row(call: call_context.CallContext) -> Steps[Message]:
     """GetRow: the columns and versions of a row that are asked for, or zero bytes where there is no row. Raises ServiceError,
     TableMissing."""
     message = call.message
@@ -49,20 +37,23 @@ def get_row(call: CallContext) -> Steps[Message]:
     step_of = partial(_get_step, call, wire, selection)
     table = call.known_table(message.table_name)
     if table is not None:
-        return step_of(TableOrIndex.of_table(table))
-    return after(find_target(call, message.table_name), step_of)
+        return step_of(call_context.TableOrIndex.of_table(table))
+    return after(call_context.find_target(call, message.table_name), step_of)
 
 
 def _get_step(
-    call: CallContext, wire: WireRow, selection: selections.RowSelection, target: TableOrIndex
+    call: call_context.CallContext,
+    wire: WireRow,
+    selection: selections.RowSelection,
+    target: call_context.TableOrIndex,
 ) -> SingleStep:
     command = command_to_read(call, target, wire, selection, call.message.transaction_id)
     return SingleStep(command, partial(_got, target, selection))
 
 
 def command_to_read(
-    call: CallContext,
-    target: TableOrIndex,
+    call: call_context.CallContext,
+    target: call_context.TableOrIndex,
     wire: WireRow,
     selection: selections.RowSelection,
     transaction: str = "",
@@ -76,7 +67,7 @@ def command_to_read(
     return get(target.table, key.position, transaction, call.may_be_old, shown)
 
 
-def _got(target: TableOrIndex, selection: selections.RowSelection, outcome: Any) -> Message:
+def _got(target: call_context.TableOrIndex, selection: selections.RowSelection, outcome: Any) -> Message:
     row = outcome if target.index is None else outcome.rows[0] if outcome.rows else None
     row_data, consumed = shown_row(target, selection, row)
     consumed_capacity.count_read(target, consumed)
@@ -84,7 +75,7 @@ def _got(target: TableOrIndex, selection: selections.RowSelection, outcome: Any)
 
 
 def shown_row(
-    target: TableOrIndex, selection: selections.RowSelection, row: Row | None
+    target: call_context.TableOrIndex, selection: selections.RowSelection, row: Row | None
 ) -> tuple[bytes, messages.ConsumedCapacity]:
     """A row for an answer (zero bytes if it is not there or not selected), and what reading it costs."""
     if row is None:
@@ -103,10 +94,10 @@ class _Writing:
 
     field: str
     check: Callable[..., Any]
-    parse: Callable[..., RowWrite]
+    parse: Callable[..., writes.RowWrite]
     answer: Callable[..., Message]
 
-    def __call__(self, call: CallContext) -> Steps[Message]:
+    def __call__(self, call: call_context.CallContext) -> Steps[Message]:
         """The operation as a handler. Raises ServiceError, TableMissing, ConditionFailed."""
         message = call.message
         table = None if message.transaction_id else call.known_table(message.table_name)
@@ -118,11 +109,11 @@ class _Writing:
             return self._looked_up(call)
         return self._step(call, wire, table)
 
-    def _looked_up(self, call: CallContext) -> Exchange[Message]:
+    def _looked_up(self, call: call_context.CallContext) -> Exchange[Message]:
         """The operation where the table, or the names that the row's columns may have, must be looked up first."""
         message = call.message
         wire = yield from checked(call, message.table_name, self.check, getattr(message, self.field))
-        table = yield from find_written(call, message.table_name)
+        table = yield from call_context.find_written(call, message.table_name)
         step = self._step(call, wire, table)
         if not message.transaction_id:
             return (yield from exchange_of(step))
@@ -130,31 +121,31 @@ class _Writing:
         answer: Message = step.result(outcomes)
         return answer
 
-    def _step(self, call: CallContext, wire: WireRow | PlainPut, table: Table) -> SingleStep:
+    def _step(self, call: call_context.CallContext, wire: WireRow | PlainPut, table: Table) -> SingleStep:
         message = call.message
-        written = self.parse(call, WriteTarget.of(call, table), wire, message)
+        written = self.parse(call, writes.WriteTarget.of(call, table), wire, message)
         return SingleStep(
             WriteGroup((written.write,)), partial(self._answered, written), partial(_refused, written)
         )
 
-    def _answered(self, written: RowWrite, outcomes: Any) -> Message:
+    def _answered(self, written: writes.RowWrite, outcomes: Any) -> Message:
         consumed_capacity.count_write(written.write, written.consumed)
         return self.answer(consumed=written.consumed, row=written.returned(outcomes[0]))
 
 
-def _refused(written: RowWrite, error: GatewayError) -> GatewayError:
+def _refused(written: writes.RowWrite, error: GatewayError) -> GatewayError:
     consumed_capacity.count_failed_write(written.write, error)
     return error
 
 
-put_row = _Writing("row", checked_put, parse_put, messages.PutRowResponse)
+put_row = _Writing("row", checked_put, writes.parse_put, messages.PutRowResponse)
 """PutRow: make the row exactly what the request says, if its condition is true. Raises ServiceError, TableMissing,
 ConditionFailed."""
 
-update_row = _Writing("row_change", checked_update, parse_update, messages.UpdateRowResponse)
+update_row = _Writing("row_change", checked_update, writes.parse_update, messages.UpdateRowResponse)
 """UpdateRow: put, delete and increment cells in the order given, if the condition is true. Raises ServiceError,
 TableMissing, ConditionFailed."""
 
-delete_row = _Writing("primary_key", checked_delete, parse_delete, messages.DeleteRowResponse)
+delete_row = _Writing("primary_key", checked_delete, writes.parse_delete, messages.DeleteRowResponse)
 """DeleteRow: delete a row with all its versions, if the condition is true. To delete what is not there succeeds unless
 the condition wants a row. Raises ServiceError, TableMissing, ConditionFailed."""

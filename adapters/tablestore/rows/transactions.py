@@ -21,15 +21,9 @@ from tablegate.adapters.tablestore.wire.call_context import CallContext, find_wr
 from tablegate.adapters.tablestore.wire.errors import invalid
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.exchanges import each, one
+from tablegate.gateway.model.commands import transaction_commands
 from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Get, GroupOutcome, VisibleAttributes, WriteGroup
-from tablegate.gateway.model.commands.transaction_commands import (
-    AbortTransaction,
-    BeginTransaction,
-    CommitTransaction,
-    FindTransaction,
-    StageWrites,
-)
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Position, slot_of
 
@@ -48,7 +42,7 @@ def start_local_transaction(call: CallContext) -> Exchange[Message]:
     # The engine wants to see from the id where the transaction stands (BeginTransaction).
     transaction = f"{str(uuid.uuid4())[:-2]}{slot_of(partition):02x}"
     known_as = engine_id(call.caller.namespace, transaction)
-    yield from one(BeginTransaction(table, partition, known_as, limits.TRANSACTION_MS))
+    yield from one(transaction_commands.BeginTransaction(table, partition, known_as, limits.TRANSACTION_MS))
     return messages.StartLocalTransactionResponse(
         transaction_id=transaction, consumed=capacity.consumed(0, 1)
     )
@@ -57,16 +51,16 @@ def start_local_transaction(call: CallContext) -> Exchange[Message]:
 def commit_transaction(call: CallContext) -> Exchange[Message]:
     """CommitTransaction: all writes of the transaction happen at once. Raises ServiceError, TransactionMissing."""
     transaction = _ended_id(call)
-    held = yield from one(FindTransaction(transaction))
-    yield from one(CommitTransaction(transaction, held))
+    held = yield from one(transaction_commands.FindTransaction(transaction))
+    yield from one(transaction_commands.CommitTransaction(transaction, held))
     return messages.CommitTransactionResponse(consumed=capacity.consumed(0, 1))
 
 
 def abort_transaction(call: CallContext) -> Exchange[Message]:
     """AbortTransaction: no write of the transaction happens. Raises ServiceError, TransactionMissing."""
     transaction = _ended_id(call)
-    held = yield from one(FindTransaction(transaction))
-    yield from one(AbortTransaction(transaction, held))
+    held = yield from one(transaction_commands.FindTransaction(transaction))
+    yield from one(transaction_commands.AbortTransaction(transaction, held))
     return messages.AbortTransactionResponse(consumed=capacity.consumed(0, 1))
 
 
@@ -103,5 +97,7 @@ def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Exchange[lis
     """The outcome of each group of writes, or its error, inside a transaction if one is named. Raises TransactionMissing."""
     known_as = engine_id(groups[0].writes[0].table.namespace, transaction) if groups else ""
     return (
-        one(StageWrites(known_as, tuple(groups), limits.TRANSACTION_MAX_BYTES)) if known_as else each(groups)
+        one(transaction_commands.StageWrites(known_as, tuple(groups), limits.TRANSACTION_MAX_BYTES))
+        if known_as
+        else each(groups)
     )

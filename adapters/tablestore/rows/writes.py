@@ -12,12 +12,7 @@ from tablegate.adapters.tablestore.rows import fast_rows, selections
 from tablegate.adapters.tablestore.rows.checks import checked_put_cells
 from tablegate.adapters.tablestore.rows.fast_rows import PlainPut
 from tablegate.adapters.tablestore.rows.filters import parse_condition
-from tablegate.adapters.tablestore.tables.options import (
-    allows_update,
-    defined_types,
-    kept_for_ms,
-    stamp_deviation_s,
-)
+from tablegate.adapters.tablestore.tables import options
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.values.values import DEFINED_KINDS, TYPE_NAMES, key_value_shown, restored
 from tablegate.adapters.tablestore.values.views import view
@@ -84,7 +79,7 @@ class WriteTarget:
     def of(cls, call: CallContext, table: Table) -> WriteTarget:
         """What writes of a call to a table have in common."""
         names = table.key_schema.names
-        defined = {name: DEFINED_KINDS[kind] for name, kind in defined_types(table).items()}
+        defined = {name: DEFINED_KINDS[kind] for name, kind in options.defined_types(table).items()}
         refuses_absent = call.gateway.settings.tablestore_expect_not_exist == "2017"
         return cls(table, names, defined, bool(table.indexes), refuses_absent, partial(_restored, names))
 
@@ -108,7 +103,7 @@ def parse_update(call: CallContext, into: WriteTarget, wire: WireRow, message: A
     table = into.table
     key = keys.key_of(table, wire.key, may_draw=True)
     _check_against(call, into, wire.cells)
-    if not allows_update(table):
+    if not options.allows_update(table):
         raise invalid("Can not update row when allow update is false.")
     actions = tuple(_action(cell) for cell in wire.cells)
     incremented = [action.name for action in actions if isinstance(action, Increment)]
@@ -198,8 +193,8 @@ def _check_stamp(table: Table, now_ms: int, name: str, stamp_ms: int) -> None:
 
     Source: "Error codes" and "Data versions and TTL" (Alibaba Cloud help, Tablestore, 2026): the valid version range.
     """
-    now_s, deviation_s = now_ms // 1000, stamp_deviation_s(table)
-    first_s = now_s - min(deviation_s, kept_for_ms(table) // 1000)
+    now_s, deviation_s = now_ms // 1000, options.stamp_deviation_s(table)
+    first_s = now_s - min(deviation_s, options.kept_for_ms(table) // 1000)
     if not first_s <= stamp_ms // 1000 < now_s + deviation_s:
         raise invalid(f"Invalid timestamp. Cell:{name}.")
 

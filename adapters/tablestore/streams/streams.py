@@ -13,26 +13,13 @@ from google.protobuf.message import Message
 from tablegate.adapters.tablestore.capacity import capacity
 from tablegate.adapters.tablestore.values.values import key_value_shown
 from tablegate.adapters.tablestore.values.views import view
-from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire import limits, plainbuffer
 from tablegate.adapters.tablestore.wire.call_context import CallContext
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
-from tablegate.adapters.tablestore.wire.plainbuffer import (
-    CellOperation,
-    SequenceInfo,
-    WireCell,
-    WireRow,
-    encode_row,
-)
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.exchanges import one
+from tablegate.gateway.model.commands import stream_commands
 from tablegate.gateway.model.commands.commands import Exchange
-from tablegate.gateway.model.commands.stream_commands import (
-    FindPosition,
-    FindStream,
-    ListShards,
-    ListStreams,
-    ReadChanges,
-)
 from tablegate.gateway.model.commands.writes import ChangeKind
 from tablegate.gateway.model.errors import StreamMissing
 from tablegate.gateway.model.expressions.updates import DeleteCell, DeleteCells, PutCell
@@ -57,7 +44,7 @@ def list_stream(call: CallContext) -> Exchange[Message]:
     """ListStream: the enabled streams, of one table or of all."""
     message = call.message
     name = message.table_name if message.HasField("table_name") else None
-    streams = yield from one(ListStreams(call.caller.namespace, name))
+    streams = yield from one(stream_commands.ListStreams(call.caller.namespace, name))
     return messages.ListStreamResponse(
         streams=[
             messages.Stream(
@@ -75,7 +62,7 @@ def describe_stream(call: CallContext) -> Exchange[Message]:
     """DescribeStream: a page of the shards of a stream, parents before their children. Raises ServiceError."""
     message = call.message
     stream: Stream = yield from _find(call, message.stream_id)
-    shards = yield from one(ListShards(stream))
+    shards = yield from one(stream_commands.ListShards(stream))
     if message.HasField("inclusive_start_shard_id"):
         first = _shard_number(message.inclusive_start_shard_id)
         shards = [shard for shard in shards if shard.number >= first]
@@ -128,7 +115,7 @@ def get_shard_iterator(call: CallContext) -> Exchange[Message]:
     # Records say when they were made to the millisecond, so a time between two of these begins with the later one.
     at = AtTime(-(-message.timestamp // 1000)) if message.HasField("timestamp") else Oldest()
     try:
-        sequence = yield from one(FindPosition(stream, number, at))
+        sequence = yield from one(stream_commands.FindPosition(stream, number, at))
     except StreamMissing:
         raise _no_shard(message.shard_id) from None
     return messages.GetShardIteratorResponse(shard_iterator=_iterator(message.stream_id, number, sequence))
@@ -147,7 +134,9 @@ def get_stream_record(call: CallContext) -> Exchange[Message]:
         raise invalid("The limit must be greater than 0.")
     limit = min(limit, limits.STREAM_RECORDS_MAX)
     try:
-        page = yield from one(ReadChanges(stream, number, sequence, limit, limits.STREAM_MAX_BYTES))
+        page = yield from one(
+            stream_commands.ReadChanges(stream, number, sequence, limit, limits.STREAM_MAX_BYTES)
+        )
     except StreamMissing:
         raise _no_shard(_id_of(number)) from None
     records = [_record(stream, change) for change in page.changes]
@@ -167,7 +156,7 @@ def _find(call: CallContext, name: str) -> Exchange[Stream]:
     try:
         if not table_name:
             raise StreamMissing(table_name, label)
-        return (yield from one(FindStream(call.caller.namespace, table_name, label)))
+        return (yield from one(stream_commands.FindStream(call.caller.namespace, table_name, label)))
     except StreamMissing:
         raise invalid(f"Invalid stream id: '{name}'.") from None
 
@@ -194,29 +183,29 @@ def _place(iterator: str) -> tuple[str, int, int]:
 
 def _record(stream: Stream, change: Change) -> messages.StreamRecord:
     names = stream.key_schema.names
-    key = [WireCell(name, key_value_shown(change.key_values[name])) for name in names]
-    cells: Iterable[WireCell] = ()
+    key = [plainbuffer.WireCell(name, key_value_shown(change.key_values[name])) for name in names]
+    cells: Iterable[plainbuffer.WireCell] = ()
     if change.kind is ChangeKind.PUT and change.new is not None:
         cells = _put_cells(change.new, names)
     elif change.kind is ChangeKind.UPDATE:
         cells = _update_cells(change, names)
     # The sequence stands in for the index among records of one moment: what matters to clients is that it grows.
-    extension = SequenceInfo(0, change.at_ms * 1000, change.sequence & 0x7FFFFFFF)
+    extension = plainbuffer.SequenceInfo(0, change.at_ms * 1000, change.sequence & 0x7FFFFFFF)
     made = messages.StreamRecord(
         action_type=_ACTIONS[change.kind],
-        record=encode_row(WireRow(key, list(cells), extension=extension)),
+        record=plainbuffer.encode_row(plainbuffer.WireRow(key, list(cells), extension=extension)),
     )
     wanted = stream.rule.properties.get("columns", ())
     if wanted and change.old is not None:
         before = [cell for cell in _put_cells(change.old, names) if cell.name in wanted]
-        made.origin_record = encode_row(WireRow(key, before, extension=extension))
+        made.origin_record = plainbuffer.encode_row(plainbuffer.WireRow(key, before, extension=extension))
     return made
 
 
-def _put_cells(row: Row, key_names: tuple[str, ...]) -> list[WireCell]:
+def _put_cells(row: Row, key_names: tuple[str, ...]) -> list[plainbuffer.WireCell]:
     """All cells of a row as they were put."""
     return [
-        WireCell(name, seen, cell.stamp_ms)
+        plainbuffer.WireCell(name, seen, cell.stamp_ms)
         for name, versions in sorted(row.cells.items())
         if name not in key_names
         for cell in versions
@@ -228,7 +217,7 @@ def _seen(cell: Cell) -> Any:
     return None if cell.value.kind is Kind.NULL else view(cell.value)
 
 
-def _update_cells(change: Change, key_names: tuple[str, ...]) -> list[WireCell]:
+def _update_cells(change: Change, key_names: tuple[str, ...]) -> list[plainbuffer.WireCell]:
     """An update's cells in the order of its request; of an update that another dialect made, what it amounts to."""
     if not change.actions:
         return _difference(change, key_names)
@@ -236,22 +225,24 @@ def _update_cells(change: Change, key_names: tuple[str, ...]) -> list[WireCell]:
     for action in change.actions:
         match action:
             case PutCell(name, value, stamp_ms):
-                found.append(WireCell(name, view(value), stamp_ms))
+                found.append(plainbuffer.WireCell(name, view(value), stamp_ms))
             case DeleteCell(name, stamp_ms):
-                found.append(WireCell(name, None, stamp_ms, CellOperation.DELETE_ONE))
+                found.append(plainbuffer.WireCell(name, None, stamp_ms, plainbuffer.CellOperation.DELETE_ONE))
             case DeleteCells(name):
-                found.append(WireCell(name, None, None, CellOperation.DELETE_ALL))
+                found.append(plainbuffer.WireCell(name, None, None, plainbuffer.CellOperation.DELETE_ALL))
     return found
 
 
-def _difference(change: Change, key_names: tuple[str, ...]) -> list[WireCell]:
+def _difference(change: Change, key_names: tuple[str, ...]) -> list[plainbuffer.WireCell]:
     """What became of each column between the row before and the row after."""
     before, after = _columns(change.old, key_names), _columns(change.new, key_names)
     gone = [
-        WireCell(name, None, None, CellOperation.DELETE_ALL) for name in sorted(before) if name not in after
+        plainbuffer.WireCell(name, None, None, plainbuffer.CellOperation.DELETE_ALL)
+        for name in sorted(before)
+        if name not in after
     ]
     put = [
-        WireCell(name, view(value), change.at_ms)
+        plainbuffer.WireCell(name, view(value), change.at_ms)
         for name, value in sorted(after.items())
         if before.get(name) != value
     ]

@@ -14,19 +14,10 @@ from tablegate.adapters.tablestore.tables.indexes import check_names_are_free, i
 from tablegate.adapters.tablestore.tables.options import TableOptions
 from tablegate.adapters.tablestore.values.values import KEY_KINDS, key_type
 from tablegate.adapters.tablestore.values.views import INT64_MAX, INT64_MIN
-from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire import limits, plainbuffer
 from tablegate.adapters.tablestore.wire.call_context import CallContext, find_table
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
 from tablegate.adapters.tablestore.wire.names import check_schema_name, check_table_name
-from tablegate.adapters.tablestore.wire.plainbuffer import (
-    Bound,
-    Datum,
-    PlainBufferError,
-    WireCell,
-    WireRow,
-    decode_value,
-    encode_row,
-)
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.model.commands.commands import Exchange
@@ -132,19 +123,22 @@ def _splits(ranges: Sequence[messages.PartitionRange], schema: KeySchema) -> tup
     first, *rest = schema.columns
     for bounds in ranges:
         try:
-            begin, end = decode_value(bounds.begin), decode_value(bounds.end)
-        except PlainBufferError as error:
+            begin, end = plainbuffer.decode_value(bounds.begin), plainbuffer.decode_value(bounds.end)
+        except plainbuffer.PlainBufferError as error:
             raise invalid(f"Invalid partition range: {error}.") from None
         for value in (begin, end):
-            if not isinstance(value, Bound):
+            if not isinstance(value, plainbuffer.Bound):
                 _check_split(value, first)
         if isinstance(begin, Value):
-            key = [WireCell(first.name, begin), *(WireCell(column.name, Bound.INF_MIN) for column in rest)]
-            points.append(encode_row(WireRow(key)).hex())
+            key = [
+                plainbuffer.WireCell(first.name, begin),
+                *(plainbuffer.WireCell(column.name, plainbuffer.Bound.INF_MIN) for column in rest),
+            ]
+            points.append(plainbuffer.encode_row(plainbuffer.WireRow(key)).hex())
     return tuple(points)
 
 
-def _check_split(value: Datum, column: KeyColumn) -> None:
+def _check_split(value: plainbuffer.Datum, column: KeyColumn) -> None:
     if not isinstance(value, Value) or value.kind is not column.kind:
         raise invalid("The value type of partition does not match with primary key.")
     if value.data in (INT64_MIN, INT64_MAX):

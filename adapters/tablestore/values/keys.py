@@ -15,49 +15,31 @@ from tablegate.adapters.tablestore.values.values import (
     key_value_shown,
     key_value_stored,
 )
-from tablegate.adapters.tablestore.wire import limits
+from tablegate.adapters.tablestore.wire import limits, plainbuffer
 from tablegate.adapters.tablestore.wire.call_context import TableOrIndex
 from tablegate.adapters.tablestore.wire.errors import ServiceError, invalid
-from tablegate.adapters.tablestore.wire.plainbuffer import (
-    Bound,
-    Datum,
-    PlainBufferError,
-    TooManyCells,
-    WireCell,
-    WireRow,
-    decode_row,
-)
 from tablegate.gateway.model.commands.row_commands import Read
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.tables.pages import PageLimits
 from tablegate.gateway.model.tables.tables import Table
-from tablegate.gateway.model.values.keys import (
-    AUTO_INCREMENT,
-    HIGHEST,
-    LOWEST,
-    AutoIncrement,
-    Key,
-    KeyColumn,
-    Position,
-    encode_column,
-)
+from tablegate.gateway.model.values import keys
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Kind, Value
 
 KEY_TYPES = frozenset({Kind.INT64, Kind.TEXT, Kind.BYTES})
 
 
-def decode(data: bytes) -> WireRow:
+def decode(data: bytes) -> plainbuffer.WireRow:
     """The row of a request. Raises ServiceError."""
     try:
-        return decode_row(data)
-    except TooManyCells as error:
+        return plainbuffer.decode_row(data)
+    except plainbuffer.TooManyCells as error:
         raise _key_count() if error.is_key else invalid(f"Invalid PlainBuffer: {error}.") from None
-    except PlainBufferError as error:
+    except plainbuffer.PlainBufferError as error:
         raise invalid(f"Invalid PlainBuffer: {error}.") from None
 
 
-def key_of(table: Table, cells: Sequence[WireCell], may_draw: bool = False) -> Key:
+def key_of(table: Table, cells: Sequence[plainbuffer.WireCell], may_draw: bool = False) -> keys.Key:
     """The key of a row to be read or written, of cells that have passed `check_values`. `may_draw`: an auto-increment column
     may be left to the server.
 
@@ -66,13 +48,13 @@ def key_of(table: Table, cells: Sequence[WireCell], may_draw: bool = False) -> K
     columns = table.key_schema.columns
     _check_columns(columns, cells, may_draw)
     values = tuple([_stored(column, cell.value) for column, cell in zip(columns, cells, strict=True)])
-    if AUTO_INCREMENT in values:
-        known = values[: values.index(AUTO_INCREMENT)]
-        return Key(values, table.key_schema.position(known))  # type: ignore[arg-type]
-    return Key(values, table.key_schema.position(values))  # type: ignore[arg-type]
+    if keys.AUTO_INCREMENT in values:
+        known = values[: values.index(keys.AUTO_INCREMENT)]
+        return keys.Key(values, table.key_schema.position(known))  # type: ignore[arg-type]
+    return keys.Key(values, table.key_schema.position(values))  # type: ignore[arg-type]
 
 
-def _stored(column: KeyColumn, value: Datum | None) -> Datum:
+def _stored(column: keys.KeyColumn, value: plainbuffer.Datum | None) -> plainbuffer.Datum:
     """A value that has passed the checks, as its column stores it."""
     if not isinstance(value, Value):
         assert value is not None
@@ -83,14 +65,14 @@ def _stored(column: KeyColumn, value: Datum | None) -> Datum:
     return stored
 
 
-def check_values(cells: Sequence[WireCell], may_draw: bool) -> None:
+def check_values(cells: Sequence[plainbuffer.WireCell], may_draw: bool) -> None:
     """Raises ServiceError for what is wrong with a key whatever its table."""
     _check_count(cells)
     for cell in cells:
         check_value(cell, may_draw)
 
 
-def _check_count(cells: Sequence[WireCell]) -> None:
+def _check_count(cells: Sequence[plainbuffer.WireCell]) -> None:
     """An index's key may have more columns than a table's; what it lacks or has too many is seen against its own."""
     if not 1 <= len(cells) <= limits.KEY_COLUMNS_MAX:
         raise _key_count()
@@ -100,12 +82,12 @@ def _key_count() -> ServiceError:
     return invalid(f"The number of primary key columns must be in range: [1, {limits.KEY_COLUMNS_MAX}].")
 
 
-def check_value(cell: WireCell, may_draw: bool) -> None:
+def check_value(cell: plainbuffer.WireCell, may_draw: bool) -> None:
     """Raises ServiceError for what is wrong with a key value whatever the table."""
     value = cell.value
-    if isinstance(value, Bound):
+    if isinstance(value, plainbuffer.Bound):
         raise invalid(f"VT_{value.name} is an invalid type for the primary key.")
-    if isinstance(value, AutoIncrement):
+    if isinstance(value, keys.AutoIncrement):
         if not may_draw:
             raise invalid("VT_AUTO_INCREMENT is an invalid type for the primary key.")
         return
@@ -117,7 +99,9 @@ def check_value(cell: WireCell, may_draw: bool) -> None:
         check_length("primary key", cell.name, value, limits.KEY_VALUE_MAX_BYTES)
 
 
-def _check_columns(columns: Sequence[KeyColumn], cells: Sequence[WireCell], may_draw: bool) -> None:
+def _check_columns(
+    columns: Sequence[keys.KeyColumn], cells: Sequence[plainbuffer.WireCell], may_draw: bool
+) -> None:
     """Number, names and types against the schema."""
     if len(cells) != len(columns):
         raise ServiceError(
@@ -135,13 +119,13 @@ def _check_columns(columns: Sequence[KeyColumn], cells: Sequence[WireCell], may_
                     "OTSInvalidPK",
                     f"Validate PK type fail. Input: VT_{TYPE_NAMES[value.kind]}, Meta: VT_{TYPE_NAMES[wanted]}.",
                 )
-        elif isinstance(value, AutoIncrement) and not column.auto_increment:
+        elif isinstance(value, keys.AutoIncrement) and not column.auto_increment:
             raise ServiceError(
                 "OTSInvalidPK", f"Validate PK type fail. Column: {column.name} is no auto increment."
             )
 
 
-def partition_of(table: Table, cells: Sequence[WireCell]) -> bytes:
+def partition_of(table: Table, cells: Sequence[plainbuffer.WireCell]) -> bytes:
     """The partition that a key of one column names, for a local transaction. Raises ServiceError."""
     if len(cells) != 1:
         raise invalid("StartLocalTransaction support only one primary key.")
@@ -150,10 +134,10 @@ def partition_of(table: Table, cells: Sequence[WireCell]) -> bytes:
     _check_columns(columns, cells, may_draw=False)
     value = _stored(columns[0], cells[0].value)
     assert isinstance(value, Value)
-    return encode_column(value)
+    return keys.encode_column(value)
 
 
-def bound_of(target: TableOrIndex, data: bytes) -> Position:
+def bound_of(target: TableOrIndex, data: bytes) -> keys.Position:
     """The position of a bound of a range, where columns may be INF_MIN or INF_MAX.
 
     In an index the rows' positions end in the table's own key, columns that the index names too included; what follows a
@@ -163,12 +147,12 @@ def bound_of(target: TableOrIndex, data: bytes) -> Position:
     if target.index is None:
         _check_count(cells)
     for cell in cells:
-        if not isinstance(cell.value, Bound):
+        if not isinstance(cell.value, plainbuffer.Bound):
             check_value(cell, may_draw=False)
     return _position(target, cells)
 
 
-def index_get(target: TableOrIndex, cells: Sequence[WireCell]) -> Read:
+def index_get(target: TableOrIndex, cells: Sequence[plainbuffer.WireCell]) -> Read:
     """The command that reads the one row of an index with a key. Raises ServiceError."""
     for cell in cells:
         check_value(cell, may_draw=False)
@@ -177,7 +161,7 @@ def index_get(target: TableOrIndex, cells: Sequence[WireCell]) -> Read:
     return Read(target.table, only, PageLimits(scanned=1), index=target.index, whole_rows=True)
 
 
-def _position(target: TableOrIndex, cells: Sequence[WireCell]) -> Position:
+def _position(target: TableOrIndex, cells: Sequence[plainbuffer.WireCell]) -> keys.Position:
     """The position that cells name in a table or an index. Raises ServiceError."""
     _check_columns(target.key, cells, may_draw=False)
     values = {
@@ -192,13 +176,13 @@ def _position(target: TableOrIndex, cells: Sequence[WireCell]) -> Position:
         part = parts[number >= split]
         value = values[name]
         if not isinstance(value, Value):
-            part.append(LOWEST if value is Bound.INF_MIN else HIGHEST)
+            part.append(keys.LOWEST if value is plainbuffer.Bound.INF_MIN else keys.HIGHEST)
             break
-        part.append(encode_column(value))
-    return Position(b"".join(parts[0]), b"".join(parts[1]))
+        part.append(keys.encode_column(value))
+    return keys.Position(b"".join(parts[0]), b"".join(parts[1]))
 
 
-def key_cells(target: TableOrIndex, row: Row) -> list[WireCell]:
+def key_cells(target: TableOrIndex, row: Row) -> list[plainbuffer.WireCell]:
     """The key of a row as it travels."""
     latest = row.latest
-    return [WireCell(name, key_value_shown(latest[name])) for name in target.key_names]
+    return [plainbuffer.WireCell(name, key_value_shown(latest[name])) for name in target.key_names]

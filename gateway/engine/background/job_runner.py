@@ -20,13 +20,7 @@ from tablegate.gateway.engine.backups import file_backups, restoring
 from tablegate.gateway.engine.rows.writing import Answer, WriteBatch
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.model.authorization.quotas import account_of
-from tablegate.gateway.model.commands.job_commands import (
-    AdvanceJob,
-    CancelJob,
-    ListJobs,
-    ListUnfinishedJobs,
-    StartJob,
-)
+from tablegate.gateway.model.commands import job_commands
 from tablegate.gateway.model.errors import InvalidInput, LimitExceeded, StaleTable, TokenReused
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.namespaces import of_job, served_by_job
@@ -56,15 +50,15 @@ _PATIENCE_WITH_BATCH_S = 0.25
 def run(store: Store, definer: TableDefiner, command: Any, now: int) -> Any:
     """The outcome of a command. `now`: ticks since 1970. Raises what the commands say."""
     match command:
-        case StartJob():
+        case job_commands.StartJob():
             return _start(store, definer, command, now)
-        case ListJobs():
+        case job_commands.ListJobs():
             with store.read() as session:
                 return jobs.page(session, command)
-        case ListUnfinishedJobs():
+        case job_commands.ListUnfinishedJobs():
             with store.read() as session:
                 return jobs.listed(session, command)
-        case CancelJob(job):
+        case job_commands.CancelJob(job):
             if job.kind in (file_backups.FILE, file_backups.REMOVE):
                 raise InvalidInput("cancel", kind=job.kind)
             with store.write() as session:
@@ -87,7 +81,7 @@ def forget_jobs(
         store.catalog.remove(session, table)
 
 
-def _start(store: Store, definer: TableDefiner, command: StartJob, now: int) -> Job:
+def _start(store: Store, definer: TableDefiner, command: job_commands.StartJob, now: int) -> Job:
     now_ms = now // TICKS_PER_MS
     with store.write() as session:
         known = _known(session, command, now_ms)
@@ -125,7 +119,7 @@ def _start(store: Store, definer: TableDefiner, command: StartJob, now: int) -> 
     return job
 
 
-def _known(session: Session, command: StartJob, now_ms: int) -> Job | None:
+def _known(session: Session, command: job_commands.StartJob, now_ms: int) -> Job | None:
     """The job that an equal command with the same token began. Raises TokenReused if that command was another."""
     token = command.token
     remembered = None if token is None else tokens.take(session, token.scope, token.name, now_ms)
@@ -142,7 +136,9 @@ class JobStep:
     """One attempt to carry a job on: what it writes, and how far it has come then. `outcome`: the job afterwards. None: another
     server carries it on."""
 
-    def __init__(self, store: Store, definer: TableDefiner, command: AdvanceJob, now: int) -> None:
+    def __init__(
+        self, store: Store, definer: TableDefiner, command: job_commands.AdvanceJob, now: int
+    ) -> None:
         self._store = store
         self._definer = definer
         self._command = command

@@ -22,13 +22,7 @@ from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.values.row_lines import UnreadableFile, read_row
 from tablegate.gateway.store import jobs
 from tablegate.gateway.store.store import Store
-from tablegate.gateway.store.tables import backups, copies, descriptors, history
-from tablegate.gateway.store.tables.backup_files import (
-    BackupDirectory,
-    BackupReader,
-    BackupWriter,
-    WriteAttempt,
-)
+from tablegate.gateway.store.tables import backup_files, backups, copies, descriptors, history
 from tablegate.gateway.store.tables.history import Mark
 
 log = logging.getLogger("tablegate")
@@ -44,7 +38,7 @@ _PAUSE_S = 60.0
 class _Writing:
     """The file in hand: how far its rows have come, and, once it is whole, what is known of it."""
 
-    def __init__(self, writer: BackupWriter) -> None:
+    def __init__(self, writer: backup_files.BackupWriter) -> None:
         self.writer = writer
         self.mark: Mark | None = None
         self.file: BackupFile | None = None
@@ -56,10 +50,10 @@ class _Writing:
 class BackupFileWorker:
     """Carries jobs of these kinds on (working.Worker)."""
 
-    def __init__(self, store: Store, directory: BackupDirectory) -> None:
+    def __init__(self, store: Store, directory: backup_files.BackupDirectory) -> None:
         self._store = store
         self._directory = directory
-        self._open: dict[int, _Writing | BackupReader] = {}
+        self._open: dict[int, _Writing | backup_files.BackupReader] = {}
         self._not_before: dict[int, float] = {}
 
     def begin_waiting(self) -> int:
@@ -138,7 +132,7 @@ class BackupFileWorker:
         if source is None:
             return None
         table = descriptors.document_of(backup.source)
-        writing = _Writing(self._directory.begin(backup, WriteAttempt(job.id, job.claim), table))
+        writing = _Writing(self._directory.begin(backup, backup_files.WriteAttempt(job.id, job.claim), table))
         self._open[job.id] = writing
         return writing
 
@@ -201,9 +195,9 @@ class BackupFileWorker:
             store.catalog.cache.forget(target.id)
         return len(rows)
 
-    def _reader(self, job: Job) -> BackupReader:
+    def _reader(self, job: Job) -> backup_files.BackupReader:
         reader = self._open.get(job.id)
-        if not isinstance(reader, BackupReader):
+        if not isinstance(reader, backup_files.BackupReader):
             file = BackupFile(**job.definition["file"])
             reader = self._open[job.id] = self._directory.open(file, job.definition["stem"])
         return reader

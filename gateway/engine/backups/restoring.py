@@ -16,13 +16,7 @@ from tablegate.gateway.engine.background.pacing import FairQueue
 from tablegate.gateway.engine.backups import change_windows, file_backups, history_retention
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
 from tablegate.gateway.model.authorization.quotas import account_of
-from tablegate.gateway.model.commands.backup_commands import (
-    CreateBackup,
-    DeleteBackup,
-    KeepHistory,
-    ListBackups,
-    RestoreTable,
-)
+from tablegate.gateway.model.commands import backup_commands
 from tablegate.gateway.model.commands.table_commands import CreateTable
 from tablegate.gateway.model.errors import TableMissing, TimeNotRetained
 from tablegate.gateway.model.tables.backups import Backup, BackupKind
@@ -43,16 +37,16 @@ ROWS = "rows"
 def run(store: Store, definer: TableDefiner, command: Any, now: int) -> Any:
     """The outcome of a command. `now`: ticks since 1970. Raises what the commands say."""
     match command:
-        case KeepHistory(table, days):
+        case backup_commands.KeepHistory(table, days):
             return _keep_history(store, table, days, now // TICKS_PER_MS)
-        case RestoreTable():
+        case backup_commands.RestoreTable():
             return _restore(store, definer, command, now)
-        case CreateBackup():
+        case backup_commands.CreateBackup():
             return _back_up(store, definer, command, now)
-        case ListBackups():
+        case backup_commands.ListBackups():
             with store.read() as session:
                 return backups.page(session, store.catalog.defined, command)
-        case DeleteBackup(backup):
+        case backup_commands.DeleteBackup(backup):
             with store.write() as session:
                 return history_retention.delete(store, session, backup.id)
     raise TypeError(command)
@@ -138,7 +132,7 @@ def _bare(source: Table, namespace: str, name: str) -> CreateTable:
     return CreateTable("", namespace, name, source.key_schema, rules=history_retention.bare(source.rules))
 
 
-def _restore(store: Store, definer: TableDefiner, command: RestoreTable, now: int) -> Table:
+def _restore(store: Store, definer: TableDefiner, command: backup_commands.RestoreTable, now: int) -> Table:
     source = command.source
     now_ms = now // TICKS_PER_MS
     if isinstance(source, Backup):
@@ -192,7 +186,7 @@ def _fixed(store: Store, session: Session, table: Table, rule: HistoryRule, at: 
     return HistoryPoint(rule.id, at)
 
 
-def _back_up(store: Store, definer: TableDefiner, command: CreateBackup, now: int) -> Backup:
+def _back_up(store: Store, definer: TableDefiner, command: backup_commands.CreateBackup, now: int) -> Backup:
     now_ms = now // TICKS_PER_MS
     counted = definer.count(command.table)
     with store.write() as session:

@@ -12,23 +12,11 @@ from collections import ChainMap
 from collections.abc import Sequence
 from functools import partial
 
+from tablegate.gateway.model import errors
+from tablegate.gateway.model.commands import transaction_commands
 from tablegate.gateway.model.commands.row_commands import WriteGroup, WriteOutcome
-from tablegate.gateway.model.commands.transaction_commands import (
-    AbortTransaction,
-    BeginTransaction,
-    LockedPartition,
-    StageWrites,
-)
 from tablegate.gateway.model.commands.write_groups import RowKey, apply_group
 from tablegate.gateway.model.commands.writes import Remove, Replace, StreamRecording, Write
-from tablegate.gateway.model.errors import (
-    GatewayError,
-    InvalidInput,
-    LimitExceeded,
-    PartitionLocked,
-    StaleTable,
-    TransactionMissing,
-)
 from tablegate.gateway.model.tables.changes import kind_of, resolved_actions
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import AUTO_INCREMENT, slot_of
@@ -40,7 +28,7 @@ from tablegate.gateway.store.transactions import local_transactions
 from tablegate.gateway.store.transactions.local_transactions import OpenTransaction, StagedWrite
 
 
-def begin(store: Store, command: BeginTransaction, now_ms: int) -> None:
+def begin(store: Store, command: transaction_commands.BeginTransaction, now_ms: int) -> None:
     """Lock a partition. The first transaction of a table tells its writers to look for partition locks from then on.
 
     Raises PartitionLocked, StaleTable.
@@ -49,9 +37,9 @@ def begin(store: Store, command: BeginTransaction, now_ms: int) -> None:
         table = _kept_from_writers(store, session, command)
         if table is None or table.version != command.table.version:
             store.catalog.cache.forget(command.table.id)
-            raise StaleTable()
+            raise errors.StaleTable()
         if local_transactions.partition_locks(session, [(table.id, command.partition)], now_ms):
-            raise PartitionLocked()
+            raise errors.PartitionLocked()
         opened = OpenTransaction(
             command.transaction,
             slot_of(command.partition),
@@ -69,7 +57,9 @@ def begin(store: Store, command: BeginTransaction, now_ms: int) -> None:
             store.catalog.cache.forget(table.id)
 
 
-def _kept_from_writers(store: Store, session: Session, command: BeginTransaction) -> Table | None:
+def _kept_from_writers(
+    store: Store, session: Session, command: transaction_commands.BeginTransaction
+) -> Table | None:
     """The table as it is now, when nobody is writing to the partition any more; None: it is gone. Writers who come later see
     what this transaction of the database has done."""
     guards = session.statements.guards_partitions
@@ -85,7 +75,9 @@ def _kept_from_writers(store: Store, session: Session, command: BeginTransaction
     return table
 
 
-def stage(store: Store, command: StageWrites, now: int) -> list[list[WriteOutcome] | GatewayError]:
+def stage(
+    store: Store, command: transaction_commands.StageWrites, now: int
+) -> list[list[WriteOutcome] | errors.GatewayError]:
     """Decide groups of writes and keep them: for each its outcomes or its error. `now`: ticks of 100 ns since 1970.
 
     Raises TransactionMissing, StaleTable.
@@ -95,13 +87,13 @@ def stage(store: Store, command: StageWrites, now: int) -> list[list[WriteOutcom
     near = next((write.key.position.partition for group in command.groups for write in group.writes), b"")
     with store.write(near=near) as session:
         if store.catalog.check(session, tables, lock=True, near=near)():
-            raise StaleTable()
+            raise errors.StaleTable()
         opened = local_transactions.find(session, command.transaction, now_ms, lock=True)
         if opened is None:
-            raise TransactionMissing()
+            raise errors.TransactionMissing()
         view = staged_view(session, opened)
         _fetch(session, opened, command.groups, view)
-        answers: list[list[WriteOutcome] | GatewayError] = []
+        answers: list[list[WriteOutcome] | errors.GatewayError] = []
         kept: list[StagedWrite] = []  # what is staged by this command
         size = opened.size_bytes
         for group in command.groups:
@@ -109,9 +101,9 @@ def stage(store: Store, command: StageWrites, now: int) -> list[list[WriteOutcom
             answer = apply_group(group.writes, applied, now, partial(_refusal, opened))
             added = sum(added_bytes(write) for write in group.writes)
             if isinstance(answer, list) and size + added > command.limit_bytes:
-                answer = LimitExceeded("transaction-bytes", command.limit_bytes, size + added)
+                answer = errors.LimitExceeded("transaction-bytes", command.limit_bytes, size + added)
             answers.append(answer)
-            if isinstance(answer, GatewayError):
+            if isinstance(answer, errors.GatewayError):
                 continue
             view.update(applied.maps[0])
             size += added
@@ -137,13 +129,13 @@ def _fetch(
     view.update(rows.fetch_many(session, sorted(wanted)))
 
 
-def _refusal(opened: OpenTransaction, write: Write) -> GatewayError | None:
+def _refusal(opened: OpenTransaction, write: Write) -> errors.GatewayError | None:
     """What keeps a write out of a transaction; None: nothing."""
     partition = local_transactions.locked_partition(write.key.position.partition)
     if write.table.id != opened.table_id or partition != opened.partition:
-        return InvalidInput("other-partition")
+        return errors.InvalidInput("other-partition")
     if AUTO_INCREMENT in write.key.values:  # type: ignore[comparison-overlap]
-        return InvalidInput("auto-increment")
+        return errors.InvalidInput("auto-increment")
     return None
 
 
@@ -170,7 +162,7 @@ def commit_group(store: Store, transaction: str, now_ms: int) -> WriteGroup:
         opened = local_transactions.find(session, transaction, now_ms)
         table = None if opened is None else store.catalog.by_id(session, opened.table_id)
         if opened is None or table is None:
-            raise TransactionMissing()
+            raise errors.TransactionMissing()
         writes = local_transactions.writes_of(session, transaction)
     return WriteGroup(tuple(_carried_out(table, write) for write in writes), transaction=transaction)
 
@@ -181,21 +173,21 @@ def _carried_out(table: Table, write: StagedWrite) -> Write:
     return Write(table, key, change, recorded=write.recorded)
 
 
-def held_by(store: Store, transaction: str, now_ms: int) -> LockedPartition:
+def held_by(store: Store, transaction: str, now_ms: int) -> transaction_commands.LockedPartition:
     """What a transaction holds. Raises TransactionMissing."""
     with store.read() as session:
         opened = local_transactions.find(session, transaction, now_ms)
         table = None if opened is None else store.catalog.by_id(session, opened.table_id)
         if opened is None or table is None:
-            raise TransactionMissing()
-        return LockedPartition(table, opened.whole_partition)
+            raise errors.TransactionMissing()
+        return transaction_commands.LockedPartition(table, opened.whole_partition)
 
 
-def end(store: Store, command: AbortTransaction, now_ms: int) -> None:
+def end(store: Store, command: transaction_commands.AbortTransaction, now_ms: int) -> None:
     """Unlock the partition, and forget what was staged. Raises TransactionMissing."""
     with store.write() as session:
         if local_transactions.find(session, command.transaction, now_ms, lock=True) is None:
-            raise TransactionMissing()
+            raise errors.TransactionMissing()
         local_transactions.remove(session, command.transaction)
 
 

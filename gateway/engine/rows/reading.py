@@ -13,18 +13,10 @@ from typing import TypeGuard, cast
 from tablegate.gateway.engine.rows.page_builder import READ_FIELDS, SHOWN_AS_STORED, PageBuilder
 from tablegate.gateway.engine.vectors import vector_support
 from tablegate.gateway.engine.vectors.vector_support import SearchSlices
-from tablegate.gateway.model import fast_paths
+from tablegate.gateway.model import errors, fast_paths
 from tablegate.gateway.model.commands.row_commands import Get, Read, ReadAll
 from tablegate.gateway.model.commands.vector_commands import SearchVectors, VectorMatch
 from tablegate.gateway.model.commands.write_groups import RowKey
-from tablegate.gateway.model.errors import (
-    GatewayError,
-    IndexMissing,
-    LimitExceeded,
-    StaleTable,
-    TableBusy,
-    TransactionMissing,
-)
 from tablegate.gateway.model.expressions.predicates import ALWAYS
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.tables.indexes import Index
@@ -32,17 +24,8 @@ from tablegate.gateway.model.tables.pages import Concatenation, Page
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
-from tablegate.gateway.store.rows import concatenated, rows
+from tablegate.gateway.store.rows import concatenated, rows, scans
 from tablegate.gateway.store.rows.prefiltered_scans import Measured, PrefilteredScan
-from tablegate.gateway.store.rows.scans import (
-    Chunk,
-    ScanSource,
-    StoredRow,
-    Walk,
-    entries_source,
-    overlaid,
-    rows_source,
-)
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.sql.prefilters import condition_of, prefilter_of
 from tablegate.gateway.store.store import Store
@@ -61,8 +44,8 @@ _LOOKS_UP = fast_paths.covers(Get, "table position transaction may_be_old shown"
 )
 _IS_SAFE = fast_paths.covers(Read, READ_FIELDS)
 
-Outcome = Row | list[Row | None] | Page | list[VectorMatch] | GatewayError | None
-Slices = Generator[None, None, Page | GatewayError]
+Outcome = Row | list[Row | None] | Page | list[VectorMatch] | errors.GatewayError | None
+Slices = Generator[None, None, Page | errors.GatewayError]
 """A page that is being read: stops after each slice, and returns the page."""
 
 
@@ -201,7 +184,7 @@ def _staged(session: Session, command: Reading, found: dict[RowKey, Row], now_ms
     """The outcome of a point read through a local transaction."""
     assert isinstance(command, Get)
     written = _written(session, command, now_ms)
-    if isinstance(written, GatewayError):
+    if isinstance(written, errors.GatewayError):
         return written
     if command.position in written:
         return command.table.visible(written[command.position], now_ms)
@@ -211,16 +194,18 @@ def _staged(session: Session, command: Reading, found: dict[RowKey, Row], now_ms
 def _staged_page(session: Session, command: Read, now_ms: int, measured: Measured) -> Slices:
     """The outcome of a page that is read through a local transaction."""
     written = _written(session, command, now_ms)
-    if isinstance(written, GatewayError):
+    if isinstance(written, errors.GatewayError):
         return written
     return (yield from _page(session, command, now_ms, measured, written))
 
 
-def _written(session: Session, command: Get | Read, now_ms: int) -> dict[Position, Row | None] | GatewayError:
+def _written(
+    session: Session, command: Get | Read, now_ms: int
+) -> dict[Position, Row | None] | errors.GatewayError:
     """What the local transaction of a command has written to its table."""
     opened = local_transactions.find(session, command.transaction, now_ms)
     if opened is None:
-        return TransactionMissing()
+        return errors.TransactionMissing()
     if opened.table_id != command.table.id:
         return {}
     return {write.position: write.new for write in local_transactions.writes_of(session, opened.id)}
@@ -260,11 +245,13 @@ def _found_within_limit(session: Session, command: ReadAll, now_ms: int) -> Outc
     return together
 
 
-def _too_large(together: list[Row | None], command: ReadAll) -> LimitExceeded | None:
+def _too_large(together: list[Row | None], command: ReadAll) -> errors.LimitExceeded | None:
     if command.max_bytes is None:
         return None
     size = sum([row.size_bytes for row in together if row is not None])
-    return LimitExceeded("rows-together", command.max_bytes, size) if size > command.max_bytes else None
+    return (
+        errors.LimitExceeded("rows-together", command.max_bytes, size) if size > command.max_bytes else None
+    )
 
 
 def _fetched_together(commands: Sequence[Reading]) -> list[Get]:
@@ -282,20 +269,20 @@ def _tables_of(command: Reading) -> list[Table]:
     return [get.table for get in command.gets] if isinstance(command, ReadAll) else [command.table]
 
 
-def _refusal(command: Reading, stale: set[int], now_ms: int) -> GatewayError | None:
+def _refusal(command: Reading, stale: set[int], now_ms: int) -> errors.GatewayError | None:
     for table in _tables_of(command):
         if table.id in stale:
-            return StaleTable()
+            return errors.StaleTable()
         state = table.state_at(now_ms)
         if state is State.CREATING or state is State.DELETING:
-            return TableBusy(table.name, state.value)
+            return errors.TableBusy(table.name, state.value)
     if isinstance(command, Read | SearchVectors) and command.index is not None:
         name, table = command.index.name, command.table
         index = table.index(name) if isinstance(command, Read) else table.vector_index(name)
         if index is None:
-            return IndexMissing(command.table.name, command.index.name)
+            return errors.IndexMissing(command.table.name, command.index.name)
         if not index.is_active(now_ms):
-            return TableBusy(command.table.name, State.CREATING.value, command.index.name)
+            return errors.TableBusy(command.table.name, State.CREATING.value, command.index.name)
     return None
 
 
@@ -307,9 +294,9 @@ def _page(
     written: Mapping[Position, Row | None] | None = None,
 ) -> Slices:
     if command.index is None:
-        source = rows_source(command.table.id)
+        source = scans.rows_source(command.table.id)
     else:
-        source = entries_source(command.table.id, command.index.id)
+        source = scans.entries_source(command.table.id, command.index.id)
     page_builder = PageBuilder(command, source.size, now_ms)
     rest = command.range
     if not written:
@@ -323,7 +310,7 @@ def _page(
     chunks = _walk(session, command, source, rest, expected)
     if written and command.index is None:
         within = {at: row for at, row in written.items() if command.range.lower <= at < command.range.upper}
-        chunks = overlaid(chunks, within, source, command.reverse)
+        chunks = scans.overlaid(chunks, within, source, command.reverse)
     if command.filter is ALWAYS:
         for some in chunks:
             if page_builder.add(some):
@@ -343,7 +330,7 @@ def _whole(session: Session, command: Read, page_builder: PageBuilder) -> Page:
 
 
 def fast_prefiltered(
-    session: Session, command: Read, source: ScanSource, page_builder: PageBuilder, measured: Measured
+    session: Session, command: Read, source: scans.ScanSource, page_builder: PageBuilder, measured: Measured
 ) -> Generator[None, None, KeyRange]:
     """The fast path of `PageBuilder.add_in_slices`: fill a page from what a prefilter lets through, as far as that can be; what
     is left to be looked at row by row. The row at which a limit stops the page is always among that."""
@@ -398,7 +385,7 @@ def fast_concatenated(
 
 
 def _row_by_row(
-    session: Session, command: Read, source: ScanSource, page_builder: PageBuilder, measured: Measured
+    session: Session, command: Read, source: scans.ScanSource, page_builder: PageBuilder, measured: Measured
 ) -> Generator[None, None, KeyRange]:
     yield from ()
     return command.range
@@ -415,9 +402,9 @@ _concatenated = fast_paths.choose(fast_concatenated, _no_bodies, _IS_SAFE)
 
 
 def _walk(
-    session: Session, command: Read, source: ScanSource, bounds: KeyRange, expected: int | None
-) -> Iterator[Chunk]:
-    walk = Walk(session, source, expected)
+    session: Session, command: Read, source: scans.ScanSource, bounds: KeyRange, expected: int | None
+) -> Iterator[scans.Chunk]:
+    walk = scans.Walk(session, source, expected)
     if command.segment is not None:
         chunks = walk.segment(command.segment.lowest, command.segment.highest, command.after)
     else:
@@ -427,14 +414,16 @@ def _walk(
     return chunks
 
 
-def _still_entered(index: Index, source: ScanSource, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+def _still_entered(
+    index: Index, source: scans.ScanSource, chunks: Iterator[scans.Chunk]
+) -> Iterator[scans.Chunk]:
     """The rows that still have the entries by which they were found: where entries are read before rows, a row may have changed
     in between."""
     for chunk in chunks:
         kept = [
             columns
             for columns in chunk
-            if (entry := index.entry(StoredRow(columns))) is not None
+            if (entry := index.entry(scans.StoredRow(columns))) is not None
             and entry.position == source.position(columns)
         ]
         if kept:

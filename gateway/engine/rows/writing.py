@@ -18,17 +18,10 @@ from tablegate.gateway.engine.rows import numbering
 from tablegate.gateway.engine.streams import streaming
 from tablegate.gateway.engine.streams.streaming import RowChange
 from tablegate.gateway.engine.tables import indexing
+from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands.row_commands import ReplayedOutcome, WriteGroup, WriteOutcome
 from tablegate.gateway.model.commands.write_groups import RowKey, apply_group, defects
 from tablegate.gateway.model.commands.writes import Write
-from tablegate.gateway.model.errors import (
-    GatewayError,
-    PartitionLocked,
-    StaleTable,
-    TableBusy,
-    TokenReused,
-    TransactionMissing,
-)
 from tablegate.gateway.model.tables.tables import HistoryRule, State, Table
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import rows
@@ -39,7 +32,7 @@ from tablegate.gateway.store.transactions import local_transactions, tokens
 
 log = logging.getLogger(__name__)
 
-Answer = list[WriteOutcome] | ReplayedOutcome | GatewayError
+Answer = list[WriteOutcome] | ReplayedOutcome | errors.GatewayError
 
 WITHOUT_ROWS = frozenset({State.CREATING, State.DELETING})
 """The states in which a table takes no writes."""
@@ -112,7 +105,7 @@ class WriteBatch:
         except _StaleTables as found:
             for table_id in found.tables:
                 self._store.catalog.cache.forget(table_id)
-            self.answers = [StaleTable() for _ in self._groups]
+            self.answers = [errors.StaleTable() for _ in self._groups]
 
     def _add_mirrors(self) -> None:
         """Find the strong replicas of the tables: they are written to as these are."""
@@ -171,11 +164,11 @@ class WriteBatch:
 
     def _refuse_while_busy(self, answers: list[Answer | None]) -> None:
         """Refuse the groups that write to a table that takes no writes now."""
-        busy: dict[int, TableBusy] = {}
+        busy: dict[int, errors.TableBusy] = {}
         for table in self._tables.values():
             state = table.state_at(self._now_ms)
             if state in WITHOUT_ROWS:
-                busy[table.id] = TableBusy(table.name, state.value)
+                busy[table.id] = errors.TableBusy(table.name, state.value)
         if not busy:
             return
         for at, group in enumerate(self._groups):
@@ -199,13 +192,13 @@ class WriteBatch:
             if group.transaction:
                 opened = local_transactions.find(session, group.transaction, self._now_ms, lock=True)
                 if opened is None:
-                    answers[at] = answers[at] or TransactionMissing()
+                    answers[at] = answers[at] or errors.TransactionMissing()
                 elif opened.writes != len(group.writes):
                     raise RetryableFailure("more was staged while the transaction was about to be committed")
             for write in group.writes:
                 partition = write.table.id, write.key.position.partition
                 if locked.get(partition, group.transaction) != group.transaction:
-                    answers[at] = answers[at] or PartitionLocked()
+                    answers[at] = answers[at] or errors.PartitionLocked()
 
     def _take_tokens(
         self, session: Session, answers: list[Answer | None]
@@ -238,7 +231,7 @@ class WriteBatch:
         if self._deleted is not None and self._deleted.outlive(writes, view):
             return [WriteOutcome(None, None) for _ in writes]
         outcomes = apply_group(writes, view, self._now)
-        if isinstance(outcomes, GatewayError):
+        if isinstance(outcomes, errors.GatewayError):
             for defect in defects(outcomes):
                 log.error("a write could not be applied", exc_info=defect)
             return outcomes
@@ -318,12 +311,12 @@ def _sizes(outcome: WriteOutcome) -> tuple[int | None, int | None]:
 
 def _replay(
     group: WriteGroup, remembered: dict[tuple[str, str], tuple[bytes, str]]
-) -> ReplayedOutcome | TokenReused | None:
+) -> ReplayedOutcome | errors.TokenReused | None:
     assert group.token is not None
     known = remembered.get((group.token.scope, group.token.name))
     if known is None:
         return None
     digest, answer = known
     if digest != group.token.digest:
-        return TokenReused()
+        return errors.TokenReused()
     return ReplayedOutcome(tuple((old, new) for old, new in orjson.loads(answer)))

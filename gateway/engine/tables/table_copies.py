@@ -12,15 +12,7 @@ from tablegate.gateway.engine.background import job_runner
 from tablegate.gateway.engine.backups import history_retention
 from tablegate.gateway.engine.tables import indexing, table_dependents
 from tablegate.gateway.engine.tables.table_definitions import TableDefiner
-from tablegate.gateway.model.commands.snapshot_commands import (
-    CopyTables,
-    DescribeTables,
-    ImportDefinition,
-    ImportRows,
-    ListNamespaces,
-    ResetTables,
-    SnapshotCommand,
-)
+from tablegate.gateway.model.commands import snapshot_commands
 from tablegate.gateway.model.errors import InvalidInput, TableBusy, TableMissing
 from tablegate.gateway.model.tables.namespaces import RETAINED, SNAPSHOTS
 from tablegate.gateway.model.tables.tables import State, Table
@@ -31,25 +23,25 @@ from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import descriptors, expiry_backfills, namespace_documents
 
 
-def run(store: Store, definer: TableDefiner, command: SnapshotCommand, now_ms: int) -> Any:
+def run(store: Store, definer: TableDefiner, command: snapshot_commands.SnapshotCommand, now_ms: int) -> Any:
     """Return the outcome of a command about whole namespaces."""
     match command:
-        case ResetTables():
+        case snapshot_commands.ResetTables():
             return _reset(store, definer, command, now_ms)
-        case CopyTables():
+        case snapshot_commands.CopyTables():
             return _copy(store, definer, command, now_ms)
-        case DescribeTables(namespace):
+        case snapshot_commands.DescribeTables(namespace):
             return _described(store, namespace)
-        case ListNamespaces(prefix):
+        case snapshot_commands.ListNamespaces(prefix):
             return _namespaces(store, prefix)
-        case ImportDefinition():
+        case snapshot_commands.ImportDefinition():
             return _import_definition(store, definer, command, now_ms)
-        case ImportRows():
+        case snapshot_commands.ImportRows():
             return _import_rows(store, command)
     assert_never(command)
 
 
-def _reset(store: Store, definer: TableDefiner, command: ResetTables, now_ms: int) -> int:
+def _reset(store: Store, definer: TableDefiner, command: snapshot_commands.ResetTables, now_ms: int) -> int:
     """Empty or drop tables, each in constant time; how many. Their rows are purged later. The jobs of
     dropped tables go with them, and with all tables their backups. Raises TableMissing."""
     with store.write() as session:
@@ -71,7 +63,7 @@ def _reset(store: Store, definer: TableDefiner, command: ResetTables, now_ms: in
     return len(tables)
 
 
-def _copy(store: Store, definer: TableDefiner, command: CopyTables, now_ms: int) -> int:
+def _copy(store: Store, definer: TableDefiner, command: snapshot_commands.CopyTables, now_ms: int) -> int:
     """Make the tables of some namespaces those of others, which lose what they had; how many. Raises TableBusy, and what the
     command's change of a document raises."""
     targets = dict(command.copies)
@@ -110,7 +102,9 @@ def _described(store: Store, namespace: str) -> list[tuple[Table, dict[str, Any]
     return [(table, descriptors.document_of(table)) for table in tables]
 
 
-def _import_definition(store: Store, definer: TableDefiner, command: ImportDefinition, now_ms: int) -> Table:
+def _import_definition(
+    store: Store, definer: TableDefiner, command: snapshot_commands.ImportDefinition, now_ms: int
+) -> Table:
     """Make an empty table of a document, whose stream, if its rule asks for one, has not begun. Raises InvalidInput."""
     try:
         table = descriptors.table_of(command.document, store.catalog.views)
@@ -121,7 +115,7 @@ def _import_definition(store: Store, definer: TableDefiner, command: ImportDefin
     return made
 
 
-def _import_rows(store: Store, command: ImportRows) -> None:
+def _import_rows(store: Store, command: snapshot_commands.ImportRows) -> None:
     """Put rows just as they were, with their index entries. Raises InvalidInput."""
     table = command.table
     made = [Row(row.position, row.contents, row.modified_at) for row in command.rows]

@@ -14,17 +14,10 @@ from typing import Any
 from tablegate.gateway.engine.backups import history_retention
 from tablegate.gateway.engine.streams import streaming
 from tablegate.gateway.engine.tables import table_dependents
+from tablegate.gateway.model import errors
 from tablegate.gateway.model.authorization.quotas import TABLES, TableLimit
 from tablegate.gateway.model.commands import table_commands
 from tablegate.gateway.model.commands.account_commands import GetProperties, PutProperties
-from tablegate.gateway.model.errors import (
-    IndexMissing,
-    QuotaExceeded,
-    StaleTable,
-    TableBusy,
-    TableExists,
-    TableMissing,
-)
 from tablegate.gateway.model.tables.indexes import Index, VectorIndex
 from tablegate.gateway.model.tables.namespaces import FOLLOWED, SNAPSHOTS
 from tablegate.gateway.model.tables.restored_tables import alone
@@ -93,7 +86,7 @@ class TableDefiner:
         with self._store.read() as session:
             table = self._catalog.find(session, command.namespace, command.name, command.by_azure_name)
         if table is None or _is_gone(table, now_ms):
-            raise TableMissing(command.name)
+            raise errors.TableMissing(command.name)
         self._catalog.cache.keep(table)
         return table
 
@@ -117,7 +110,7 @@ class TableDefiner:
         self.check_bounds(session, command.bounds, now_ms)
         taken = self._catalog.azure_name_taken(session, command.namespace)
         if command.ignoring_case and taken(command.name.lower()):
-            raise TableExists(command.name)
+            raise errors.TableExists(command.name)
         table = Table(
             id=self._catalog.next_id(session) if table_id is None else table_id,
             namespace=command.namespace,
@@ -143,7 +136,7 @@ class TableDefiner:
         table = dataclasses.replace(table, indexes=indexes, vector_indexes=vector_indexes)
         table = self._with_stream(session, None, table, now_ms)
         if not self._catalog.insert(session, table)():
-            raise TableExists(command.name)
+            raise errors.TableExists(command.name)
         return table
 
     def check_bounds(self, session: Session, bounds: Sequence[TableLimit], now_ms: int) -> None:
@@ -152,7 +145,7 @@ class TableDefiner:
             self._catalog.lock_ids(session)
         for owner, scope, most in bounds:
             if self._catalog.count(session, scope, now_ms) >= most:
-                raise QuotaExceeded(TABLES, most, owner)
+                raise errors.QuotaExceeded(TABLES, most, owner)
 
     def forget(self, session: Session, table: Table, now_ms: int) -> None:
         """Take away a table that the session has locked. The cache is for the caller, once the transaction is over."""
@@ -168,7 +161,7 @@ class TableDefiner:
         inserted = [self._catalog.insert(session, table) for table in made]
         for table, is_inserted in zip(made, inserted, strict=True):
             if not is_inserted():
-                raise TableExists(table.name)
+                raise errors.TableExists(table.name)
         return made
 
     def _made_again(
@@ -242,9 +235,9 @@ class TableDefiner:
             counted = rows.count(session, existing.id)
             history_retention.lay_aside(self._store, session, existing, counted, now_ms)
         elif existing.state_at(now_ms) is State.DELETING:
-            raise TableBusy(existing.name, State.DELETING.value)
+            raise errors.TableBusy(existing.name, State.DELETING.value)
         else:
-            raise TableExists(existing.name)
+            raise errors.TableExists(existing.name)
 
     def _index(
         self,
@@ -301,7 +294,7 @@ class TableDefiner:
             table = self._catalog.lock(session, command.table.id)
             if table is None or table.version != command.table.version:
                 self._catalog.cache.forget(command.table.id)
-                raise StaleTable()
+                raise errors.StaleTable()
             state, busy_until_ms = self._state_after(command, table, now_ms)
             altered_from = table.rules
             for new in command.add_indexes:
@@ -317,12 +310,12 @@ class TableDefiner:
             for name in command.drop_indexes:
                 dropped = table.index(name) or table.vector_index(name)
                 if dropped is None:
-                    raise IndexMissing(table.name, name)
+                    raise errors.IndexMissing(table.name, name)
                 self._catalog.remove_index(session, dropped)
             for name, properties in command.index_properties.items():
                 changed = table.index(name)
                 if changed is None:
-                    raise IndexMissing(table.name, name)
+                    raise errors.IndexMissing(table.name, name)
                 self._catalog.update_index(session, dataclasses.replace(changed, properties=dict(properties)))
             table = dataclasses.replace(
                 table,
@@ -348,7 +341,7 @@ class TableDefiner:
         if command.instant and state in (State.ACTIVE, State.UPDATING):
             return table.state, table.busy_until_ms
         if state is not State.ACTIVE:
-            raise TableBusy(table.name, state.value)
+            raise errors.TableBusy(table.name, state.value)
         return State.UPDATING, self._busy_until_ms(now_ms)
 
     def _drop(self, table: Table, delay_ms: int, now_ms: int) -> Table:
@@ -358,10 +351,10 @@ class TableDefiner:
         with self._store.write() as session:
             current = self._catalog.lock(session, table.id)
             if current is None or _is_gone(current, now_ms):
-                raise TableMissing(table.name)
+                raise errors.TableMissing(table.name)
             state = current.state_at(now_ms)
             if state is not State.ACTIVE:
-                raise TableBusy(current.name, state.value)
+                raise errors.TableBusy(current.name, state.value)
             current = self.drop(session, current, delay_ms, now_ms, (counted.rows, counted.size_bytes))
         self._catalog.cache.forget(current.id)
         return current

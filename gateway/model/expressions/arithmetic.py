@@ -7,32 +7,24 @@ from decimal import Decimal
 
 from tablegate.gateway.model.errors import BadOperand, NumberOutOfRange
 from tablegate.gateway.model.expressions.predicates import View
-from tablegate.gateway.model.values.values import (
-    DECIMAL_MAX_EXPONENT,
-    DECIMAL_MIN_EXPONENT,
-    NUMBERS,
-    Kind,
-    Value,
-    add_exactly,
-    number_of,
-)
+from tablegate.gateway.model.values import values
 
 
-def added(left: Value, right: Value, view: View | None, minus: bool = False) -> Value:
+def added(left: values.Value, right: values.Value, view: View | None, minus: bool = False) -> values.Value:
     """The exact sum or difference, in the first stored kind among the operands that holds it, else a DECIMAL."""
     mine, other = _decimal_of(left, view), _decimal_of(right, view)
-    total = add_exactly(mine, -other if minus else other)
+    total = values.add_exactly(mine, -other if minus else other)
     if total is None:
         raise NumberOutOfRange(_range_rule(mine, -other if minus else other))
     for kind in (left.kind, right.kind):
-        if kind is not Kind.DECIMAL:
+        if kind is not values.Kind.DECIMAL:
             fitting = _in_kind(total, kind)
             if fitting is not None:
                 return fitting
-    return Value(Kind.DECIMAL, total)
+    return values.Value(values.Kind.DECIMAL, total)
 
 
-def incremented(current: Value | None, delta: Value, view: View | None) -> Value:
+def incremented(current: values.Value | None, delta: values.Value, view: View | None) -> values.Value:
     """What `Increment` makes: a number of the kind that is stored, or of the delta's where nothing is. DOUBLEs are added as
     such, which rounds."""
     if current is None:
@@ -40,21 +32,21 @@ def incremented(current: Value | None, delta: Value, view: View | None) -> Value
     seen = current if view is None else view(current)
     if seen.kind is not delta.kind:
         raise BadOperand("operand", actual=current)
-    if delta.kind is Kind.DOUBLE:
+    if delta.kind is values.Kind.DOUBLE:
         rounded = seen.data + delta.data
         if not math.isfinite(rounded):
             raise NumberOutOfRange("overflow")
-        return Value(Kind.DOUBLE, rounded)
+        return values.Value(values.Kind.DOUBLE, rounded)
     total = Decimal(seen.data) + delta.data
-    fitting = _in_kind(total, current.kind if current.kind in NUMBERS else delta.kind)
+    fitting = _in_kind(total, current.kind if current.kind in values.NUMBERS else delta.kind)
     if fitting is None:
         raise NumberOutOfRange("overflow")
     return fitting
 
 
-def _decimal_of(value: Value, view: View | None) -> Decimal:
+def _decimal_of(value: values.Value, view: View | None) -> Decimal:
     seen = value if view is None else view(value)
-    number = number_of(seen)
+    number = values.number_of(seen)
     if number is None:
         raise BadOperand("operand", actual=value)
     return Decimal(number)
@@ -63,22 +55,22 @@ def _decimal_of(value: Value, view: View | None) -> Decimal:
 def _range_rule(left: Decimal, right: Decimal) -> str:
     """Which limit a sum broke that no DECIMAL holds."""
     total = float(left) + float(right)
-    if abs(total) >= 10.0 ** (DECIMAL_MAX_EXPONENT + 1):
+    if abs(total) >= 10.0 ** (values.DECIMAL_MAX_EXPONENT + 1):
         return "overflow"
-    return "underflow" if abs(total) < 10.0**DECIMAL_MIN_EXPONENT else "precision"
+    return "underflow" if abs(total) < 10.0**values.DECIMAL_MIN_EXPONENT else "precision"
 
 
-_INTEGER_BITS = {Kind.INT32: 31, Kind.INT64: 63}
+_INTEGER_BITS = {values.Kind.INT32: 31, values.Kind.INT64: 63}
 
 
-def _in_kind(number: Decimal, kind: Kind) -> Value | None:
+def _in_kind(number: Decimal, kind: values.Kind) -> values.Value | None:
     """The number as a value of that kind, None where the kind does not hold it exactly."""
     if kind in _INTEGER_BITS:
         bound = 1 << _INTEGER_BITS[kind]
         if number != number.to_integral_value() or not -bound <= number < bound:
             return None
-        return Value(kind, int(number))
-    if kind is Kind.DOUBLE:
+        return values.Value(kind, int(number))
+    if kind is values.Kind.DOUBLE:
         nearest = float(number)
-        return Value(kind, nearest) if Decimal(repr(nearest)) == number else None
-    return Value(Kind.DECIMAL, number)
+        return values.Value(kind, nearest) if Decimal(repr(nearest)) == number else None
+    return values.Value(values.Kind.DECIMAL, number)

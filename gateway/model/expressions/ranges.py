@@ -19,58 +19,50 @@ from tablegate.gateway.model.expressions.predicates import (
     Predicate,
     StartsWith,
 )
-from tablegate.gateway.model.values.keys import (
-    HIGHEST,
-    LOWEST,
-    KeyColumn,
-    KeySchema,
-    Position,
-    encode_column,
-    encode_prefix,
-)
+from tablegate.gateway.model.values import keys
 from tablegate.gateway.model.values.values import Kind, Value
 
 
 class KeyRange(NamedTuple):
     """Positions with lower <= position < upper. Direction is the reader's business."""
 
-    lower: Position
-    upper: Position
+    lower: keys.Position
+    upper: keys.Position
 
     @property
     def is_empty(self) -> bool:
         """Whether no position is in the range."""
         return self.lower >= self.upper
 
-    def after(self, position: Position) -> KeyRange:
+    def after(self, position: keys.Position) -> KeyRange:
         """What is left of the range above a position."""
         return KeyRange(max(self.lower, position.after), self.upper)
 
-    def before(self, position: Position) -> KeyRange:
+    def before(self, position: keys.Position) -> KeyRange:
         """What is left of the range below a position."""
         return KeyRange(self.lower, min(self.upper, position))
 
 
-EVERYTHING = KeyRange(Position(LOWEST, LOWEST), Position(HIGHEST, LOWEST))
+EVERYTHING = KeyRange(keys.Position(keys.LOWEST, keys.LOWEST), keys.Position(keys.HIGHEST, keys.LOWEST))
 
 
-def within(partition: bytes, lower: bytes = LOWEST, upper: bytes = HIGHEST) -> KeyRange:
+def within(partition: bytes, lower: bytes = keys.LOWEST, upper: bytes = keys.HIGHEST) -> KeyRange:
     """The rows of one partition whose sort bytes are in lower <= sort < upper."""
-    return KeyRange(Position(partition, lower), Position(partition, upper))
+    return KeyRange(keys.Position(partition, lower), keys.Position(partition, upper))
 
 
 def prefix(head: bytes) -> tuple[bytes, bytes]:
     """Bounds of the bytes that begin with `head`: the lowest bytes above all of them end in its last byte below 0xFF,
     counted up by one. Every encoded column begins with a tag below that, so there is such a byte."""
     stem = head.rstrip(b"\xff")
-    return head, stem[:-1] + bytes((stem[-1] + 1,)) if stem else HIGHEST
+    return head, stem[:-1] + bytes((stem[-1] + 1,)) if stem else keys.HIGHEST
 
 
 class ColumnBounds(NamedTuple):
     """What one key column may be: its encoded bytes, whatever follows them, are in lower <= bytes < upper."""
 
-    lower: bytes = LOWEST
-    upper: bytes = HIGHEST
+    lower: bytes = keys.LOWEST
+    upper: bytes = keys.HIGHEST
 
     def also(self, other: ColumnBounds) -> ColumnBounds:
         """The bounds of what is within these bounds and the others."""
@@ -82,16 +74,16 @@ def bounds_of(comparison: Comparison, value: Value) -> ColumnBounds | None:
 
     An encoded column delimits itself and no column begins with 0xFF, so that byte behind it is above all that follows.
     """
-    exact = encode_column(value)
+    exact = keys.encode_column(value)
     match comparison:
         case Comparison.EQ:
-            return ColumnBounds(exact, exact + HIGHEST)
+            return ColumnBounds(exact, exact + keys.HIGHEST)
         case Comparison.LT:
             return ColumnBounds(upper=exact)
         case Comparison.LE:
-            return ColumnBounds(upper=exact + HIGHEST)
+            return ColumnBounds(upper=exact + keys.HIGHEST)
         case Comparison.GT:
-            return ColumnBounds(lower=exact + HIGHEST)
+            return ColumnBounds(lower=exact + keys.HIGHEST)
         case Comparison.GE:
             return ColumnBounds(lower=exact)
     return None
@@ -99,19 +91,24 @@ def bounds_of(comparison: Comparison, value: Value) -> ColumnBounds | None:
 
 def bounds_of_prefix(value: Value) -> ColumnBounds:
     """The bounds of the TEXT or BYTES keys that begin with a value."""
-    return ColumnBounds(*prefix(encode_prefix(value)))
+    return ColumnBounds(*prefix(keys.encode_prefix(value)))
 
 
-def range_of(schema: KeySchema, equal: Sequence[Value], following: ColumnBounds | None = None) -> KeyRange:
+def range_of(
+    schema: keys.KeySchema, equal: Sequence[Value], following: ColumnBounds | None = None
+) -> KeyRange:
     """The keys whose first columns equal these values and whose next column is within the bounds."""
     head = schema.position(equal)
     lower, upper = following or ColumnBounds()
     if len(equal) < len(schema.partition):
-        return KeyRange(Position(head.partition + lower, LOWEST), Position(head.partition + upper, LOWEST))
+        return KeyRange(
+            keys.Position(head.partition + lower, keys.LOWEST),
+            keys.Position(head.partition + upper, keys.LOWEST),
+        )
     return within(head.partition, head.sort + lower, head.sort + upper)
 
 
-def narrow(predicate: Predicate, schema: KeySchema) -> tuple[KeyRange, Predicate]:
+def narrow(predicate: Predicate, schema: keys.KeySchema) -> tuple[KeyRange, Predicate]:
     """The range of keys outside of which no row can meet a predicate, and what is left to be judged of each row in it.
 
     Looks at the conjuncts that compare a TEXT key column with a literal, from the first column on: equalities, and the
@@ -147,7 +144,7 @@ def _conjuncts(predicate: Predicate) -> list[Predicate]:
 
 
 def _bounds_on(
-    column: KeyColumn, conjuncts: list[Predicate]
+    column: keys.KeyColumn, conjuncts: list[Predicate]
 ) -> tuple[ColumnBounds | None, Value | None, list[Predicate]]:
     """What the conjuncts say of one column: its bounds if they set any, its value if they fix it, and who said so.
 

@@ -7,17 +7,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
+from tablegate.gateway.model.values import vectors
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema, Position
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, size_bytes
-from tablegate.gateway.model.values.vectors import (
-    ABSENT,
-    COMPONENT_BYTES,
-    Metric,
-    digest_of,
-    is_of_kind,
-    vector_of,
-)
 
 IndexView = Callable[[Value, bool], Value | None]
 """How the dialect that made an index sees a value of a key column (of the partition key: True, of the sort key: False);
@@ -111,7 +104,7 @@ class VectorIndex:
     name: str
     attribute: str
     dimensions: int
-    metric: Metric
+    metric: vectors.Metric
     projection: IndexProjection
     table_keys: tuple[str, ...]
     partition: KeyColumn | None = None
@@ -142,21 +135,21 @@ class VectorIndex:
         """The row's entry: None if it has no vector that the index can take, or no value for its partition, or a column of the
         search schema has a value of another kind. The only place that decides it."""
         contents = row.contents
-        vector = vector_of(contents.members.get(self.attribute), self.dimensions)
+        vector = vectors.vector_of(contents.members.get(self.attribute), self.dimensions)
         if vector is None:
             return None
         partition = b""
         if self.partition is not None:
             value = self._seen(contents, self.partition)
-            if value is None or not is_of_kind(value, self.partition.kind):
+            if value is None or not vectors.is_of_kind(value, self.partition.kind):
                 return None
-            partition = digest_of(value)
+            partition = vectors.digest_of(value)
         filters = []
         for column in self.filters:
             value = self._seen(contents, column)
-            if value is not None and not is_of_kind(value, column.kind):
+            if value is not None and not vectors.is_of_kind(value, column.kind):
                 return None
-            filters.append(ABSENT if value is None else digest_of(value))
+            filters.append(vectors.ABSENT if value is None else vectors.digest_of(value))
         return VectorEntry(row, vector, partition, b"".join(filters), self.size_bytes(contents))
 
     def _seen(self, contents: Contents, column: KeyColumn) -> Value | None:
@@ -170,7 +163,7 @@ class VectorIndex:
     def size_bytes(self, contents: Contents) -> int:
         """What an entry counts as: its vector, the name of that, and the other attributes that the index shows
         (docs/protocols/dynamodb.md rule 42)."""
-        size = len(self.attribute.encode()) + COMPONENT_BYTES * self.dimensions
+        size = len(self.attribute.encode()) + vectors.COMPONENT_BYTES * self.dimensions
         members, shown = contents.members, self.shown
         for name in members if shown is None else shown:
             if name != self.attribute and name in members:

@@ -16,38 +16,31 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from tablegate.gateway.model.authorization.conditions import (
-    MANY_VALUED,
-    Condition,
-    ConditionKey,
-    Quantifier,
-    Test,
-    in_networks,
-)
+from tablegate.gateway.model.authorization import conditions
 from tablegate.gateway.model.authorization.globs import Glob
 from tablegate.gateway.security.policies.errors import BadPolicy
 
-KEYS: Mapping[str, ConditionKey] = {
-    "dynamodb:leadingkeys": ConditionKey.LEADING_KEYS,
-    "dynamodb:firstpartitionkeyvalues": ConditionKey.LEADING_KEYS,
-    "dynamodb:attributes": ConditionKey.ATTRIBUTES,
-    "dynamodb:select": ConditionKey.SELECT,
-    "dynamodb:returnvalues": ConditionKey.RETURN_VALUES,
-    "dynamodb:enclosingoperation": ConditionKey.ENCLOSING,
-    "dynamodb:fulltablescan": ConditionKey.FULL_SCAN,
-    "aws:sourceip": ConditionKey.SOURCE_ADDRESS,
-    "aws:securetransport": ConditionKey.IS_SECURE,
-    "aws:currenttime": ConditionKey.NOW,
-    "aws:epochtime": ConditionKey.NOW,
-    "aws:requestedregion": ConditionKey.REGION,
-    "aws:principalaccount": ConditionKey.ACCOUNT,
-    "aws:principalarn": ConditionKey.PRINCIPAL,
-    "aws:principaltype": ConditionKey.PRINCIPAL_KIND,
-    "aws:username": ConditionKey.USER,
-    "aws:userid": ConditionKey.USER_ID,
-    "aws:sourcearn": ConditionKey.SOURCE_RESOURCE,
-    "aws:sourceaccount": ConditionKey.SOURCE_ACCOUNT,
-    "aws:principalorgid": ConditionKey.ORGANIZATION,
+KEYS: Mapping[str, conditions.ConditionKey] = {
+    "dynamodb:leadingkeys": conditions.ConditionKey.LEADING_KEYS,
+    "dynamodb:firstpartitionkeyvalues": conditions.ConditionKey.LEADING_KEYS,
+    "dynamodb:attributes": conditions.ConditionKey.ATTRIBUTES,
+    "dynamodb:select": conditions.ConditionKey.SELECT,
+    "dynamodb:returnvalues": conditions.ConditionKey.RETURN_VALUES,
+    "dynamodb:enclosingoperation": conditions.ConditionKey.ENCLOSING,
+    "dynamodb:fulltablescan": conditions.ConditionKey.FULL_SCAN,
+    "aws:sourceip": conditions.ConditionKey.SOURCE_ADDRESS,
+    "aws:securetransport": conditions.ConditionKey.IS_SECURE,
+    "aws:currenttime": conditions.ConditionKey.NOW,
+    "aws:epochtime": conditions.ConditionKey.NOW,
+    "aws:requestedregion": conditions.ConditionKey.REGION,
+    "aws:principalaccount": conditions.ConditionKey.ACCOUNT,
+    "aws:principalarn": conditions.ConditionKey.PRINCIPAL,
+    "aws:principaltype": conditions.ConditionKey.PRINCIPAL_KIND,
+    "aws:username": conditions.ConditionKey.USER,
+    "aws:userid": conditions.ConditionKey.USER_ID,
+    "aws:sourcearn": conditions.ConditionKey.SOURCE_RESOURCE,
+    "aws:sourceaccount": conditions.ConditionKey.SOURCE_ACCOUNT,
+    "aws:principalorgid": conditions.ConditionKey.ORGANIZATION,
 }
 """Condition keys, without case."""
 
@@ -55,7 +48,7 @@ GlobMaker = Callable[[str], Glob]
 """From a text with policy variables to a pattern, in which what variables stand for is literal."""
 
 
-def conditions_of(element: Any, glob_of: GlobMaker) -> Iterator[Condition]:
+def conditions_of(element: Any, glob_of: GlobMaker) -> Iterator[conditions.Condition]:
     """The conditions of a Condition element, all of which must hold. Raises BadPolicy."""
     if not isinstance(element, dict):
         raise BadPolicy("Condition is no object")
@@ -78,17 +71,20 @@ def _text(value: Any) -> str:
     raise BadPolicy(f"a condition's value is a text, not {value!r}")
 
 
-def _condition(operator: str, key: str, values: list[str], glob_of: GlobMaker) -> Condition:
+def _condition(operator: str, key: str, values: list[str], glob_of: GlobMaker) -> conditions.Condition:
     fact = KEYS.get(key.lower())
     if fact is None:
         raise BadPolicy(f"the condition key {key} is not known here")
-    name, quantifier = operator, Quantifier.ONE
-    for prefix, meant in (("ForAllValues:", Quantifier.ALL), ("ForAnyValue:", Quantifier.ANY)):
+    name, quantifier = operator, conditions.Quantifier.ONE
+    for prefix, meant in (
+        ("ForAllValues:", conditions.Quantifier.ALL),
+        ("ForAnyValue:", conditions.Quantifier.ANY),
+    ):
         if operator.lower().startswith(prefix.lower()):
             name, quantifier = operator[len(prefix) :], meant
     if name.lower() == "null":
         return _null(fact, values, quantifier)
-    if fact in MANY_VALUED and quantifier is Quantifier.ONE:
+    if fact in conditions.MANY_VALUED and quantifier is conditions.Quantifier.ONE:
         raise BadPolicy(
             f"{key} has many values, so {operator} without ForAllValues or ForAnyValue never matches"
         )
@@ -99,25 +95,30 @@ def _condition(operator: str, key: str, values: list[str], glob_of: GlobMaker) -
     make = _OPERATORS.get(plain.replace("not", "", 1) if negated else plain)
     if make is None:
         raise BadPolicy(f"the condition operator {operator} is not known")
-    if (plain.startswith(("date", "numeric"))) is not (fact is ConditionKey.NOW):
+    if (plain.startswith(("date", "numeric"))) is not (fact is conditions.ConditionKey.NOW):
         raise BadPolicy(f"{key} cannot be compared by {operator}")
-    if ("ipaddress" in plain) is not (fact is ConditionKey.SOURCE_ADDRESS):
+    if ("ipaddress" in plain) is not (fact is conditions.ConditionKey.SOURCE_ADDRESS):
         raise BadPolicy(f"{key} cannot be compared by {operator}")
     tests = [make(value, glob_of) for value in values]
-    return Condition(fact, _any_of(tests), negated, quantifier, if_exists)
+    return conditions.Condition(fact, _any_of(tests), negated, quantifier, if_exists)
 
 
 def _is_negated(plain: str) -> bool:
     return "not" in plain
 
 
-def _null(fact: ConditionKey, values: Sequence[str], quantifier: Quantifier) -> Condition:
-    if quantifier is not Quantifier.ONE or {value.lower() for value in values} not in ({"true"}, {"false"}):
+def _null(
+    fact: conditions.ConditionKey, values: Sequence[str], quantifier: conditions.Quantifier
+) -> conditions.Condition:
+    if quantifier is not conditions.Quantifier.ONE or {value.lower() for value in values} not in (
+        {"true"},
+        {"false"},
+    ):
         raise BadPolicy("Null is true or false")
-    return Condition(fact, None, is_absent=values[0].lower() == "true")
+    return conditions.Condition(fact, None, is_absent=values[0].lower() == "true")
 
 
-def _any_of(tests: list[Test]) -> Test:
+def _any_of(tests: list[conditions.Test]) -> conditions.Test:
     if len(tests) == 1:
         return tests[0]
     return lambda value: any(test(value) for test in tests)
@@ -126,21 +127,21 @@ def _any_of(tests: list[Test]) -> Test:
 # Operators: a value of a policy becomes a test of values of requests
 
 
-def _equals(text: str, glob_of: GlobMaker) -> Test:
+def _equals(text: str, glob_of: GlobMaker) -> conditions.Test:
     literal = "".join(character for character, _ in glob_of(text).steps) if "${" in text else text
     return lambda value: value == literal
 
 
-def _equals_ignoring_case(text: str, glob_of: GlobMaker) -> Test:
+def _equals_ignoring_case(text: str, glob_of: GlobMaker) -> conditions.Test:
     test = _equals(text.lower() if "${" not in text else text, glob_of)
     return lambda value: test(value.lower())
 
 
-def _like(text: str, glob_of: GlobMaker) -> Test:
+def _like(text: str, glob_of: GlobMaker) -> conditions.Test:
     return glob_of(text).matches
 
 
-def _bytes_equal(text: str, glob_of: GlobMaker) -> Test:
+def _bytes_equal(text: str, glob_of: GlobMaker) -> conditions.Test:
     try:
         base64.b64decode(text, validate=True)
     except binascii.Error:
@@ -148,20 +149,20 @@ def _bytes_equal(text: str, glob_of: GlobMaker) -> Test:
     return lambda value: value == text
 
 
-def _bool(text: str, glob_of: GlobMaker) -> Test:
+def _bool(text: str, glob_of: GlobMaker) -> conditions.Test:
     if text.lower() not in ("true", "false"):
         raise BadPolicy(f"{text} is neither true nor false")
     return lambda value: value == text.lower()
 
 
-def _network(text: str, glob_of: GlobMaker) -> Test:
+def _network(text: str, glob_of: GlobMaker) -> conditions.Test:
     try:
-        return in_networks([ipaddress.ip_network(text, strict=False)])
+        return conditions.in_networks([ipaddress.ip_network(text, strict=False)])
     except ValueError:
         raise BadPolicy(f"{text} is no address and no network") from None
 
 
-def _resource_name(text: str, glob_of: GlobMaker) -> Test:
+def _resource_name(text: str, glob_of: GlobMaker) -> conditions.Test:
     """ArnEquals and ArnLike are one: six parts, each by its own pattern; only the last may go over colons."""
     parts = text.split(":", 5)
     if len(parts) != 6 or parts[0] != "arn":
@@ -178,7 +179,7 @@ def _resource_name(text: str, glob_of: GlobMaker) -> Test:
 
 
 def _comparing(read: Callable[[str], Decimal], compare: Callable[[Decimal, Decimal], bool]) -> Any:
-    def make(text: str, glob_of: GlobMaker) -> Test:
+    def make(text: str, glob_of: GlobMaker) -> conditions.Test:
         named = read(text)
         return lambda value: compare(Decimal(value), named)
 
@@ -215,7 +216,7 @@ _COMPARISONS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
     "greaterthan": lambda value, named: value > named,
     "greaterthanequals": lambda value, named: value >= named,
 }
-_OPERATORS: Mapping[str, Callable[[str, GlobMaker], Test]] = {
+_OPERATORS: Mapping[str, Callable[[str, GlobMaker], conditions.Test]] = {
     "stringequals": _equals,
     "stringequalsignorecase": _equals_ignoring_case,
     "stringlike": _like,

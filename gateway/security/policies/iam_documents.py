@@ -15,16 +15,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from tablegate.gateway.model.authorization import grants
 from tablegate.gateway.model.authorization.authorizations import CallerIdentity, ResourceDecision
 from tablegate.gateway.model.authorization.globs import EVERY, Glob
-from tablegate.gateway.model.authorization.grants import (
-    NOTHING,
-    REFUSING_ALL,
-    Effect,
-    Policy,
-    Resources,
-    Statement,
-)
 from tablegate.gateway.model.authorization.permissions import Door
 from tablegate.gateway.security.policies.errors import BadPolicy
 from tablegate.gateway.security.policies.iam_actions import doors_of, everything_but, is_known
@@ -71,10 +64,10 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def identity_policy(text: str, identity: CallerIdentity) -> Policy:
+def identity_policy(text: str, identity: CallerIdentity) -> grants.Policy:
     """The policy that a document is for the caller who holds it. Raises BadPolicy."""
     reader = _Reader(read_document(text), identity)
-    return Policy(tuple(reader.statement(element) for element in reader.statements()))
+    return grants.Policy(tuple(reader.statement(element) for element in reader.statements()))
 
 
 class Principals(NamedTuple):
@@ -88,15 +81,15 @@ class Principals(NamedTuple):
 def resource_policy(text: str, identity: CallerIdentity) -> ResourceDecision:
     """What the policy of a resource says of a caller. Raises BadPolicy, whomever the wrong part is about."""
     reader = _Reader(read_document(text), identity, _OF_PRINCIPALS)
-    sufficient: list[Statement] = []
-    delegating: list[Statement] = []
+    sufficient: list[grants.Statement] = []
+    delegating: list[grants.Statement] = []
     for element in reader.statements():
         principals, statement = _principals(element), reader.statement(element)
         if principals.is_everybody or identity.arn in principals.arns:
             sufficient.append(statement)
         elif identity.account in principals.accounts:
             delegating.append(statement)
-    return ResourceDecision(Policy(tuple(sufficient)), Policy(tuple(delegating)))
+    return ResourceDecision(grants.Policy(tuple(sufficient)), grants.Policy(tuple(delegating)))
 
 
 @lru_cache(_READ_KEPT)
@@ -107,7 +100,7 @@ def stored_resource_policy(text: str, identity: CallerIdentity) -> ResourceDecis
         return resource_policy(text, identity)
     except BadPolicy as error:
         _log.error("the policy of a table cannot be read, so that nothing is allowed there: %s", error)
-        return ResourceDecision(REFUSING_ALL, NOTHING)
+        return ResourceDecision(grants.REFUSING_ALL, grants.NOTHING)
 
 
 def _principals(element: dict[str, Any]) -> Principals:
@@ -183,13 +176,13 @@ class _Reader:
                 raise BadPolicy("a Statement is an object")
             yield element
 
-    def statement(self, element: dict[str, Any]) -> Statement:
+    def statement(self, element: dict[str, Any]) -> grants.Statement:
         """One statement. Raises BadPolicy."""
         unknown = element.keys() - self._members
         if unknown:
             raise BadPolicy(f"a statement has no {', '.join(sorted(unknown))}")
         try:
-            effect = {"Allow": Effect.ALLOW, "Deny": Effect.DENY}[element.get("Effect", "")]
+            effect = {"Allow": grants.Effect.ALLOW, "Deny": grants.Effect.DENY}[element.get("Effect", "")]
         except (KeyError, TypeError):
             raise BadPolicy("Effect is Allow or Deny") from None
         doors = self._doors(element, effect)
@@ -199,9 +192,9 @@ class _Reader:
         names = _texts(element["NotResource" if excludes else "Resource"], "Resource")
         resources = tuple(self._resources(name) for name in names)
         conditions = tuple(conditions_of(element.get("Condition", {}), self._glob))
-        return Statement(effect, doors, resources, conditions, excludes)
+        return grants.Statement(effect, doors, resources, conditions, excludes)
 
-    def _doors(self, element: dict[str, Any], effect: Effect) -> frozenset[Door]:
+    def _doors(self, element: dict[str, Any], effect: grants.Effect) -> frozenset[Door]:
         if ("Action" in element) is ("NotAction" in element):
             raise BadPolicy("a statement has an Action or a NotAction")
         name = "Action" if "Action" in element else "NotAction"
@@ -211,24 +204,24 @@ class _Reader:
                 raise BadPolicy(f"{action} is no action")
         if name == "NotAction":
             return everything_but(actions)
-        return doors_of(actions, effect is Effect.DENY)
+        return doors_of(actions, effect is grants.Effect.DENY)
 
-    def _resources(self, name: str) -> Resources:
+    def _resources(self, name: str) -> grants.Resources:
         """arn:aws:dynamodb:REGION:ACCOUNT:table/T, .../index/I, .../stream/L; or *."""
         if name == "*":
-            return Resources(EVERY)
+            return grants.Resources(EVERY)
         parts = name.split(":", 5)
         if len(parts) != 6 or parts[0] != "arn":
             raise BadPolicy(f"{name} is no ARN")
         _, _, service, region, account, rest = parts
         if not Glob.of(service).matches("dynamodb"):
-            return Resources(Glob.literal("\x00"))  # of another service: nothing here
+            return grants.Resources(Glob.literal("\x00"))  # of another service: nothing here
         if rest == "*":
-            return Resources(EVERY, self._glob(region), self._glob(account))
+            return grants.Resources(EVERY, self._glob(region), self._glob(account))
         kind, _, path = rest.partition("/")
         if not Glob.of(kind).matches("table"):
-            return Resources(Glob.literal("\x00"))
-        return Resources(self._glob(path), self._glob(region), self._glob(account))
+            return grants.Resources(Glob.literal("\x00"))
+        return grants.Resources(self._glob(path), self._glob(region), self._glob(account))
 
     def _glob(self, text: str) -> Glob:
         """A pattern with policy variables, which only documents of the newer version have. What a variable stands for is literal:

@@ -15,24 +15,16 @@ from typing import Any
 from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.values.keys import HIGHEST, LOWEST, Position, partition_hash, slot_of
 from tablegate.gateway.model.values.rows import Contents, Row
-from tablegate.gateway.store.sql import checksums
+from tablegate.gateway.store.sql import checksums, positions
 from tablegate.gateway.store.sql.checksums import ROW_COLUMNS, ROW_WIDTH, checksum_of
 from tablegate.gateway.store.sql.databases import Session
-from tablegate.gateway.store.sql.positions import (
-    COLUMN_BYTES,
-    KEPT_BYTES,
-    lower_bound,
-    position_of,
-    stored_position,
-    upper_bound,
-)
 
 _SIZE = 5
 _FIRST_CHUNK, _LARGEST_CHUNK, _CHUNK_BYTES = 64, 1024, 2_000_000
 # Of an index entry: slot, partition, sort, full_key, size_bytes, as entries_source adds them to a row.
 _ENTRY_WIDTH = 5
 _NO_ROW = (None,) * ROW_WIDTH
-_ABOVE_TIES = HIGHEST * (COLUMN_BYTES - KEPT_BYTES + 1)
+_ABOVE_TIES = HIGHEST * (positions.COLUMN_BYTES - positions.KEPT_BYTES + 1)
 
 Columns = tuple[Any, ...]
 
@@ -70,7 +62,7 @@ class StoredRow(Row):
         if name == "contents":
             self.contents = Contents(self.body, self.kinds, self.size_bytes)
         elif name == "position":
-            self.position = position_of(*self.columns[:3])
+            self.position = positions.position_of(*self.columns[:3])
         return object.__getattribute__(self, name)
 
 
@@ -93,7 +85,7 @@ class ScanSource:
 
     def position(self, columns: Columns) -> Position:
         """The full position in the source of a row of the result."""
-        return position_of(columns[self.partition], columns[self.sort], columns[self.full_key])
+        return positions.position_of(columns[self.partition], columns[self.sort], columns[self.full_key])
 
 
 @lru_cache(maxsize=1024)
@@ -152,23 +144,23 @@ class Walk:
         if bounds.is_empty:
             return
         if bounds.lower.partition == bounds.upper.partition:
-            stored = stored_position(Position(bounds.lower.partition, b""))
+            stored = positions.stored_position(Position(bounds.lower.partition, b""))
             yield from self._partition(stored.partition, stored.slot, bounds, reverse)
             return
         source = self._source
-        lower = self._column_bound(bounds.lower, lower_bound, LOWEST)
-        upper = self._column_bound(bounds.upper, upper_bound, HIGHEST)
+        lower = self._column_bound(bounds.lower, positions.lower_bound, LOWEST)
+        upper = self._column_bound(bounds.upper, positions.upper_bound, HIGHEST)
         while True:
             tied = yield from self._untied(lower, upper, reverse)
             if tied is None:
                 return
             partition, sort = tied[source.partition], tied[source.sort]
-            if len(partition) >= KEPT_BYTES:
-                head = partition[:KEPT_BYTES]
+            if len(partition) >= positions.KEPT_BYTES:
+                head = partition[: positions.KEPT_BYTES]
                 yield from self._tied_partitions(head, bounds, reverse)
                 below, above = (head, LOWEST), (head + _ABOVE_TIES, LOWEST)
             else:
-                head = sort[:KEPT_BYTES]
+                head = sort[: positions.KEPT_BYTES]
                 yield from self._tied_sorts(partition, head, bounds, reverse)
                 below, above = (partition, head), (partition, head + _ABOVE_TIES)
             lower, upper = (lower, below) if reverse else (above, upper)
@@ -180,12 +172,15 @@ class Walk:
 
     def _partition(self, column: bytes, slot: int, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
         """Within one partition, whose column is known exactly, and its slot."""
-        lower, upper = lower_bound(bounds.lower.sort)[0], upper_bound(bounds.upper.sort)[0]
+        lower, upper = (
+            positions.lower_bound(bounds.lower.sort)[0],
+            positions.upper_bound(bounds.upper.sort)[0],
+        )
         while True:
             tied = yield from self._untied((column, lower), (column, upper), reverse, slot)
             if tied is None:
                 return
-            head = tied[self._source.sort][:KEPT_BYTES]
+            head = tied[self._source.sort][: positions.KEPT_BYTES]
             yield from self._tied_sorts(column, head, bounds, reverse)
             lower, upper = (lower, head) if reverse else (head + _ABOVE_TIES, upper)
 
@@ -199,8 +194,8 @@ class Walk:
             where, bounds, order = columns_between(source.alias, lower, upper, reverse, slot)
             chunk, last = self._fetch(where, bounds, order)
             for at, columns in enumerate(chunk):
-                if len(columns[source.sort]) >= KEPT_BYTES or (
-                    slot is None and len(columns[source.partition]) >= KEPT_BYTES
+                if len(columns[source.sort]) >= positions.KEPT_BYTES or (
+                    slot is None and len(columns[source.partition]) >= positions.KEPT_BYTES
                 ):
                     if at:
                         yield chunk[:at]
@@ -258,10 +253,10 @@ class Walk:
             f" AND {whole} >= ? AND {whole} < ?"
         )
         # A clipped partition is only walked by itself, so the bounds hold all of it.
-        full = bounds.lower.partition if len(partition) == COLUMN_BYTES else partition
+        full = bounds.lower.partition if len(partition) == positions.COLUMN_BYTES else partition
         start = 5 + len(full)
         lower = bounds.lower.sort if bounds.lower.partition == full else LOWEST
-        upper = bounds.upper.sort if bounds.upper.partition == full else HIGHEST * (KEPT_BYTES + 1)
+        upper = bounds.upper.sort if bounds.upper.partition == full else HIGHEST * (positions.KEPT_BYTES + 1)
         slot = slot_of(full)
         while True:
             parameters = (partition, slot, head, head + _ABOVE_TIES, start, lower, start, upper, start)
@@ -287,11 +282,11 @@ class Walk:
             )
             if not rows:
                 break
-            partitions[position_of(*rows[0]).partition] = rows[0][0]
+            partitions[positions.position_of(*rows[0]).partition] = rows[0][0]
             above = rows[0][0] + b"\x00"
         for whole in sorted(partitions, reverse=reverse):
             lower = max(bounds.lower, Position(whole, LOWEST))
-            upper = min(bounds.upper, Position(whole, HIGHEST * (KEPT_BYTES + 1)))
+            upper = min(bounds.upper, Position(whole, HIGHEST * (positions.KEPT_BYTES + 1)))
             if lower < upper:
                 yield from self._partition(partitions[whole], slot_of(whole), KeyRange(lower, upper), reverse)
 
@@ -302,7 +297,7 @@ class Walk:
         alias = source.alias
         slot, partition, sort = lowest >> 24, LOWEST, LOWEST
         if after is not None:
-            stored = stored_position(after)
+            stored = positions.stored_position(after)
             slot, partition, sort = stored.slot, stored.partition, stored.sort + b"\x00"
         where = f"({alias}.slot, {alias}.partition, {alias}.sort) >= (?, ?, ?) AND {alias}.slot <= ?"
         order = f"{alias}.slot, {alias}.partition, {alias}.sort"
@@ -346,7 +341,7 @@ def _columns_of(row: Row | None) -> list[Columns]:
     """A row as a row of the result of `rows_source`, or nothing."""
     if row is None:
         return []
-    stored = stored_position(row.position)
+    stored = positions.stored_position(row.position)
     contents = row.contents
     return [
         (

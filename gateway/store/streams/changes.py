@@ -20,14 +20,7 @@ from tablegate.gateway.model.tables.tables import StreamRule, Table
 from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.keys import LOWEST, Position
 from tablegate.gateway.model.values.rows import Contents, Row
-from tablegate.gateway.store.sql.counters import (
-    advance,
-    forget,
-    forget_stream,
-    shard_counter,
-    slot_of_counter,
-    value_of,
-)
+from tablegate.gateway.store.sql import counters
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.tables.descriptors import key_schema_document, key_schema_of, stream_rule
 
@@ -128,7 +121,7 @@ def remove_stream(session: Session, stream_id: int) -> None:
     """Forget a stream whose changes are gone."""
     session.execute("DELETE FROM shards WHERE stream_id = ?", (stream_id,))
     session.execute("DELETE FROM streams WHERE id = ?", (stream_id,))
-    forget_stream(session, stream_id)
+    counters.forget_stream(session, stream_id)
 
 
 def _stream(columns: Sequence[Any]) -> Stream:
@@ -168,7 +161,7 @@ def add_shard(session: Session, stream_id: int, shard: Shard) -> None:
         ),
     )
     if shard.trimmed:
-        advance(session, shard_counter(stream_id, shard.number), 0, floor=shard.trimmed)
+        counters.advance(session, counters.shard_counter(stream_id, shard.number), 0, floor=shard.trimmed)
 
 
 def close_shard(session: Session, shard: Numbered, now_ms: int) -> int:
@@ -191,7 +184,7 @@ def shards_of(session: Session, stream_id: int) -> list[Shard]:
 def remove_shard(session: Session, shard: Numbered) -> None:
     """Forget a closed shard whose changes are gone."""
     session.execute("DELETE FROM shards WHERE stream_id = ? AND number = ?", shard)
-    forget(session, shard_counter(*shard))
+    counters.forget(session, counters.shard_counter(*shard))
 
 
 def find_shard(session: Session, shard: Numbered) -> Shard | None:
@@ -215,7 +208,7 @@ def _shard(columns: Sequence[Any]) -> Shard:
 
 def last_sequence(session: Session, shard: Numbered) -> int:
     """The sequence of the last change that was committed to a shard; 0 if there was none."""
-    return value_of(session, shard_counter(*shard))
+    return counters.value_of(session, counters.shard_counter(*shard))
 
 
 def next_sequences(session: Session, stream_id: int) -> dict[int, int]:
@@ -228,7 +221,7 @@ def next_sequences(session: Session, stream_id: int) -> dict[int, int]:
 
 def _at_slot(shard: Numbered) -> tuple[int, int, int]:
     """(stream id, shard number, slot): where the changes of a shard stand."""
-    return (*shard, slot_of_counter(shard_counter(*shard)))
+    return (*shard, counters.slot_of_counter(counters.shard_counter(*shard)))
 
 
 # Changes
@@ -236,9 +229,9 @@ def _at_slot(shard: Numbered) -> tuple[int, int, int]:
 
 def append(session: Session, shard: Numbered, changes: Sequence[Change]) -> None:
     """Add changes to a shard, in this order; their own sequences are not looked at."""
-    name = shard_counter(*shard)
-    slot = slot_of_counter(name)
-    first = advance(session, name, len(changes)) - len(changes) + 1
+    name = counters.shard_counter(*shard)
+    slot = counters.slot_of_counter(name)
+    first = counters.advance(session, name, len(changes)) - len(changes) + 1
     session.execute_many(
         f"INSERT INTO changes (slot, stream_id, {_CHANGE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [(slot, *_columns(shard, sequence, change)) for sequence, change in enumerate(changes, first)],

@@ -21,16 +21,7 @@ from fastcrc import crc64
 
 from tablegate.gateway.model.errors import BackupUnreadable
 from tablegate.gateway.model.tables.backups import Backup, BackupFile
-from tablegate.gateway.model.values.row_lines import (
-    END_START,
-    LINE_BYTES,
-    UnreadableFile,
-    check_end,
-    end_line,
-    header_line,
-    read_header,
-    row_line,
-)
+from tablegate.gateway.model.values import row_lines
 from tablegate.gateway.model.values.rows import Row
 
 _UNFINISHED = ".unfinished"
@@ -61,7 +52,7 @@ class BackupDirectory:
         self._remove(backup.file_stem, before=attempt)
         shown = re.sub(r"[^A-Za-z0-9_-]", "_", backup.table_name)[:_NAME_CHARACTERS]
         name = f"{backup.file_stem}.{attempt.job_id}-{attempt.claim}.{shown}.jsonl.zst"
-        return BackupWriter(self._path / name, header_line(backup=_described(backup, table)))
+        return BackupWriter(self._path / name, row_lines.header_line(backup=_described(backup, table)))
 
     def open(self, file: BackupFile, stem: str) -> BackupReader:
         """The file of the backup of that stem, at its first row. Raises BackupUnreadable."""
@@ -122,7 +113,7 @@ class BackupWriter:
 
     def add(self, rows: Iterable[Row]) -> None:
         """Write rows."""
-        lines = [row_line(row) for row in rows]
+        lines = [row_lines.row_line(row) for row in rows]
         self._rows += len(lines)
         self._put(b"".join(lines))
 
@@ -132,7 +123,7 @@ class BackupWriter:
 
     def finish(self) -> BackupFile:
         """Write the end and give the file its name, durably."""
-        self._packed.write(end_line(self._rows, self._crc64))
+        self._packed.write(row_lines.end_line(self._rows, self._crc64))
         self._packed.flush(zstandard.FLUSH_FRAME)
         self._file.sync()
         self._file.close()
@@ -183,13 +174,13 @@ class BackupReader:
         opened = path.open("rb")
         try:
             if os.fstat(opened.fileno()).st_size != file.size_bytes:
-                raise UnreadableFile(f"it has not the {file.size_bytes} bytes that were written")
+                raise row_lines.UnreadableFile(f"it has not the {file.size_bytes} bytes that were written")
             reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES).stream_reader(opened)
             self._lines = io.BufferedReader(cast(io.RawIOBase, reader), _BLOCK_BYTES)
-            told = read_header(self._line()).get("backup")
+            told = row_lines.read_header(self._line()).get("backup")
             if not isinstance(told, dict) or told.get("stem") != stem:
-                raise UnreadableFile("it is the file of another backup")
-        except UnreadableFile as error:
+                raise row_lines.UnreadableFile("it is the file of another backup")
+        except row_lines.UnreadableFile as error:
             opened.close()
             raise BackupUnreadable(f"the file {path.name}: {error}") from None
         except BaseException:
@@ -204,26 +195,26 @@ class BackupReader:
             while len(lines) < limit and size < limit_bytes:
                 crc_before = self._crc64
                 line = self._line()
-                if line.startswith(END_START):
-                    check_end(line, self.rows + len(lines), crc_before)
+                if line.startswith(row_lines.END_START):
+                    row_lines.check_end(line, self.rows + len(lines), crc_before)
                     if self._lines.read(1):
-                        raise UnreadableFile("there is something behind its end")
+                        raise row_lines.UnreadableFile("there is something behind its end")
                     self.is_over = True
                     break
                 lines.append(line)
                 size += len(line)
-        except (UnreadableFile, zstandard.ZstdError) as error:
+        except (row_lines.UnreadableFile, zstandard.ZstdError) as error:
             raise BackupUnreadable(f"the file {self._name}: {error}") from None
         self.rows += len(lines)
         return lines
 
     def _line(self) -> bytes:
         try:
-            line = self._lines.readline(LINE_BYTES)
+            line = self._lines.readline(row_lines.LINE_BYTES)
         except zstandard.ZstdError as error:
-            raise UnreadableFile(f"it is damaged: {error}") from None
+            raise row_lines.UnreadableFile(f"it is damaged: {error}") from None
         if not line.endswith(b"\n"):
-            raise UnreadableFile("it was cut off")
+            raise row_lines.UnreadableFile("it was cut off")
         self._crc64 = crc64.xz(line, self._crc64)
         return line
 

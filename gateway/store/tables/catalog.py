@@ -15,20 +15,10 @@ from tablegate.gateway.model.tables.indexes import Index, IndexView, VectorIndex
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.store.sql import counters, progress
 from tablegate.gateway.store.sql.databases import Pending, Session
-from tablegate.gateway.store.tables import expiry_backfills, history
+from tablegate.gateway.store.tables import descriptors, expiry_backfills, history
 from tablegate.gateway.store.tables.descriptor_cache import Cache
-from tablegate.gateway.store.tables.descriptors import (
-    INDEX_COLUMNS,
-    TABLE_COLUMNS,
-    columns_of_index,
-    columns_of_table,
-    defined,
-    json_of,
-    rules_json,
-    table_of_columns,
-)
 
-_INDEXES = f"SELECT table_id, {INDEX_COLUMNS} FROM indexes"
+_INDEXES = f"SELECT table_id, {descriptors.INDEX_COLUMNS} FROM indexes"
 _TABLES_TOGETHER = 500
 
 
@@ -95,13 +85,16 @@ class Catalog:
         return self._load(session, f"namespace = ? AND {column} > ?{tail}", parameters)
 
     def _load(self, session: Session, where: str, parameters: Sequence[Any]) -> list[Table]:
-        found = session.query(f"SELECT {TABLE_COLUMNS} FROM tables WHERE {where}", parameters)
+        found = session.query(f"SELECT {descriptors.TABLE_COLUMNS} FROM tables WHERE {where}", parameters)
         indexes: dict[int, list[tuple[Any, ...]]] = {}
         for at in range(0, len(found), _TABLES_TOGETHER):
             ids = [columns[0] for columns in found[at : at + _TABLES_TOGETHER]]
             for table_id, *index in session.query(*_indexes_of(session, ids)):
                 indexes.setdefault(table_id, []).append(tuple(index))
-        return [table_of_columns(columns, indexes.get(columns[0], []), self.views) for columns in found]
+        return [
+            descriptors.table_of_columns(columns, indexes.get(columns[0], []), self.views)
+            for columns in found
+        ]
 
     def check(
         self, session: Session, tables: Iterable[Table], lock: bool, near: bytes = b""
@@ -176,9 +169,9 @@ class Catalog:
         """Store a new table and its indexes. False if its name was taken in the meantime: the transaction must not be
         committed."""
         inserted = session.send(
-            f"INSERT INTO tables ({TABLE_COLUMNS}, azure_name_lower) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            f"INSERT INTO tables ({descriptors.TABLE_COLUMNS}, azure_name_lower) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT DO NOTHING",
-            (*columns_of_table(table), table.azure_name.lower()),
+            (*descriptors.columns_of_table(table), table.azure_name.lower()),
         )
         for index in table.all_indexes:
             self.insert_index(session, table.id, index)
@@ -189,8 +182,8 @@ class Catalog:
         session.execute(
             "UPDATE tables SET rules = ?, properties = ?, state = ?, busy_until_ms = ?, version = version + 1 WHERE id = ?",
             (
-                rules_json(table.rules),
-                json_of(table.properties),
+                descriptors.rules_json(table.rules),
+                descriptors.json_of(table.properties),
                 table.state.value,
                 table.busy_until_ms,
                 table.id,
@@ -202,12 +195,12 @@ class Catalog:
         session.send(
             "INSERT INTO indexes (id, table_id, name, definition, properties, filled, busy_until_ms)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (index.id, table_id, *columns_of_index(index)[1:]),
+            (index.id, table_id, *descriptors.columns_of_index(index)[1:]),
         )
 
     def update_index(self, session: Session, index: Index | VectorIndex) -> None:
         """Store an index's properties, and whether it is filled."""
-        _, _, _, properties, filled, busy_until_ms = columns_of_index(index)
+        _, _, _, properties, filled, busy_until_ms = descriptors.columns_of_index(index)
         session.execute(
             "UPDATE indexes SET properties = ?, filled = ?, busy_until_ms = ? WHERE id = ?",
             (properties, filled, busy_until_ms, index.id),
@@ -251,4 +244,4 @@ class Catalog:
 
     def defined(self, definition: str) -> Table:
         """Return the table of a definition (descriptors.definition). It may be gone."""
-        return defined(definition, self.views)
+        return descriptors.defined(definition, self.views)

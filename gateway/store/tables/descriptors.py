@@ -8,17 +8,8 @@ from typing import Any
 
 import orjson
 
+from tablegate.gateway.model.tables import tables
 from tablegate.gateway.model.tables.indexes import Index, IndexProjection, IndexView, VectorIndex
-from tablegate.gateway.model.tables.tables import (
-    ExpiryRule,
-    HistoryRule,
-    Replica,
-    ReplicationRule,
-    Rules,
-    State,
-    StreamRule,
-    Table,
-)
 from tablegate.gateway.model.values.keys import KeyColumn, KeySchema
 from tablegate.gateway.model.values.values import Kind
 from tablegate.gateway.model.values.vectors import Metric
@@ -29,14 +20,16 @@ TABLE_COLUMNS = "id, namespace, name, azure_name, key_schema, rules, properties,
 INDEX_COLUMNS = "id, name, definition, properties, filled, busy_until_ms"
 
 
-def table_of_columns(columns: tuple[Any, ...], indexes: Iterable[tuple[Any, ...]], views: Views) -> Table:
+def table_of_columns(
+    columns: tuple[Any, ...], indexes: Iterable[tuple[Any, ...]], views: Views
+) -> tables.Table:
     """Return the table of columns of SQL and the columns of its indexes."""
     (table_id, namespace, name, azure_name, schema, rules, properties, state, busy, version, created) = (
         columns
     )
     key_schema = key_schema_of(orjson.loads(schema))
     made = [index_of_columns(row, key_schema.names, views) for row in indexes]
-    return Table(
+    return tables.Table(
         id=table_id,
         namespace=namespace,
         name=name,
@@ -45,7 +38,7 @@ def table_of_columns(columns: tuple[Any, ...], indexes: Iterable[tuple[Any, ...]
         indexes=tuple(index for index in made if isinstance(index, Index)),
         rules=rules_of(orjson.loads(rules)),
         properties=orjson.loads(properties),
-        state=State(state),
+        state=tables.State(state),
         busy_until_ms=busy,
         version=version,
         created_at_ms=created,
@@ -88,7 +81,7 @@ def index_of_columns(
     )
 
 
-def document_of(table: Table) -> dict[str, Any]:
+def document_of(table: tables.Table) -> dict[str, Any]:
     """What makes a table anew, as JSON."""
     return {
         "name": table.name,
@@ -107,7 +100,7 @@ def document_of(table: Table) -> dict[str, Any]:
     }
 
 
-def table_of(document: Mapping[str, Any], views: Views) -> Table:
+def table_of(document: Mapping[str, Any], views: Views) -> tables.Table:
     """A table that is of no namespace and has no id yet. Raises KeyError, TypeError, ValueError for what `document_of` has
     not made."""
     indexes = [
@@ -116,23 +109,23 @@ def table_of(document: Mapping[str, Any], views: Views) -> Table:
     ]
     columns = (
         0, "", str(document["name"]), str(document["azure_name"]), json_of(document["key_schema"]),
-        json_of(document["rules"]), json_of(document["properties"]), State.ACTIVE.value, 0, 1, 0,
+        json_of(document["rules"]), json_of(document["properties"]), tables.State.ACTIVE.value, 0, 1, 0,
     )  # fmt: skip
     return table_of_columns(columns, indexes, views)
 
 
-def definition(table: Table) -> str:
+def definition(table: tables.Table) -> str:
     """A table and its indexes as a text, of which `defined` makes them again."""
     return json_of([columns_of_table(table), [columns_of_index(index) for index in table.all_indexes]])
 
 
-def defined(definition: str, views: Views) -> Table:
+def defined(definition: str, views: Views) -> tables.Table:
     """The inverse of `definition`."""
     columns, indexes = orjson.loads(definition)
     return table_of_columns(tuple(columns), [tuple(index) for index in indexes], views)
 
 
-def columns_of_table(table: Table) -> tuple[Any, ...]:
+def columns_of_table(table: tables.Table) -> tuple[Any, ...]:
     """Return a table as TABLE_COLUMNS."""
     return (
         table.id,
@@ -233,33 +226,35 @@ def _vector_of(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def rules_json(rules: Rules) -> str:
+def rules_json(rules: tables.Rules) -> str:
     """Return the rules of a table as JSON text."""
     return json_of(dataclasses.asdict(rules))
 
 
-def stream_rule(document: Mapping[str, Any]) -> StreamRule:
+def stream_rule(document: Mapping[str, Any]) -> tables.StreamRule:
     """A stream rule from its JSON form."""
     shards = tuple((number, first) for number, first in document.get("shards", ()))
-    return StreamRule(**{**document, "shards": shards})
+    return tables.StreamRule(**{**document, "shards": shards})
 
 
-def _replication_rule(document: Mapping[str, Any] | None) -> ReplicationRule | None:
+def _replication_rule(document: Mapping[str, Any] | None) -> tables.ReplicationRule | None:
     if document is None:
         return None
-    return ReplicationRule(**{**document, "peers": tuple(Replica(**peer) for peer in document["peers"])})
+    return tables.ReplicationRule(
+        **{**document, "peers": tuple(tables.Replica(**peer) for peer in document["peers"])}
+    )
 
 
-def rules_of(document: Mapping[str, Any]) -> Rules:
+def rules_of(document: Mapping[str, Any]) -> tables.Rules:
     """The rules of a JSON form that dataclasses.asdict made."""
     expiry, stream, history = document["expiry"], document["stream"], document.get("history")
     log = document.get("log")
-    return Rules(
+    return tables.Rules(
         **{
             **document,
-            "expiry": None if expiry is None else ExpiryRule(**expiry),
+            "expiry": None if expiry is None else tables.ExpiryRule(**expiry),
             "stream": None if stream is None else stream_rule(stream),
-            "history": None if history is None else HistoryRule(**history),
+            "history": None if history is None else tables.HistoryRule(**history),
             "log": None if log is None else stream_rule(log),
             "replication": _replication_rule(document.get("replication")),
         }

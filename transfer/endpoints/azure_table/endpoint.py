@@ -22,21 +22,11 @@ from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.model.values.keys import Key, Position
 from tablegate.gateway.model.values.rows import TICKS_PER_MS, Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.transfer.endpoints import endpoint
 from tablegate.transfer.endpoints.azure_table import batches, ranges
 from tablegate.transfer.endpoints.azure_table.batches import EntityChange
 from tablegate.transfer.endpoints.azure_table.client import Account, Client, ServiceReply, meaning
 from tablegate.transfer.endpoints.batching import Sent, in_batches, require_deleted, write_batch
-from tablegate.transfer.endpoints.endpoint import (
-    JSON,
-    AnyRow,
-    ChangedKeys,
-    Definition,
-    Endpoint,
-    Reject,
-    ScanPage,
-    Service,
-    UnreadableRow,
-)
 from tablegate.transfer.endpoints.retrying import PATIENCE_S, RetryBudget
 from tablegate.transfer.errors import RequestRefused, SchemaChanged, TransferError
 
@@ -46,10 +36,10 @@ _NEXT_HEADERS = ("x-ms-continuation-NextPartitionKey", "x-ms-continuation-NextRo
 _NEXT_OPTIONS = ("NextPartitionKey", "NextRowKey")
 
 
-class AzureTableEndpoint(Endpoint):
+class AzureTableEndpoint(endpoint.Endpoint):
     """One table, or with `table` "" an account whose tables are listed."""
 
-    service = Service.AZURE_TABLE
+    service = endpoint.Service.AZURE_TABLE
     follows = False
     unseen_changes = (
         "Azure Table has no feed of changes: new and changed entities are found by their Timestamp, by reading the whole table "
@@ -65,11 +55,11 @@ class AzureTableEndpoint(Endpoint):
 
     # The table
 
-    def describe(self) -> Definition:
+    def describe(self) -> endpoint.Definition:
         self._query({}, options={"$top": "1"})
-        return Definition(self._table, Service.AZURE_TABLE, azure_keys.OWN_SCHEMA)
+        return endpoint.Definition(self._table, endpoint.Service.AZURE_TABLE, azure_keys.OWN_SCHEMA)
 
-    def create(self, definition: Definition) -> list[str]:
+    def create(self, definition: endpoint.Definition) -> list[str]:
         if not azure_keys.is_own(definition.key_schema):
             raise SchemaChanged(f"{self.shown}: the key of an Azure table is PartitionKey and RowKey")
         try:
@@ -101,7 +91,7 @@ class AzureTableEndpoint(Endpoint):
 
     # Reading
 
-    def segments(self, wanted: int) -> list[JSON]:
+    def segments(self, wanted: int) -> list[endpoint.JSON]:
         # What fits on one page is not worth the probes.
         if _token(self._query({}, options={"$select": "PartitionKey,RowKey"})) is None:
             return [{}]
@@ -118,16 +108,22 @@ class AzureTableEndpoint(Endpoint):
             if token is None:
                 return None
 
-    def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
+    def scan(
+        self, segment: endpoint.JSON, resume: endpoint.JSON | None = None
+    ) -> Iterator[endpoint.ScanPage]:
         while True:
             answer = self._query(segment, resume)
             resume = _token(answer)
-            yield ScanPage.of([self._row(entity) for entity in answer.json["value"]], resume)
+            yield endpoint.ScanPage.of([self._row(entity) for entity in answer.json["value"]], resume)
             if resume is None:
                 return
 
     def _query(
-        self, bounds: JSON, token: JSON | None = None, options: dict[str, str] | None = None, also: str = ""
+        self,
+        bounds: endpoint.JSON,
+        token: endpoint.JSON | None = None,
+        options: dict[str, str] | None = None,
+        also: str = "",
     ) -> ServiceReply:
         """A page of entities of a range."""
         asked = dict(options or {})
@@ -145,10 +141,10 @@ class AzureTableEndpoint(Endpoint):
                 raise meaning(404, "TableNotFound", "", self.shown) from None
             raise
 
-    def get(self, keys: Sequence[Key]) -> Sequence[AnyRow | None]:
+    def get(self, keys: Sequence[Key]) -> Sequence[endpoint.AnyRow | None]:
         return self._client.each(self._get, keys)
 
-    def _get(self, key: Key) -> AnyRow | None:
+    def _get(self, key: Key) -> endpoint.AnyRow | None:
         try:
             return self._row(self._client.send("GET", self._entity(key.values)).json)
         except RequestRefused as refusal:
@@ -162,7 +158,7 @@ class AzureTableEndpoint(Endpoint):
         partition_key, row_key = key_values
         return self._table + key_predicate(partition_key.data, row_key.data)
 
-    def _row(self, entity: dict[str, Any]) -> AnyRow:
+    def _row(self, entity: dict[str, Any]) -> endpoint.AnyRow:
         """The row of an entity as JSON with its metadata."""
         try:
             key = azure_keys.own_key(entity["PartitionKey"], entity["RowKey"])
@@ -182,12 +178,12 @@ class AzureTableEndpoint(Endpoint):
                 if value is not None:
                     latest[name] = value
         except ServiceError as error:
-            return UnreadableRow(key, f"{name}: {error}", orjson.dumps(entity))
+            return endpoint.UnreadableRow(key, f"{name}: {error}", orjson.dumps(entity))
         return Row(key.position, Contents.of_values(latest), modified_at)
 
     # Writing
 
-    def write(self, rows: Sequence[Row]) -> list[Reject]:
+    def write(self, rows: Sequence[Row]) -> list[endpoint.Reject]:
         latest = {row.position: row for row in rows}  # one change of an entity in a batch
         changes = []
         for row in latest.values():
@@ -203,7 +199,7 @@ class AzureTableEndpoint(Endpoint):
             changes.append((Row(key.position, contents, 0), change))
         require_deleted(self._write(changes), self.shown)
 
-    def _write(self, changes: list[tuple[Row, EntityChange]]) -> list[Reject]:
+    def _write(self, changes: list[tuple[Row, EntityChange]]) -> list[endpoint.Reject]:
         patience = self._client.patience
         found = self._client.each(
             lambda batch: write_batch(batch, self._send, patience), list(_batches(changes))
@@ -240,12 +236,12 @@ class AzureTableEndpoint(Endpoint):
 
     # Following
 
-    def capture(self) -> JSON:
+    def capture(self) -> endpoint.JSON:
         answer = self._query({}, options={"$top": "1"})
         since = _server_ticks(answer)
         return {"since": since, "newest": since, "token": None}
 
-    def changes(self, position: JSON) -> ChangedKeys:
+    def changes(self, position: endpoint.JSON) -> endpoint.ChangedKeys:
         """One page of what was modified since. A round of pages is one reading of the table."""
         since: int = position["since"]
         moment = values.timestamp_text(since - _OVERLAP_TICKS)
@@ -269,7 +265,7 @@ class AzureTableEndpoint(Endpoint):
             self._reported = {at: when for at, when in self._reported.items() if when >= floor}
         at_ms = None if latest is None else (latest - values.UNIX_EPOCH_TICKS) // TICKS_PER_MS
         after = {"since": since, "newest": newest, "token": token}
-        return ChangedKeys(found, after, at_ms, token is None and not found)
+        return endpoint.ChangedKeys(found, after, at_ms, token is None and not found)
 
     def close(self) -> None:
         self._client.close()

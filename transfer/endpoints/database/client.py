@@ -10,19 +10,9 @@ from typing import Any
 from tablegate.gateway.configuration.database_urls import BadDatabaseURL, normalise, without_password
 from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import BadSetting
+from tablegate.gateway.model import errors
 from tablegate.gateway.model.commands.commands import AnyCommand
 from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable
-from tablegate.gateway.model.errors import (
-    Busy,
-    CommitUnknown,
-    GatewayError,
-    OutOfSpace,
-    PositionExpired,
-    StaleTable,
-    StreamMissing,
-    TableBusy,
-    TableMissing,
-)
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.security import gate
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE
@@ -37,7 +27,13 @@ from tablegate.transfer.errors import (
 )
 
 _PATIENCE_S = 180.0
-_EXPECTED = (StaleTable, TableBusy, TableMissing, PositionExpired, StreamMissing)
+_EXPECTED = (
+    errors.StaleTable,
+    errors.TableBusy,
+    errors.TableMissing,
+    errors.PositionExpired,
+    errors.StreamMissing,
+)
 """The errors that callers of `Client.run` handle."""
 
 
@@ -93,7 +89,7 @@ class Client:
         self.require_file()
         try:
             table: Table = self.run([FindTable(self.namespace, self.name)])[0]
-        except TableMissing:
+        except errors.TableMissing:
             raise TableAbsent(f"{self.shown}: there is no such table") from None
         if known is not None and known.id != table.id:
             raise SchemaChanged(f"{self.shown}: the table was dropped and made anew meanwhile")
@@ -113,7 +109,7 @@ class Client:
         while True:
             try:
                 return self.run(commands_on(self.find(anew)), refusals)
-            except (StaleTable, TableBusy) as error:
+            except (errors.StaleTable, errors.TableBusy) as error:
                 if time.monotonic() > until:
                     raise ServiceUnavailable(f"{self.shown}: the table keeps changing: {error!r}") from None
                 anew = True
@@ -133,8 +129,8 @@ class Client:
         pause = 0.1
         while True:
             outcomes = gate.run(self.database().engine, list(commands), None)
-            passing = [each for each in outcomes if isinstance(each, (Busy, CommitUnknown))]
-            full = [each for each in passing if isinstance(each, OutOfSpace)]
+            passing = [each for each in outcomes if isinstance(each, (errors.Busy, errors.CommitUnknown))]
+            full = [each for each in passing if isinstance(each, errors.OutOfSpace)]
             if full:
                 raise ServiceUnavailable(f"{self.shown}: the database has no room for more: {full[0]}")
             if not passing:
@@ -146,7 +142,7 @@ class Client:
         for outcome in outcomes:
             if isinstance(outcome, _EXPECTED):
                 raise outcome
-            if isinstance(outcome, GatewayError) and not refusals:
+            if isinstance(outcome, errors.GatewayError) and not refusals:
                 raise TransferError(f"{self.shown}: the database: {outcome!r}")
         return outcomes
 

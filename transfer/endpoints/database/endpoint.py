@@ -19,18 +19,10 @@ from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import Key, Position
 from tablegate.gateway.model.values.rows import FOREIGN_KINDS, Contents, Row
 from tablegate.gateway.security import gate
+from tablegate.transfer.endpoints import endpoint
 from tablegate.transfer.endpoints.database import streams, tables
 from tablegate.transfer.endpoints.database.client import Client
 from tablegate.transfer.endpoints.definitions import definition_of_table
-from tablegate.transfer.endpoints.endpoint import (
-    JSON,
-    ChangedKeys,
-    Definition,
-    Endpoint,
-    Reject,
-    ScanPage,
-    Service,
-)
 
 _PAGE = PageLimits(scanned=1_000, filled_bytes=1 << 20)
 _MOST_SEGMENTS = 256  # a segment finer than a slot is read with its neighbours (gateway/store/rows/scans.py)
@@ -38,10 +30,10 @@ _MOST_SEGMENTS = 256  # a segment finer than a slot is read with its neighbours 
 _FEW_ROWS = 20
 
 
-class DatabaseEndpoint(Endpoint):
+class DatabaseEndpoint(endpoint.Endpoint):
     """A table of a database, as the engine has it."""
 
-    service = Service.TABLEGATE
+    service = endpoint.Service.TABLEGATE
     write_rows: ClassVar[int] = 2_000
 
     def __init__(self, address: str) -> None:
@@ -55,7 +47,7 @@ class DatabaseEndpoint(Endpoint):
 
     # The table
 
-    def describe(self) -> Definition:
+    def describe(self) -> endpoint.Definition:
         table = self.client.find(anew=True)
         if self._count is None:
             [statistics] = gate.run(self.client.database().engine, [CountRows(table)], None)
@@ -64,7 +56,7 @@ class DatabaseEndpoint(Endpoint):
             self._count = (statistics.rows, statistics.size_bytes) if is_counted else (None, None)
         return definition_of_table(tables.as_completed(table), *self._count)
 
-    def create(self, definition: Definition) -> list[str]:
+    def create(self, definition: endpoint.Definition) -> list[str]:
         tables.create(self.client, definition)
         return []
 
@@ -77,22 +69,24 @@ class DatabaseEndpoint(Endpoint):
 
     # Rows
 
-    def segments(self, wanted: int) -> list[JSON]:
+    def segments(self, wanted: int) -> list[endpoint.JSON]:
         # One file is not read sooner by several readers of one process, each with a cache of its own.
         most = _MOST_SEGMENTS if self.client.settings.database_path is None else 1
         total = max(1, min(wanted, most))
         return [[number, total] for number in range(total)]
 
-    def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
+    def scan(
+        self, segment: endpoint.JSON, resume: endpoint.JSON | None = None
+    ) -> Iterator[endpoint.ScanPage]:
         part = Segment(*segment)
         after = None if resume is None else Position(*map(base64.b64decode, resume))
         while True:
             page = self._page(part, after)
             if page.last is None:
-                yield ScanPage(page.rows, None)
+                yield endpoint.ScanPage(page.rows, None)
                 return
             after = page.last.position
-            yield ScanPage(page.rows, [base64.b64encode(bound).decode() for bound in after])
+            yield endpoint.ScanPage(page.rows, [base64.b64encode(bound).decode() for bound in after])
 
     def _page(self, part: Segment, after: Position | None) -> Page:
         if part.total == 1:  # in the order of keys, in which SQLite keeps them
@@ -110,7 +104,7 @@ class DatabaseEndpoint(Endpoint):
         )[0]
         return found
 
-    def write(self, rows: Sequence[Row]) -> list[Reject]:
+    def write(self, rows: Sequence[Row]) -> list[endpoint.Reject]:
         if len(rows) >= _FEW_ROWS:
             [refusal] = self.client.on_table(
                 lambda table: [_load(table, rows)],
@@ -120,7 +114,7 @@ class DatabaseEndpoint(Endpoint):
                 return []
         answers = self.client.on_table(lambda table: [_put(table, row) for row in rows], refusals=True)
         return [
-            Reject(row, type(answer).__name__, repr(answer))
+            endpoint.Reject(row, type(answer).__name__, repr(answer))
             for row, answer in zip(rows, answers, strict=True)
             if isinstance(answer, GatewayError)
         ]
@@ -130,10 +124,10 @@ class DatabaseEndpoint(Endpoint):
 
     # Changes
 
-    def capture(self) -> JSON:
+    def capture(self) -> endpoint.JSON:
         return streams.capture(self.client)
 
-    def changes(self, position: JSON) -> ChangedKeys:
+    def changes(self, position: endpoint.JSON) -> endpoint.ChangedKeys:
         return streams.changes(self.client, position)
 
 

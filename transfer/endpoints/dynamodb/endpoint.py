@@ -19,20 +19,10 @@ from tablegate.gateway.model.values.bodies import untagged
 from tablegate.gateway.model.values.keys import Key, KeySchema, Position
 from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.model.values.values import Value
+from tablegate.transfer.endpoints import endpoint
 from tablegate.transfer.endpoints.batching import Sent, in_batches, require_deleted, write_batch
 from tablegate.transfer.endpoints.dynamodb import streams, tables
 from tablegate.transfer.endpoints.dynamodb.client import Account, Client
-from tablegate.transfer.endpoints.endpoint import (
-    JSON,
-    AnyRow,
-    ChangedKeys,
-    Definition,
-    Endpoint,
-    Reject,
-    ScanPage,
-    Service,
-    UnreadableRow,
-)
 from tablegate.transfer.endpoints.retrying import PATIENCE_S, Backoff, RetryBudget
 from tablegate.transfer.errors import TransferError
 
@@ -42,10 +32,10 @@ _SEGMENTS_MAX = 1_000_000
 _PROBES_MAX = 64
 
 
-class DynamoDBEndpoint(Endpoint):
+class DynamoDBEndpoint(endpoint.Endpoint):
     """One table, or with `table` "" an account whose tables are listed."""
 
-    service = Service.DYNAMODB
+    service = endpoint.Service.DYNAMODB
     write_rows = 100
 
     def __init__(self, table: str, account: Account, shown: str, patience_s: float = PATIENCE_S) -> None:
@@ -57,11 +47,11 @@ class DynamoDBEndpoint(Endpoint):
 
     # The table
 
-    def describe(self) -> Definition:
+    def describe(self) -> endpoint.Definition:
         wire = self._client.call("DescribeTable", {"TableName": self._table})["Table"]
         return tables.definition_of(self._table, wire, tables.expiry_of(self._client, self._table))
 
-    def create(self, definition: Definition) -> list[str]:
+    def create(self, definition: endpoint.Definition) -> list[str]:
         return tables.create(self._client, self._table, definition)
 
     def list_tables(self) -> list[str]:
@@ -81,7 +71,7 @@ class DynamoDBEndpoint(Endpoint):
 
     # Reading
 
-    def segments(self, wanted: int) -> list[JSON]:
+    def segments(self, wanted: int) -> list[endpoint.JSON]:
         total = max(1, min(wanted, _SEGMENTS_MAX))
         if total > 1 and not self._is_divided(total):
             total = 1
@@ -99,15 +89,19 @@ class DynamoDBEndpoint(Endpoint):
                 first = position
         return True
 
-    def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
+    def scan(
+        self, segment: endpoint.JSON, resume: endpoint.JSON | None = None
+    ) -> Iterator[endpoint.ScanPage]:
         while True:
             answer = self._scan_once(segment, resume)
             resume = answer.get("LastEvaluatedKey") or None
-            yield ScanPage.of([self._row(item) for item in answer.get("Items", ())], resume)
+            yield endpoint.ScanPage.of([self._row(item) for item in answer.get("Items", ())], resume)
             if resume is None:
                 return
 
-    def _scan_once(self, segment: JSON, resume: JSON | None, limit: int | None = None) -> Any:
+    def _scan_once(
+        self, segment: endpoint.JSON, resume: endpoint.JSON | None, limit: int | None = None
+    ) -> Any:
         request: dict[str, Any] = {"TableName": self._table, "ConsistentRead": True}
         if segment["of"] > 1:
             request |= {"Segment": segment["segment"], "TotalSegments": segment["of"]}
@@ -117,14 +111,14 @@ class DynamoDBEndpoint(Endpoint):
             request["Limit"] = limit
         return self._client.call("Scan", request)
 
-    def get(self, keys: Sequence[Key]) -> Sequence[AnyRow | None]:
-        found: dict[Position, AnyRow] = {}
+    def get(self, keys: Sequence[Key]) -> Sequence[endpoint.AnyRow | None]:
+        found: dict[Position, endpoint.AnyRow] = {}
         distinct = list({key.position: key for key in keys}.values())
         for at in range(0, len(distinct), _GETS):
             self._get_batch([self._wire_key(key) for key in distinct[at : at + _GETS]], found)
         return [found.get(key.position) for key in keys]
 
-    def _get_batch(self, wanted: list[Any], found: dict[Position, AnyRow]) -> None:
+    def _get_batch(self, wanted: list[Any], found: dict[Position, endpoint.AnyRow]) -> None:
         rests = Backoff(self._patience)
         while wanted:
             request = {"RequestItems": {self._table: {"Keys": wanted, "ConsistentRead": True}}}
@@ -139,11 +133,11 @@ class DynamoDBEndpoint(Endpoint):
                 rests.wait("reads are throttled")
             wanted = left
 
-    def _row(self, wire: dict[str, Any]) -> AnyRow:
+    def _row(self, wire: dict[str, Any]) -> endpoint.AnyRow:
         try:
             item = item_of(wire)
         except ServiceError as error:
-            return UnreadableRow(self._key(wire), str(error.message), orjson.dumps(wire))
+            return endpoint.UnreadableRow(self._key(wire), str(error.message), orjson.dumps(wire))
         return Row(self._schema.position(self._key_values(item)), item.contents, 0)
 
     def _key(self, wire: dict[str, Any]) -> Key:
@@ -162,7 +156,7 @@ class DynamoDBEndpoint(Endpoint):
 
     # Writing
 
-    def write(self, rows: Sequence[Row]) -> list[Reject]:
+    def write(self, rows: Sequence[Row]) -> list[endpoint.Reject]:
         # Two puts of one key are refused in a batch; the later row is the one that stays.
         latest = {row.position: row for row in rows}
         put = b'{"PutRequest":{"Item":%s}}'
@@ -177,7 +171,7 @@ class DynamoDBEndpoint(Endpoint):
             deletes.append((_key_row(self._schema, key), b'{"DeleteRequest":{"Key":%s}}' % wire))
         require_deleted(self._write(deletes), self.shown)
 
-    def _write(self, changes: list[tuple[Row, bytes]]) -> list[Reject]:
+    def _write(self, changes: list[tuple[Row, bytes]]) -> list[endpoint.Reject]:
         batches = _batches(changes)
         return [
             reject for batch in batches for reject in write_batch(batch, self._send_batch, self._patience)
@@ -207,10 +201,10 @@ class DynamoDBEndpoint(Endpoint):
         stream_client = Client("dynamodbstreams", self._account, self._patience)
         return streams.StreamFollower(self._table, self._client, stream_client)
 
-    def capture(self) -> JSON:
+    def capture(self) -> endpoint.JSON:
         return self._follower.capture()
 
-    def changes(self, position: JSON) -> ChangedKeys:
+    def changes(self, position: endpoint.JSON) -> endpoint.ChangedKeys:
         return self._follower.look(position, self._schema)
 
     def close(self) -> None:

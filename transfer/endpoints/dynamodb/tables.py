@@ -6,15 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tablegate.adapters.dynamodb.tables import vector_indexes
-from tablegate.adapters.dynamodb.tables.descriptions import (
-    KEY_TYPES,
-    PROJECTIONS,
-    index_definition,
-    key_elements,
-    shown_index_keys,
-    vector_index_definition,
-)
+from tablegate.adapters.dynamodb.tables import descriptions, vector_indexes
 from tablegate.adapters.dynamodb.tables.indexes import defined_types, key_schema
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.commands.table_commands import NewIndex
@@ -54,7 +46,7 @@ def _index(given: Mapping[str, Any], types: Mapping[str, str], local: bool) -> N
     return NewIndex(
         given["IndexName"],
         key_schema(given["KeySchema"], types),
-        PROJECTIONS[projection.get("ProjectionType", "ALL")],
+        descriptions.PROJECTIONS[projection.get("ProjectionType", "ALL")],
         tuple(projection.get("NonKeyAttributes") or ()),
         local,
     )
@@ -91,10 +83,10 @@ def creation_of(name: str, definition: Definition) -> tuple[dict[str, Any], list
             f"a DynamoDB table has one partition key and at most one sort key, not {schema.names}"
         )
     notes: list[str] = []
-    types = {column.name: KEY_TYPES[column.kind] for column in schema.columns}
+    types = {column.name: descriptions.KEY_TYPES[column.kind] for column in schema.columns}
     request: dict[str, Any] = {
         "TableName": name,
-        "KeySchema": key_elements(shown_index_keys(schema)),
+        "KeySchema": descriptions.key_elements(descriptions.shown_index_keys(schema)),
         "BillingMode": "PAY_PER_REQUEST",
     }
     for index in definition.indexes:
@@ -102,15 +94,15 @@ def creation_of(name: str, definition: Definition) -> tuple[dict[str, Any], list
         if trouble:
             notes.append(f"index {index.name}: {trouble}")
             continue
-        types |= {column.name: KEY_TYPES[column.kind] for column in index.key_schema.columns}
+        types |= {column.name: descriptions.KEY_TYPES[column.kind] for column in index.key_schema.columns}
         member = "LocalSecondaryIndexes" if index.local else "GlobalSecondaryIndexes"
         request.setdefault(member, []).append(_index_wire(index))
     for vector_index in definition.vector_indexes:
-        request.setdefault("VectorIndexes", []).append(vector_index_definition(vector_index))
+        request.setdefault("VectorIndexes", []).append(descriptions.vector_index_definition(vector_index))
         for column in vector_index.filters:
-            types.setdefault(column.name, KEY_TYPES[column.kind])
+            types.setdefault(column.name, descriptions.KEY_TYPES[column.kind])
         if vector_index.partition is not None:
-            types.setdefault(vector_index.partition.name, KEY_TYPES[vector_index.partition.kind])
+            types.setdefault(vector_index.partition.name, descriptions.KEY_TYPES[vector_index.partition.kind])
     request["AttributeDefinitions"] = [
         {"AttributeName": name, "AttributeType": kind} for name, kind in types.items()
     ]
@@ -137,14 +129,14 @@ def _unfit(index: NewIndex, schema: KeySchema, types: Mapping[str, str]) -> str:
             "a local index needs a table with a sort key, the table's partition key and a sort key of its own"
         )
     for column in keys.columns:
-        kind = KEY_TYPES.get(column.kind)
+        kind = descriptions.KEY_TYPES.get(column.kind)
         if kind is None or types.get(column.name, kind) != kind:
             return f"{column.name} has a type that it cannot have as a key here"
     return ""
 
 
 def _index_wire(index: NewIndex) -> dict[str, Any]:
-    shown = index_definition(index)
+    shown = descriptions.index_definition(index)
     if index.projection is IndexProjection.INCLUDE and not index.included:
         shown["Projection"] = {"ProjectionType": "KEYS_ONLY"}
     return shown

@@ -21,15 +21,9 @@ from tablegate.gateway.model.values.keys import LOWEST, KeySchema, Position
 from tablegate.gateway.model.values.row_lines import position_of_members
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
+from tablegate.transfer.endpoints.files import file_endpoint
 from tablegate.transfer.endpoints.files.export_folder import ExportFolder
 from tablegate.transfer.endpoints.files.exported_changes import ExportedChanges
-from tablegate.transfer.endpoints.files.file_endpoint import (
-    FINISHING,
-    FileEndpoint,
-    paged,
-    replace_folder,
-    written_anew,
-)
 from tablegate.transfer.endpoints.files.keys_option import keys_missing, keys_of
 from tablegate.transfer.endpoints.files.staging import Staging, sync_folder
 from tablegate.transfer.errors import BadAddress, BadFile
@@ -38,7 +32,7 @@ _OUTPUT_FORMATS = {"json": "DYNAMODB_JSON", "ion": "ION"}
 _CHANGES = "changes"
 
 
-class DynamoDBExport(FileEndpoint):
+class DynamoDBExport(file_endpoint.FileEndpoint):
     """An export. Options: `keys`; `incremental=PATH,PATH`: windows that follow; `lines=ion`: what to write; `md5=ignore`."""
 
     service = Service.DYNAMODB
@@ -92,9 +86,9 @@ class DynamoDBExport(FileEndpoint):
         changes = self._decided(schema) if self._windows else None
         if segment == _CHANGES:
             assert changes is not None
-            yield from paged(_left_by(changes, resume))
+            yield from file_endpoint.paged(_left_by(changes, resume))
         else:
-            yield from paged(self._rows(segment, resume or [0, 0], schema, changes))
+            yield from file_endpoint.paged(self._rows(segment, resume or [0, 0], schema, changes))
 
     def _rows(
         self, keys: list[str], resume: list[int], schema: KeySchema, changes: ExportedChanges | None
@@ -161,7 +155,7 @@ class DynamoDBExport(FileEndpoint):
     # Writing
 
     def render(self, staging: Staging, target: Path) -> Path:
-        replace_folder(target)
+        file_endpoint.replace_folder(target)
         assert self._output_format is not None
         _Writing(target, staging.definition, self._output_format).write(staging.read())
         return target
@@ -205,7 +199,7 @@ class _Writing:
     def _data_file(self, row: Row | None, rows: Iterator[Row]) -> Row | None:
         """A data file that begins with a row; gives the one that the next begins with."""
         key = self._folder + "data/" + manifests.data_file_name(os.urandom(16), self._format)
-        with written_anew(self._root / key) as file:
+        with file_endpoint.written_anew(self._root / key) as file:
             written = DataFileWriter(file)
             while row is not None and not written.is_full:
                 written.add(line_of(row, self._format == "ION"))
@@ -225,7 +219,7 @@ class _Writing:
             started_at_ms=self._started_at_ms,
             ended_at_ms=time.time_ns() // 1_000_000,
             exported_at_ms=self._started_at_ms,
-            bucket=self._root.name.removesuffix(FINISHING),
+            bucket=self._root.name.removesuffix(file_endpoint.FINISHING),
             prefix="",
             output_format=self._format,
             items=self._items,
@@ -237,5 +231,5 @@ class _Writing:
         self._put(self._folder + name.replace(".json", ".md5"), manifests.md5_text(data))
 
     def _put(self, key: str, data: bytes) -> None:
-        with written_anew(self._root / key) as file:
+        with file_endpoint.written_anew(self._root / key) as file:
             file.write(data)

@@ -25,24 +25,9 @@ from tablegate.adapters.dynamodb.export_files.compression import (
 from tablegate.gateway.model.values.keys import Key
 from tablegate.gateway.model.values.row_lines import LINE_BYTES
 from tablegate.gateway.model.values.rows import Row
-from tablegate.transfer.endpoints.endpoint import (
-    JSON,
-    ChangedKeys,
-    Definition,
-    Endpoint,
-    Reject,
-    ScanPage,
-    Service,
-)
+from tablegate.transfer import errors
+from tablegate.transfer.endpoints import endpoint
 from tablegate.transfer.endpoints.files.staging import Staging, partial_path, sync_folder
-from tablegate.transfer.errors import (
-    AccessRefused,
-    BadAddress,
-    BadFile,
-    SchemaChanged,
-    TableAbsent,
-    TransferError,
-)
 
 PAGE_ROWS = 500
 FINISHING = ".finishing"
@@ -51,10 +36,10 @@ UNFINISHED = (FINISHING, ".partial", ".partial.blocks")
 PAGE_BYTES = 1 << 20
 
 
-class FileEndpoint(Endpoint):
+class FileEndpoint(endpoint.Endpoint):
     """A file, or a folder that is one table."""
 
-    service = Service.TABLEGATE
+    service = endpoint.Service.TABLEGATE
     looks_up = False
     follows: ClassVar[bool] = False
     unseen_changes: ClassVar[str] = "a file tells of no changes"
@@ -69,14 +54,14 @@ class FileEndpoint(Endpoint):
         self._opening = threading.Lock()
 
     @abstractmethod
-    def read_definition(self) -> Definition:
+    def read_definition(self) -> endpoint.Definition:
         """The definition of the table in the file, which is there."""
 
     @abstractmethod
     def render(self, staging: Staging, target: Path) -> Path:
         """Make the whole file of what is staged, under the name `target` or another beside it, durably; give that name."""
 
-    def describe(self) -> Definition:
+    def describe(self) -> endpoint.Definition:
         self.find()
         return self.read_definition()
 
@@ -85,12 +70,12 @@ class FileEndpoint(Endpoint):
         if self.path.exists():
             return
         if partial_path(self.path).exists():
-            raise TableAbsent(f"{self.path} is not whole: a copy to it was begun and not finished")
-        raise TableAbsent(f"{self.path} is not there")
+            raise errors.TableAbsent(f"{self.path} is not whole: a copy to it was begun and not finished")
+        raise errors.TableAbsent(f"{self.path} is not there")
 
     # Writing
 
-    def create(self, definition: Definition) -> list[str]:
+    def create(self, definition: endpoint.Definition) -> list[str]:
         if self.path.exists():
             self._keep(definition)
             return []
@@ -99,14 +84,16 @@ class FileEndpoint(Endpoint):
             self._staging = Staging(self.path, self.staged_as, definition)
         return []
 
-    def _keep(self, definition: Definition) -> None:
+    def _keep(self, definition: endpoint.Definition) -> None:
         """Leave a file that is there as it is. Raises TransferError if it is no file of such a table."""
         try:
             known = self.describe()
-        except BadAddress:  # the format does not tell the key
-            raise TransferError(f"{self.path} is there already: remove it, or name another file") from None
+        except errors.BadAddress:  # the format does not tell the key
+            raise errors.TransferError(
+                f"{self.path} is there already: remove it, or name another file"
+            ) from None
         if known.key_schema != definition.key_schema:
-            raise SchemaChanged(
+            raise errors.SchemaChanged(
                 f"{self.path} is there already, with another key: remove it, or name another file"
             )
 
@@ -120,13 +107,13 @@ class FileEndpoint(Endpoint):
                 self._staging = Staging(self.path, self.staged_as, None)
         return self._staging
 
-    def write(self, rows: Sequence[Row]) -> list[Reject]:
+    def write(self, rows: Sequence[Row]) -> list[endpoint.Reject]:
         with self._opening:
             staging = self._reopen()
         if staging is None:
             if self.path.exists():
-                raise TransferError(f"{self.path} is there already: remove it, or name another file")
-            raise TransferError(
+                raise errors.TransferError(f"{self.path} is there already: remove it, or name another file")
+            raise errors.TransferError(
                 f"{partial_path(self.path)} is gone, and with it what was copied: begin the copy anew"
             )
         with self.plainly():
@@ -159,23 +146,23 @@ class FileEndpoint(Endpoint):
     # What files cannot do
 
     def get(self, keys: Sequence[Key]) -> list[Row | None]:
-        raise TransferError(
+        raise errors.TransferError(
             f"{self.shown}: rows of a file cannot be looked up by key, only read from its beginning"
         )
 
     def delete(self, keys: Sequence[Key]) -> None:
-        raise TransferError(
+        raise errors.TransferError(
             f"{self.shown}: nothing can be deleted from a file: a copy to a file cannot follow changes"
         )
 
-    def capture(self) -> JSON:
+    def capture(self) -> endpoint.JSON:
         self._refuse_to_follow()
 
-    def changes(self, position: JSON) -> ChangedKeys:
+    def changes(self, position: endpoint.JSON) -> endpoint.ChangedKeys:
         self._refuse_to_follow()
 
     def _refuse_to_follow(self) -> NoReturn:
-        raise TransferError(f"{self.shown}: {self.unseen_changes}: it cannot be followed")
+        raise errors.TransferError(f"{self.shown}: {self.unseen_changes}: it cannot be followed")
 
 
 class _FileErrors:
@@ -190,13 +177,15 @@ class _FileErrors:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         match error:
             case FileNotFoundError():
-                raise TableAbsent(f"{error.filename or self._path} is not there") from None
+                raise errors.TableAbsent(f"{error.filename or self._path} is not there") from None
             case PermissionError():
-                raise AccessRefused(f"{error.filename or self._path}: permission denied") from None
+                raise errors.AccessRefused(f"{error.filename or self._path}: permission denied") from None
             case OSError():
-                raise TransferError(f"{error.filename or self._path}: {error.strerror or error}") from None
+                raise errors.TransferError(
+                    f"{error.filename or self._path}: {error.strerror or error}"
+                ) from None
             case UnreadableFile():
-                raise BadFile(f"{self._path}: {error}") from None
+                raise errors.BadFile(f"{self._path}: {error}") from None
 
 
 class LineReader:
@@ -214,7 +203,7 @@ class LineReader:
         try:
             line = self._stream.readline(LINE_BYTES)
         except UnreadableFile as error:
-            raise BadFile(f"{self.path}, after line {self.number}: {error}") from None
+            raise errors.BadFile(f"{self.path}, after line {self.number}: {error}") from None
         if not line:
             raise StopIteration
         self.number += 1
@@ -222,9 +211,9 @@ class LineReader:
             raise self.bad(f"a line of more than {LINE_BYTES >> 20} MiB")
         return line
 
-    def bad(self, what: object) -> BadFile:
+    def bad(self, what: object) -> errors.BadFile:
         """What is wrong with the line that was read last."""
-        return BadFile(f"{self.path}, line {self.number}: {what}")
+        return errors.BadFile(f"{self.path}, line {self.number}: {what}")
 
     def close(self) -> None:
         """Close the file."""
@@ -240,19 +229,19 @@ def inflated(path: Path) -> BinaryIO:
         return reading(stream, compression)
 
 
-def paged(rows: Iterable[tuple[Row, JSON]]) -> Iterator[ScanPage]:
+def paged(rows: Iterable[tuple[Row, endpoint.JSON]]) -> Iterator[endpoint.ScanPage]:
     """Pages of rows that come with where to go on after each of them."""
     page: list[Row] = []
     size = 0
-    after: JSON = None
+    after: endpoint.JSON = None
     for row, position in rows:
         if page and (len(page) >= PAGE_ROWS or size >= PAGE_BYTES):
-            yield ScanPage(page, after)
+            yield endpoint.ScanPage(page, after)
             page, size = [], 0
         page.append(row)
         size += row.size_bytes
         after = position
-    yield ScanPage(page, None)
+    yield endpoint.ScanPage(page, None)
 
 
 @contextmanager

@@ -11,12 +11,7 @@ from typing import BinaryIO, TextIO, cast
 
 from fastcrc import crc64
 
-from tablegate.adapters.dynamodb.export_files.compression import (
-    Compression,
-    UnreadableFile,
-    compression_of,
-    reading,
-)
+from tablegate.adapters.dynamodb.export_files import compression
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.row_lines import END_START, check_end, end_line, row_line
 from tablegate.gateway.model.values.rows import Row
@@ -27,7 +22,7 @@ from tablegate.transfer.endpoints.files.staging import Staging
 from tablegate.transfer.errors import TransferError
 
 _WHOLE = "whole"
-_COMPRESSIONS = {".gz": Compression.GZIP, ".zst": Compression.ZSTD}
+_COMPRESSIONS = {".gz": compression.Compression.GZIP, ".zst": compression.Compression.ZSTD}
 
 
 class JsonLines(FileEndpoint):
@@ -35,7 +30,7 @@ class JsonLines(FileEndpoint):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.staged_as = _COMPRESSIONS.get(path.suffix, Compression.NONE)
+        self.staged_as = _COMPRESSIONS.get(path.suffix, compression.Compression.NONE)
 
     def read_definition(self) -> Definition:
         lines = _SummedLines(self.path)
@@ -74,7 +69,7 @@ def _definition(lines: _SummedLines) -> Definition:
         return read_header(header)
     except StopIteration:
         raise lines.bad("the file is empty") from None
-    except UnreadableFile as error:
+    except compression.UnreadableFile as error:
         raise lines.bad(error) from None
 
 
@@ -85,7 +80,7 @@ def _rows(lines: _SummedLines, schema: KeySchema, resume: JSON) -> Iterator[tupl
         if line.startswith(END_START):
             try:
                 check_end(line, rows, lines.crc64)
-            except UnreadableFile as error:
+            except compression.UnreadableFile as error:
                 raise lines.bad(error) from None
             if next(lines, None) is not None:
                 raise lines.bad("there is something behind the end")
@@ -94,7 +89,7 @@ def _rows(lines: _SummedLines, schema: KeySchema, resume: JSON) -> Iterator[tupl
         if rows >= skipped:
             try:
                 row = read_row(line, schema)
-            except UnreadableFile as error:
+            except compression.UnreadableFile as error:
                 raise lines.bad(error) from None
             yield row, rows + 1
     raise lines.bad("the file ends without its last line: it was cut off, or never finished")
@@ -182,4 +177,4 @@ def inflated_pipe(stream: BinaryIO) -> BinaryIO:
     """What comes through a pipe, inflated if it is compressed."""
     buffered = cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, stream)))
     head = cast(io.BufferedReader, buffered).peek(4)
-    return reading(buffered, compression_of(head))
+    return compression.reading(buffered, compression.compression_of(head))

@@ -8,13 +8,7 @@ from typing import Any
 
 import orjson
 
-from tablegate.adapters.dynamodb.tables import vector_indexes
-from tablegate.adapters.dynamodb.tables.descriptions import (
-    index_definition,
-    key_elements,
-    shown_index_keys,
-    vector_index_definition,
-)
+from tablegate.adapters.dynamodb.tables import descriptions, vector_indexes
 from tablegate.adapters.dynamodb.tables.indexes import KINDS, defined_types, key_schema, new_local
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
@@ -37,14 +31,18 @@ def description_of(definition: Definition) -> bytes:
             {"AttributeName": column.name, "AttributeType": _LETTERS[column.kind]}
             for column in columns.values()
         ],
-        "KeySchema": key_elements(shown_index_keys(definition.key_schema)),
+        "KeySchema": descriptions.key_elements(descriptions.shown_index_keys(definition.key_schema)),
     }
     for member, is_local in (("LocalSecondaryIndexes", True), ("GlobalSecondaryIndexes", False)):
-        indexes = [index_definition(index) for index in definition.indexes if index.local == is_local]
+        indexes = [
+            descriptions.index_definition(index) for index in definition.indexes if index.local == is_local
+        ]
         if indexes:
             table[member] = indexes
     if definition.vector_indexes:
-        table["VectorIndexes"] = [vector_index_definition(index) for index in definition.vector_indexes]
+        table["VectorIndexes"] = [
+            descriptions.vector_index_definition(index) for index in definition.vector_indexes
+        ]
     return orjson.dumps({"Table": table}, option=orjson.OPT_INDENT_2)
 
 

@@ -12,30 +12,13 @@ from functools import cached_property, partial
 from itertools import pairwise
 
 from tablegate.adapters.tablestore.values.views import view
-from tablegate.adapters.tablestore.wire import limits
-from tablegate.adapters.tablestore.wire.plainbuffer import (
-    Bound,
-    PlainBufferError,
-    WireCell,
-    WireRow,
-    decode_row,
-    decode_rows,
-    encode_row,
-)
+from tablegate.adapters.tablestore.wire import limits, plainbuffer
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tablegate.gateway.model.values.keys import Key, KeySchema, Position
 from tablegate.gateway.model.values.rows import FOREIGN_KINDS, Cell, Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
+from tablegate.transfer.endpoints import endpoint
 from tablegate.transfer.endpoints.batching import Sent, in_batches, require_deleted, write_batch
-from tablegate.transfer.endpoints.endpoint import (
-    JSON,
-    ChangedKeys,
-    Definition,
-    Endpoint,
-    Reject,
-    ScanPage,
-    Service,
-)
 from tablegate.transfer.endpoints.retrying import PATIENCE_S, Backoff, RetryBudget
 from tablegate.transfer.endpoints.table_store import streams, tables
 from tablegate.transfer.endpoints.table_store.client import Account, Client, is_transient
@@ -46,10 +29,10 @@ _SPLIT_UNIT_BYTES = limits.SPLIT_SIZE_UNIT_MIN_BYTES
 _IGNORE = messages.Condition(row_existence=messages.IGNORE)
 
 
-class TableStoreEndpoint(Endpoint):
+class TableStoreEndpoint(endpoint.Endpoint):
     """One table, or with `table` "" an instance whose tables are listed."""
 
-    service = Service.TABLE_STORE
+    service = endpoint.Service.TABLE_STORE
     write_rows = limits.BATCH_WRITE_ROWS_MAX
 
     def __init__(self, table: str, account: Account, shown: str, patience_s: float = PATIENCE_S) -> None:
@@ -59,10 +42,10 @@ class TableStoreEndpoint(Endpoint):
 
     # The table
 
-    def describe(self) -> Definition:
+    def describe(self) -> endpoint.Definition:
         return tables.definition_of(self._table, tables.describe(self._client, self._table))
 
-    def create(self, definition: Definition) -> list[str]:
+    def create(self, definition: endpoint.Definition) -> list[str]:
         return tables.create(self._client, self._table, definition)
 
     def list_tables(self) -> list[str]:
@@ -70,7 +53,7 @@ class TableStoreEndpoint(Endpoint):
         return list(answer.table_names)
 
     @cached_property
-    def _definition(self) -> Definition:
+    def _definition(self) -> endpoint.Definition:
         return self.describe()
 
     @property
@@ -79,9 +62,9 @@ class TableStoreEndpoint(Endpoint):
 
     # Reading
 
-    def segments(self, wanted: int) -> list[JSON]:
+    def segments(self, wanted: int) -> list[endpoint.JSON]:
         points = self._split_points(wanted) if wanted > 1 else []
-        lowest, highest = self._bound(Bound.INF_MIN), self._bound(Bound.INF_MAX)
+        lowest, highest = self._bound(plainbuffer.Bound.INF_MIN), self._bound(plainbuffer.Bound.INF_MAX)
         bounds = [lowest, *map(self._completed, points), highest]
         return [{"from": _text(low), "to": _text(high)} for low, high in pairwise(bounds)]
 
@@ -104,17 +87,21 @@ class TableStoreEndpoint(Endpoint):
         parts = min(wanted, len(points) + 1)
         return [points[number * (len(points) + 1) // parts - 1] for number in range(1, parts)]
 
-    def _bound(self, value: Bound) -> bytes:
-        return encode_row(WireRow([WireCell(name, value) for name in self._schema.names]))
+    def _bound(self, value: plainbuffer.Bound) -> bytes:
+        return plainbuffer.encode_row(
+            plainbuffer.WireRow([plainbuffer.WireCell(name, value) for name in self._schema.names])
+        )
 
     def _completed(self, point: bytes) -> bytes:
         """A split point as a bound: it may have fewer columns than the key."""
         cells = list(self._decoded(point).key)
         names = self._schema.names
-        cells += [WireCell(name, Bound.INF_MIN) for name in names[len(cells) :]]
-        return encode_row(WireRow(cells))
+        cells += [plainbuffer.WireCell(name, plainbuffer.Bound.INF_MIN) for name in names[len(cells) :]]
+        return plainbuffer.encode_row(plainbuffer.WireRow(cells))
 
-    def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
+    def scan(
+        self, segment: endpoint.JSON, resume: endpoint.JSON | None = None
+    ) -> Iterator[endpoint.ScanPage]:
         while True:
             request = messages.GetRangeRequest(
                 table_name=self._table,
@@ -126,7 +113,7 @@ class TableStoreEndpoint(Endpoint):
             answer = self._client.call("GetRange", request, messages.GetRangeResponse)
             rows = [self._row(wire) for wire in self._decoded_rows(answer.rows)]
             resume = _text(answer.next_start_primary_key) if answer.next_start_primary_key else None
-            yield ScanPage(rows, resume)
+            yield endpoint.ScanPage(rows, resume)
             if resume is None:
                 return
 
@@ -143,7 +130,9 @@ class TableStoreEndpoint(Endpoint):
             request = messages.BatchGetRowRequest()
             request.tables.add(
                 table_name=self._table,
-                primary_key=[encode_row(WireRow(self._key_cells(key.values))) for key in wanted],
+                primary_key=[
+                    plainbuffer.encode_row(plainbuffer.WireRow(self._key_cells(key.values))) for key in wanted
+                ],
                 max_versions=self._definition.rules.max_versions,
             )
             answer = self._client.call("BatchGetRow", request, messages.BatchGetRowResponse)
@@ -163,19 +152,19 @@ class TableStoreEndpoint(Endpoint):
                 rests.wait(reason)
             wanted = left
 
-    def _decoded(self, data: bytes) -> WireRow:
+    def _decoded(self, data: bytes) -> plainbuffer.WireRow:
         try:
-            return decode_row(data, _ANY_NUMBER)
-        except PlainBufferError as error:
+            return plainbuffer.decode_row(data, _ANY_NUMBER)
+        except plainbuffer.PlainBufferError as error:
             raise TransferError(f"{self.shown}: a row that cannot be read: {error}") from None
 
-    def _decoded_rows(self, data: bytes) -> list[WireRow]:
+    def _decoded_rows(self, data: bytes) -> list[plainbuffer.WireRow]:
         try:
-            return decode_rows(data, _ANY_NUMBER)
-        except PlainBufferError as error:
+            return plainbuffer.decode_rows(data, _ANY_NUMBER)
+        except plainbuffer.PlainBufferError as error:
             raise TransferError(f"{self.shown}: rows that cannot be read: {error}") from None
 
-    def _row(self, wire: WireRow) -> Row:
+    def _row(self, wire: plainbuffer.WireRow) -> Row:
         key_values: dict[str, Value] = {cell.name: cell.value for cell in wire.key}  # type: ignore[misc]
         cells: dict[str, tuple[Cell, ...]] = {}
         for cell in wire.cells:
@@ -188,7 +177,7 @@ class TableStoreEndpoint(Endpoint):
 
     # Writing
 
-    def write(self, rows: Sequence[Row]) -> list[Reject]:
+    def write(self, rows: Sequence[Row]) -> list[endpoint.Reject]:
         changes = [(row, self._put(row)) for row in {row.position: row for row in rows}.values()]
         return self._write(changes, messages.PUT)
 
@@ -197,10 +186,12 @@ class TableStoreEndpoint(Endpoint):
         latest = row.latest
         key = self._key_cells([latest[name] for name in names])
         if row.kinds is None or row.kinds == FOREIGN_KINDS:  # no cell has a time of its own
-            cells = [WireCell(name, view(value)) for name, value in latest.items() if name not in names]
+            cells = [
+                plainbuffer.WireCell(name, view(value)) for name, value in latest.items() if name not in names
+            ]
         else:
             cells = [
-                WireCell(name, view(version.value), version.stamp_ms)
+                plainbuffer.WireCell(name, view(version.value), version.stamp_ms)
                 for name, versions in row.cells.items()
                 if name not in names
                 for version in versions
@@ -208,21 +199,25 @@ class TableStoreEndpoint(Endpoint):
         held = [
             cell for cell in cells if not (isinstance(cell.value, Value) and cell.value.kind is Kind.NULL)
         ]
-        return encode_row(WireRow(key, held))
+        return plainbuffer.encode_row(plainbuffer.WireRow(key, held))
 
     def delete(self, keys: Sequence[Key]) -> None:
         changes = []
         for key in {key.position: key for key in keys}.values():
             contents = Contents.of_values(dict(zip(self._schema.names, key.values, strict=True)))
-            change = encode_row(WireRow(self._key_cells(key.values), (), is_delete=True))
+            change = plainbuffer.encode_row(
+                plainbuffer.WireRow(self._key_cells(key.values), (), is_delete=True)
+            )
             changes.append((Row(key.position, contents, 0), change))
         require_deleted(self._write(changes, messages.DELETE), self.shown)
 
-    def _key_cells(self, values: Sequence[Value]) -> list[WireCell]:
-        return [WireCell(name, value) for name, value in zip(self._schema.names, values, strict=True)]
+    def _key_cells(self, values: Sequence[Value]) -> list[plainbuffer.WireCell]:
+        return [
+            plainbuffer.WireCell(name, value) for name, value in zip(self._schema.names, values, strict=True)
+        ]
 
-    def _write(self, changes: list[tuple[Row, bytes]], kind: messages.OperationType) -> list[Reject]:
-        rejects: list[Reject] = []
+    def _write(self, changes: list[tuple[Row, bytes]], kind: messages.OperationType) -> list[endpoint.Reject]:
+        rejects: list[endpoint.Reject] = []
         for batch in _batches(changes):
             rejects += write_batch(batch, partial(self._send_batch, kind), self._client.patience)
         return rejects
@@ -244,7 +239,7 @@ class TableStoreEndpoint(Endpoint):
                 sent.left.append(entry)
                 sent.reason = error.code
             else:
-                sent.rejects.append(Reject(entry[0], error.code, error.message))
+                sent.rejects.append(endpoint.Reject(entry[0], error.code, error.message))
         return sent
 
     # Following
@@ -253,10 +248,10 @@ class TableStoreEndpoint(Endpoint):
     def _follower(self) -> streams.StreamFollower:
         return streams.StreamFollower(self._table, self._client)
 
-    def capture(self) -> JSON:
+    def capture(self) -> endpoint.JSON:
         return self._follower.capture()
 
-    def changes(self, position: JSON) -> ChangedKeys:
+    def changes(self, position: endpoint.JSON) -> endpoint.ChangedKeys:
         return self._follower.look(position, self._schema)
 
     def close(self) -> None:

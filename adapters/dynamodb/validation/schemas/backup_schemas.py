@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tablegate.adapters.dynamodb.validation.schemas import table_parts
 from tablegate.adapters.dynamodb.validation.schemas.schema_parts import (
     NAME_PATTERN,
     TABLE_NAME,
@@ -17,15 +18,6 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Number,
     Request,
     Text,
-)
-from tablegate.adapters.dynamodb.validation.schemas.table_parts import (
-    BILLING,
-    ENCRYPTION,
-    ON_DEMAND,
-    UNITS,
-    VECTOR_INDEXES,
-    global_indexes,
-    local_indexes,
 )
 from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.tables.backups import RECOVERY_DAYS
@@ -58,13 +50,13 @@ _MOMENT: Members = {
 }
 _RESTORED: Members = {
     "TargetTableName": named("TableName"),
-    "BillingModeOverride": BILLING,
-    "GlobalSecondaryIndexOverride": global_indexes(),
-    "LocalSecondaryIndexOverride": local_indexes(),
-    "VectorIndexOverride": VECTOR_INDEXES,
-    "ProvisionedThroughputOverride": UNITS,
-    "OnDemandThroughputOverride": ON_DEMAND,
-    "SSESpecificationOverride": ENCRYPTION,
+    "BillingModeOverride": table_parts.BILLING,
+    "GlobalSecondaryIndexOverride": table_parts.global_indexes(),
+    "LocalSecondaryIndexOverride": table_parts.local_indexes(),
+    "VectorIndexOverride": table_parts.VECTOR_INDEXES,
+    "ProvisionedThroughputOverride": table_parts.UNITS,
+    "OnDemandThroughputOverride": table_parts.ON_DEMAND,
+    "SSESpecificationOverride": table_parts.ENCRYPTION,
 }
 _SHAPES: Shapes = {
     "DescribeContinuousBackups": (_TABLE, ("TableName",)),

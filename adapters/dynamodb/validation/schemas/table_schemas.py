@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tablegate.adapters.dynamodb.validation.schemas import table_parts
 from tablegate.adapters.dynamodb.validation.schemas.replication_schemas import (
     REPLICA_UPDATES,
     WITNESS_UPDATES,
@@ -29,29 +30,12 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Structure,
     Text,
 )
-from tablegate.adapters.dynamodb.validation.schemas.table_parts import (
-    BILLING,
-    ENCRYPTION,
-    KEY_NAME,
-    ON_DEMAND,
-    PROJECTION,
-    TABLE_CLASS,
-    THROUGHPUT,
-    UNITS,
-    VECTOR_INDEX_UPDATES,
-    VECTOR_INDEXES,
-    WARM,
-    global_indexes,
-    global_key_schema,
-    key_schema,
-    local_indexes,
-)
 from tablegate.adapters.dynamodb.wire import limits
 
 _DEFINITIONS = Sequence(
     structure(
         "AttributeDefinition",
-        {"AttributeName": KEY_NAME, "AttributeType": one_of("B", "N", "S")},
+        {"AttributeName": table_parts.KEY_NAME, "AttributeType": one_of("B", "N", "S")},
         ("AttributeName", "AttributeType"),
     )
 )
@@ -65,11 +49,11 @@ _STREAM = Structure(
 )
 _SETTINGS: Members = {
     "StreamSpecification": _STREAM,
-    "SSESpecification": ENCRYPTION,
-    "TableClass": TABLE_CLASS,
+    "SSESpecification": table_parts.ENCRYPTION,
+    "TableClass": table_parts.TABLE_CLASS,
     "DeletionProtectionEnabled": Boolean(),
-    "OnDemandThroughput": ON_DEMAND,
-    "WarmThroughput": WARM,
+    "OnDemandThroughput": table_parts.ON_DEMAND,
+    "WarmThroughput": table_parts.WARM,
     "GlobalTableSettingsReplicationMode": one_of("ENABLED", "DISABLED", "ENABLED_WITH_OVERRIDES"),
 }
 _LISTED: Members = {
@@ -109,23 +93,23 @@ def _creation(is_classic: bool) -> Members:
     return {
         "AttributeDefinitions": _DEFINITIONS,
         "TableName": _control_name(is_checked=True),
-        "BillingMode": BILLING,
-        "ProvisionedThroughput": UNITS,
-        "KeySchema": key_schema(),
-        "LocalSecondaryIndexes": local_indexes(is_typed),
-        "GlobalSecondaryIndexes": global_indexes(is_typed),
+        "BillingMode": table_parts.BILLING,
+        "ProvisionedThroughput": table_parts.UNITS,
+        "KeySchema": table_parts.key_schema(),
+        "LocalSecondaryIndexes": table_parts.local_indexes(is_typed),
+        "GlobalSecondaryIndexes": table_parts.global_indexes(is_typed),
         **_SETTINGS,
         "Tags": Sequence(TAG),
         "ResourcePolicy": TEXT,
         "GlobalTableSourceArn": Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS),
-        "VectorIndexes": VECTOR_INDEXES,
+        "VectorIndexes": table_parts.VECTOR_INDEXES,
     }
 
 
 def _update(is_classic: bool) -> Members:
     return {
-        "ProvisionedThroughput": UNITS,
-        "BillingMode": BILLING,
+        "ProvisionedThroughput": table_parts.UNITS,
+        "BillingMode": table_parts.BILLING,
         "GlobalSecondaryIndexUpdates": _index_updates(is_typed=not is_classic),
         "AttributeDefinitions": _DEFINITIONS,
         **_SETTINGS,
@@ -133,18 +117,18 @@ def _update(is_classic: bool) -> Members:
         "MultiRegionConsistency": one_of("EVENTUAL", "STRONG"),
         "GlobalTableWitnessUpdates": WITNESS_UPDATES,
         "DisassociationProtectionEnabled": Boolean(),
-        "VectorIndexUpdates": VECTOR_INDEX_UPDATES,
+        "VectorIndexUpdates": table_parts.VECTOR_INDEX_UPDATES,
     }
 
 
 def _index_updates(is_typed: bool) -> Sequence:
     once_needed = frozenset({"ProvisionedThroughput"})
-    update: Members = {"IndexName": INDEX_NAME, **THROUGHPUT}
+    update: Members = {"IndexName": INDEX_NAME, **table_parts.THROUGHPUT}
     create: Members = {
-        "Projection": PROJECTION,
+        "Projection": table_parts.PROJECTION,
         "IndexName": INDEX_NAME,
-        **THROUGHPUT,
-        "KeySchema": global_key_schema(is_typed),
+        **table_parts.THROUGHPUT,
+        "KeySchema": table_parts.global_key_schema(is_typed),
     }
     needed = frozenset({"Projection", "IndexName", "KeySchema"})
     actions: Members = {
