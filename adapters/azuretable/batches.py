@@ -15,7 +15,7 @@ from tablegate.adapters.azuretable.entities.entity_renderer import MetadataLevel
 from tablegate.adapters.azuretable.queries import queries
 from tablegate.adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
 from tablegate.adapters.azuretable.wire import addresses, errors, limits, multipart
-from tablegate.adapters.azuretable.wire.addresses import BatchResource, Entity, EntitySet, Resource
+from tablegate.adapters.azuretable.wire.addresses import Batch, Entity, EntitySet, Resource
 from tablegate.adapters.azuretable.wire.multipart import InnerHead, InnerReply, InnerRequest
 from tablegate.gateway.exchanges import exchange_of, write_rows
 from tablegate.gateway.http import Request
@@ -35,7 +35,7 @@ class _ChangeFailed(Exception):
         self.error = error
 
 
-def run(call: call_context.CallContext, resource: BatchResource) -> Exchange[call_context.OperationReply]:
+def run(call: call_context.CallContext, resource: Batch) -> Exchange[call_context.OperationReply]:
     """POST /$batch: carry out a changeset, all of it or nothing, or one query. The answer is multipart/mixed, and a refused
     change is a part of it. Raises ServiceError for a body that is no batch."""
     explicit_version = call.request.header("x-ms-version")

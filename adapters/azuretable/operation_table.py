@@ -50,29 +50,21 @@ OPERATIONS: Mapping[tuple[type, str, str], Operation] = {
     (addresses.Entity, "MERGE", PLAIN): Operation(entities.update, Purpose((_P.UPDATE,))),
     (addresses.Entity, "PATCH", PLAIN): Operation(entities.update, Purpose((_P.UPDATE,))),
     (addresses.Entity, "DELETE", PLAIN): Operation(entities.update, Purpose((_P.DELETE,))),
-    (addresses.BatchResource, "POST", PLAIN): Operation(
-        batches.run, Purpose(_IN_BATCHES, Channel.TRANSACTION)
-    ),
-    (addresses.ServiceResource, "GET", "properties"): Operation(
-        service.get_properties, Purpose((_P.READ_ACCOUNT,))
-    ),
-    (addresses.ServiceResource, "PUT", "properties"): Operation(
-        service.set_properties, Purpose((_P.WRITE_ACCOUNT,))
-    ),
-    (addresses.ServiceResource, "GET", "stats"): Operation(
-        service.get_statistics, Purpose((_P.READ_ACCOUNT,))
-    ),
+    (addresses.Batch, "POST", PLAIN): Operation(batches.run, Purpose(_IN_BATCHES, Channel.TRANSACTION)),
+    (addresses.Service, "GET", "properties"): Operation(service.get_properties, Purpose((_P.READ_ACCOUNT,))),
+    (addresses.Service, "PUT", "properties"): Operation(service.set_properties, Purpose((_P.WRITE_ACCOUNT,))),
+    (addresses.Service, "GET", "stats"): Operation(service.get_statistics, Purpose((_P.READ_ACCOUNT,))),
 }
 
 
 def operation_of(call: CallContext) -> Operation:
     """The operation that a call asks for. Raises ServiceError where there is none."""
     resource = call.address.resource
-    if isinstance(resource, addresses.TableScopedResource):
+    if isinstance(resource, addresses.Nested):
         return _NESTED
     if call.address.secondary and call.method not in _READING:
         raise ServiceError("InsufficientAccountPermissions")
-    if (call.options.get("restype") == "service") is not isinstance(resource, addresses.ServiceResource):
+    if (call.options.get("restype") == "service") is not isinstance(resource, addresses.Service):
         raise ServiceError("InvalidQueryParameterValue")
     row = OPERATIONS.get((type(resource), call.method, call.options.get("comp", PLAIN)))
     if row is None:
@@ -82,13 +74,13 @@ def operation_of(call: CallContext) -> Operation:
 
 def purpose_of(resource: addresses.Resource, method: str, comp: str) -> Purpose:
     """What a request is for. To have an address explained that means nothing is to read."""
-    if isinstance(resource, addresses.TableScopedResource):
+    if isinstance(resource, addresses.Nested):
         return Purpose((_P.DESCRIBE,))
     row = OPERATIONS.get((type(resource), method, comp))
     return Purpose((_P.READ,)) if row is None else row.purpose
 
 
-def _refuse_nested(call: CallContext, resource: addresses.TableScopedResource) -> Exchange[OperationReply]:
+def _refuse_nested(call: CallContext, resource: addresses.Nested) -> Exchange[OperationReply]:
     """Answer a client whose account URL ends in a table's name: /T/Tables, /T/$batch and their like. Always raises.
 
     The service has no such resources, and refuses each in its own way; SDKs recognise code and text and tell their users
@@ -97,7 +89,7 @@ def _refuse_nested(call: CallContext, resource: addresses.TableScopedResource) -
     if call.options.get("restype") == "service":
         raise ServiceError("InvalidQueryParameterValue")
     match resource.inner:
-        case addresses.BatchResource():
+        case addresses.Batch():
             raise ServiceError("MediaTypeNotSupported")
         case addresses.TableSet():
             yield from find_table(call, resource.table)

@@ -13,12 +13,12 @@ from tablegate.adapters.azuretable.entities.entity_parser import document_of
 from tablegate.adapters.azuretable.wire import addresses, limits, multipart
 from tablegate.adapters.azuretable.wire.addresses import (
     Address,
-    BatchResource,
+    Batch,
     Entity,
     EntitySet,
+    Nested,
     Resource,
     TableEntry,
-    TableScopedResource,
     TableSet,
 )
 from tablegate.adapters.azuretable.wire.errors import REFUSALS, ServiceError
@@ -68,7 +68,7 @@ def read(head: RequestFacts, request: Request, reply: Reply | None, host: str) -
         tables=tables,
         keys=[(table, key) for target in targets for table, key in _named(*target) if key is not None],
     )
-    if not isinstance(address.resource, BatchResource):
+    if not isinstance(address.resource, Batch):
         return facts
     if targets and all(target.method == "GET" for target in targets):
         facts = facts._replace(kind=RequestKind.READ)
@@ -87,7 +87,7 @@ def _error_code(reply: Reply) -> str:
 
 def _targets(request: Request, address: Address, host: str) -> list[_Target]:
     """The resource that a request addresses, or all that its batch does. Of a batch that cannot be read nothing is known."""
-    if not isinstance(address.resource, BatchResource):
+    if not isinstance(address.resource, Batch):
         return [_Target(address.resource, request.method, request.body)]
     try:
         batch = multipart.parse(request.header("content-type"), request.body, limits.CHANGES_MAX)
@@ -130,7 +130,7 @@ def _named(resource: Resource, method: str, body: bytes) -> Iterator[tuple[str, 
             made = _document(body).get("TableName")
             if isinstance(made, str):
                 yield made, None
-        case TableScopedResource(table, _):
+        case Nested(table, _):
             yield table, None
 
 

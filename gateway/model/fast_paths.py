@@ -78,25 +78,25 @@ FAST_PATHS: tuple[FastPath, ...] = (
     ),
     FastPath(
         f"{_TABLESTORE}.rows.fast_rows:encoder",
-        f"{_TABLESTORE}.rows.selections:Selection.cutter",
+        f"{_TABLESTORE}.rows.selections:RowSelection.cutter",
         "tests/adapters/tablestore/rows/test_fast_rows.py::test_rows_are_encoded_the_same",
         3.67,
     ),
     FastPath(
         f"{_TABLESTORE}.rows.fast_pages:encoder_of_many",
-        f"{_TABLESTORE}.rows.selections:Selection.cutter",
+        f"{_TABLESTORE}.rows.selections:RowSelection.cutter",
         "tests/adapters/tablestore/rows/test_fast_pages.py::test_rows_with_stamps",
         1.45,
     ),
     FastPath(
         "tablegate.gateway.model.expressions.updates:FastDraft",
-        "tablegate.gateway.model.expressions.updates:Draft",
+        "tablegate.gateway.model.expressions.updates:RowDraft",
         "tests/gateway/model/test_fast_drafts.py::test_both_paths_of_an_edit_agree",
         1.63,
     ),
     FastPath(
         "tablegate.gateway.engine.rows.loading:fast_load",
-        "tablegate.gateway.engine.rows.writing:Batch._decide",
+        "tablegate.gateway.engine.rows.writing:WriteBatch._decide",
         "tests/gateway/engine/rows/test_loading.py::test_both_ways_leave_the_same_rows",
         1.96,
     ),
@@ -132,7 +132,7 @@ FAST_PATHS: tuple[FastPath, ...] = (
     ),
     FastPath(
         "tablegate.transfer.comparing.sums:fast_add_bodies",
-        "tablegate.transfer.comparing.sides:Side.sum_page_generally",
+        "tablegate.transfer.comparing.sides:ComparedSide.sum_page_generally",
         "tests/transfer/comparing/test_verifying.py::test_the_fast_way_and_the_general_one_find_the_same",
         9.82,
     ),

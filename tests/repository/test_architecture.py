@@ -20,7 +20,7 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 # that stands alone; a module inside a folder may be a group of its own, lower than the rest of the folder.
 GROUPS = {
     "gateway": (
-        "model", "exchanges", "configuration", "observability", "handling", "http", "request_bodies", "request_memory",
+        "model", "exchanges", "configuration", "observability", "request_context", "http", "request_bodies", "request_memory",
         "observability.audit", "store", "observability.audit_sinks", "security", "engine", "security.quota_keeper",
         "security.gate", "clock", "observability.telemetry", "server.flask_bridge", "dialect",
         "control", "health", "application", "adapter_modules", "wiring", "console", "app",
@@ -153,7 +153,7 @@ def test_an_adapter_knows_the_engine_the_model_and_http(module: str) -> None:
         "security.credentials",
         "security.gate",
         "dialect",
-        "handling",
+        "request_context",
         "http",
         "observability.metrics",
         "request_bodies",

@@ -122,7 +122,7 @@ assert (values.render_row, values.render_rows) == (values.render_row_generally, 
 assert entity_renderer._SPLICED == ()
 assert checks._fast_put_of is checks._no_fast_put
 assert not selections._ENCODES
-assert updates._draft_of == updates.Draft.of
+assert updates._draft_of == updates.RowDraft.of
 assert not (page_builder._TAKES_MANY or reading._LOOKS_UP)
 assert not sides._HASHES_BODIES
 assert (reading._prefiltered, reading._concatenated) == (reading._row_by_row, reading._no_bodies)

@@ -325,8 +325,8 @@ _AZURE_PATHS = {
     "TableEntry": "/Tables('TABLE')",
     "EntitySet": "/TABLE",
     "Entity": "/TABLE(PartitionKey='P',RowKey='R')",
-    "BatchResource": "/$batch",
-    "ServiceResource": "/",
+    "Batch": "/$batch",
+    "Service": "/",
 }
 
 

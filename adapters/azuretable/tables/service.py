@@ -9,7 +9,7 @@ from tablegate.adapters.azuretable.call_context import CallContext, OperationRep
 from tablegate.adapters.azuretable.tables import documents
 from tablegate.adapters.azuretable.tables.documents import DEFAULT_PROPERTIES, Properties
 from tablegate.adapters.azuretable.wire import cors
-from tablegate.adapters.azuretable.wire.addresses import ServiceResource
+from tablegate.adapters.azuretable.wire.addresses import Service
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 from tablegate.gateway.exchanges import one
 from tablegate.gateway.http import Request
@@ -19,14 +19,14 @@ from tablegate.gateway.model.commands.commands import Exchange
 _XML = ("Content-Type", "application/xml")
 
 
-def get_properties(call: CallContext, resource: ServiceResource) -> Exchange[OperationReply]:
+def get_properties(call: CallContext, resource: Service) -> Exchange[OperationReply]:
     """GET /?restype=service&comp=properties: the account's properties, as XML."""
     call.grant.check(Action.READ_SERVICE)
     properties = yield from load(call.namespace, call.address.account)
     return OperationReply(200, [_XML], documents.properties_xml(properties))
 
 
-def set_properties(call: CallContext, resource: ServiceResource) -> Exchange[OperationReply]:
+def set_properties(call: CallContext, resource: Service) -> Exchange[OperationReply]:
     """PUT /?restype=service&comp=properties: set the account's properties from XML; parts that are left out keep their value.
     Raises ServiceError."""
     call.grant.check(Action.WRITE_SERVICE)
@@ -37,7 +37,7 @@ def set_properties(call: CallContext, resource: ServiceResource) -> Exchange[Ope
     return OperationReply(202)
 
 
-def get_statistics(call: CallContext, resource: ServiceResource) -> Exchange[OperationReply]:
+def get_statistics(call: CallContext, resource: Service) -> Exchange[OperationReply]:
     """GET /?restype=service&comp=stats, of the secondary only: since when it may lack something, which without replicas is
     nothing. Raises ServiceError."""
     call.grant.check(Action.READ_SERVICE)

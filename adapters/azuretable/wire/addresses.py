@@ -35,7 +35,7 @@ def has_account(path: str, host: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceResource:
+class Service:
     """The service itself: properties, statistics."""
 
 
@@ -68,19 +68,19 @@ class Entity:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchResource:
+class Batch:
     """/$batch."""
 
 
 @dataclass(frozen=True, slots=True)
-class TableScopedResource:
+class Nested:
     """/T/something: what a client asks for whose account URL ends in a table's name. `inner` is what it meant."""
 
     table: str
-    inner: TableSet | TableEntry | BatchResource
+    inner: TableSet | TableEntry | Batch
 
 
-Resource = ServiceResource | TableSet | TableEntry | EntitySet | Entity | BatchResource | TableScopedResource
+Resource = Service | TableSet | TableEntry | EntitySet | Entity | Batch | Nested
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +144,10 @@ def resolve(target: str, outer: Address, host: str) -> tuple[Address, str]:
     address = None
     if is_absolute or _names(path, outer):
         address = parse(path, authority if host else "")
-    if address is None or (isinstance(address.resource, ServiceResource) and not is_absolute):
+    if address is None or (isinstance(address.resource, Service) and not is_absolute):
         resource = parse_resource(path.lstrip("/"))
         address = Address(outer.account, outer.secondary, outer.base, resource)
-    if address.account != outer.account or isinstance(address.resource, TableScopedResource):
+    if address.account != outer.account or isinstance(address.resource, Nested):
         raise ServiceError("InvalidInput")
     # A name that only ends in slashes is no path to anywhere else; that no table is called so is said where it is looked for.
     if isinstance(address.resource, EntitySet | Entity) and "/" in address.resource.table.rstrip("/"):
@@ -172,7 +172,7 @@ def account_of(path: str, host: str) -> str:
 def parse_resource(raw: str) -> Resource:
     """The resource of what follows the base: still percent-encoded, without its leading slash. Names are not checked yet."""
     if not raw:
-        return ServiceResource()
+        return Service()
     try:
         path = unquote(raw, errors="strict")
     except UnicodeDecodeError:
@@ -182,14 +182,14 @@ def parse_resource(raw: str) -> Resource:
         if not tail:
             return _of_segment(head)
         inner = _of_segment(tail)
-        if isinstance(inner, TableSet | TableEntry | BatchResource):
-            return TableScopedResource(head, inner)
+        if isinstance(inner, TableSet | TableEntry | Batch):
+            return Nested(head, inner)
     return _of_segment(path)
 
 
 def _of_segment(path: str) -> Resource:
     if path.lower() == "$batch":
-        return BatchResource()
+        return Batch()
     predicate = _PREDICATE.fullmatch(path)
     if predicate is None:
         if path.lower() == "tables":

@@ -76,7 +76,7 @@ def leave_to_full_validator(data: Any) -> bool:
 def fast_check(shape: Shape) -> Check:
     """A closure that is true of data without fault. On other data it is false or raises anything.
 
-    Attribute values of maps are checked whole and put into canonical form; members named Item become `values.Item`.
+    Attribute values of maps are checked whole and put into canonical form; members named Item become `values.ParsedItem`.
     """
     match shape:
         case Text():

@@ -56,7 +56,7 @@ class OperationSchemas:
 
     def check(self, operation: str, body: Any) -> dict[str, Any]:
         """The cleaned input of an operation: known members only, of the right JSON types, nulls dropped, attribute values in
-        canonical form. `body` is decoded JSON and is changed in place. Items of puts become `values.Item`.
+        canonical form. `body` is decoded JSON and is changed in place. Items of puts become `values.ParsedItem`.
 
         Raises ServiceError: SerializationException for JSON types, then ValidationException for member constraints and for
         what needs no table, in the order of the style. `operation` must be one of OPERATIONS.

@@ -55,7 +55,7 @@ class RowSelection:
 
     @property
     def names(self) -> frozenset[str]:
-        """The attributes that are shown or that the filter looks at, where columns are named (commands.Shown)."""
+        """The attributes that are shown or that the filter looks at, where columns are named (row_commands.VisibleAttributes)."""
         return self.columns | {str(path[0]) for path in paths_of(self.predicate)}
 
     def encoder(self, target: TableOrIndex) -> Callable[[Row], Row]:

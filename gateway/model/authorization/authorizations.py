@@ -145,7 +145,7 @@ class Authorization:
         return None if self.usage is None else self.usage.exceeded
 
     def value(self, fact: ConditionKey) -> str | None:
-        """The value of a fact of the request around an access (conditions.Circumstances)."""
+        """The value of a fact of the request around an access (conditions.AuthorizationContext)."""
         match fact:
             case ConditionKey.SOURCE_ADDRESS:
                 return self.source.address
