@@ -191,7 +191,7 @@ def partition(bench: Bench) -> str:
         for extra, told in (("", "no stream"), ("stream", "a stream")):
             one, many = taken[f"One{extra}"], taken[f"Many{extra}"]
             lines.append(f"{database}, {told}: {_against(one, many)}")
-    return f"All puts on one partition against puts on 997, 16 connections. {'; '.join(lines)}."
+    return f"All puts on one partition against puts on 997, 16 connections. {'. '.join(lines)}."
 
 
 def extras(bench: Bench) -> str:
@@ -202,7 +202,7 @@ def extras(bench: Bench) -> str:
         taken = _puts(bench, running, {f"Put{name}": kind for name, kind in kinds.items()})
         for extra in ("stream", "index"):
             lines.append(f"{database}, with one {extra}: {_against(taken[f'Put{extra}'], taken['Put'])}")
-    return f"PutItem of 1 KB against the same without, 16 connections. {'; '.join(lines)}."
+    return f"PutItem of 1 KB against the same without, 16 connections. {'. '.join(lines)}."
 
 
 def _both(bench: Bench, name: str) -> Iterator[tuple[str, Running]]:

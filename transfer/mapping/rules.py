@@ -53,7 +53,7 @@ _LOSSLESS, _RENDERED, _LOSSY, _IMPOSSIBLE = Fidelity
 NUMBER_KIND = MappingRule(
     "number-kind",
     _LOSSLESS,
-    "A number is of the target's narrowest kind that holds it exactly: N in DynamoDB; Int32, Int64 or Double in Azure Table;"
+    "A number is of the target's narrowest kind that holds it exactly: N in DynamoDB, Int32, Int64 or Double in Azure Table,"
     " INTEGER or DOUBLE in Table Store. (docs/explain/differences.md)",
 )
 NUMBER_AS_TEXT = MappingRule(
@@ -106,7 +106,7 @@ VALUE_TOO_LONG = MappingRule(
     "value-too-long",
     _IMPOSSIBLE,
     "A text or binary value, as the target has it, is longer than one value may be: 64 KiB in Azure Table (text as UTF-16),"
-    ' 2 MiB in Table Store. ("Understanding the Table service data model"; Table Store, "Limits")',
+    ' 2 MiB in Table Store. ("Understanding the Table service data model" and Table Store, "Limits")',
 )
 NUMBER_OUT_OF_RANGE = MappingRule(
     "number-out-of-range",
@@ -177,7 +177,7 @@ TOO_MANY_ATTRIBUTES = MappingRule(
     "too-many-attributes",
     _IMPOSSIBLE,
     "The row has more attributes than the target's may have: 252 in Azure Table, 1,024 cells, with older versions, in one write"
-    ' of Table Store. ("Understanding the Table service data model"; Table Store, "Limits")',
+    ' of Table Store. ("Understanding the Table service data model" and Table Store, "Limits")',
 )
 ROW_TOO_LARGE = MappingRule(
     "row-too-large",
@@ -188,7 +188,7 @@ ROW_TOO_LARGE = MappingRule(
 ROW_EXPIRED = MappingRule(
     "row-expired",
     _LOSSY,
-    "The row's time is over, and its service has not deleted it yet. It is copied as it is; either end may delete it at any time."
+    "The row's time is over and its service has not deleted it yet. It is copied unchanged. Either end may delete it at any time."
     ' (developer guide, "Using time to live")',
 )
 
@@ -202,7 +202,7 @@ KEY_KIND = MappingRule(
 KEY_AS_TEXT = MappingRule(
     "key-as-text",
     _RENDERED,
-    "A number in a key is text in plain digits, bytes are lower-case hexadecimal; such keys sort as texts do."
+    "A number in a key is text in plain digits, bytes are lower-case hexadecimal. Such keys sort as texts do."
     " (docs/explain/differences.md)",
 )
 KEY_JOINED = MappingRule(
@@ -229,12 +229,12 @@ KEY_UNESCAPED = MappingRule(
 KEY_EMPTY = MappingRule(
     "key-empty",
     _IMPOSSIBLE,
-    "A key is empty, which DynamoDB's are never; --escape-keys writes _x_. (docs/protocols/dynamodb.md)",
+    "A key is empty, which DynamoDB's are never. --escape-keys writes _x_. (docs/protocols/dynamodb.md)",
 )
 KEY_FORBIDDEN = MappingRule(
     "key-forbidden",
     _IMPOSSIBLE,
-    "A key has a character that Azure's cannot have (/ \\ # ? and control characters); --escape-keys writes its code."
+    "A key has a character that Azure's cannot have (/ \\ # ? and control characters). --escape-keys writes its code."
     ' ("Understanding the Table service data model")',
 )
 KEY_TOO_LONG = MappingRule(
@@ -278,7 +278,7 @@ INDEX_NOT_KEPT = MappingRule(
     "index-not-kept",
     _LOSSY,
     "An index that the target cannot have is not made: Azure Table has none, Table Store's have columns of one type with plain"
-    " names, DynamoDB's no parts of a joined key; vector indexes are DynamoDB's alone.",
+    " names, DynamoDB's no parts of a joined key. Vector indexes are DynamoDB's alone.",
 )
 INDEX_PROJECTION = MappingRule(
     "index-projection",
@@ -308,7 +308,7 @@ TIMESTAMP_NOT_KEPT = MappingRule(
 AUTO_INCREMENT_NOT_KEPT = MappingRule(
     "auto-increment-not-kept",
     _LOSSY,
-    "Numbers of an auto-increment key column are copied; new ones are drawn by Table Store only.",
+    "Numbers of an auto-increment key column are copied. New ones are drawn by Table Store only.",
 )
 
 RULES: tuple[MappingRule, ...] = tuple(

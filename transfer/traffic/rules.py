@@ -208,7 +208,7 @@ RULES: tuple[ComparisonRule, ...] = (
         "cell-stamps", TABLE_STORE, Treatment.TIME, ("**/stamp_ms",),
         "The version of a cell is the time of its write, unless the client gave one.",
     ),
-    ComparisonRule("record-position", TABLE_STORE, _I, ("**/extension",), "Where a stream record stands is told by time."),
+    ComparisonRule("record-position", TABLE_STORE, _I, ("**/extension",), "The position of a stream record is a time."),
     ComparisonRule(
         "stream-id", TABLE_STORE, _M, ("**/stream_id",), "The id of a stream holds the time at which it was enabled.",
         ("stream_id",),
