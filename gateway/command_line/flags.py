@@ -1,6 +1,6 @@
 """Flags of commands from the table of settings, and Settings from flags.
 
-Knows how a setting is spelled as a flag; which settings there are is `gateway/configuration/settings.py`.
+The settings are defined in `gateway/configuration/settings.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ Command = Callable[..., None]
 
 
 def with_settings(every: bool) -> Callable[[Command], Command]:
-    """Give a command a flag for every setting, or for those that all commands have, and call it with Settings."""
+    """Add a flag for each setting to a command and call the command with Settings.
+
+    If `every` is false, only the settings that all commands have become flags.
+    """
 
     def decorate(command: Command) -> Command:
         def call(config: Path | None, **given: Any) -> None:
@@ -27,7 +30,7 @@ def with_settings(every: bool) -> Callable[[Command], Command]:
             command(_load(flags, config), **given)
 
         call.__name__, call.__doc__ = command.__name__, command.__doc__
-        # Where click keeps the options that were put on below this one.
+        # click keeps the options of the decorators below this one here.
         vars(call)["__click_params__"] = list(vars(command).get("__click_params__", []))
         names = [name for name, field in SETTINGS.items() if every or field.metadata["everywhere"]]
         names += [former for former, name in FORMER_NAMES.items() if name in names]
@@ -35,7 +38,9 @@ def with_settings(every: bool) -> Callable[[Command], Command]:
         for name in reversed(names):
             wrapped = _option(name)(wrapped)
         config_option = click.option(
-            "--config", type=click.Path(path_type=Path), help="TOML file of settings. [env: TABLEGATE_CONFIG]"
+            "--config",
+            type=click.Path(path_type=Path),
+            help="TOML file of settings. Flags and environment variables override it. [env: TABLEGATE_CONFIG]",
         )
         return config_option(wrapped)
 
@@ -43,15 +48,14 @@ def with_settings(every: bool) -> Callable[[Command], Command]:
 
 
 def _option(name: str) -> Callable[[Any], Any]:
-    """Return the flag of a setting. `name`: its name, or its deprecated one, whose flag is hidden from --help."""
+    """Return the flag of a setting by its name or deprecated name. The flag of a deprecated name is hidden from --help."""
     field = SETTINGS[FORMER_NAMES.get(name, name)]
     is_former = name in FORMER_NAMES
     flag = "--" + (name.replace("_", "-") if is_former else field.metadata["flag"] or name.replace("_", "-"))
     default = field.default
     if isinstance(default, bool):
-        return click.option(
-            f"{flag}/--no-{flag[2:]}", name, default=None, help=field.metadata["meaning"], hidden=is_former
-        )
+        help_text = f"{field.metadata['meaning']} [default: {'on' if default else 'off'}]"
+        return click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=help_text, hidden=is_former)
     shown = ",".join(default) if isinstance(default, tuple) else default
     help_text = field.metadata["meaning"] + (f" [default: {shown}]" if shown not in (None, "") else "")
     choices = field.metadata["choices"]
@@ -65,7 +69,7 @@ def _option(name: str) -> Callable[[Any], Any]:
 
 def _load(flags: dict[str, Any], config: Path | None) -> Settings:
     try:
-        # A flag that may be repeated and was not given is ().
+        # click passes () for a repeatable flag that was not given.
         return load(
             {name: None if value == () else value for name, value in flags.items()}, os.environ, config
         )

@@ -1,1 +1,1 @@
-"""Settings of a server, and addresses of databases."""
+"""Settings of a server, and database URLs."""

@@ -1,4 +1,4 @@
-"""Checks of settings that depend on each other, and secrets that are read from files."""
+"""Checks of settings that depend on each other. Secrets are read from their files here."""
 
 from __future__ import annotations
 
@@ -46,51 +46,58 @@ def _normalised(values: dict[str, Any]) -> Settings:
             "cors_origin",
             settings.cors_origin,
             _ORIGIN,
-            "scheme://host[:port] or * (null is every sandboxed frame)",
+            "an origin. Use scheme://host[:port] or *. null is refused, since it matches every sandboxed frame",
         ),
         allowed_host=_checked_names(
-            "allowed_host", settings.allowed_host, _ALLOWED_HOST, "a host name without port"
+            "allowed_host",
+            settings.allowed_host,
+            _ALLOWED_HOST,
+            "a host name. Use NAME, .NAME or *, without a port",
         ),
     )
 
 
 def _check_combinations(settings: Settings) -> None:
     if (settings.tls_cert is None) != (settings.tls_key is None):
-        raise BadSetting("tls_cert and tls_key must be given together")
+        raise BadSetting("tls_cert and tls_key must be set together")
     if settings.tls_cert is not None and settings.tls_self_signed:
-        raise BadSetting("tls_self_signed makes a certificate; tls_cert brings one: give one of them")
+        raise BadSetting("tls_self_signed and tls_cert exclude each other: set one of them")
     if settings.s3_endpoint_url and settings.s3_folder is not None:
-        raise BadSetting("s3_endpoint_url and s3_folder are two places for exports: give one of them")
+        raise BadSetting("s3_endpoint_url and s3_folder exclude each other: set one of them")
     if not 0 < settings.background_cpu_share <= 1:
         raise BadSetting("background_cpu_share must be more than 0 and at most 1")
     if settings.workers > 1 and settings.memory:
-        raise BadSetting("workers: a database in memory is that of one process")
+        raise BadSetting(
+            "workers: a database in memory serves one process only. Set workers to 1 or name a database"
+        )
     if any(url.startswith("sqlite") for url in (settings.database, *settings.replica) if settings.replica):
-        raise BadSetting("replica: only PostgreSQL has replicas")
+        raise BadSetting(
+            "replica: only PostgreSQL has replicas. Remove replica or use a postgresql:// database"
+        )
 
 
 def _of_file(settings: Settings, name: str) -> str:
-    """Return a secret that is given by its setting or in a file."""
+    """Return a secret from its setting or from its file."""
     given, path = getattr(settings, name), getattr(settings, f"{name}_file")
     if path is None:
         return str(given)
     if given:
-        raise BadSetting(f"{name} and {name}_file are two ways to say one thing: give one of them")
+        raise BadSetting(f"{name} and {name}_file exclude each other: set one of them")
     try:
-        held: str = path.read_text().strip()
+        secret: str = path.read_text().strip()
     except OSError as error:
-        raise BadSetting(f"cannot read {path}: {error.strerror}") from None
-    if not held:
-        raise BadSetting(f"{name}_file: there is nothing in {path}")
-    return held
+        raise BadSetting(f"{name}_file: cannot read {path}: {error.strerror}") from None
+    if not secret:
+        raise BadSetting(f"{name}_file: {path} is empty")
+    return secret
 
 
 def _checked_names(
-    setting_name: str, given: tuple[str, ...], form: re.Pattern[str], what: str
+    setting_name: str, given: tuple[str, ...], form: re.Pattern[str], expected: str
 ) -> tuple[str, ...]:
     """Return names in lower case, without a trailing slash. Raises BadSetting."""
     names = tuple(name.lower() if name.lower() == "file://" else name.lower().rstrip("/") for name in given)
     for name in names:
         if name != ANY and form.fullmatch(name) is None:
-            raise BadSetting(f"{setting_name}: {name!r} is not {what}")
+            raise BadSetting(f"{setting_name}: {name!r} is not {expected}")
     return names

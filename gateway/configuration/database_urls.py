@@ -1,6 +1,6 @@
-"""How people write the address of a database, and the one form that the store takes.
+"""Normalisation of database URLs to the one form that the store accepts.
 
-Knows spellings: libpq's, SQLAlchemy's, a file that holds the address, a plain path. Opens no database.
+Accepted forms: libpq's, SQLAlchemy's, a file that contains the URL, a plain path. This module opens no database.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 MEMORY = "sqlite://"
-"""A SQLite database that nobody else sees and nothing outlives."""
+"""A SQLite database in the memory of one process."""
 
 _POSTGRESQL = "postgresql+psycopg"
 _KEYWORD_FORM = re.compile(r"\s*[a-z_]+\s*=")
@@ -18,14 +18,16 @@ _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):")
 
 
 class BadDatabaseURL(ValueError):
-    """An address that names no database the gateway knows. The text says what was wrong, without any password."""
+    """A database URL that cannot be used. The text gives the reason and contains no password."""
 
 
 def normalise(text: str) -> str:
-    """`sqlite:////absolute/path`, `sqlite://` (memory) or `postgresql+psycopg://...`, from any usual form:
+    """Return `sqlite:////absolute/path`, `sqlite://` (memory) or `postgresql+psycopg://...`. Raises BadDatabaseURL.
 
-    postgres://, postgresql://, postgresql+DRIVER://, libpq's several hosts, sockets and `host=... dbname=...`;
-    sqlite:///path, a plain path, `:memory:`; and `file:PATH`, the name of a file that holds one of these.
+    Accepted forms:
+    - PostgreSQL: postgres://, postgresql://, postgresql+DRIVER://, libpq's several hosts, sockets, `host=... dbname=...`.
+    - SQLite: sqlite:///path, a plain path, `:memory:`.
+    - `file:PATH`: a file that contains one of these.
     """
     text = text.strip()
     if not text:
@@ -45,24 +47,24 @@ def normalise(text: str) -> str:
             return MEMORY
         case "":
             return _sqlite("///" + text)
-    raise BadDatabaseURL(f"no database is known by {scheme}: - use sqlite:///PATH or postgresql://...")
+    raise BadDatabaseURL(f"the URL scheme {scheme}: is not supported. Use sqlite:///PATH or postgresql://...")
 
 
 def sqlite_path(url: str) -> Path | None:
-    """The file of a normalised SQLite URL; None if it is in memory or not SQLite at all."""
+    """Return the file of a normalised SQLite URL. None if it is in memory or not SQLite."""
     if not url.startswith("sqlite:///"):
         return None
     return Path(url.removeprefix("sqlite:///").partition("?")[0])
 
 
 def without_password(url: str) -> str:
-    """A normalised URL as it may be shown in a log."""
+    """Return a normalised URL for logs."""
     shown = re.sub(r"(://[^:/?#@]*):[^@/?#]*@", r"\1:***@", url)
     return re.sub(r"([?&](?:password|sslpassword)=)[^&]*", r"\1***", shown)
 
 
 def hosts_of(url: str) -> str:
-    """Hosts and ports of a normalised PostgreSQL URL, as they may be shown."""
+    """Return the hosts and ports of a normalised PostgreSQL URL, for messages."""
     _, _, rest = url.partition("://")
     hosts = rest.partition("?")[0].partition("/")[0].rpartition("@")[2]
     if hosts:
@@ -86,12 +88,12 @@ def _from_file(text: str) -> str:
     except OSError as error:
         raise BadDatabaseURL(f"cannot read the database URL from {path}: {error.strerror}") from None
     if content.lower().startswith("file:"):
-        raise BadDatabaseURL(f"{path} names another file; it must hold the database URL itself")
+        raise BadDatabaseURL(f"{path} names another file. It must contain the database URL itself")
     return normalise(content)
 
 
 def _from_keywords(text: str) -> str:
-    """libpq's `host=... dbname='...'`; the driver knows how it is quoted."""
+    """Return the URL of libpq's form `host=... dbname='...'`. The driver parses it, because of the quotes."""
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
 
@@ -106,15 +108,15 @@ def _from_keywords(text: str) -> str:
 
 
 def _from_url(text: str) -> str:
-    """SQLAlchemy takes one host before the path, others and sockets as `host` options; libpq is freer."""
+    """Return the URL with several hosts and sockets as `host` options, which SQLAlchemy requires and libpq does not."""
     parts = urlsplit(text)
-    login, _, places = parts.netloc.rpartition("@")
+    login, _, addresses = parts.netloc.rpartition("@")
     user, _, password = login.partition(":")
     hosts = []
-    for place in places.split(","):
-        found = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::(\d*))?", place)
+    for address in addresses.split(","):
+        found = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::(\d*))?", address)
         if found is None:
-            raise BadDatabaseURL(f"not a host and port: {place}")
+            raise BadDatabaseURL(f"{address} is not HOST or HOST:PORT")
         hosts.append((unquote(found[1]).strip("[]"), found[2] or ""))
     options = parse_qsl(parts.query, keep_blank_values=True)
     named = {name: value for name, value in options if name in ("user", "password", "dbname", "port")}
@@ -132,7 +134,7 @@ def _from_url(text: str) -> str:
 
 
 def _paired(hosts: list[str], ports: list[str]) -> list[tuple[str, str]]:
-    """Each host with its port; a single port is for all, as libpq has it. A host may bring its own (`name:port`)."""
+    """Return each host with its port. As in libpq, a single port is for all hosts. A host may include one (`name:port`)."""
     if len(ports) <= 1:
         ports = (ports or [""]) * max(len(hosts), 1)
     paired = []
@@ -146,16 +148,16 @@ def _assemble(
     user: str, password: str, hosts: list[tuple[str, str]], database: str, options: list[tuple[str, str]]
 ) -> str:
     login = quote(user, safe="") + (":" + quote(password, safe="") if password else "")
-    place = ""
+    address = ""
     if len(hosts) == 1 and not hosts[0][0].startswith("/"):
         [(host, port)] = hosts
-        place = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
+        address = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
     else:
-        # libpq takes lists, and SQLAlchemy hands options on to it as they are.
+        # libpq accepts lists, and SQLAlchemy passes options to it unchanged.
         options = [("host", ",".join(host for host, _ in hosts)), *options]
         ports = [port for _, port in hosts]
         if any(ports):
             options.insert(1, ("port", ",".join(port or "5432" for port in ports)))
     query = urlencode(options, quote_via=quote, safe="/,:")
     at = f"{login}@" if login else ""
-    return f"{_POSTGRESQL}://{at}{place}/{quote(database, safe='')}" + (f"?{query}" if query else "")
+    return f"{_POSTGRESQL}://{at}{address}/{quote(database, safe='')}" + (f"?{query}" if query else "")

@@ -1,4 +1,4 @@
-"""Loading of settings: flags > environment (`TABLEGATE_*`) > a TOML file > the default.
+"""Loading of settings. Flags override the environment (`TABLEGATE_*`), which overrides a TOML file.
 
 A deprecated name works in each source. A warning on standard error names the new one.
 """
@@ -22,7 +22,7 @@ def load(
 ) -> Settings:  # fmt: skip
     """Return the settings. Raises BadSetting.
 
-    A flag that is None was not given. The file is `file`, else TABLEGATE_CONFIG, else none.
+    A flag with the value None was not given. `file` overrides TABLEGATE_CONFIG.
     """
     values: dict[str, Any] = {}
     config = file or (Path(environment["TABLEGATE_CONFIG"]) if environment.get("TABLEGATE_CONFIG") else None)
@@ -48,7 +48,10 @@ def _flag(name: str) -> str:
 def _with_current_names(
     given: Mapping[str, Any], spelling: Callable[[str], str], place: str = ""
 ) -> dict[str, Any]:
-    """Return the values of one source by current names, and warn of deprecated ones. A current name wins over its former one."""
+    """Return the values of one source by current names, and warn of deprecated ones.
+
+    If both names are given, the value of the current one counts.
+    """
     values = dict(given)
     for former, name in FORMER_NAMES.items():
         if former in values:
@@ -70,4 +73,4 @@ def _read_file(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise BadSetting(f"cannot read {path}: {error.strerror}") from None
     except tomllib.TOMLDecodeError as error:
-        raise BadSetting(f"{path} is not TOML: {error}") from None
+        raise BadSetting(f"cannot read {path}: it is not valid TOML: {error}") from None

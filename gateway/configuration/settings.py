@@ -16,13 +16,13 @@ from tablegate.gateway.configuration.database_urls import sqlite_path
 
 MOST_PORT = 65_535
 ANY = "*"
-"""Of `cors_origin` and `allowed_host`: every one."""
+"""The value of `cors_origin` and `allowed_host` that matches everything."""
 OPAQUE_ORIGIN = "null"
-"""The Origin header of sandboxed frames and local files (RFC 6454, 7.1). It names no page, so `cors_origin` cannot have it."""
+"""The Origin header of sandboxed frames and local files (RFC 6454, 7.1). It names no page, so `cors_origin` rejects it."""
 
 
 class BadSetting(ValueError):
-    """A setting that is unknown, of the wrong form, or at odds with another one. The text names it."""
+    """A setting that is unknown, malformed or in conflict with another one. The text names it."""
 
 
 def setting(
@@ -34,12 +34,12 @@ def setting(
     flag: str = "",
     most: int | None = None,
 ) -> Any:
-    """A field of Settings, and a flag of `serve`.
+    """Return a field of Settings, which is also a flag of `serve`.
 
-    - `everywhere`: a flag of all other commands, too.
-    - `separator`: stands between the members of a list that is given as one text.
-    - `flag`: the name of the flag, if not that of the setting.
-    - `most`: the largest number.
+    - `everywhere`: all other commands have the flag, too.
+    - `separator`: separates the members of a list that is given as one text.
+    - `flag`: the name of the flag, if it differs from that of the setting.
+    - `most`: the maximum of a number.
     """
     metadata = {
         "meaning": meaning, "choices": choices, "everywhere": everywhere, "separator": separator, "flag": flag,
@@ -50,319 +50,368 @@ def setting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What was set. Frozen: to change a setting is to start anew."""
+    """The settings of one process. They are frozen: a change takes effect at the next start."""
 
-    # Where to listen
-    host: str = setting("127.0.0.1", "Address to listen on.")
-    port: int = setting(8000, "Port to listen on; 0 takes a free one.", most=MOST_PORT)
+    # Listening
+    host: str = setting(
+        "127.0.0.1", "Address to listen on. Use 0.0.0.0 or :: to accept clients of other machines."
+    )
+    port: int = setting(8000, "TCP port to listen on. 0 picks a free port.", most=MOST_PORT)
     azure_port: int | None = setting(
-        None, "Listen on this port too (10002 is where UseDevelopmentStorage=true looks).", most=MOST_PORT
+        None,
+        "Additional TCP port to listen on. UseDevelopmentStorage=true connects to 10002.",
+        most=MOST_PORT,
     )
     metrics_port: int | None = setting(
         None,
-        "Serve /metrics on this port of a loopback address only, instead of on the main one; 0 takes a free one.",
+        "Serve /metrics on this TCP port of the loopback address, instead of the main port. 0 picks a free port.",
         most=MOST_PORT,
     )
     metrics_token: str = setting(
         "",
-        "Token that /metrics wants (Authorization: Bearer); with auth strict it is served on the main port with one only.",
+        "Bearer token that /metrics requires. With auth strict, /metrics on the main port is refused unless a token is set.",
     )
-    metrics_token_file: Path | None = setting(None, "File that holds the metrics token.")
+    metrics_token_file: Path | None = setting(None, "File that contains the metrics token.")
     control: bool = setting(
         True,
-        "Serve the control API under /_tablegate/: with auth dev to this machine, else with the admin token.",
+        "Serve the control API under /_tablegate/. With auth dev it accepts local clients, otherwise the admin token.",
     )
-    admin_token: str = setting("", "Token that the control API wants (Authorization: Bearer).")
-    admin_token_file: Path | None = setting(None, "File that holds the admin token.")
+    admin_token: str = setting("", "Bearer token that the control API requires.")
+    admin_token_file: Path | None = setting(None, "File that contains the admin token.")
     console: bool = setting(
         True,
-        "Serve the console, pages to see tables in a browser, under /_tablegate/console/: with auth dev to this machine,"
-        " else to whoever signs in.",
+        "Serve the web console under /_tablegate/console/. With auth dev it accepts local browsers, otherwise signed-in "
+        "users.",
     )
-    console_writes: bool = setting(False, "Let visitors of the console put and delete rows.")
+    console_writes: bool = setting(False, "Allow users of the console to put and delete rows.")
     recorded_requests: int = setting(
-        0, "Keep the last so many requests for the control API; it may ask for it later too."
+        0,
+        "Number of recent requests to keep for the control API. The control API can also start the recording later.",
     )
-    insecure: bool = setting(False, "Listen on other than loopback addresses though auth is dev.")
-    tls_cert: Path | None = setting(None, "Certificate chain (PEM); needs --tls-key.")
-    tls_key: Path | None = setting(None, "Private key of the certificate (PEM).")
-    tls_self_signed: bool = setting(False, "Serve TLS with a certificate made at the start.")
+    insecure: bool = setting(
+        False, "Allow auth dev on addresses other than loopback. Every client that connects has full access."
+    )
+    tls_cert: Path | None = setting(None, "Certificate chain (PEM) for TLS. Requires --tls-key.")
+    tls_key: Path | None = setting(None, "Private key (PEM) of the TLS certificate.")
+    tls_self_signed: bool = setting(
+        False, "Serve TLS with a self-signed certificate that is created at the start. For tests."
+    )
 
-    # The database
+    # Database
     database: str = setting(
         "sqlite:///tablegate.sqlite",
-        "Database URL (sqlite:///PATH, postgresql://..., file:PATH that holds one).",
+        "Database URL: sqlite:///PATH, postgresql://..., or file:PATH of a file that contains the URL.",
         everywhere=True,
     )
-    memory: bool = setting(False, "Keep everything in memory; nothing is left at the end.")
+    memory: bool = setting(False, "Keep all data in memory. Nothing is kept when the server stops.")
     start_from: Path | None = setting(
-        None, "Snapshot file with which an empty database begins, as the control API exports it.", flag="from"
+        None,
+        "Snapshot file, exported by the control API, that is loaded into an empty database.",
+        flag="from",
     )
     seed: Path | None = setting(
         None,
-        "Folder of tables and items to make at the start (docs/test/control.md); tables that are there stay.",
+        "Folder of tables and items to create at the start (docs/test/control.md). Existing tables are not changed.",
     )
     synchronous: str = setting(
         "full",
-        "SQLite: full survives a power cut, normal only a crash of the process.",
+        "Durability of SQLite commits: full survives a power failure, normal only a crash of the process.",
         ("full", "normal"),
         everywhere=True,
     )
     verify_checksums: bool = setting(
         True,
-        "Verify the checksum of every row that is read: about 0.5 microseconds a row. A damaged row is then an error.",
+        "Verify the checksum of every row that is read, at about 0.5 microseconds a row. A damaged row is then an error.",
         everywhere=True,
     )
     prepared_statements: bool = setting(
         True,
-        "PostgreSQL: use prepared statements; switch off for an old PgBouncer in transaction mode.",
+        "PostgreSQL: use prepared statements. Disable them behind an old PgBouncer in transaction mode.",
         everywhere=True,
     )
     secret_key: str = setting(
         "",
-        "Key that encrypts stored credentials; without it a key file beside a SQLite database is used.",
+        "Key that encrypts stored credentials. If it is empty, SQLite uses a key file beside the database.",
         everywhere=True,
     )
-    secret_key_file: Path | None = setting(None, "File that holds the secret key.", everywhere=True)
+    secret_key_file: Path | None = setting(None, "File that contains the secret key.", everywhere=True)
 
-    # Its replicas
+    # Replicas of the database
     replica: tuple[str, ...] = setting(
         (),
-        "URL of a PostgreSQL standby that answers reads which may be a little old; repeatable (elsewhere with spaces between).",
+        "URL of a PostgreSQL standby for eventually consistent reads. Repeatable. Separate several with spaces in the "
+        "environment or a file.",
         separator=" ",
     )
     replica_lag_ms: int = setting(
-        1000, "A replica that is further behind the primary than this is left alone."
+        1000, "Maximum lag of a replica, in milliseconds. A replica that lags more is not read from."
     )
     replica_wait_ms: int = setting(
         0,
-        "How long a read waits for a replica to have what was written on the same connection, before the primary answers; "
-        "0: it need not have it.",
+        "Maximum wait, in milliseconds, until a replica has the writes of the same connection. The primary answers after "
+        "that. 0 does not wait. Raise it if clients read their own writes.",
     )
     replica_reads: str = setting(
         "eventual",
-        "eventual: reads that the service itself lets be old (DynamoDB without ConsistentRead, Azure's secondary); all: also "
-        "Azure's and Table Store's ordinary ones.",
+        "Reads that replicas serve. eventual: only reads that the service defines as eventually consistent (DynamoDB "
+        "without ConsistentRead, Azure's secondary). all: also the ordinary reads of Azure and Table Store.",
         ("eventual", "all"),
     )
     failover_seconds: float = setting(
         5.0,
-        "PostgreSQL: how long requests wait for a primary that cannot be reached, before they are refused.",
+        "PostgreSQL: maximum time, in seconds, that requests wait for an unreachable primary before they fail.",
     )
 
-    # Who may come in
-    auth: str = setting("dev", "dev takes any AWS access key; strict only stored ones.", ("dev", "strict"))
+    # Access
+    auth: str = setting(
+        "dev",
+        "Authentication. dev: accept any AWS access key. strict: accept stored credentials only.",
+        ("dev", "strict"),
+    )
     credentials_file: Path | None = setting(
-        None, "TOML or JSON file of credentials, stored at the first start on an empty database."
+        None, "TOML or JSON file of credentials to store at the first start on an empty database."
     )
     credentials_period: float = setting(
-        2.0, "Seconds after which a running server has taken up changed credentials and grants."
+        2.0, "Seconds until a running server applies changed credentials and grants."
     )
     cors_origin: tuple[str, ...] = setting(
         (),
-        "Origin of pages that may call (scheme://host[:port], or * for all); repeatable. Pages of this machine may "
-        "with auth dev, all with auth strict.",
+        "Origin of web pages that may send requests (scheme://host[:port], or * for all). Repeatable. Default: pages of "
+        "this machine with auth dev, all pages with auth strict.",
     )
     allowed_host: tuple[str, ...] = setting(
         (),
-        "Host name that clients may call by (.NAME: also all below it, * for all); repeatable. With auth dev addresses, "
-        "names of one label and those below localhost and internal may, with auth strict all.",
+        "Host name that requests may use (.NAME includes subdomains, * is all). Repeatable. Always allowed with auth dev: "
+        "addresses, single-label names and names below localhost and internal. With auth strict: all names.",
     )
     jwt_keys_file: Path | None = setting(
-        None, "JWKS file with the keys of trusted token issuers (Azure OAuth)."
+        None, "JWKS file with the public keys of trusted token issuers (Azure OAuth)."
     )
     jwt_issuer: str = setting(
-        "", "The only issuer whose bearer tokens are taken; empty: any that the keys verify."
+        "", "The only accepted issuer of bearer tokens. Empty accepts each token that the keys verify."
     )
     jwt_audience: str = setting(
         "",
-        "Audience that bearer tokens must name, {account} for the account's own; else https://storage.azure.com, or"
-        " https://{account}.table.core.windows.net where auth is strict and namespaces are separate.",
+        "Required audience of bearer tokens. {account} stands for the account name. Default: https://storage.azure.com, or"
+        " https://{account}.table.core.windows.net with auth strict and separate namespaces.",
     )
 
-    # What clients see
+    # Behaviour of the dialects
     dialects: tuple[str, ...] = setting(
-        ("dynamodb", "tablestore", "azuretable"), "Adapters to mount, by folder name, separated by commas."
+        ("dynamodb", "tablestore", "azuretable"), "APIs to serve, by folder name, separated by commas."
     )
     namespaces: str = setting(
         "shared",
-        "shared: one set of tables for all; separate: by account and region, or instance; keys: AWS keys by themselves.",
+        "Separation of tables. shared: one set of tables for all clients. separate: one set for each account and region, "
+        "or instance. keys: one set for each AWS access key.",
         ("shared", "separate", "keys"),
     )  # fmt: skip
     emulator_health: bool = setting(
         False,
-        "Answer GET and HEAD of / with 400, as DynamoDB Local and Azurite do and health checks of these expect.",
+        "Answer GET and HEAD of / with 400, for health checks written for DynamoDB Local and Azurite.",
     )
     message_style: str = setting(
         "2026",
-        "DynamoDB: error texts of today, or those that older suites compare with.",
+        "DynamoDB: error texts. 2026: the current ones. classic: older ones, for test suites that compare them.",
         ("2026", "classic"),
     )
-    throughput: str = setting("off", "Whether provisioned throughput throttles.", ("off", "enforce"))
-    table_creation_delay: float = setting(0.0, "Seconds that tables stay CREATING, UPDATING and DELETING.")
-    table_deletion_delay: float = setting(0.0, "Azure: seconds for which a deleted table's name is not free.")
-    sweep_period: float = setting(60.0, "Seconds between two sweeps for expired rows.")
+    throughput: str = setting(
+        "off",
+        "Provisioned throughput. off: never throttle. enforce: throttle requests over the capacity of a table.",
+        ("off", "enforce"),
+    )
+    table_creation_delay: float = setting(
+        0.0,
+        "Seconds that tables stay CREATING, UPDATING and DELETING. Raise it to test clients that wait for tables.",
+    )
+    table_deletion_delay: float = setting(
+        0.0, "Azure: seconds until the name of a deleted table can be used again."
+    )
+    sweep_period: float = setting(60.0, "Seconds between two sweeps that delete expired rows.")
     tablestore_tables: int = setting(
-        64, "Table Store: most tables that its clients can make in an instance; 0: any number."
+        64, "Table Store: maximum number of tables in an instance. 0 removes the limit."
     )
     tablestore_message_style: str = setting(
         "classic",
-        "Table Store: one text for all failed conditions, as the SDKs' suites compare, or those of 2026 that tell why.",
+        "Table Store: error texts of failed conditions. classic: one text for all, as the SDK test suites expect. 2026: "
+        "texts that give the reason.",
         ("classic", "2026"),
     )
     tablestore_expect_not_exist: str = setting(
         "today",
-        "Table Store: today EXPECT_NOT_EXIST is met by an absent row; in 2017 UpdateRow and DeleteRow failed with it.",
+        "Table Store: meaning of EXPECT_NOT_EXIST. today: true for an absent row. 2017: UpdateRow and DeleteRow fail with "
+        "it.",
         ("today", "2017"),
     )
     background_cpu_share: float = setting(
-        0.25, "Share of one core, at most 1, for background work: purging, filling indexes, expiry, trimming."
+        0.25,
+        "Maximum share of one core (0 to 1) for background work: purges, index builds, expiry, stream trimming.",
     )
     vector_memory_bytes: int = setting(
         512 << 20,
-        "Most bytes of vector indexes that searches keep in memory; an index that has no room is read at each search.",
+        "Maximum memory for cached vector indexes, in bytes. A search reads an index that does not fit from the database.",
     )
     vector_approximate_from: int = setting(
         0,
-        "Vectors from which on a search may be approximate, by an index in memory (usearch), if it has so many to choose from; 0:"
-        " all searches are exact.",
+        "Minimum number of candidate vectors for approximate (HNSW) search. 0 makes all searches exact.",
     )
-    stream_shards: int = setting(1, "Shards that a new change stream has.")
+    stream_shards: int = setting(
+        1, "Number of shards of a new change stream. Raise it for more parallel readers."
+    )
     stream_roll_hours: float = setting(
         0.0,
-        "Hours after which a change stream's open shard is closed and has a child (DynamoDB: about 4); 0: never.",
+        "Hours until an open shard of a change stream is closed and gets a child shard (DynamoDB: about 4). 0 disables it.",
     )
     azure_account_in_host: bool = setting(
-        True, "Azure: a Host of the form ACCOUNT.table.NAME names the account; else the path alone does."
+        True,
+        "Azure: read the account name from a Host header of the form ACCOUNT.table.NAME. Otherwise only from the path.",
     )
-    azure_default_version: str = setting("2019-02-02", "Azure: x-ms-version of requests that name none.")
+    azure_default_version: str = setting(
+        "2019-02-02", "Azure: x-ms-version assumed for requests without that header."
+    )
     url_segment_limit: int = setting(
-        0, "Azure: longest URL path segment in characters (260 in 2009); 0: none."
+        0,
+        "Azure: maximum length of a URL path segment, in characters (the service had 260 in 2009). 0 removes the limit.",
     )
 
-    # Copies that follow
+    # Replication to other systems
     global_table_lag_ms: int = setting(
         0,
-        "DynamoDB: how long a write stays in its own region at least, before it goes to the replicas of a global table.",
+        "DynamoDB: minimum delay, in milliseconds, before a write reaches the other regions of a global table. For tests.",
     )
     kinesis_endpoint_url: str = setting(
         "",
-        "URL of the Kinesis with the streaming destinations (kinesalite, https://kinesis.eu-west-1.amazonaws.com); empty: none.",
+        "URL of the Kinesis endpoint for streaming destinations (kinesalite, https://kinesis.eu-west-1.amazonaws.com). "
+        "Empty disables them.",
     )
     kinesis_access_key_id: str = setting(
-        "", "Access key for that Kinesis; empty: what boto3 finds (environment, profile, role)."
+        "",
+        "Access key for the Kinesis endpoint. If empty, boto3 finds credentials (environment, profile, role).",
     )
-    kinesis_secret_access_key: str = setting("", "Secret of that access key.")
+    kinesis_secret_access_key: str = setting("", "Secret access key for the Kinesis endpoint.")
     kinesis_secret_access_key_file: Path | None = setting(
-        None, "File that holds the secret of that access key."
+        None, "File that contains the secret access key for the Kinesis endpoint."
     )
 
-    # Where backups are kept
+    # Backups
     backup_directory: Path | None = setting(
         None,
-        "Directory in which backups of tables are kept, a file for each; without it they are kept in the database.",
+        "Directory for table backups, one file each. If it is not set, backups are kept in the database.",
         everywhere=True,
     )
 
-    # Where exports go to and imports come from
+    # Exports and imports
     s3_endpoint_url: str = setting(
         "",
-        "URL of the S3 that exports go to and imports come from (MinIO, moto, https://s3.eu-west-1.amazonaws.com); empty: none.",
+        "URL of the S3 endpoint for exports and imports (MinIO, moto, https://s3.eu-west-1.amazonaws.com). Empty disables "
+        "them.",
     )
-    s3_region: str = setting("us-east-1", "Region of that S3.")
+    s3_region: str = setting("us-east-1", "Region of the S3 endpoint.")
     s3_access_key_id: str = setting(
-        "", "Access key for that S3; empty: what boto3 finds (environment, profile, role)."
+        "", "Access key for the S3 endpoint. If empty, boto3 finds credentials (environment, profile, role)."
     )
-    s3_secret_access_key: str = setting("", "Secret of that access key.")
-    s3_secret_access_key_file: Path | None = setting(None, "File that holds the secret of that access key.")
+    s3_secret_access_key: str = setting("", "Secret access key for the S3 endpoint.")
+    s3_secret_access_key_file: Path | None = setting(
+        None, "File that contains the secret access key for the S3 endpoint."
+    )
     s3_folder: Path | None = setting(
-        None, "Folder in place of an S3: its sub-folders are the buckets, files the objects."
+        None,
+        "Local folder that replaces S3 for exports and imports. Its subfolders are buckets, files are objects.",
     )
 
     s3_bucket: tuple[str, ...] = setting(
         (),
-        "Bucket that clients may name, as BUCKET or ACCOUNT/BUCKET; repeatable. Without any, all with one set of tables for "
-        "all, else none.",
+        "Bucket that clients may use, as BUCKET or ACCOUNT/BUCKET. Repeatable. Default: all buckets if namespaces is "
+        "shared, otherwise none.",
     )
 
-    # The server process
-    workers: int = setting(1, "Server processes. On a SQLite file one of them writes, and all read.")
+    # Server process
+    workers: int = setting(
+        1,
+        "Number of server processes. With SQLite one process writes, and all read. Raise it to use more cores.",
+    )
     database_thread: str = setting(
         "auto",
-        "Thread of database calls. inline: the event loop; thread: one thread; split: reads in the event loop, writes on "
-        "one thread; auto: inline with SQLite, thread with PostgreSQL.",
+        "Thread of database calls. inline: the event loop. thread: one thread. split: reads in the event loop, writes on "
+        "one thread. auto: inline with SQLite, thread with PostgreSQL.",
         ("auto", "inline", "thread", "split"),
     )
-    tick_requests: int = setting(256, "Most requests that go to the database together.")
-    tick_bytes: int = setting(4 << 20, "Most bytes of request bodies that go to the database together.")
-    max_connections: int = setting(1000, "Open connections; more are answered 503.")
-    max_heads_per_client: int = setting(
-        100, "Requests of one client address whose head is still arriving; with more its oldest is refused."
+    tick_requests: int = setting(256, "Maximum number of requests in one database batch.")
+    tick_bytes: int = setting(4 << 20, "Maximum size of the request bodies in one database batch, in bytes.")
+    max_connections: int = setting(
+        1000, "Maximum number of open connections. Further connections get status 503."
     )
-    max_request_line_bytes: int = setting(16 << 10, "Longest request line.")
-    max_header_bytes: int = setting(16 << 10, "Most bytes of headers in a request.")
-    max_body_bytes: int = setting(20 << 20, "Longest request body as it is sent.")
+    max_heads_per_client: int = setting(
+        100,
+        "Maximum number of requests with incomplete headers from one client address. Above it the oldest is refused.",
+    )
+    max_request_line_bytes: int = setting(16 << 10, "Maximum length of a request line, in bytes.")
+    max_header_bytes: int = setting(16 << 10, "Maximum size of the headers of a request, in bytes.")
+    max_body_bytes: int = setting(20 << 20, "Maximum size of a request body as it is sent, in bytes.")
     max_buffered_bytes: int = setting(
         256 << 20,
-        "Maximum memory of requests in flight, in bytes: their bodies, and what these are decoded into.",
+        "Maximum memory of requests in progress, in bytes: their bodies and the decoded values.",
     )
-    header_seconds: float = setting(15.0, "Time for the head of a request to arrive.")
-    body_seconds: float = setting(60.0, "Time for the body of a request to arrive.")
-    idle_seconds: float = setting(120.0, "Time after which an idle connection is closed.")
-    write_seconds: float = setting(60.0, "Time for a client to take its reply.")
+    header_seconds: float = setting(15.0, "Maximum time for the headers of a request to arrive, in seconds.")
+    body_seconds: float = setting(60.0, "Maximum time for the body of a request to arrive, in seconds.")
+    idle_seconds: float = setting(120.0, "Seconds until an idle connection is closed.")
+    write_seconds: float = setting(60.0, "Maximum time for a client to read its reply, in seconds.")
     stop_with_stdin: bool = setting(
-        False, "Stop when standard input ends, as it does with the program that has started this one."
+        False, "Stop when standard input is closed, so that the server ends with the program that started it."
     )
     drain_seconds: float = setting(
         0.5,
-        "Time for which idle connections stay open when the server is told to stop. A request that arrives "
-        "meanwhile is answered with Connection: close. Raise it where clients pause longer between requests.",
+        "Seconds that idle connections stay open after a stop signal. A request that arrives "
+        "meanwhile is answered with Connection: close. Raise it if clients pause longer between requests.",
     )
-    stop_seconds: float = setting(8.0, "Time for requests in hand when the server is told to stop.")
+    stop_seconds: float = setting(
+        8.0, "Maximum time for requests in progress to finish after a stop signal, in seconds."
+    )
 
-    # What is written down
+    # Logs and records
     access_log: bool = setting(False, "Log every request.")
-    slow_request_ms: int = setting(1000, "Log requests that took this long.")
+    slow_request_ms: int = setting(1000, "Log requests that take at least this many milliseconds.")
     otel: bool = setting(
         False,
-        "Send traces and figures by OpenTelemetry (tablegate[otel]), to where its own variables say (OTEL_...).",
+        "Export traces and metrics by OpenTelemetry (tablegate[otel]). The OTEL_... variables configure the target.",
     )
     audit: str = setting(
         "",
-        "Put changes of definitions, credentials, grants, and refusals, on record: in a FILE, - (standard output) or database.",
+        "Audit log of refusals and of changes to definitions, credentials and grants: a FILE, - (standard output) or "
+        "database. Empty disables it.",
         everywhere=True,
     )
-    audit_writes: bool = setting(False, "Put each write on record too.")
-    audit_requests: bool = setting(False, "Put each request on record, whatever it does.")
+    audit_writes: bool = setting(False, "Include every write in the audit log.")
+    audit_requests: bool = setting(False, "Include every request in the audit log, reads too.")
     audit_keys: str = setting(
         "digest",
-        "How keys of items are told there: as digests under the secret key, or plain.",
+        "How item keys appear in the audit log: keyed digests (with the secret key) or plain text.",
         ("digest", "plain"),
     )
     audit_file_bytes: int = setting(
         100 << 20,
-        "Bytes after which a file of the audit is closed and another begun; 0: never.",
+        "Size, in bytes, at which an audit file is closed and the next one begins. 0 disables rotation.",
         everywhere=True,
     )
-    audit_files: int = setting(10, "Closed files of the audit that are kept.", everywhere=True)
-    audit_days: float = setting(90.0, "Days that the audit is kept in a database.")
+    audit_files: int = setting(10, "Number of closed audit files to keep.", everywhere=True)
+    audit_days: float = setting(90.0, "Days to keep audit records in a database.")
     log_level: str = setting(
-        "info", "Least severity that is logged.", ("debug", "info", "warning", "error"), everywhere=True,
+        "info", "Minimum severity of log messages.", ("debug", "info", "warning", "error"), everywhere=True,
     )  # fmt: skip
 
     @property
     def database_path(self) -> Path | None:
-        """The SQLite file, if there is one."""
+        """The SQLite file. None if the database is in memory or PostgreSQL."""
         return sqlite_path(self.database)
 
     @property
     def has_object_store(self) -> bool:
-        """Whether there is a place for exports to S3 and imports from it."""
+        """True if exports to S3 and imports from it are configured."""
         return bool(self.s3_endpoint_url) or self.s3_folder is not None
 
     @property
     def is_secure(self) -> bool:
-        """Whether clients are served over TLS."""
+        """True if the server uses TLS."""
         return self.tls_self_signed or self.tls_cert is not None
 
 

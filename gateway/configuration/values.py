@@ -1,4 +1,4 @@
-"""Values of settings: text from flags, the environment or a file, converted to the type of the setting."""
+"""Conversion of values from flags, the environment or a file to the type of their setting."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ _TYPES = typing.get_type_hints(Settings)
 
 
 def converted(name: str, value: Any, source: str) -> Any:
-    """Return a value of the type of its setting. `source`: prefix of error texts. Raises BadSetting."""
+    """Return a value converted to the type of its setting. `source` is a prefix of error texts. Raises BadSetting."""
     field = SETTINGS.get(name)
     if field is None:
-        raise BadSetting(f"{source}{name}: there is no such setting")
+        raise BadSetting(
+            f"{source}{name}: there is no such setting. `tablegate serve --help` lists all settings"
+        )
     try:
         kind = _plain_type(name)
-        made = _read_names(value, field.metadata["separator"]) if kind is tuple else _READERS[kind](value)
+        result = _read_names(value, field.metadata["separator"]) if kind is tuple else _READERS[kind](value)
     except (ValueError, TypeError, KeyError):
         raise BadSetting(f"{source}{name}: {value!r} is not {_NAMES[_plain_type(name)]}") from None
     choices = field.metadata["choices"]
-    if choices and made not in choices:
-        raise BadSetting(f"{source}{name}: {value!r} is none of {', '.join(choices)}")
-    if isinstance(made, int | float) and made < 0:
-        raise BadSetting(f"{source}{name}: must not be negative")
+    if choices and result not in choices:
+        raise BadSetting(f"{source}{name}: {value!r} is not one of {', '.join(choices)}")
+    if isinstance(result, int | float) and result < 0:
+        raise BadSetting(f"{source}{name}: {value!r} must not be negative")
     most = field.metadata["most"]
-    if most is not None and made > most:
-        raise BadSetting(f"{source}{name}: must be at most {most}")
-    return made
+    if most is not None and result > most:
+        raise BadSetting(f"{source}{name}: {value!r} is more than the maximum {most}")
+    return result
 
 
 def _plain_type(name: str) -> type:
