@@ -1,13 +1,14 @@
-"""What all tests share: databases, and live servers on them.
+"""Fixtures of all tests: databases, and live servers on them.
 
-`database` is an open, migrated, empty database, once on SQLite and once on PostgreSQL; `database_url` its URL alone. With
-TABLEGATE_TEST_DATABASE_URL (a PostgreSQL URL whose role may create databases) that server takes the place of both; with
-TABLEGATE_TEST_SECOND_DATABASE_URL too, they are the coordinator and a worker of Citus, and databases are distributed
-(`make test-distributed`).
-`serve` starts servers in this process, `server` is one with default settings.
+`database` is an open, migrated, empty database, once on SQLite and once on PostgreSQL. `database_url` is its URL alone.
+`serve` starts servers in this process. `server` is one with default settings.
 
-Property-based tests try the same examples each time, so that a commit either passes or does not; `make fuzz` has them try new
-ones. What it finds becomes a test by name.
+TABLEGATE_TEST_DATABASE_URL (a PostgreSQL URL whose role can create databases) replaces both databases by that server.
+With TABLEGATE_TEST_SECOND_DATABASE_URL, the two are the coordinator and a worker of Citus, and databases are
+distributed (`make test-distributed`).
+
+Property-based tests use the same examples each time, so that a commit either passes or fails. `make fuzz` uses new
+examples. Its findings become separate tests.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from tablegate.gateway.store.sql.databases import Database
 from tests.support.databases import OWN_URL, PostgresServer, leave_own_server, start_postgres
 from tests.support.running import Running, start
 
-# Tests are about meaning and races, not about this machine's disk (tests that pull the plug say so themselves).
+# Tests check meaning and races, not the disk of this machine. Tests of power failures use the disk explicitly.
 _MEMORY = Path("/dev/shm")
 if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 4 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
-# How long an example takes to make says how busy the machine is, and nothing of us.
+# The time to generate an example depends on the machine and is no property of the code.
 _HEALTH = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=_HEALTH
@@ -61,7 +62,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests are hundreds of thousands of objects that stay: the collector need not look at them each time."""
+    """Freeze the objects of collected tests, so that the garbage collector does not scan hundreds of thousands of them
+    each time.
+    """
     gc.collect()
     gc.freeze()
 
@@ -73,8 +76,10 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _a_busy_machine_changes_no_answer() -> Iterator[None]:
-    """A page that may take five seconds ends early in no test, and tests of that end turn a clock; no count of rows is kept
-    because it took long; no batch of a job is left alone because it takes long."""
+    """Disable limits that depend on elapsed time: pages, kept row counts and job batches.
+
+    Tests of these limits set a clock.
+    """
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(page_budget, "monotonic", time.process_time)
         patched.setattr(table_definitions, "_LONG_COUNT_S", 60.0)
@@ -92,7 +97,7 @@ def _refusals_are_not_held_back() -> Iterator[None]:
 
 @pytest.fixture
 def clock_of_pages(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A clock of pages that goes on by `step` seconds at each reading."""
+    """Return a page clock that advances by `step` seconds at each reading."""
     state = SimpleNamespace(now=1000.0, step=0.0)
 
     def monotonic() -> float:
@@ -105,7 +110,7 @@ def clock_of_pages(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """A PostgreSQL server, started when the first test asks for it."""
+    """Return a PostgreSQL server that starts at first use."""
     with start_postgres() as server:
         yield server
 
@@ -125,7 +130,7 @@ KINDS = ["postgresql"] if OWN_URL else ["sqlite", "postgresql"]
 
 @pytest.fixture(params=KINDS)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of a migrated, empty database of its own for each test."""
+    """Return the URL of a migrated, empty database for one test."""
     with new_database(request, tmp_path) as url:
         yield url
 
@@ -164,7 +169,10 @@ Serve = Callable[..., Running]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Start a server in this process: `serve(database_url, auth="strict", ...)`; all are stopped at the end."""
+    """Return a function that starts a server in this process: `serve(database_url, auth="strict", ...)`.
+
+    All servers stop at the end.
+    """
     running: list[Running] = []
 
     def begin(database_url: str, **settings: Any) -> Running:

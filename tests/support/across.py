@@ -1,6 +1,7 @@
-"""Three official SDKs in front of one live server, for tests of what one dialect makes of another's tables.
+"""Three official SDKs against one live server, for tests that read one dialect's tables through another.
 
-Table Store's streams have no Python SDK: `ask` sends any of its operations as this repository's own messages.
+Table Store's streams have no Python SDK. `ask` sends any Table Store operation as a protobuf message of this
+repository.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Across:
         return f"across{next(self._numbers)}"
 
     def table(self, *key: str, name: str = "") -> str:
-        """A table that Table Store makes of key columns "name:TYPE"; its name."""
+        """Create a Table Store table with key columns of the form "name:TYPE" and return its name."""
         name = name or self.new_name()
         meta = ots.TableMeta(name, [tuple(column.split(":")) for column in key])
         throughput = ots.ReservedThroughput(ots.CapacityUnit(0, 0))
@@ -76,7 +77,7 @@ class Across:
         return [_columns(row) for row in rows]
 
     def entities(self, table: str) -> TableClient:
-        """The table as Azure's SDK knows it; `table` is Azure's name of it."""
+        """Return Azure's client for a table, by its Azure name."""
         return self.azure.service.get_table_client(table)
 
     def ask(self, operation: str, **members: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Clock:
-    """Nanoseconds since 1970. It stands still until a test moves it, or goes on by `step_ns` at each reading."""
+    """Nanoseconds since 1970. The clock is fixed until a test moves it, or advances by `step_ns` at each reading."""
 
     def __init__(self, step_ns: int = 0) -> None:
         self.ns = 1_700_000_000_123_000_000

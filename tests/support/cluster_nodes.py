@@ -1,4 +1,4 @@
-"""A node of a cluster that runs on this machine: killed as by a crash, and started as it was."""
+"""A cluster node on this machine that tests can kill and restart."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlalchemy import make_url
 
 
 class ClusterNode:
-    """A PostgreSQL server of somebody else's, whose processes we may kill. The test is skipped where that is not so."""
+    """A PostgreSQL server that the tests did not start. Skips the test if its processes cannot be killed from here."""
 
     def __init__(self, url: str) -> None:
         self._url = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)

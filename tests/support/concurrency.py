@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def all_at_once(works: list[Callable[[], None]]) -> None:
-    """Run each in a thread of its own; fail with the first error."""
+    """Run each function in a separate thread and raise the first error."""
     errors: list[BaseException] = []
 
     def guarded(work: Callable[[], None]) -> None:

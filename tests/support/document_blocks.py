@@ -1,10 +1,10 @@
 """Code blocks of the documents, and a shell that runs them as a reader would.
 
-The word after the language of a block says what the runner does with it. Readers do not see it:
+The word after the language of a block tells the runner how to run it. The rendered page omits it:
 
 - ```` ```sh ````: run it. Exported variables stay for the blocks that follow.
 - ```` ```sh background ````: start it, wait for its first line of output, and stop what an earlier block started.
-- ```` ```sh background also ````: the same, but the earlier ones go on.
+- ```` ```sh background also ````: the same, but earlier background blocks continue.
 - ```` ```python ````: run it as a program.
 - ```` ```python app.py ````: save it as this file. Any language can have a file name.
 """
@@ -99,7 +99,7 @@ class DocumentShell:
         self._background: list[subprocess.Popen[bytes]] = []
 
     def run(self, blocks: Iterable[Block]) -> str:
-        """Run these blocks; return what they have printed. Fails with the output of a command that fails."""
+        """Run these blocks and return their output. Fails with the output of the command that failed."""
         return "".join(map(self._run, blocks))
 
     def _run(self, block: Block) -> str:
@@ -143,7 +143,7 @@ class DocumentShell:
         assert line.startswith(b"http"), f"{text}\n{line!r}"
 
     def close(self) -> None:
-        """End what goes on in the background."""
+        """Stop the background processes."""
         while self._background:
             started = self._background.pop()
             started.send_signal(signal.SIGTERM)

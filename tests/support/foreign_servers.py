@@ -1,5 +1,8 @@
-"""Servers that nobody here wrote, for tests: DynamoDB Local, dynalite, kinesalite, Azurite, from their registries into the
-cache folder of tests (node.py). What cannot be had on this machine skips the tests that need it, and says why."""
+"""Servers of other projects: DynamoDB Local, dynalite, kinesalite and Azurite.
+
+They are installed from their registries into the cache folder of tests (node.py). Tests that need a server which cannot
+be installed are skipped with a reason.
+"""
 
 from __future__ import annotations
 

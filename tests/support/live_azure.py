@@ -17,7 +17,7 @@ from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY, KEY, sign
 
 @dataclass
 class LiveAzure:
-    """The dev account of a server at `url`; `new_table` gives each test tables of its own."""
+    """The development account of a server at `url`. `new_table` gives each test separate tables."""
 
     url: str
     _names: Any = field(default_factory=lambda: (f"table{number}" for number in itertools.count()))
@@ -44,7 +44,7 @@ class LiveAzure:
         headers: Mapping[str, str] | None = None,
         data: bytes = b"",
     ) -> requests.Response:
-        """A signed request, sent as it is written; a header that is "" is left out."""
+        """Send a signed request without changing it. A header with the value "" is omitted."""
         sent = {
             "x-ms-date": formatdate(usegmt=True),
             "x-ms-version": "2019-02-02",

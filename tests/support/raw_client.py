@@ -31,7 +31,7 @@ class Refused(Exception):
 
     @property
     def may_be_tried_again(self) -> bool:
-        """Whether every SDK tries again by itself."""
+        """True if every SDK retries the request automatically."""
         return self.status >= 500 or self.code == "TransactionConflictException"
 
 
@@ -78,7 +78,7 @@ class RawClient:
             raise Lost(repr(error)) from error
 
     def start(self, operation: str, **given: Any) -> None:
-        """Send a request; `finish` gives its answer. `connection` can be waited for in between."""
+        """Send a request. `finish` returns its answer. The caller can wait on `connection` in between."""
         headers = {**SIGNED_IN_FORM, "X-Amz-Target": f"DynamoDB_20120810.{operation}"}
         self.connection.request("POST", "/", json.dumps(given).encode(), headers)
 

@@ -71,7 +71,7 @@ def _folder_lines(folder: Path) -> Iterator[str]:
 
 
 def purpose_of(path: Path) -> str:
-    """The first sentence of a module's docstring; "" if it has none."""
+    """Return the first sentence of a module's docstring, or ""."""
     text = ast.get_docstring(ast.parse(path.read_text())) or ""
     first = " ".join(text.partition("\n\n")[0].split())
     found = re.match(r"(.+?[.:])(?= [A-Z`]|$)", first)
@@ -116,7 +116,7 @@ def commands_page() -> Iterator[str]:
 
 
 def _help_lines(text: str) -> Iterator[str]:
-    """The help of a command: paragraphs, and what click prints as it stands as a block."""
+    """Return the help of a command: paragraphs, and click's output unchanged as a block."""
     for paragraph in inspect.cleandoc(text).split("\n\n"):
         if paragraph.startswith("\b"):
             yield "```text\n" + paragraph.removeprefix("\b").strip("\n") + "\n```\n"
@@ -134,7 +134,7 @@ def _option_row(option: click.Option, context: click.Context) -> tuple[str, str]
 
 
 def settings_by_chapter() -> dict[str, list[str]]:
-    """The names of the settings, by the comment that stands above them in the code."""
+    """Return the names of the settings, grouped by the comment above them in the code."""
     chapters: dict[str, list[str]] = {}
     chapter = ""
     for line in inspect.getsource(Settings).splitlines():
@@ -188,7 +188,7 @@ def _type_name(name: str) -> str:
 
 
 class MetricFacts(typing.NamedTuple):
-    """What the page says of one metric."""
+    """A metric as the page describes it."""
 
     name: str
     type: str

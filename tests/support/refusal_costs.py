@@ -1,7 +1,7 @@
-"""What a refusal may cost: 100 ms of CPU for each 10 MB that were sent, besides what any request takes and reading the body.
+"""CPU limits for refusing a request: 100 ms for each 10 MB sent, plus a fixed cost and the time to read the body.
 
-How long a parser in C takes for the same body, and Python for a fixed piece of work, is measured in the same moment, so that a
-slow or busy machine fails nothing.
+The same moment is used to measure a C parser on the same body and a fixed piece of Python work. A slow or busy machine
+therefore fails no test.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tablegate.gateway.http import Reply
 
 
 class Bounds(NamedTuple):
-    """What a refusal may cost."""
+    """Limits of CPU time and size for a refusal."""
 
     any_request_s: float = 0.03
     """Whatever was sent."""
@@ -30,10 +30,10 @@ _TRIES = 5
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
-    """The CPU that this process takes for something.
+    """Return the CPU time that this process spends on `work`, in seconds.
 
-    What other tests have left behind is not looked at by the collector meanwhile, nor at the next measurement: looking through
-    the objects of a whole test run takes a second.
+    Objects of earlier tests are frozen for the garbage collector, now and for later measurements. A collection over the
+    objects of a whole test run takes a second.
     """
     gc.collect()
     gc.freeze()
@@ -43,16 +43,16 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 
 
 def slowness() -> float:
-    """How many times as long as on the machine of the figures this one takes for Python, at this moment; 1 at least."""
+    """Return how much slower Python is now than on the reference machine, at least 1."""
     return max(1.0, cpu_seconds(lambda: sum(number * number for number in range(_WORK))) / _WORK_S)
 
 
-# What two cores of 2026 took for it with nothing else to do.
+# Time for this work on two idle cores of 2026.
 _WORK, _WORK_S = 200_000, 0.012
 
 
 def allowed_seconds(size_bytes: int, reading: float, slowness: float = 1.0, bounds: Bounds = USUAL) -> float:
-    """What a refusal may cost, where a parser in C reads its body in so many seconds."""
+    """Return the CPU time allowed for a refusal if a C parser reads its body in `reading` seconds."""
     own = bounds.any_request_s + bounds.seconds_per_byte * size_bytes
     return own * slowness + bounds.readings * reading
 
@@ -63,7 +63,10 @@ NOT_REFUSED = "was not refused"
 def problem(
     size_bytes: int, read: Callable[[], object], send: Callable[[], Reply], bounds: Bounds = USUAL
 ) -> str | None:
-    """What is wrong with a refusal, if anything. What disturbs a measurement once does not do so each time."""
+    """Return a description of an excessive cost, or None.
+
+    Measures several times, because a disturbance rarely repeats.
+    """
     told = None
     for _ in range(_TRIES):
         replies: list[Reply] = []

@@ -1,10 +1,10 @@
-"""The statements of SQL that this release asks, as text, for the test of the migrations to come.
+"""The SQL statements of this release as text, for tests of later migrations.
 
     python -m tests.support.released_statements
 
-runs the tests of the engine (two, which look at how statements are asked, fail then) and writes one file for each database into
-tests/gateway/store/statements/REVISION/. Run it when a release is made, and before the first migration after it. Statements
-that differ only in how many parameters a list has are one.
+runs the tests of the engine and writes one file for each database into tests/gateway/store/statements/REVISION/. Two
+tests that inspect the methods of sessions fail during this run. Run it for each release, and before the first migration
+after it. Statements that differ only in the length of a parameter list count as one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FOLDER = ROOT / "tests" / "gateway" / "store" / "statements"
 SEPARATOR = "\n\n"
 _ASKING = ("query", "query_each", "ask", "send", "execute", "execute_many")
 _LIST = re.compile(r"(\(?\?\)?, )+(?=\(?\?)")
-# What is no statement on tables: transactions, settings, questions to the server.
+# Statements that use no table: transactions, settings, requests to the server.
 _NOT_OURS = re.compile(
     r"(BEGIN|COMMIT|ROLLBACK|SET|PRAGMA|COPY|SAVEPOINT|RELEASE|CREATE|ALTER|DROP|VACUUM|EXPLAIN)\b"
 )
@@ -45,7 +45,7 @@ class Recorder:
 
 
 def record() -> dict[str, Recorder]:
-    """From now on note what is asked, by database."""
+    """Record the statements that are executed from now on, by database."""
     recorders = {"sqlite": Recorder(), "postgresql": Recorder()}
 
     def noting(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -84,7 +84,7 @@ def statements_of(revision: str, database: str) -> list[str]:
 
 
 def revisions() -> list[str]:
-    """The revisions whose statements were written down."""
+    """Return the revisions with recorded statements."""
     return sorted(path.name for path in Path(FOLDER).iterdir() if path.is_dir())
 
 

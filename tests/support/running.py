@@ -1,7 +1,7 @@
-"""Live servers for tests: in a thread of this process (quick), or as a process of their own (to be killed).
+"""Live servers for tests: in a thread of this process (fast), or in a separate process (can be killed).
 
-The gateway has two entries: its own server, and any WSGI server, here werkzeug's. Tests take the first, unless they ask for
-the other or TABLEGATE_TEST_ENTRY is `wsgi` (`make test-wsgi`).
+The gateway has two entries: the built-in server, and any WSGI server (here werkzeug's). Tests use the first by default.
+They use the other on request, or if TABLEGATE_TEST_ENTRY is `wsgi` (`make test-wsgi`).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Running:
     _tell: Callable[[], object]
 
     def tell_to_stop(self) -> None:
-        """What SIGTERM does."""
+        """Request a stop, as SIGTERM does."""
         with contextlib.suppress(RuntimeError):  # its loop has just been closed: it has stopped by itself
             self._tell()
 
@@ -139,7 +139,7 @@ def start_app(
 
 
 def start_plain(app: flask.Flask, finish: Any = lambda: None) -> Running:
-    """The application under werkzeug's WSGI server, which knows nothing of the gateway."""
+    """Start the application under werkzeug's WSGI server, without the gateway's own server."""
     settings = application_of(app).gateway.settings
     plain = make_server(settings.host, settings.port, app, threaded=True, request_handler=_Quiet)
 
@@ -156,7 +156,7 @@ def start_plain(app: flask.Flask, finish: Any = lambda: None) -> Running:
 
 
 class _Quiet(WSGIRequestHandler):
-    """Says nothing of requests; takes bodies in chunks, which is HTTP/1.1."""
+    """Request handler without logging. It accepts chunked bodies, which HTTP/1.1 requires."""
 
     protocol_version = "HTTP/1.1"
 
@@ -165,12 +165,12 @@ class _Quiet(WSGIRequestHandler):
 
 
 def plain_app(gateway: Gateway, *create: Callable[[Gateway], Dialect]) -> flask.Flask:
-    """The application of these dialects on an engine that a test has made."""
+    """Return the application of these dialects on an engine that a test created."""
     return mount(Application(gateway, tuple(each(gateway) for each in create)))
 
 
 def call_plainly(app: flask.Flask, request: Request) -> Reply:
-    """The application's reply to a request as it comes from a WSGI server that knows nothing of the gateway."""
+    """Return the application's reply to a request as a generic WSGI server passes it."""
     environ = environ_of(request)
     del environ[WSGI_REQUEST]
     body, status, headers = run_wsgi_app(app, environ, buffered=True)
@@ -180,7 +180,7 @@ def call_plainly(app: flask.Flask, request: Request) -> Reply:
 
 
 class Process:
-    """`tablegate serve` as a process of its own, in a folder; flags as on the command line."""
+    """`tablegate serve` as a separate process with its own folder. Flags are those of the command line."""
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class Process:
         return self._process.pid
 
     def workers(self) -> list[int]:
-        """The processes that it keeps, if it was told to keep several."""
+        """Return the worker processes of the supervisor, if there are several."""
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
         return [int(pid) for pid in children.read_text().split()]
 
@@ -216,7 +216,7 @@ class Process:
         return self._process.poll() is None
 
     def wait_until_ready(self) -> str:
-        """What it printed until it was answering requests."""
+        """Return the output up to the moment when the server accepts requests."""
         assert self._process.stdout is not None
         lines = []
         with self._killed_after_a_minute():
@@ -236,7 +236,7 @@ class Process:
 
     @contextlib.contextmanager
     def _killed_after_a_minute(self) -> Iterator[None]:
-        """A server that does not say what is waited for fails a test; nobody waits for ever."""
+        """Kill a server that does not print the expected line, so that the test fails instead of waiting forever."""
         timer = threading.Timer(60, self._process.kill)
         timer.start()
         try:
@@ -245,7 +245,7 @@ class Process:
             timer.cancel()
 
     def terminate(self) -> tuple[int, str]:
-        """SIGTERM; the exit code and what it wrote on standard error."""
+        """Send SIGTERM. Returns the exit code and the text on standard error."""
         self._process.send_signal(signal.SIGTERM)
         return self.end()
 
@@ -261,7 +261,7 @@ class Process:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now; below those that the system gives to whoever asks for any, as other tests do."""
+    """Return an unused port below the range from which the system assigns ports to other programs."""
     while True:
         port = 20_000 + secrets.randbelow(10_000)
         with socket.socket() as probe, contextlib.suppress(OSError):

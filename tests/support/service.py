@@ -63,9 +63,9 @@ class Service:
         return plain_app(self.gateway, lambda gateway: self.dialect)
 
     def on(self, gateway: Gateway) -> Self:
-        """The same service on another gateway."""
+        """Return this service on another gateway."""
         return type(self)(gateway, self.clock)
 
     def with_settings(self, **changed: Any) -> Self:
-        """The same service with other settings."""
+        """Return this service with other settings."""
         return self.on(replace(self.gateway, settings=replace(self.gateway.settings, **changed)))

@@ -1,7 +1,7 @@
-"""A PostgreSQL primary with streaming standbys, for tests: of the binaries that tests/support/databases.py takes too.
+"""A PostgreSQL primary with streaming standbys, from the binaries that tests/support/databases.py uses.
 
-Each server is a process of our own, which a test may stop (SIGSTOP), kill or promote. They listen on loopback ports, trust
-everybody there, and do not sync: what is tried is who knows what, not what a power cut leaves.
+Each server is a separate process that a test can pause (SIGSTOP), kill or promote. The servers listen on loopback
+ports, accept every connection there and do not sync. These tests are about replication, not about power failures.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OPTIONS = {
     "max_standby_streaming_delay": "1s",
     "wal_receiver_status_interval": "1s",
     "wal_retrieve_retry_interval": "100ms",
-    # Each base backup makes a checkpoint, after which a standby that is not following just then would find its log gone.
+    # Each base backup makes a checkpoint. It would remove the log that a paused standby still needs.
     "wal_keep_size": "512MB",
     "listen_addresses": "127.0.0.1",
 }
@@ -93,7 +93,7 @@ class Node:
             return cursor.fetchone()[0] if cursor.description else None  # type: ignore[index]
 
     def log(self) -> str:
-        """What it wrote lately."""
+        """Return the last part of the server's log."""
         return self._log.read_text()[-4_000:]
 
     @property
@@ -112,7 +112,7 @@ class Node:
             _signal(pid, signal.SIGCONT)
 
     def kill(self) -> None:
-        """As a crash of the machine: all its processes at once, before any can say something."""
+        """Kill all processes at once, as a machine crash does, before any of them can report anything."""
         self.pause()
         for pid in [self._pid(), *self._children()]:
             _signal(pid, signal.SIGKILL)
@@ -161,7 +161,10 @@ class Cluster:
         return node
 
     def base_backup(self) -> Node:
-        """A server of a base backup that is taken now, not started: a primary of its own, which follows nobody."""
+        """Take a base backup and return it as a server that is not started.
+
+        It is an independent primary, not a standby.
+        """
         node = Node(self._folder / f"node{len(self.nodes)}", free_port())
         _run("pg_basebackup", "-D", str(node.folder), "-X", "stream", "-c", "fast", "--no-sync",
              "-d", f"host=127.0.0.1 port={self.primary.port} user=postgres")  # fmt: skip

@@ -1,12 +1,13 @@
-"""What the gateway's own statements must be so that a distributed PostgreSQL (Citus) can carry them out where the data is.
+"""Rules for the gateway's SQL so that a distributed PostgreSQL (Citus) can execute each statement on the node with the
+data.
 
-Tables of data have `slot` in their primary key. Citus takes a statement to one node if it says `slot = ?` of the table, or
-inserts one row; everything else asks every node, or is refused. So a test that listens (`listening`) fails on a statement of
-ours that breaks one of the rules in `complaints`, unless it stands in ALLOWED with a reason. Who adds a table or a statement
-learns it here, where there is no Citus.
+Data tables have `slot` in their primary key. Citus sends a statement to one node if it contains `slot = ?` for the
+table, or inserts one row. Every other statement goes to all nodes or is rejected. A test with `listening` therefore
+fails on a statement that breaks a rule in `complaints`, unless ALLOWED lists it with a reason. A new table or statement
+is checked this way without a Citus cluster.
 
-Statements of store/postgresql/statements.py are not looked at where they are meant to be: their counterparts in
-store/postgresql/distributed/ are, which the engine's tests run on a plain PostgreSQL too.
+Statements of store/postgresql/statements.py are not checked where they are used as intended. Their counterparts in
+store/postgresql/distributed/ are checked. The engine's tests run these on a plain PostgreSQL too.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ _PASSED_ON = frozenset(
 )
 _OWN_FORMS = "tablegate.gateway.store.postgresql.statements"
 
-# A pattern in a statement, with one space between its words -> why it may ask every node.
+# A pattern in a statement, with one space between its words -> why it may go to every node.
 ALLOWED = {
-    # What is wanted is on every node.
+    # The requested data is on every node.
     r"\((r|k)\.partition, \1\.sort\) >= \(\?, \?\) AND \(\1\.partition, \1\.sort\) <": "a scan of several partitions",
     r"AND (r|k)\.partition >= \? AND \1\.partition < \? ORDER BY \1\.partition LIMIT 1":
         "a scan, where long keys tie",
@@ -49,7 +50,7 @@ ALLOWED = {
     r"^INSERT INTO (entries|vectors) .* FROM \1 WHERE index_id = \?$":
         "a whole index is copied, each slot to itself",
     r"^SELECT .* FROM vectors WHERE index_id = \?": "a search looks at a whole index, wherever its vectors are",
-    # Background work, or asked by an operator.
+    # Background work, or a request by an operator.
     r"\(slot, partition, sort\) >= .* ORDER BY slot, partition, sort LIMIT": "background work walks a table by slot",
     r"^SELECT (0, r\.slot|r\.partition), .* FROM rows r WHERE .*\(r\.slot, r\.partition, r\.sort\) >":
         "a copy walks its source by slot",
@@ -68,7 +69,7 @@ ALLOWED = {
         "what a row is goes into the history, at the same slot",
     r"FROM history r WHERE r\.history_id = \? AND r\.changed_at >": "a copy walks a history back",
     r"^(SELECT changed_at|DELETE) FROM history WHERE history_id = \? AND changed_at <": "a history is trimmed",
-    # When rows of replicated tables were deleted: by table and time.
+    # Deletion times of rows of replicated tables: by table and time.
     r"^SELECT table_id FROM tombstones WHERE table_id > \?": "the sweep looks for tables with deleted rows",
     r"^(SELECT deleted_at|DELETE) FROM tombstones WHERE table_id = \?": "what was deleted long ago is forgotten",
     r"^INSERT INTO tombstones .* FROM tombstones WHERE table_id = \?$": "a new replica takes over what was deleted",
@@ -82,7 +83,7 @@ _AT_SLOT = re.compile(r"\bslot = \?")
 
 
 def complaints(statement: str) -> list[str]:
-    """What a distributed database would not do well, or at all, in a statement."""
+    """Return the reasons why a distributed database executes this statement badly or not at all."""
     text = " ".join(statement.split())
     tables = [name for name in _TABLE.findall(text) if name in DATA]
     is_locking = re.search(r"\bFOR (UPDATE|SHARE)\b", text) is not None
@@ -107,13 +108,13 @@ def complaints(statement: str) -> list[str]:
 
 
 def allowed(statement: str) -> bool:
-    """Whether a statement may do so."""
+    """True if ALLOWED permits the statement."""
     text = " ".join(statement.split())
     return any(re.search(pattern, text) for pattern in ALLOWED)
 
 
 class Listener:
-    """Statements that the gateway has given to its database, each once, and not yet looked at."""
+    """Statements that the gateway executed, each once, and not yet checked."""
 
     def __init__(self) -> None:
         self._looked_at: set[tuple[str, str]] = set()
@@ -125,7 +126,7 @@ class Listener:
             self._heard.add((module, statement))
 
     def complaints(self) -> list[str]:
-        """What is wrong with those heard since the last call."""
+        """Return the complaints about the statements since the last call."""
         heard, self._heard = self._heard, set()
         self._looked_at |= heard
         return [
@@ -182,8 +183,10 @@ def listener() -> Iterator[Listener]:
 
 @pytest.fixture(autouse=True)
 def statements_say_where(listener: Listener) -> Iterator[None]:
-    """No statement of ours asks every node of a distributed database without a reason. Of each test of a folder whose conftest
-    imports both fixtures."""
+    """Assert that no statement goes to every node of a distributed database without a reason.
+
+    It applies to each test of a folder whose conftest imports both fixtures.
+    """
     yield
     found = listener.complaints()
     assert not found, "\n".join(found)

@@ -1,4 +1,4 @@
-"""Tables as they stand in the database, whatever their state: rows and index entries, to be compared to the byte."""
+"""Tables as stored in the database, whatever their state: rows and index entries, for comparison byte by byte."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""A gateway with `--auth strict` in this process, its three dialects, and callers with grants; nothing goes over a socket.
+"""A gateway with `--auth strict` in this process, its three dialects, and callers with grants. It uses no sockets.
 
-`Strict.engine_commands` holds the types of all commands that reached the engine, so a test can compare the work of requests.
+`Strict.engine_commands` holds the types of all commands that reached the engine, so that a test can compare the work of
+requests.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ FULL, LIMITED = "full", "limited"
 
 
 class Told(NamedTuple):
-    """The reply to a request: status, code and text of an error; `body` is the decoded answer."""
+    """The reply to a request: status, error code and error text. `body` is the decoded answer."""
 
     status: int
     code: str
@@ -160,7 +161,7 @@ def azure_request(
     headers: Mapping[str, str] | None = None,
     key: str | None = _KEY,
 ) -> Request:
-    """A request to an account. `body`: bytes, or a JSON document; `key`: None leaves the request unsigned."""
+    """Send a request to an account. `body` is bytes or a JSON document. The request is unsigned if `key` is None."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     date = formatdate(NOW_MS // 1000, usegmt=True)
     sent = {"Host": "h", "x-ms-date": date, "x-ms-version": "2019-02-02", **(headers or {})}
