@@ -97,7 +97,7 @@ class Entry:
         length = len(commands) // requests
         for start in range(0, len(commands), length):
             request = commands[start : start + length]
-            is_write = self.engine.has_nodes and isinstance(request[0], WriteGroup)
+            is_write = self.engine.is_distributed and isinstance(request[0], WriteGroup)
             by_node.setdefault(self.engine.node_of(request) if is_write else None, []).extend(request)
         for some in by_node.values():
             self._run(some)

@@ -115,7 +115,7 @@ def _replicas(settings: Settings, primary: Database) -> Standbys | None:
     """The replicas that the settings name; None if they name none."""
     if not settings.replica:
         return None
-    if primary.has_nodes:
+    if primary.is_distributed:
         raise BadSetting(
             "replica: the database is distributed over several nodes, and a standby of one of them has a part of it only"
         )
@@ -123,7 +123,7 @@ def _replicas(settings: Settings, primary: Database) -> Standbys | None:
 
     pooled = not settings.prepared_statements
     opened = [Standby(open_replica(url, pooled), hosts_of(url)) for url in settings.replica]
-    primary.notes_written = settings.replica_wait_ms > 0
+    primary.tracks_lsn = settings.replica_wait_ms > 0
     return Standbys(primary, opened, settings.replica_lag_ms, settings.replica_wait_ms)
 
 

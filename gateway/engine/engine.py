@@ -134,10 +134,10 @@ class Engine:
         return self._store.database.written_up_to
 
     @property
-    def has_nodes(self) -> bool:
+    def is_distributed(self) -> bool:
         """Whether requests that write are better given to `run` node by node (`node_of`): each list is then a transaction at one
         node. All of one request belongs into one list."""
-        return self._store.database.has_nodes
+        return self._store.database.is_distributed
 
     def node_of(self, groups: Sequence[AnyCommand]) -> Hashable:
         """The node that has all that some groups of writes are about; None: there is no such node."""

@@ -302,8 +302,8 @@ class _DatabaseQueue:
         )
         self._engine = engine
         self._is_of_replicas = is_of_replicas
-        self._notes_written = engine.replicas is not None and engine.replicas.wait_s > 0
-        self._has_nodes = engine.has_nodes
+        self._tracks_lsn = engine.replicas is not None and engine.replicas.wait_s > 0
+        self._is_distributed = engine.is_distributed
         self._limits = limits
         self._ticker = ticker
         self._thread = ThreadPoolExecutor(1, thread_name) if thread_name else None
@@ -353,7 +353,7 @@ class _DatabaseQueue:
             works.append(partial(self._run_list, self._take(self.reads)))
         if self.writes:
             taken = self._take(self.writes)
-            for together in self._node_by_node(taken) if self._has_nodes else [taken]:
+            for together in self._node_by_node(taken) if self._is_distributed else [taken]:
                 works.append(partial(self._run_list, together))
         for _ in range(min(len(self.others), _MOST_ALONE)):
             works.append(partial(self._run_list, [self.others.popleft()]))
@@ -403,7 +403,7 @@ class _DatabaseQueue:
         try:
             commands = [pending.commands[at] for at in pending.lock_retry.waiting]
             outcomes = self._engine.run(commands, nowait=True)
-            if self._notes_written:
+            if self._tracks_lsn:
                 self._note_written([pending])
             return pending, outcomes
         except Exception as error:
@@ -420,7 +420,7 @@ class _DatabaseQueue:
                 outcomes = self._engine.run(commands, written=_written(pending_requests))
             else:
                 outcomes = self._engine.run(commands)
-            if self._notes_written:
+            if self._tracks_lsn:
                 self._note_written(pending_requests)
         except Exception as error:
             if len(pending_requests) == 1:

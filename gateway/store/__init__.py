@@ -1,1 +1,1 @@
-"""Rows, entries and changes as SQL; the only place that knows SQLAlchemy."""
+"""SQL for rows, index entries and change streams. The only package that imports SQLAlchemy."""

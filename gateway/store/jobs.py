@@ -1,4 +1,4 @@
-"""Jobs as SQL: begun, claimed by one server at a time, carried on, ended, listed."""
+"""SQL for background jobs. One server at a time holds the claim on a job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FORGOTTEN = 100
 
 
 def add(session: Session, job: Job) -> None:
-    """Keep a new job, which nobody has claimed yet."""
+    """Insert a new, unclaimed job."""
     session.execute(
         f"INSERT INTO jobs ({_COLUMNS}, claimed_until_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, 0, 0, 0)",
         (
@@ -34,13 +34,13 @@ def add(session: Session, job: Job) -> None:
 
 
 def by_id(session: Session, job_id: int) -> Job | None:
-    """The job of that id."""
+    """Return the job with this id, or None."""
     found = session.query(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", (job_id,))
     return _job(*found[0]) if found else None
 
 
 def page(session: Session, wanted: ListJobs) -> list[Job]:
-    """The jobs that a command asks for, the newest first."""
+    """Return the jobs that a ListJobs command selects, newest first."""
     conditions = ["namespace = ?", "kind = ?"]
     parameters: list[Any] = [wanted.namespace, wanted.kind]
     for condition, value in (
@@ -62,7 +62,7 @@ def page(session: Session, wanted: ListJobs) -> list[Job]:
 
 
 def count_unfinished(session: Session, namespace: str, kind: str) -> int:
-    """How many jobs of a kind wait or are under way in a namespace."""
+    """Return the number of unfinished jobs of a kind in a namespace."""
     [(number,)] = session.query(
         "SELECT count(*) FROM jobs WHERE ended_at_ms IS NULL AND namespace = ? AND kind = ?",
         (namespace, kind),
@@ -71,7 +71,7 @@ def count_unfinished(session: Session, namespace: str, kind: str) -> int:
 
 
 def unfinished(session: Session, kinds: Collection[str]) -> list[tuple[int, str, bool]]:
-    """The jobs of some kinds that wait or are under way: id, namespace, whether each is cancelled."""
+    """Return the unfinished jobs of these kinds as (id, namespace, is cancelled)."""
     if not kinds:
         return []
     places = ", ".join("?" * len(kinds))
@@ -83,7 +83,7 @@ def unfinished(session: Session, kinds: Collection[str]) -> list[tuple[int, str,
 
 
 def listed(session: Session, wanted: ListUnfinishedJobs) -> list[Job]:
-    """The jobs that a command asks for, the oldest first."""
+    """Return the jobs that a ListUnfinishedJobs command selects, oldest first."""
     found = session.query(
         f"SELECT {_COLUMNS} FROM jobs WHERE ended_at_ms IS NULL{'' if wanted.job_id is None else ' AND id = ?'}"
         " ORDER BY id LIMIT ?",
@@ -93,13 +93,13 @@ def listed(session: Session, wanted: ListUnfinishedJobs) -> list[Job]:
 
 
 def unfinished_of_kind(session: Session, kind: str) -> list[Job]:
-    """The jobs of a kind that wait or are under way."""
+    """Return the unfinished jobs of a kind."""
     found = session.query(f"SELECT {_COLUMNS} FROM jobs WHERE ended_at_ms IS NULL AND kind = ?", (kind,))
     return [_job(*columns) for columns in found]
 
 
 def to_do(session: Session, job_id: int) -> tuple[Job, int] | None:
-    """A job that has not ended, and the time until which it is claimed."""
+    """Return an unfinished job and the end of its claim in milliseconds, or None."""
     found = session.query(
         f"SELECT {_COLUMNS}, claimed_until_ms FROM jobs WHERE id = ? AND ended_at_ms IS NULL", (job_id,)
     )
@@ -107,7 +107,7 @@ def to_do(session: Session, job_id: int) -> tuple[Job, int] | None:
 
 
 def claim(session: Session, job: Job, until_ms: int) -> bool:
-    """Claim a job whose last claim is the one that is known. Whether it was."""
+    """Claim a job if its claim number is still `job.claim`. Return True on success."""
     return bool(
         session.execute(
             "UPDATE jobs SET claim = claim + 1, claimed_until_ms = ? WHERE id = ? AND claim = ? AND ended_at_ms IS NULL",
@@ -117,7 +117,7 @@ def claim(session: Session, job: Job, until_ms: int) -> bool:
 
 
 def renew(session: Session, job_id: int, claim: int, until_ms: int) -> None:
-    """Let a claim hold until a time, if it is the last one."""
+    """Extend a claim to `until_ms`. Does nothing if the job has a newer claim."""
     session.execute(
         "UPDATE jobs SET claimed_until_ms = ? WHERE id = ? AND claim = ? AND ended_at_ms IS NULL",
         (until_ms, job_id, claim),
@@ -125,8 +125,10 @@ def renew(session: Session, job_id: int, claim: int, until_ms: int) -> None:
 
 
 def save(session: Session, job: Job, until_ms: int) -> bool:
-    """Save how far a job has come, as whoever has the last claim on it, which holds until that time. False: somebody else has,
-    or the job has ended."""
+    """Save the progress and state of a job and extend its claim to `until_ms`.
+
+    Return False if the job has a newer claim or has ended.
+    """
     return bool(
         session.execute(
             "UPDATE jobs SET progress = ?, state = ?, ended_at_ms = ?, claimed_until_ms = ?"
@@ -137,18 +139,20 @@ def save(session: Session, job: Job, until_ms: int) -> bool:
 
 
 def cancel(session: Session, job_id: int) -> None:
-    """Note that a job is to end, if it has not ended."""
+    """Mark an unfinished job as cancelled."""
     session.execute("UPDATE jobs SET cancelled = 1 WHERE id = ? AND ended_at_ms IS NULL", (job_id,))
 
 
 def end(session: Session, job: Job) -> bool:
-    """Forget a job that is done and that nobody asks after, as whoever has the last claim on it. False: somebody else has."""
+    """Delete a finished job whose result is not needed. Return False if it has a newer claim."""
     return bool(session.execute("DELETE FROM jobs WHERE id = ? AND claim = ?", (job.id, job.claim)))
 
 
 def forget_of(session: Session, namespace: str | None, tables: Collection[str] | None) -> list[int]:
-    """Forget the jobs of a namespace (None: of all namespaces of callers), or of these the jobs of some tables. Return the ids of
-    those that had not ended."""
+    """Delete the jobs of a namespace, or only those of some of its tables. Return the ids of the unfinished ones.
+
+    If `namespace` is None, the jobs of all client namespaces are deleted.
+    """
     if tables is not None and not tables:
         return []
     where, parameters = (
@@ -165,7 +169,7 @@ def forget_of(session: Session, namespace: str | None, tables: Collection[str] |
 
 
 def forget(session: Session, before_ms: int) -> None:
-    """Forget some jobs that ended before a time."""
+    """Delete a batch of the jobs that ended before a time."""
     session.execute(
         "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE ended_at_ms < ? ORDER BY ended_at_ms LIMIT ?)",
         (before_ms, _FORGOTTEN),

@@ -251,7 +251,7 @@ def test_it_may_run_beside_a_server_and_changes_nothing(database_url: str) -> No
 class Distributed:
     """Plays a distributed database."""
 
-    has_nodes = True
+    is_distributed = True
 
 
 def test_where_a_distributed_database_has_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,7 +109,7 @@ def _opened(settings: Settings) -> tuple[Database | None, Finding | None]:
     database = None
     try:
         database = connect(settings)
-        with database.look() as session:
+        with database.read_one() as session:
             session.query("SELECT 1")
     except Exception as error:
         if database is not None:

@@ -43,7 +43,7 @@ class CheckContext:
     def ask(self, statement: str) -> list[Row]:
         """The rows of one statement. On PostgreSQL every column is a text, which the statement has to make of it."""
         assert self.database is not None  # checks that need a database are not called without one
-        with self.database.look() as session:
+        with self.database.read_one() as session:
             return session.query(statement)
 
 

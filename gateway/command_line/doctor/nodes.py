@@ -63,7 +63,7 @@ def replicas(examined: CheckContext) -> Iterator[CheckResult]:
     if not settings.replica:
         yield CheckResult(Severity.OK, "no replicas are named")
         return
-    if primary.has_nodes:
+    if primary.is_distributed:
         yield CheckResult(
             Severity.FAILED,
             "a distributed database cannot have replicas: no server starts with these settings",

@@ -70,7 +70,7 @@ def read_in_slices(
     gets = _fetched_together(commands)
     # Who asks alone for one row needs no transaction: one statement is a snapshot.
     is_alone = len(commands) == len(gets) == 1 and not store.database.shared and not gets[0].transaction
-    with store.database.look() if is_alone else store.read(reader) as session:
+    with store.database.read_one() if is_alone else store.read(reader) as session:
         stale = _stale(store, session, commands) if store.database.shared else set()
         found = rows.fetch_many(session, list({(get.table.id, get.position) for get in gets})) if gets else {}
         measured: Measured = {}
@@ -214,7 +214,7 @@ def _written(
 def fast_look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> list[Outcome]:
     """The fast path of `read_in_slices`: point reads, in one statement."""
     gets = _fetched_together(commands)
-    with store.database.look() as session:
+    with store.database.read_one() as session:
         found, versions = rows.look_up(session, list({(get.table.id, get.position) for get in gets}))
     stale = {get.table.id for get in gets if versions.get(get.table.id) != get.table.version}
     for table_id in stale:

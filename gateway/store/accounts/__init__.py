@@ -1,1 +1,1 @@
-"""Credentials, grants, quotas and the audit as SQL."""
+"""SQL for credentials, grants, quotas and audit lines."""

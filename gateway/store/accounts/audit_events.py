@@ -1,4 +1,4 @@
-"""Lines of the audit as SQL. What they say is in gateway/observability/audit.py."""
+"""SQL for audit lines. gateway/observability/audit.py defines their contents."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from tablegate.gateway.store.sql.databases import Session
 
 
 def add(session: Session, at_ms: int, event_id: str, line: str) -> None:
-    """Keep a line."""
+    """Insert a line."""
     session.send("INSERT INTO audit_events (at_ms, id, line) VALUES (?, ?, ?)", (at_ms, event_id, line))
 
 
 def trim(session: Session, before_ms: int, limit: int) -> int:
-    """Delete some lines that are older; how many."""
+    """Delete up to `limit` lines older than `before_ms`, oldest first, and return their number."""
     found = session.query(
         "SELECT at_ms, id FROM audit_events WHERE at_ms < ? ORDER BY at_ms, id LIMIT ?", (before_ms, limit)
     )

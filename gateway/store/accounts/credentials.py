@@ -1,4 +1,4 @@
-"""Credentials as SQL: rows whose secrets are encrypted. What they mean is in gateway/security/credential_store.py."""
+"""SQL for credentials, with encrypted secrets. gateway/security/credential_store.py gives them their meaning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class StoredCredential(NamedTuple):
 
 
 def all_of(session: Session) -> list[StoredCredential]:
-    """Every credential, by scheme and id."""
+    """Return all credentials, ordered by scheme and access id."""
     found = session.query(
         "SELECT scheme, access_id, place, encrypted_secrets, changed_at_ms FROM credentials ORDER BY scheme, access_id"
     )
@@ -26,7 +26,7 @@ def all_of(session: Session) -> list[StoredCredential]:
 
 
 def save(session: Session, credential: StoredCredential) -> None:
-    """Put a credential in place of the one of its scheme and id."""
+    """Insert a credential, or replace the one with the same scheme and access id."""
     remove(session, credential.scheme, credential.access_id)
     session.execute(
         "INSERT INTO credentials (scheme, access_id, place, encrypted_secrets, changed_at_ms) VALUES (?, ?, ?, ?, ?)",
@@ -35,7 +35,7 @@ def save(session: Session, credential: StoredCredential) -> None:
 
 
 def remove(session: Session, scheme: str, access_id: str) -> bool:
-    """Take a credential out; whether there was one."""
+    """Delete a credential. Return True if it existed."""
     return (
         session.execute("DELETE FROM credentials WHERE scheme = ? AND access_id = ?", (scheme, access_id)) > 0
     )

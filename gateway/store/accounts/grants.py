@@ -1,4 +1,4 @@
-"""Grants as SQL: who was granted what, as written. What that means is in gateway/security/grant_store.py."""
+"""SQL for grants, stored as they were written. gateway/security/grant_store.py gives them their meaning."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from tablegate.gateway.store.sql.databases import Session
 
 
 class StoredGrant(NamedTuple):
-    """A row of `grants`. `grantee`: SCHEME/ACCESS ID, role/NAME, or * for everybody; `form`: how `document` is written."""
+    """A row of `grants`.
+
+    `grantee`: SCHEME/ACCESS ID, role/NAME, or * for all callers. `form`: the format of `document`.
+    """
 
     id: str
     grantee: str
@@ -18,7 +21,7 @@ class StoredGrant(NamedTuple):
 
 
 def all_of(session: Session) -> list[StoredGrant]:
-    """Every grant, oldest first."""
+    """Return all grants, oldest first."""
     found = session.query(
         "SELECT id, grantee, form, document, created_at_ms FROM grants ORDER BY created_at_ms, id"
     )
@@ -26,17 +29,17 @@ def all_of(session: Session) -> list[StoredGrant]:
 
 
 def save(session: Session, grant: StoredGrant) -> None:
-    """Keep a new grant."""
+    """Insert a grant."""
     session.execute(
         "INSERT INTO grants (id, grantee, form, document, created_at_ms) VALUES (?, ?, ?, ?, ?)", grant
     )
 
 
 def remove(session: Session, grant_id: str) -> bool:
-    """Take a grant out; whether there was one."""
+    """Delete a grant. Return True if it existed."""
     return session.execute("DELETE FROM grants WHERE id = ?", (grant_id,)) > 0
 
 
 def remove_of(session: Session, grantee: str) -> None:
-    """Take all grants of a grantee out."""
+    """Delete all grants of a grantee."""
     session.execute("DELETE FROM grants WHERE grantee = ?", (grantee,))

@@ -1,8 +1,7 @@
-"""Bringing a database to the schema of this release, under a lock, or refusing one that is newer.
+"""Migration of a database to the schema of this release, under a lock. A newer schema is refused.
 
-An empty database is given the whole schema at once, by the script that `python -m tablegate.migrations.scripts` wrote.
-Another takes the steps that it lacks: Alembic does them (migrations/), and is imported only then, so that an ordinary start is
-quick.
+An empty database gets the whole schema from the script that `python -m tablegate.migrations.scripts` wrote. Others are
+upgraded by Alembic (migrations/), which is imported only then to keep an ordinary start fast.
 """
 
 from __future__ import annotations
@@ -18,12 +17,15 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(migrations.__file__).parent
 OLDEST_COMPATIBLE = "0006"
-"""The oldest schema whose release's statements work on the newest one too. What a release does not need any more is taken away
-one release later, and then this is that release's (docs/operate/upgrade.md; test_expanding_migrations.py)."""
+"""The oldest schema revision whose release can still serve the newest schema.
+
+A release stops using a part of the schema one release before the part is dropped. See docs/operate/upgrade.md and
+test_expanding_migrations.py.
+"""
 
 
 class NewerDatabase(Exception):
-    """The database was migrated by a later release, which may keep in it what this one would break."""
+    """The database has the schema of a later release, whose data this release could damage."""
 
     def __init__(self, revision: str) -> None:
         super().__init__(revision)
@@ -31,17 +33,19 @@ class NewerDatabase(Exception):
 
 
 def steps() -> list[str]:
-    """All revisions, oldest first."""
+    """Return all revisions, oldest first."""
     return sorted(path.name.partition("_")[0] for path in (_FOLDER / "versions").glob("[0-9]*.py"))
 
 
 def migrate(database: Database) -> list[str]:
-    """Bring the database up to date; the revisions that were run. Raises NewerDatabase."""
+    """Migrate the database to the newest revision. Return the revisions that were applied. Raises NewerDatabase."""
     known = steps()
     before = revision_of(database)
     if not before:
         with database.define() as session:
-            before = _revision(session, known)  # once more: another gateway may have been quicker
+            before = _revision(
+                session, known
+            )  # checked again under the lock: another server may have been faster
             if not before and _make_schema(session, database.name, known[-1]):
                 return known
     if before != known[-1]:
@@ -52,20 +56,26 @@ def migrate(database: Database) -> list[str]:
 
 
 def revision_of(database: Database, known: list[str] | None = None) -> str:
-    """The revision a database is at, "" if it is empty. Raises NewerDatabase. `known`: the revisions of this release, if they are
-    not to be looked up: a later release may have been installed over it since it was started."""
+    """Return the revision of a database, or "" if it is empty. Raises NewerDatabase.
+
+    `known`: the revisions of this release. By default they are read from the installed package. A long-running process
+    passes its own list, because a later release may have been installed since it started.
+    """
     with database.read() as session:
         return _revision(session, known or steps())
 
 
 def script_of(name: str) -> str:
-    """The script that makes the newest schema in an empty database of that name: statements with an empty line between."""
+    """Return the script that creates the newest schema in an empty database of this kind, or "".
+
+    `name`: "sqlite" or "postgresql". Statements are separated by an empty line.
+    """
     path = _FOLDER / "schemas" / f"{name}.sql"
     return path.read_text() if path.is_file() else ""
 
 
 def _make_schema(session: Session, name: str, newest: str) -> bool:
-    """Whether the schema could be made at once: there is a script of the newest revision for this database."""
+    """Create the whole schema. Return False if there is no script of the newest revision."""
     heading, _, script = script_of(name).partition("\n\n")
     if heading != f"-- {newest}":
         return False
@@ -76,15 +86,17 @@ def _make_schema(session: Session, name: str, newest: str) -> bool:
 
 
 def _revision(session: Session, known: list[str]) -> str:
-    """The revision a database is at, "" if it is empty; the newest known one where it is at a later one that will do. Raises
-    NewerDatabase."""
+    """Return the revision of a database, or "" if it is empty. Raises NewerDatabase.
+
+    A later revision that this release can serve counts as the newest known one.
+    """
     if not session.statements.has_table(session, "alembic_version"):
         return ""
     [*found] = session.query("SELECT version_num FROM alembic_version")
     revision = str(found[0][0]) if found else ""
     if not revision or revision in known:
         return revision
-    # A later release's, which has said for which earlier ones its schema has only grown.
+    # The revision is of a later release, which records the oldest release that its schema still supports.
     oldest = _oldest(session)
     if not oldest or oldest > known[-1]:
         raise NewerDatabase(revision)
@@ -92,7 +104,7 @@ def _revision(session: Session, known: list[str]) -> str:
 
 
 def _oldest(session: Session) -> str:
-    """The schema of the oldest release that may serve this database; "" if nobody has said."""
+    """Return the oldest revision whose release may serve this database, or "" if none is recorded."""
     if not session.statements.has_table(session, "schema_compatibility"):
         return ""
     found = session.query("SELECT oldest FROM schema_compatibility")
@@ -100,7 +112,7 @@ def _oldest(session: Session) -> str:
 
 
 def _upgrade(database: Database, known: list[str]) -> str:
-    """Take the steps that a database lacks. The revision that it was at, "" if it was empty."""
+    """Apply the missing revisions. Return the previous revision, or "" if the database was empty."""
     from alembic import command
     from alembic.config import Config
     from alembic.migration import MigrationContext
@@ -120,7 +132,6 @@ def _upgrade(database: Database, known: list[str]) -> str:
 
 
 def _tell_oldest(connection: sqlalchemy.Connection) -> None:
-    """Say in the database which is the oldest release that may serve it."""
     import sqlalchemy
 
     if sqlalchemy.inspect(connection).has_table("schema_compatibility"):
@@ -131,7 +142,10 @@ def _tell_oldest(connection: sqlalchemy.Connection) -> None:
 
 
 def _begin(connection: sqlalchemy.Connection) -> None:
-    """Connections of the data path leave transactions to us; this one is whole, and waits for another of its kind."""
+    """Begin one transaction for the whole migration and wait for other migrations.
+
+    Connections of the data path are in autocommit mode, so the transaction begins here.
+    """
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         return

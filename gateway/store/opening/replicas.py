@@ -1,9 +1,9 @@
-"""Standbys of PostgreSQL that answer reads which may be old: which of them has what a read must see.
+"""PostgreSQL standbys for reads that may be stale, and the choice of one that is fresh enough.
 
-The primary's write-ahead log is looked at from time to time (`watch`), so it is known how far it was at which moment. A read
-that may be no older than a bound needs the log as far as it was that long ago; before each list of reads the replica itself
-is asked how far it has come, on the connection that reads. A replica that does not answer, or is of another timeline, is left
-alone until it was seen well again. Knows nothing of commands; the reads go to `Standby` as they go to the primary's store.
+`watch` records the position of the primary's write-ahead log from time to time. A read with a staleness bound needs the
+position of that long ago. Before each list of reads, the standby reports its own position on the connection that reads.
+A standby that does not answer, or follows another timeline, is not used until `watch` finds it healthy. `Standby` has
+the interface of the primary's store.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tablegate.gateway.store.store import Store
 log = logging.getLogger(__name__)
 
 _POLL_S = 0.001
-# Looks at the primary while its replicas may fall behind by the bound.
+# Polls of the primary within the staleness bound.
 _LOOKS = 5
 _SHORTEST_PERIOD_S = 0.01
 _FAILURES = (RetryableFailure, GatewayError)
@@ -29,8 +29,11 @@ _FAILURES = (RetryableFailure, GatewayError)
 
 @dataclass(frozen=True, slots=True)
 class StandbyStatus:
-    """How a replica is doing: milliseconds by which it is behind (None: further than anybody has looked, or unknown), and
-    whether it is read from."""
+    """The state of a standby.
+
+    `milliseconds`: replication lag, or None if it is unknown or older than the recorded positions. `is_used`: it
+    answers reads.
+    """
 
     replica: str
     milliseconds: float | None
@@ -38,8 +41,11 @@ class StandbyStatus:
 
 
 class Standby(Store):
-    """One standby. Its catalogue stays empty: table descriptors are the primary's, and one that the standby does not have in
-    the same version is no reason to forget it."""
+    """One standby.
+
+    Its catalogue stays empty, because table descriptors come from the primary. A descriptor must not be dropped because
+    the standby still has another version.
+    """
 
     def __init__(self, database: Database, name: str) -> None:
         super().__init__(database)
@@ -49,26 +55,32 @@ class Standby(Store):
 
 
 class Standbys:
-    """The replicas of a database. `lag_ms`: how old what they answer may be; `wait_ms`: how long a reader is kept waiting for
-    one to catch up with what the reader wrote (0: nobody is)."""
+    """The standbys of a database.
+
+    `lag_ms`: maximum staleness of their answers. `wait_ms`: maximum time for which a reader waits until a standby has
+    the reader's own writes. 0 disables waiting.
+    """
 
     def __init__(self, primary: Database, replicas: Sequence[Standby], lag_ms: int, wait_ms: int) -> None:
         self.all = tuple(replicas)
         self.lag_s = lag_ms / 1000
         self.wait_s = wait_ms / 1000
         self._primary = primary
-        # When it was asked (monotonic), and how far the primary's log was then.
+        # (monotonic time, position of the primary's log) of each poll.
         self._looks: deque[tuple[float, int]] = deque(maxlen=64 * _LOOKS)
         self._turn = 0
 
     @property
     def period_s(self) -> float:
-        """Seconds between two looks."""
+        """Seconds between two polls."""
         return max(_SHORTEST_PERIOD_S, self.lag_s / _LOOKS)
 
     def choose(self, written: int, reader: int) -> Standby | None:
-        """A replica that has all that was acknowledged longer ago than the bound, and all up to `written`, a position of the log
-        (0: no matter); waits for that one a little. None: the primary must answer."""
+        """Return a standby that is fresh enough, or None if the primary must answer.
+
+        A standby must have all that was committed before the staleness bound, and the log up to position `written` (0:
+        no such condition). Waits a short time for the latter.
+        """
         needed = self._needed()
         if needed is None:
             return None
@@ -80,13 +92,13 @@ class Standbys:
         return None
 
     def leave_alone(self, replica: Standby, reason: Exception) -> None:
-        """Read from a replica no more until it was seen well again."""
+        """Stop reading from a standby until it is found healthy."""
         if replica.is_well:
             replica.is_well = False
             log.warning("replica %s is left alone: %s", replica.name, " ".join(str(reason).split()))
 
     def watch(self) -> None:
-        """Look at the primary and at every replica. Raises Retry, GatewayError if the primary does not answer."""
+        """Poll the primary and every standby. Raises RetryableFailure or GatewayError if the primary does not answer."""
         timeline = self._look_at_primary()
         for replica in self.all:
             try:
@@ -105,7 +117,7 @@ class Standbys:
                 self.leave_alone(replica, ValueError("it does not follow the primary"))
 
     def lags(self) -> list[StandbyStatus]:
-        """How each replica was doing when it was last looked at."""
+        """Return the state of each standby at the last poll."""
         bound_ms = self.lag_s * 1000
         return [
             StandbyStatus(it.name, it.lag_ms, it.is_well and it.lag_ms is not None and it.lag_ms <= bound_ms)
@@ -113,7 +125,7 @@ class Standbys:
         ]
 
     def close(self) -> None:
-        """Give back the connections to replicas."""
+        """Close the connections to the standbys."""
         for replica in self.all:
             replica.close()
 
@@ -124,7 +136,7 @@ class Standbys:
         return timeline
 
     def _needed(self) -> int | None:
-        """How far the log was at a moment that is no longer ago than the bound; None: nobody looked since then."""
+        """Return the oldest recorded log position within the bound, or None if there is none."""
         since = time.monotonic() - self.lag_s
         for asked_at, position in tuple(self._looks):
             if asked_at >= since:

@@ -1,1 +1,1 @@
-"""PostgreSQL: its sessions, their pipelines, and its SQL."""
+"""PostgreSQL: sessions, pipelines and SQL."""

@@ -1,6 +1,6 @@
-"""Rows as PostgreSQL's COPY takes them in binary form: each column with its length before it, and no text to be parsed.
+"""Encoding of rows in the binary format of PostgreSQL's COPY, which needs no parsing of text.
 
-The form: "COPY", "Binary Format" in PostgreSQL's documentation.
+The format is described under "COPY", "Binary Format" in PostgreSQL's documentation.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ _TRAILER = struct.pack(">h", -1)
 _NULL = struct.pack(">i", -1)
 
 _length = struct.Struct(">i").pack
-# Each field is its length and its value. A row begins with the number of its columns. `_head` packs that number, the table id
-# and the length of the partition. `_slot_and_time` packs the fields of the slot and of the time of the last write.
+# Each field is its length and its value. A row begins with the number of its columns. `_head` packs that number, the
+# table id and the length of the partition. `_slot_and_time` packs the fields of the slot and of the time of the last
+# write.
 _head = struct.Struct(">hiqi").pack
 _slot_and_time = struct.Struct(">ihiq").pack
 _bigint = struct.Struct(">iq").pack
@@ -23,7 +24,7 @@ _integer = struct.Struct(">ii").pack
 
 
 def encode(rows: Sequence[tuple[Any, ...]]) -> bytes:
-    """Rows, each in the order of rows.COLUMNS, as what a COPY takes."""
+    """Return rows, with columns in the order of rows.COLUMNS, as the input of a binary COPY."""
     parts = [_HEADER]
     for (
         table_id,

@@ -1,4 +1,4 @@
-"""PostgreSQL: sessions on pipelines, with time-outs; which of its errors mean what. See databases.py."""
+"""PostgreSQL: pipelined sessions with time-outs. databases.py describes the interface."""
 
 from __future__ import annotations
 
@@ -40,15 +40,16 @@ log = logging.getLogger(__name__)
 
 STATEMENT_TIMEOUT_MS = 30_000
 IDLE_TRANSACTION_TIMEOUT_MS = 5_000
-# A write transaction ends after this whatever it is doing, so that its locks do (PostgreSQL 17 and later).
+# Maximum duration of a write transaction, so that its locks are released (PostgreSQL 17 and later).
 WRITE_TRANSACTION_TIMEOUT_MS = 5_000
 _TRANSACTION_TIMEOUT_SINCE = 170_000
-# The least that libpq takes.
+# The minimum that libpq accepts, in seconds.
 _LEAST_CONNECT_S = 2
-# For so long nobody tries to connect after somebody could not.
+# After a failed connection, further attempts fail at once for this long.
 _UNREACHABLE_S = 0.1
-# Which server this is, and since when; up to where it replayed a log before it took writes (None: it was started normally). A
-# transaction of another server, or of this one before a crash, can be known here only as far as that.
+# Identity of a server: its start time and the log position up to which it replayed before it accepted writes (None
+# after a normal start). The outcome of a transaction of another server, or from before a crash, is known only up to
+# that position.
 SERVER = "SELECT pg_postmaster_start_time()::text || coalesce(pg_last_wal_replay_lsn()::text, '')"
 _REPLAYED_BEFORE = "SELECT (pg_last_wal_replay_lsn() - '0/0'::pg_lsn)::bigint"
 _HAS_CITUS = "to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL"
@@ -61,9 +62,9 @@ _SETTINGS: Mapping[str, int | str] = {
     "lock_timeout": LOCK_TIMEOUT_MS,
     "statement_timeout": STATEMENT_TIMEOUT_MS,
     "idle_in_transaction_session_timeout": IDLE_TRANSACTION_TIMEOUT_MS,
-    # For a session that is sending rows to a gateway which has stopped taking them.
+    # Ends a session whose gateway no longer reads its rows.
     "tcp_user_timeout": 20_000,
-    # Every statement of the data path is a look-up by key; without statistics the planner may think otherwise.
+    # Every statement of the data path looks up keys. Without statistics, the planner may choose otherwise.
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "enable_seqscan": "off",
@@ -73,11 +74,11 @@ _DEFINING = {"lock_timeout": "60s", "statement_timeout": "0"}
 
 
 class PostgresSession(Session):
-    """A pipeline inside a transaction. Results come in binary form: bytea without hex.
+    """A pipeline inside a transaction. Results come in binary form.
 
-    Where it waits for results it ends its part of the pipeline with a Sync: only after that does the server count the
-    session as idle, so that idle_in_transaction_session_timeout frees the locks of a gateway that has stopped. One that
-    stopped before its Sync is "active" for ever; transaction_timeout is for that.
+    Before it waits for results, the session sends a Sync. Only then does the server count it as idle, so that
+    idle_in_transaction_session_timeout releases the locks of a stopped gateway. A session that stops before its Sync
+    stays "active" and is ended by transaction_timeout.
     """
 
     statements = PostgreSQLStatements()
@@ -114,7 +115,7 @@ class PostgresSession(Session):
         return count
 
     def flush(self) -> None:
-        """Have the server begin with what it was given, while others are given theirs."""
+        """Send buffered statements, so that the server starts on them while other servers get theirs."""
         self._pipeline.flush()
 
     def copy(self, statement: str, data: bytes) -> int:
@@ -127,12 +128,13 @@ class PostgresSession(Session):
 
 
 class PostgreSQL(Database):
-    """A server that other gateways may share. Sessions have time-outs, so that a stopped lock holder freezes nobody.
+    """A PostgreSQL server that several gateways may share. Sessions have time-outs, so that a stopped lock holder
+    blocks no others.
 
-    `pooled`: behind a pooler in transaction mode (PgBouncer), where sessions are not ours: time-outs are then set in each
-    transaction, and statements are not prepared. `patience_ms`: a connection on which nothing comes for so long is given up;
-    `silence_ms`: one on which nothing comes for so long, if the server does not answer others either; None: the server's own
-    time-outs are enough.
+    `pooled`: connections go through a pooler in transaction mode (PgBouncer), where session state does not persist.
+    Time-outs are then set in each transaction, and statements are not prepared. `patience_ms`: a connection without
+    data for this long is closed. `silence_ms`: a connection without data for this long is closed if the server does not
+    answer a new connection either. If None, only the server's own time-outs apply.
     """
 
     shared = True
@@ -140,9 +142,7 @@ class PostgreSQL(Database):
     name = "postgresql"
     session_class = PostgresSession
     own_settings: ClassVar[Mapping[str, str]] = {}
-    """Settings of every session besides those that all have."""
-    is_distributed = False
-    """Whether the rows are spread over the nodes of Citus: what each connection for writing must find."""
+    """Additional settings of every session of this class."""
     must_be_as_found = True
 
     def __init__(
@@ -193,7 +193,8 @@ class PostgreSQL(Database):
         if pooled is None or pooled.driver_connection is None or pooled.driver_connection.closed:
             pooled = self._opened(purpose)
             setattr(self._local, purpose, pooled)
-        # Kept with the connection, which another thread may have used before: it knows what has been prepared there.
+        # The pipeline is kept with the pooled connection, because it tracks which statements are prepared on it.
+        # Another thread may have used the connection before.
         pipeline: Pipeline | None = pooled.info.get("pipeline")
         if pipeline is None:
             connection: Any = pooled.driver_connection
@@ -244,10 +245,10 @@ class PostgreSQL(Database):
             pipeline.settle()
 
     @contextmanager
-    def look(self, reader: int = 0) -> Iterator[Session]:
+    def read_one(self, reader: int = 0) -> Iterator[Session]:
         with self._guarded(f"reader {reader}") as pipeline:
             if not self._pooled:
-                yield self.session_class(pipeline)  # what is asked is a transaction by itself
+                yield self.session_class(pipeline)  # each query is a transaction by itself
                 pipeline.settle()
                 return
             pipeline.send("BEGIN READ ONLY")
@@ -269,24 +270,24 @@ class PostgreSQL(Database):
                     [(session.transaction_id,)] = session.query(f"SELECT {TRANSACTION_ID}")
                 transaction_id = session.transaction_id
                 pipeline.send("COMMIT")
-                ask_written = session.ask(write_ahead_log.WRITTEN) if self.notes_written else None
+                ask_written = session.ask(write_ahead_log.WRITTEN) if self.tracks_lsn else None
                 pipeline.settle()
                 if ask_written is not None:
                     self._note_written(write_ahead_log.written(ask_written())[0])
             except psycopg.OperationalError as error:
-                # An error with a code is the server's word that there was no commit. Without one the connection broke.
+                # An error with a code is the server's statement that there was no commit. Without one the connection
+                # broke.
                 if transaction_id is not None and error.sqlstate is None:
                     raise CommitInterrupted(f"{transaction_id}/{self._server_of_writer()}") from error
                 raise
 
     def _set_locally(self, pipeline: Pipeline) -> None:
-        """Behind a pooler: the settings of a transaction."""
+        """Set the session settings for one transaction, if there is a pooler."""
         if self._pooled:
             for name, value in self._settings.items():
                 pipeline.send(f"SET LOCAL {name} = '{value}'")
 
     def _set_for_writing(self, pipeline: Pipeline, nowait: bool) -> None:
-        """The settings of a transaction that writes."""
         self._set_locally(pipeline)
         if self._pooled and pipeline.server_version >= _TRANSACTION_TIMEOUT_SINCE:
             pipeline.send(f"SET LOCAL transaction_timeout = {WRITE_TRANSACTION_TIMEOUT_MS}")
@@ -295,7 +296,10 @@ class PostgreSQL(Database):
 
     @contextmanager
     def _guarded(self, purpose: str) -> Iterator[Pipeline]:
-        """This thread's pipeline for a purpose; rolled back after an error of ours, given up after one of the database's."""
+        """Yield this thread's pipeline for a purpose.
+
+        It is rolled back after an error of the caller and closed after an error of the database.
+        """
         try:
             pipeline = self._pipeline(purpose)
             pipeline.begin()
@@ -338,15 +342,15 @@ class PostgreSQL(Database):
             yield session
 
     def log_written(self) -> tuple[int, int]:
-        with self.look() as session:
+        with self.read_one() as session:
             return write_ahead_log.written(session.query(write_ahead_log.WRITTEN))
 
     def log_replayed(self, reader: int = 0) -> int:
-        with self.look(reader) as session:
+        with self.read_one(reader) as session:
             return write_ahead_log.replayed(session)
 
     def log_timeline(self) -> int:
-        with self.look() as session:
+        with self.read_one() as session:
             return write_ahead_log.timeline(session)
 
     def _note_written(self, position: int) -> None:
@@ -366,7 +370,7 @@ class PostgreSQL(Database):
             return None
         number, position, server = transaction_id.split("/", 2)
         try:
-            with self.look() as session:
+            with self.read_one() as session:
                 if session.query("SELECT pg_is_in_recovery()") == [(True,)]:
                     return None
                 if session.query(SERVER) != [(server,)]:
@@ -375,20 +379,19 @@ class PostgreSQL(Database):
                     if replayed is not None and replayed < int(position):
                         return False
                 [(status,)] = session.query("SELECT pg_xact_status(?::text::xid8)", (number,))
-            if status == "committed" and self.notes_written:
+            if status == "committed" and self.tracks_lsn:
                 self._note_written(self.log_written()[0])
         except (RetryableFailure, GatewayError):
             return None
         return {"committed": True, "aborted": False}.get(status)
 
     def _server_of_writer(self) -> str:
-        """Which server this thread's writes go to."""
         pooled: sqlalchemy.PoolProxiedConnection = self._local.writer
         return str(pooled.info["server"])
 
 
 def _answers(info: psycopg.ConnectionInfo) -> bool:
-    """Whether the server of a connection still answers those who come anew. It is not told who they are."""
+    """True if the server of a connection still accepts new connections. No credentials are sent."""
     said = psycopg.conninfo.make_conninfo(
         host=info.host, hostaddr=info.hostaddr or None, port=info.port, connect_timeout=_LEAST_CONNECT_S
     )
@@ -396,9 +399,12 @@ def _answers(info: psycopg.ConnectionInfo) -> bool:
 
 
 def finds_distributed(url: str, schema: str | None) -> bool:
-    """Whether the rows of the database at a URL are distributed. One that cannot be reached is taken for a plain one: a server
-    that finds out later that it is none has to be started anew (PostgreSQL._opened). Raises Unusable at a worker without tables
-    of ours: they would be made there, in the way of those to come."""
+    """Return True if the rows of the database at a URL are distributed.
+
+    An unreachable database counts as not distributed. If that is wrong, PostgreSQL._opened later reports it, and the
+    server must be restarted. Raises DatabaseUnusable at a Citus worker without our tables, because they would be
+    created there.
+    """
     plain = sqlalchemy.make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     try:
         with psycopg.connect(plain, autocommit=True, connect_timeout=5) as connection:
@@ -418,15 +424,17 @@ def finds_distributed(url: str, schema: str | None) -> bool:
 
 
 def is_distributed(connection: psycopg.Connection[Any]) -> bool:
-    """Whether the rows are a distributed table of Citus, in the schema that a connection sees."""
+    """True if `rows` is a distributed table of Citus, in the schema of a connection."""
     if connection.execute(f"SELECT {_HAS_CITUS}").fetchone() != (True,):
         return False
     return connection.execute(_IS_DISTRIBUTED).fetchone() == (True,)
 
 
 def _connect(dialect: Any, record: Any, arguments: Any, named: dict[str, Any]) -> Any:
-    """A connection to a database whose texts are UTF-8. Asked of each, before anything is read from it: in SQL_ASCII all
-    texts come as bytes, and in any other encoding there are texts that cannot be kept."""
+    """Connect, and raise DatabaseUnusable if the encoding of the database is not UTF-8.
+
+    With SQL_ASCII all texts would come as bytes, and other encodings cannot store every text.
+    """
     connection = dialect.connect(*arguments, **named)
     encoding = connection.info.parameter_status("server_encoding")
     if encoding not in (None, "UTF8"):

@@ -1,4 +1,4 @@
-"""The errors of PostgreSQL, and what each means to the engine."""
+"""Translation of PostgreSQL's errors to the errors of the engine."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import psycopg
 from tablegate.gateway.model.errors import Busy, DatabaseFailed, DataCorrupted, OutOfSpace
 from tablegate.gateway.store.sql.databases import LockTimeout, RetryableFailure
 
-# InvalidSqlStatementName: driver and server disagree about what is prepared; a new connection knows of nothing.
+# InvalidSqlStatementName: the driver and the server disagree about prepared statements. A new connection has none.
 _RETRYABLE = (
     psycopg.errors.InvalidSqlStatementName,
     psycopg.errors.SerializationFailure,
-    psycopg.errors.ReadOnlySqlTransaction,  # the primary has become a standby; a new connection goes to the new one
+    psycopg.errors.ReadOnlySqlTransaction,  # the primary has become a standby, a new connection goes to the new primary
     psycopg.errors.DeadlockDetected,
     psycopg.OperationalError,
     psycopg.InterfaceError,
 )
 
-# QueryCanceled: a statement took its whole time, and would again.
+# QueryCanceled: a statement exceeded its time-out, and would again.
 _EXHAUSTED = (
     psycopg.errors.OutOfMemory,
     psycopg.errors.TooManyConnections,
     psycopg.errors.QueryCanceled,
 )
 
-# Given up by the server for the time it took. Most of that was spent waiting, or this process had stopped.
+# Ended by a time-out of the server, mostly while waiting for locks or because this process was stopped.
 _GIVEN_UP = (psycopg.errors.IdleInTransactionSessionTimeout, psycopg.errors.TransactionTimeout)
 
 
 def meaning_of(error: psycopg.Error) -> Exception:
-    """Return the error of ours that an error of the driver is."""
+    """Return the gateway's error for an error of the driver."""
     if isinstance(error, psycopg.errors.DiskFull):
         return OutOfSpace(str(error))
     if isinstance(error, _EXHAUSTED):

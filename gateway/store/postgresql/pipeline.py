@@ -1,8 +1,8 @@
-"""Statements on their way to PostgreSQL and their answers on the way back, over libpq itself (psycopg.pq).
+"""Pipelined statements and their results over libpq (psycopg.pq).
 
-psycopg's cursors cost 50 microseconds a statement, and send arrays as text, which doubles the bytes of a body and has the
-server parse it. Here a statement is prepared once on each connection and arrays go over as bytes; results are still read by
-psycopg's own loaders. Knows nothing of transactions, nor of which errors mean what (database.py).
+psycopg's cursors cost 50 microseconds for each statement. They send arrays as text, which doubles the bytes of a body
+and makes the server parse it. Here each statement is prepared once for each connection, and arrays are sent as bytes.
+psycopg's loaders read the results. Transactions and the meaning of errors are in database.py.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from psycopg.adapt import Transformer
 
 Row = tuple[Any, ...]
 Wire = tuple[bytes | None, int]
-"""A parameter as libpq takes it: bytes, and whether they are text (0) or binary (1)."""
+"""A parameter for libpq: bytes, and their format, text (0) or binary (1)."""
 
-# More texts than this come from nobody but a caller who writes values into them.
+# Maximum number of prepared statements. More texts than this occur only if a caller formats values into statements.
 _MOST_PREPARED = 500
 _TEXT, _BINARY = 0, 1
 _FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED, pq.ExecStatus.BAD_RESPONSE)
 
 
-# Parameters
+# Parameters.
 
 
 def _plain(value: Any) -> Wire:
-    """A parameter whose type the server finds in the statement. Text goes as binary: libpq would cut it off at a NUL."""
+    """Encode a parameter whose type the server infers. Text is sent as binary, because libpq would truncate it at a
+    NUL."""
     kind = type(value)
     if kind is bytes:
         return value, _BINARY
@@ -48,8 +49,11 @@ def _plain(value: Any) -> Wire:
 
 
 def _integers(code: str, width: int, oid: int) -> Callable[[Sequence[int | None]], Wire]:
-    """How arrays of integers of this width are encoded: dimensions, whether there are NULLs, type, length, lower bound;
-    then each element with its length before it."""
+    """Return an encoder of arrays of integers of this width.
+
+    The header has the dimensions, whether there are NULLs, the type, the length and the lower bound. Each element
+    follows with its length before it.
+    """
     element = struct.Struct(f">i{code}").pack
 
     def encode(values: Sequence[int | None]) -> Wire:
@@ -60,7 +64,6 @@ def _integers(code: str, width: int, oid: int) -> Callable[[Sequence[int | None]
 
 
 def _byte_strings(values: Sequence[bytes | None]) -> Wire:
-    """An array of bytea."""
     members = [_NULL if value is None else _length(len(value)) + value for value in values]
     return _array(_BYTEA, members, None in values), _BINARY
 
@@ -88,7 +91,7 @@ _ARRAYS: dict[str, Callable[[Any], Wire]] = {
 
 
 class PipelineStatement:
-    """A statement with `?` as the server takes it, and how each of its parameters is encoded: `?::bigint[]` says so."""
+    """A statement in PostgreSQL's form, with an encoder for each parameter. `?::bigint[]` selects the array encoder."""
 
     __slots__ = ("command", "encoders")
 
@@ -108,11 +111,11 @@ def _statement(text: str) -> PipelineStatement:
     return PipelineStatement(text)
 
 
-# The way there and back
+# Sending and receiving.
 
 
 class StatementResult:
-    """The answer to one statement; there once the pipeline is settled."""
+    """The result of one statement, available once the pipeline is settled."""
 
     __slots__ = ("result",)
 
@@ -121,7 +124,7 @@ class StatementResult:
 
 
 def trace(traced: Callable[[list[str]], AbstractContextManager[Any]]) -> None:
-    """From now on something stands around each wait for the answers to statements that went out together."""
+    """Wrap each wait for the results of statements that were sent together in `traced`, from now on."""
     send, settle = Pipeline.send, Pipeline.settle
     sent: dict[int, list[str]] = {}
 
@@ -143,11 +146,11 @@ def trace(traced: Callable[[list[str]], AbstractContextManager[Any]]) -> None:
 
 
 class Pipeline:
-    """One psycopg connection. `begin`, any number of `send` and `settle`, `end`; in between psycopg may use it too.
+    """One psycopg connection in pipeline mode: `begin`, any number of `send` and `settle`, `end`.
 
-    `prepares`: whether one server session serves the connection all the time, so that it remembers statements. `patience_ms`:
-    how long the server may say nothing while it is waited for (None: for ever); then OperationalError, unless `is_alive` says
-    that it is only slow.
+    Between `end` and `begin`, psycopg may use the connection too. `prepares`: one server session serves the connection
+    all the time, so it keeps prepared statements. `patience_ms`: maximum wait for data from the server (None: no
+    limit). After it, OperationalError is raised, unless `is_alive` returns True.
     """
 
     def __init__(
@@ -169,11 +172,11 @@ class Pipeline:
         self._poll.register(connection.fileno(), select.POLLIN)
 
     def begin(self) -> None:
-        """Enter pipeline mode: statements may be sent."""
+        """Enter pipeline mode, so that statements can be sent."""
         self._libpq.enter_pipeline_mode()
 
     def send(self, text: str, parameters: Sequence[Any] = ()) -> StatementResult:
-        """Send a statement; its answer is there after `settle`."""
+        """Send a statement. Its result is available after `settle`."""
         statement = _statement(text)
         values: list[bytes | None] = []
         formats: list[int] = []
@@ -199,8 +202,11 @@ class Pipeline:
         return name
 
     def settle(self) -> None:
-        """Wait for the answers to all that was sent. Raises the first error among them, after which the connection is of no
-        use: a statement whose turn never came may be believed prepared."""
+        """Wait for the results of all statements that were sent.
+
+        Raises the first error among them. After an error the connection must be closed: a statement that was not
+        executed may be considered prepared.
+        """
         if not self._due:
             return
         self._libpq.pipeline_sync()
@@ -213,15 +219,18 @@ class Pipeline:
                 raise self._error(result)
             if answer is not None:
                 answer.result = result
-                self._next_result()  # None, which ends the results of a statement
+                self._next_result()  # None, the end of a statement's results
 
     def flush(self) -> None:
-        """Have all that was sent on its way, without waiting for the answers."""
+        """Send buffered statements without waiting for results."""
         self._libpq.flush()
 
     def copy(self, text: str, data: bytes) -> int:
-        """Run a COPY ... FROM STDIN; how many rows there were in the data. libpq knows no COPY in pipeline mode, so this
-        leaves it in between. After an error the transaction is good for a ROLLBACK only."""
+        """Run a COPY ... FROM STDIN and return its number of rows.
+
+        libpq supports no COPY in pipeline mode, so this leaves the mode meanwhile. After an error the transaction can
+        only be rolled back.
+        """
         self.settle()
         self._libpq.exit_pipeline_mode()
         self._libpq.send_query(text.encode())
@@ -240,11 +249,11 @@ class Pipeline:
         return result.command_tuples or 0
 
     def end(self) -> None:
-        """Leave pipeline mode. Everything has been settled."""
+        """Leave pipeline mode. All statements must have been settled."""
         self._libpq.exit_pipeline_mode()
 
     def rows(self, answer: StatementResult) -> list[Row]:
-        """The rows of an answer that is there."""
+        """Return the rows of a settled result."""
         result = answer.result
         assert result is not None
         self._transformer.set_pgresult(result)
@@ -252,7 +261,7 @@ class Pipeline:
 
     @staticmethod
     def count(answer: StatementResult) -> int:
-        """How many rows a statement touched whose answer is there."""
+        """Return the number of rows affected by a settled statement."""
         assert answer.result is not None
         return answer.result.command_tuples or 0
 
@@ -264,7 +273,7 @@ class Pipeline:
         return libpq.get_result()
 
     def _wait(self, is_sent: bool) -> None:
-        """Until there is something to read, or room to write what is not sent yet."""
+        """Wait until there is data to read, or until unsent data can be written."""
         poll = self._poll
         if not is_sent:
             poll = select.poll()
@@ -278,6 +287,6 @@ class Pipeline:
         if result.status == pq.ExecStatus.PIPELINE_ABORTED:
             return psycopg.errors.PipelineAborted("pipeline aborted")
         if not result.error_field(pq.DiagnosticField.SQLSTATE):
-            # libpq's own words: the server did not get to say anything.
+            # An error of libpq itself, not of the server.
             return psycopg.OperationalError(result.get_error_message())
         return psycopg.errors.error_from_result(result)

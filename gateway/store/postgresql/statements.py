@@ -1,5 +1,8 @@
-"""PostgreSQL's own SQL. Rows are claimed before they are looked at; sets of two or more go over as one array a column, a set
-of one as the plain statement, which is quicker."""
+"""The SQL of PostgreSQL.
+
+Rows are claimed before they are read. A set of two or more is sent as one array for each column, a set of one as the
+plain statement, which is faster.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +29,11 @@ from tablegate.gateway.store.sql.databases import (
 )
 from tablegate.gateway.store.sql.prefilters import spelled
 
-# A transaction's number, and how far the log was when it had locked something, so that it has a record before and its commit can
-# only have one behind (PostgreSQL.committed).
+# A transaction's id and the position of the log after its first lock. The transaction has a record before that
+# position, and its commit can only be after it (PostgreSQL.committed).
 TRANSACTION_ID = "pg_current_xact_id()::text || '/' || (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::text"
-# With the transaction's id, which a statement of its own would have to ask for otherwise. What is locked is a part of its own: it
-# comes before the id is made.
+# Returns the transaction's id too, which saves a statement. The lock is a separate part, so that it comes before the id
+# is assigned.
 LOCK_VERSIONS = f"""
 WITH locked AS MATERIALIZED (SELECT id, version FROM tables WHERE id = ANY(?::bigint[]) ORDER BY id FOR SHARE)
 SELECT id, version, {TRANSACTION_ID} FROM locked"""
@@ -59,7 +62,7 @@ LEFT JOIN LATERAL (
     WHERE s.table_id = k.table_id AND s.partition = k.partition AND s.sort = k.sort AND s.slot = k.slot LIMIT 1
 ) r ON true"""
 
-# WHERE false: rows that are there are locked and left as they are; what is not there is claimed with an empty row.
+# WHERE false: existing rows are locked and left unchanged. Missing ones are claimed with an empty row.
 _CLAIM = f"""
 INSERT INTO rows (table_id, partition, sort, slot, modified_at, size_bytes)
 SELECT k.table_id, k.partition, k.sort, k.slot, 0, 0 FROM {_KEYS} AS k(table_id, partition, sort, slot)
@@ -91,7 +94,7 @@ _LIKE_SPECIAL = re.compile(r"[\\%_]")
 
 
 class PostgreSQLStatements(Statements):
-    """The SQL of PostgreSQL; what each method is for, Statements says."""
+    """The SQL of PostgreSQL. Statements documents the methods."""
 
     for_update = " FOR UPDATE"
     greatest = "GREATEST"
@@ -169,17 +172,17 @@ class PostgreSQLStatements(Statements):
         )
 
     def pattern_condition(self, pattern: BodyPattern) -> Condition:
-        """A LIKE, which compares bytes where the column is bytea."""
+        """Return a LIKE condition, which compares bytes for a bytea column."""
         like = "".join(spelled(pattern, _LIKE_WILD, _LIKE_SPECIAL, "\\%s"))
         return "r.body LIKE ?", [f"%{like}%".encode()]
 
     def number_condition(self, name: str, above: bool, bound: float) -> Condition:
-        """A condition that is true of every row: PostgreSQL reads no JSON out of bytes."""
+        """Return a condition that is true of every row, because PostgreSQL cannot read JSON from bytes."""
         return "(1 = 1)", []
 
 
 def _columns(rows_or_keys: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
-    """Rows as one array a column."""
+    """Return rows as one array for each column."""
     return [list(column) for column in zip(*rows_or_keys, strict=True)]
 
 

@@ -1,1 +1,1 @@
-"""Rows and index entries as SQL."""
+"""SQL for rows and index entries."""

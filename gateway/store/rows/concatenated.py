@@ -1,8 +1,8 @@
-"""Neighbouring rows of one partition with their bodies in one piece: for readers that would only join the bodies, and do not need
-an object for each row.
+"""Neighbouring rows of one partition with their bodies concatenated.
 
-SQL joins the bodies if checksums are not verified. To be verified, each body must leave the database by itself. If a row does
-not stand in byte order, or is not native where native rows are wanted, the reader has to go row by row.
+This serves readers that would only join the bodies, and saves an object for each row. SQL joins the bodies if checksums
+are not verified. Otherwise each body must leave the database separately. The caller reads row by row if the rows are
+not in byte order, or if one is not native where native rows are required.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tablegate.gateway.store.sql.positions import KEPT_BYTES, stored_position
 
 
 class ConcatenatedBodies(NamedTuple):
-    """Rows one after the other: how many, their billed bytes, their bodies in one piece, when each was written if
-    that was asked for, and the position of the last."""
+    """Consecutive rows: their number, billed bytes, joined bodies, times of the last writes if requested, and last
+    position."""
 
     number: int
     size: int
@@ -33,8 +33,10 @@ class ConcatenatedBodies(NamedTuple):
 def fetch(
     session: Session, table_id: int, bounds: KeyRange, most: int, concatenation: Concatenation, reverse: bool
 ) -> ConcatenatedBodies | None:
-    """The first `most` rows of a range within one partition, or all that there are; None: go row by row. Raises
-    DataCorrupted."""
+    """Return up to `most` rows of a range within one partition. None if they must be read row by row.
+
+    Raises DataCorrupted.
+    """
     partition = bounds.lower.partition
     stored = stored_position(Position(partition, b""))
     column = stored.partition
@@ -57,7 +59,7 @@ def fetch(
 def _verified(
     session: Session, parameters: tuple[Any, ...], concatenation: Concatenation, reverse: bool
 ) -> ConcatenatedBodies | None:
-    """What `fetch` gives, of rows that match their checksums."""
+    """Return the result of `fetch` for rows whose checksums are verified here."""
     partition = parameters[1]
     found = session.query(_verifiable(reverse, concatenation.moments), parameters)
     if not found:

@@ -1,4 +1,4 @@
-"""Secondary-index entries as SQL: add, remove, count. An entry is keys and a size; the row itself is read beside it."""
+"""SQL for secondary index entries. An entry holds keys and a size. The row itself is read separately."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tablegate.gateway.store.sql.positions import stored_position
 
 COLUMNS = "index_id, partition, sort, slot, size_bytes, row_partition, row_sort, row_slot, full_key"
 
-# One entry each: for every database. Sets of entries are in `Statements`.
+# Statements for one entry, for every database. `Statements` handles sets of entries.
 RESIZE = " ON CONFLICT (index_id, partition, sort, slot) DO UPDATE SET size_bytes = excluded.size_bytes"
 ADD = f"INSERT INTO entries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?){RESIZE}"
 REMOVE = "DELETE FROM entries WHERE index_id = ? AND partition = ? AND sort = ? AND slot = ?"
 
 
 def add_many(session: Session, entries: Iterable[tuple[int, Entry]]) -> None:
-    """Store entries: (index id, entry). An entry that is there gets the new size."""
+    """Insert entries, given as (index id, entry). An existing entry gets the new size."""
     values = []
     for index_id, entry in entries:
         stored, row = stored_position(entry.position), stored_position(entry.row.position)
@@ -39,14 +39,14 @@ def add_many(session: Session, entries: Iterable[tuple[int, Entry]]) -> None:
 
 
 def remove_many(session: Session, entries: Sequence[tuple[int, Entry]]) -> None:
-    """Delete entries: (index id, entry)."""
+    """Delete entries, given as (index id, entry)."""
     keys: list[Key] = [(index_id, *stored_position(entry.position)[:3]) for index_id, entry in entries]
     if keys:
         session.statements.remove_entries(session, sorted(keys))
 
 
 def count(session: Session, index_id: int) -> tuple[int, int]:
-    """(entries, billed bytes) of an index."""
+    """Return the number of entries of an index and their billed bytes."""
     [(number, size)] = session.query(
         "SELECT count(*), COALESCE(sum(size_bytes), 0) FROM entries WHERE index_id = ?", (index_id,)
     )
@@ -54,7 +54,7 @@ def count(session: Session, index_id: int) -> tuple[int, int]:
 
 
 def copy(session: Session, index_id: int, to: int) -> None:
-    """Give another index, which has none, the entries of an index."""
+    """Copy the entries of an index to another one that is empty."""
     columns = COLUMNS.removeprefix("index_id, ")
     session.execute(
         f"INSERT INTO entries ({COLUMNS}) SELECT {session.statements.big_number}, {columns}"

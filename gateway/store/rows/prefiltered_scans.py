@@ -1,9 +1,9 @@
-"""Walking a key range with a prefilter, so that of most rows only their number and size leave the database.
+"""Scans of a key range with a prefilter, where most rows contribute only to the count and size.
 
-A scan takes its key range part by part (`ScannedRange`). Of each part the reader learns how many rows it has and their billed
-bytes, which the limits of pages count, and gets the rows that the prefilter lets through. Long keys may tie in their columns
-(positions.py), whose order is then not the order of keys. Ties that the prefilter keeps back do no harm unless a part ends
-among them; where one would, or where a tied row is let through, the scan ends, and the reader goes on row by row.
+A scan reads its key range in parts (`ScannedRange`). For each part the reader gets the number of rows and their billed
+bytes, which page limits count, and the rows that pass the prefilter. Long keys may tie in their clipped columns
+(positions.py), whose order is then not key order. Ties among the filtered rows are harmless unless a part ends among
+them. In that case, or if a tied row passes, the scan ends and the reader continues row by row.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from tablegate.gateway.store.sql.databases import Condition, Session
 from tablegate.gateway.store.sql.positions import KEPT_BYTES
 
 _FIRST_RANGE_ROWS, _LARGEST_RANGE_ROWS = 1024, 4096
-# Seconds that one part may take; large rows are slow to look through.
+# Target duration of one part in seconds. Large rows are slow to scan.
 _RANGE_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class ScannedRange:
-    """Neighbouring rows of a scan: how many, their billed bytes, those that the prefilter lets through, and the last of all
-    of them (None: the scan's range ends with them)."""
+    """Consecutive rows of a scan: their number, billed bytes, the rows that pass the prefilter, and the last row.
+
+    `last` is None if the scan's range ends with them.
+    """
 
     count: int
     size: int
@@ -35,13 +37,16 @@ class ScannedRange:
 
 
 Measured = dict[tuple[str, tuple[object, ...]], tuple[int, int]]
-"""What has been measured in one snapshot: many who ask at one time ask about the same range."""
+"""Measurements of one snapshot. Concurrent readers often measure the same range."""
 
 
 class PrefilteredScan:
-    """A walk over a key range of one source in one session. `rest`: what of it was not yet taken. `needs_sizes`: whether
-    sizes are wanted; if not they are given as 0, which saves half of the time that measuring takes. `measured`: shared by all
-    walks in one snapshot. `is_full`: the last part ended before a row that was too large, so that there is no further one."""
+    """A scan over a key range of one source in one session.
+
+    `rest`: the part of the range that is not taken yet. `needs_sizes`: if False, sizes are 0, which halves the time of
+    measuring. `measured`: shared by all scans in one snapshot. `is_full`: the last part ended before a row that was too
+    large, so no part follows.
+    """
 
     def __init__(
         self,
@@ -64,8 +69,10 @@ class PrefilteredScan:
         self.is_full = False
 
     def next(self, most_rows: int = sys.maxsize, most_bytes: int = sys.maxsize) -> ScannedRange | None:
-        """The next part, of at most so many rows and billed bytes; None where the scan ends, because not one row fits, or
-        keys may tie, or nothing is left."""
+        """Return the next part, within these limits of rows and billed bytes.
+
+        None if the scan ends: no row fits, keys may tie, or the range is exhausted.
+        """
         wanted = min(self._wanted, most_rows)
         if wanted <= 0 or any(len(column) > KEPT_BYTES for bound in self.rest for column in bound):
             return None
@@ -88,7 +95,7 @@ class PrefilteredScan:
         return ScannedRange(count, size, passing, last)
 
     def take(self, last: Columns | None) -> None:
-        """Go on after this row; None: there is nothing after."""
+        """Continue after this row. None ends the scan."""
         if last is None:
             self.rest = KeyRange(self.rest.upper, self.rest.upper)
         else:
@@ -96,7 +103,7 @@ class PrefilteredScan:
             self.rest = self.rest.before(position) if self._reverse else self.rest.after(position)
 
     def until(self, last: Columns) -> tuple[int, int]:
-        """How many rows there are from where the scan stands to this one, and their billed bytes."""
+        """Return the number and billed bytes of the rows up to and including this one."""
         return self._measured(self._through(last), sys.maxsize)
 
     def _may_tie(self, columns: Columns) -> bool:
@@ -104,7 +111,6 @@ class PrefilteredScan:
         return len(columns[source.partition]) >= KEPT_BYTES or len(columns[source.sort]) >= KEPT_BYTES
 
     def _through(self, last: Columns | None) -> KeyRange:
-        """What is left of the range, up to this row."""
         if last is None:
             return self.rest
         position = self._source.position(last)
@@ -112,7 +118,7 @@ class PrefilteredScan:
         return KeyRange(position, upper) if self._reverse else KeyRange(lower, position.after)
 
     def _measured(self, bounds: KeyRange, wanted: int) -> tuple[int, int]:
-        """Of the first rows in some bounds: their number and billed bytes."""
+        """Return the number and billed bytes of the first rows of a range."""
         tail, parameters = self._tail(bounds)
         size_of_row = f"{self._source.alias}.size_bytes" if self._needs_sizes else "1 AS size_bytes"
         total = "SUM(s.size_bytes)" if self._needs_sizes else "0"
@@ -127,7 +133,7 @@ class PrefilteredScan:
         return known
 
     def _fitting(self, wanted: int, most_bytes: int) -> tuple[int, int]:
-        """How many of the next rows have no more billed bytes than this together, and how many they have."""
+        """Return the number and billed bytes of the next rows that together fit into `most_bytes`."""
         tail, parameters = self._tail(self.rest)
         sizes = self._session.query(
             f"SELECT {self._source.alias}.size_bytes {tail} LIMIT ?", (*parameters, wanted)
@@ -154,7 +160,7 @@ class PrefilteredScan:
     def _tail(
         self, bounds: KeyRange, also: str = "", wanted: list[str | bytes | float] | None = None
     ) -> tuple[str, tuple[object, ...]]:
-        """FROM, WHERE and ORDER BY of the rows in some bounds, and their parameters."""
+        """Return FROM, WHERE and ORDER BY for the rows of a range, and their parameters."""
         source = self._source
         where, parameters, order = columns_between(source.alias, bounds.lower, bounds.upper, self._reverse)
         tail = f"FROM {source.tables} AND {where}{also} ORDER BY {order}"

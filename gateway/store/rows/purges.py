@@ -1,4 +1,4 @@
-"""Deleting the rows and entries of tables and indexes that are gone, a bounded batch at a time."""
+"""Deletion of the rows and entries of dropped tables and indexes, in bounded batches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tablegate.gateway.store.rows import vectors
 from tablegate.gateway.store.sql import counters, progress
 from tablegate.gateway.store.sql.databases import Session
 
-# Table, its owner's column, the key below that, and the billed bytes of a row of it: rows may have 4 MB, entries are small.
+# Table, column of the owner, remaining key columns, and billed bytes of a row. Rows may have 4 MB, entries are small.
 _OWNED = {
     "table": ("rows", "table_id", "partition, sort", "size_bytes"),
     "index": ("entries", "index_id", "partition, sort", "0"),
@@ -17,12 +17,12 @@ _BATCH_BYTES = 4_000_000
 
 
 def waits(session: Session) -> bool:
-    """Whether there is anything to delete."""
+    """Return True if rows are waiting for deletion."""
     return bool(session.query("SELECT 1 FROM purges LIMIT 1"))
 
 
 def purge(session: Session, limit: int) -> int | None:
-    """Delete at most `limit` rows of what is gone. How many went; None: nothing waits to be deleted."""
+    """Delete up to `limit` rows of dropped owners. Return their number, or None if nothing waits for deletion."""
     waiting = session.query("SELECT kind, id FROM purges ORDER BY id LIMIT 1")
     if not waiting:
         return None
@@ -37,7 +37,7 @@ def purge(session: Session, limit: int) -> int | None:
         size += found[gone][-1]
         gone += 1
     if gone < len(found):
-        # By a range of the primary key: SQLite would scan for an IN over several columns.
+        # By a range of the primary key, because SQLite would scan for an IN over several columns.
         session.execute(
             f"DELETE FROM {table} WHERE {owner} = ? AND ({key}) < ({', '.join('?' * (len(found[gone]) - 1))})",
             (owner_id, *found[gone][:-1]),

@@ -1,7 +1,6 @@
-"""Rows as SQL: claim, fetch, save, remove.
+"""SQL for rows: claim, fetch, save and remove.
 
-Knows columns and sets of keys, sorted so that two writers lock in one order; knows nothing of why a row changes, nor how a
-database takes a set (`Statements`).
+Sets of keys are sorted, so that two writers lock in the same order. `Statements` has what differs between databases.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ LOWEST_SLOT = (0, LOWEST, LOWEST)
 
 COLUMNS = "table_id, partition, sort, slot, modified_at, expires_at_ms, size_bytes, kinds, body, full_key, checksum, checksum_at"
 
-# One row each: for every database. Sets of rows are in `Statements`.
+# Statements for one row, for every database. `Statements` handles sets of rows.
 GET = (
     f"SELECT {ROW_COLUMNS} FROM rows r WHERE r.table_id = ? AND r.partition = ? AND r.sort = ? AND r.slot = ?"
 )
 
-# With the version of the table, so that one statement is enough to know that its descriptor is not out of date.
+# Includes the table's version, so that one statement also verifies the descriptor.
 LOOK_UP = f"""
 SELECT {ROW_COLUMNS}, t.version
 FROM tables t LEFT JOIN rows r ON r.table_id = t.id AND r.partition = ? AND r.sort = ? AND r.slot = ?
@@ -45,13 +44,13 @@ REMOVE = "DELETE FROM rows WHERE table_id = ? AND partition = ? AND sort = ? AND
 
 
 def claim(session: Session, keys: Sequence[RowKey]) -> None:
-    """Lock these keys until the transaction ends, whether or not they have rows. `keys` sorted, without repeats."""
+    """Lock these keys until the transaction ends, with or without rows. `keys` must be sorted and unique."""
     if keys:
         session.statements.claim_rows(session, _stored(keys))
 
 
 def fetch_many(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, Row]:
-    """The rows that are there, by key."""
+    """Return the existing rows by key."""
     if not keys:
         return {}
     found = session.statements.fetch_rows(session, _stored(keys))()
@@ -59,7 +58,7 @@ def fetch_many(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, Row]:
 
 
 def claim_and_fetch(session: Session, keys: Sequence[RowKey]) -> Pending[dict[RowKey, Row]]:
-    """Lock these keys as `claim` does, and return the rows that are there, by key."""
+    """Lock these keys as `claim` does, and return the existing rows by key."""
     if not keys:
         return dict
     stored = _stored(keys)
@@ -69,7 +68,7 @@ def claim_and_fetch(session: Session, keys: Sequence[RowKey]) -> Pending[dict[Ro
 
 
 def look_up(session: Session, keys: Sequence[RowKey]) -> tuple[dict[RowKey, Row], dict[int, int]]:
-    """(the rows that are there, by key; version by id of the tables that are there)."""
+    """Return the existing rows by key, and the versions of the existing tables by id."""
     found: dict[RowKey, Row] = {}
     versions: dict[int, int] = {}
     for at, columns in session.statements.look_up_rows(session, _stored(keys)):
@@ -81,19 +80,19 @@ def look_up(session: Session, keys: Sequence[RowKey]) -> tuple[dict[RowKey, Row]
 
 
 def save_many(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
-    """Store rows over what is there: (table id, row), sorted by key. Their keys have been claimed."""
+    """Insert or replace rows, given as (table id, row) and sorted by key. Their keys must be claimed."""
     values = _columns(rows)
     if values:
         session.statements.save_rows(session, values)
 
 
 def load(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
-    """Store many rows, (table id, row), sorted by key, where there are none. Raises Occupied where there is one."""
+    """Insert many new rows, given as (table id, row) and sorted by key. Raises KeyOccupied if a row exists."""
     session.statements.load_rows(session, _columns(rows))
 
 
 def remove_many(session: Session, keys: Sequence[RowKey], claims: Sequence[RowKey] = ()) -> None:
-    """Delete rows; and give back claims on keys that turned out to have, and to need, no row."""
+    """Delete rows, and release claims on keys that neither have nor need a row."""
     if keys or claims:
         session.statements.remove_rows(session, _stored(keys), _stored(claims))
 
@@ -101,8 +100,11 @@ def remove_many(session: Session, keys: Sequence[RowKey], claims: Sequence[RowKe
 def positions_after(
     session: Session, table_id: int, after: Position | None, limit: int, limit_bytes: int
 ) -> list[Position]:
-    """The next positions of a table by slot and columns, one at least if there are any: `limit` at most, and no more rows
-    than have so many bytes together. Bodies are not read."""
+    """Return the next positions of a table, ordered by slot and columns.
+
+    At most `limit` positions, whose rows have at most `limit_bytes` together, but at least one if any is left. Bodies
+    are not read.
+    """
     slot, partition, sort = LOWEST_SLOT
     if after is not None:
         stored = stored_position(after)
@@ -122,9 +124,10 @@ def positions_after(
 
 
 def expired(session: Session, now_ms: int, limit: int) -> tuple[list[tuple[int, Row]], list[DataCorrupted]]:
-    """Return some expired rows, (table id, row), and the errors of damaged ones. The rows that expired first come first.
+    """Return expired rows as (table id, row), oldest expiry first, and the errors of damaged rows.
 
-    A damaged row does not keep the others from being returned."""
+    A damaged row does not prevent the others from being returned.
+    """
     found: list[tuple[int, Row]] = []
     damaged: list[DataCorrupted] = []
     rows = session.query(
@@ -141,7 +144,8 @@ def expired(session: Session, now_ms: int, limit: int) -> tuple[list[tuple[int, 
 
 
 def set_expiry(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
-    """Store only when rows expire, (table id, row), if they are still what they were; `modified_at` stays."""
+    """Update only the expiry times of rows, given as (table id, row). Skips rows that have changed, and keeps
+    `modified_at`."""
     session.execute_many(
         "UPDATE rows SET expires_at_ms = ?"
         " WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ? AND modified_at = ?",
@@ -153,7 +157,7 @@ def set_expiry(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
 
 
 def count(session: Session, table_id: int) -> tuple[int, int]:
-    """(rows, billed bytes) of a table."""
+    """Return the number of rows of a table and their billed bytes."""
     [(number, size)] = session.query(
         "SELECT count(*), COALESCE(sum(size_bytes), 0) FROM rows WHERE table_id = ?", (table_id,)
     )
@@ -161,7 +165,7 @@ def count(session: Session, table_id: int) -> tuple[int, int]:
 
 
 def _columns(rows: Iterable[tuple[int, Row]]) -> list[tuple[object, ...]]:
-    """Rows, (table id, row), as the columns of COLUMNS."""
+    """Return rows, given as (table id, row), in the order of COLUMNS."""
     found: list[tuple[object, ...]] = []
     for table_id, row in rows:
         partition, sort, slot, full_key = stored_position(row.position)
@@ -187,12 +191,11 @@ def _columns(rows: Iterable[tuple[int, Row]]) -> list[tuple[object, ...]]:
 
 
 def _stored(keys: Sequence[RowKey]) -> list[Key]:
-    """Keys as the database has them."""
     return [(table_id, *stored_position(position)[:3]) for table_id, position in keys]
 
 
 def copy(session: Session, table_id: int, to: int, expires: bool) -> None:
-    """Give another table, which has none, the rows of a table; without their times of expiry if not `expires`."""
+    """Copy the rows of a table to another one that is empty. Expiry times are dropped if not `expires`."""
     columns = (
         "partition, sort, slot, modified_at, {}, size_bytes, kinds, body, full_key, checksum, checksum_at"
     )

@@ -1,8 +1,7 @@
-"""Walking rows or index entries in key order, in either direction, by key range or by hash segment.
+"""Reads of rows or index entries in key order, in either direction, by key range or by hash segment.
 
-Reads in chunks, so that a page never holds much more than it returns, and hands chunks on whole, so that a page of many rows
-costs little a row. Knows about clipped columns (positions.py): where keys tie in their columns, it orders them by their full
-bytes.
+Reads come in chunks, so that a page holds little more than it returns. Whole chunks are passed on, which keeps the cost
+of a row low. Where clipped columns tie (positions.py), rows are ordered by their full bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from tablegate.gateway.store.sql.databases import Session
 
 _SIZE = 5
 _FIRST_CHUNK, _LARGEST_CHUNK, _CHUNK_BYTES = 64, 1024, 2_000_000
-# Of an index entry: slot, partition, sort, full_key, size_bytes, as entries_source adds them to a row.
+# Columns that entries_source adds to a row: slot, partition, sort, full_key and size_bytes of the entry.
 _ENTRY_WIDTH = 5
 _NO_ROW = (None,) * ROW_WIDTH
 _ABOVE_TIES = HIGHEST * (positions.COLUMN_BYTES - positions.KEPT_BYTES + 1)
@@ -30,10 +29,13 @@ Columns = tuple[Any, ...]
 
 
 class StoredRow(Row):
-    """A row as it came from SQL: ROW_COLUMNS, then what the query added. Its checksum is verified here, on the way that every
-    reader shares. Its position and contents are made at their first use: most readers only copy the body into their reply."""
+    """A row from SQL: ROW_COLUMNS, then the additional columns of the query.
 
-    # In place of what Row works out from its contents.
+    The checksum is verified here, because every reader passes here. Position and contents are created at first use,
+    since most readers only copy the body into their reply.
+    """
+
+    # Replace the properties that Row derives from its contents.
     __slots__ = ("body", "columns", "is_native", "kinds", "size_bytes")
     body: bytes
     is_native: bool
@@ -58,7 +60,7 @@ class StoredRow(Row):
         self.is_native = kinds is None
 
     def __getattr__(self, name: str) -> Any:
-        """Fill a slot of Row at the first look at it."""
+        """Fill a slot of Row at its first use."""
         if name == "contents":
             self.contents = Contents(self.body, self.kinds, self.size_bytes)
         elif name == "position":
@@ -68,9 +70,12 @@ class StoredRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class ScanSource:
-    """What is walked: the FROM clause, that of the keys alone, the alias of the table that has the keys, the ids of which `keys`
-    takes the first, and where in a row of the result these columns stand: partition, sort, full_key, slot and size_bytes of
-    what the source shows."""
+    """A source to read: its FROM clause and where its columns are in a result.
+
+    `keys`: the FROM clause of the keys alone, which takes the first of `owners` as a parameter. `alias`: the table that
+    has the keys. `added`: the columns beside ROW_COLUMNS. The other fields are the indexes of the source's columns in a
+    result.
+    """
 
     tables: str
     keys: str
@@ -84,19 +89,19 @@ class ScanSource:
     size: int
 
     def position(self, columns: Columns) -> Position:
-        """The full position in the source of a row of the result."""
+        """Return the full position in the source of a row of the result."""
         return positions.position_of(columns[self.partition], columns[self.sort], columns[self.full_key])
 
 
 @lru_cache(maxsize=1024)
 def rows_source(table_id: int) -> ScanSource:
-    """The rows of a table."""
+    """Return the source for the rows of a table."""
     tables = "rows r WHERE r.table_id = ?"
     return ScanSource(tables, tables, "r", (table_id,), ", r.slot", 0, 1, 2, ROW_WIDTH, _SIZE)
 
 
 def entries_source(table_id: int, index_id: int) -> ScanSource:
-    """The entries of an index, each with its row."""
+    """Return the source for the entries of an index, each joined with its row."""
     return ScanSource(
         "entries k CROSS JOIN rows r WHERE k.index_id = ? AND r.table_id = ? AND r.partition = k.row_partition"
         " AND r.sort = k.row_sort AND r.slot = k.row_slot",
@@ -115,8 +120,10 @@ def entries_source(table_id: int, index_id: int) -> ScanSource:
 def columns_between(
     alias: str, lower: tuple[bytes, bytes], upper: tuple[bytes, bytes], reverse: bool, slot: int | None = None
 ) -> tuple[str, tuple[bytes | int, ...], str]:
-    """WHERE, its parameters and ORDER BY of the keys whose columns are in lower <= (partition, sort) < upper. `slot`: of the
-    one partition that this is, where its column is clipped."""
+    """Return WHERE, its parameters and ORDER BY for lower <= (partition, sort) < upper.
+
+    `slot`: the slot of a single partition whose column is clipped.
+    """
     way = " DESC" if reverse else ""
     if lower[0] == upper[0]:
         where = f"{alias}.partition = ? AND {alias}.slot = ? AND {alias}.sort >= ? AND {alias}.sort < ?"
@@ -128,11 +135,11 @@ def columns_between(
 
 
 Chunk = list[Columns]
-"""Rows of a result: ROW_COLUMNS, then what the source adds."""
+"""Rows of a result: ROW_COLUMNS, then the columns that the source adds."""
 
 
 class Walk:
-    """A walk over one source in one session. `expected`: about how many rows the caller wants (None: unknown)."""
+    """A walk over one source in one session. `expected`: estimated number of rows that the caller needs, or None."""
 
     def __init__(self, session: Session, source: ScanSource, expected: int | None = None) -> None:
         self._session = session
@@ -140,7 +147,7 @@ class Walk:
         self._chunk = min(max(expected, 1), _FIRST_CHUNK * 4) if expected else _FIRST_CHUNK
 
     def range(self, bounds: KeyRange, reverse: bool = False) -> Iterator[Chunk]:
-        """Everything in a key range, in true key order, in chunks that are not empty."""
+        """Yield the rows of a key range in key order, in non-empty chunks."""
         if bounds.is_empty:
             return
         if bounds.lower.partition == bounds.upper.partition:
@@ -171,7 +178,7 @@ class Walk:
         return (partition, clip(position.sort)[0]) if exact else (partition, rest)
 
     def _partition(self, column: bytes, slot: int, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
-        """Within one partition, whose column is known exactly, and its slot."""
+        """Yield the rows of one partition, whose exact column and slot are given."""
         lower, upper = (
             positions.lower_bound(bounds.lower.sort)[0],
             positions.upper_bound(bounds.upper.sort)[0],
@@ -187,8 +194,11 @@ class Walk:
     def _untied(
         self, lower: tuple[bytes, bytes], upper: tuple[bytes, bytes], reverse: bool, slot: int | None = None
     ) -> Any:
-        """Chunks in column order, which is key order, up to the first row that may tie with others; returns that row, or
-        None at the end. `slot`: of the one partition that they are all of, which cannot tie."""
+        """Yield chunks in column order up to the first row that may tie with others. Return that row, or None at the
+        end.
+
+        Before a tie, column order is key order. `slot`: the slot of a single partition, whose column cannot tie.
+        """
         source = self._source
         while True:
             where, bounds, order = columns_between(source.alias, lower, upper, reverse, slot)
@@ -211,8 +221,10 @@ class Walk:
                 lower = (partition, sort + b"\x00")
 
     def _fetch(self, where: str, parameters: tuple[Any, ...], order: str) -> tuple[Chunk, Columns | None]:
-        """The next chunk; and the last key that was walked over, of which only the source's own columns are to be looked at
-        (None: there are no more)."""
+        """Return the next chunk and the last key that was read, or None if the source is exhausted.
+
+        Only the source's own columns of that key are valid.
+        """
         source, wanted = self._source, self._chunk
         if len(source.owners) > 1 and not self._session.statements.joins_entries:
             chunk, last = self._fetch_entries(where, parameters, order)
@@ -230,8 +242,11 @@ class Walk:
     def _fetch_entries(
         self, where: str, parameters: tuple[Any, ...], order: str
     ) -> tuple[Chunk, Columns | None]:
-        """What `_fetch` gives, where entries and rows cannot be joined: entries first, then their rows by key. An
-        entry whose row has gone between the two is passed over, so the walk goes on from the last entry, not the last row."""
+        """Fetch entries first and then their rows by key, for databases that cannot join them.
+
+        An entry without a row is skipped, because the row was deleted in between. The walk therefore continues after
+        the last entry.
+        """
         index_id, table_id = self._source.owners
         found = self._session.query(
             "SELECT k.slot, k.partition, k.sort, k.full_key, k.size_bytes, k.row_partition, k.row_sort, k.row_slot"
@@ -245,14 +260,14 @@ class Walk:
         return chunk, last
 
     def _tied_sorts(self, partition: bytes, head: bytes, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
-        """The rows of a partition whose sort columns begin with `head`, by their full sort bytes."""
+        """Yield the rows of a partition whose sort columns begin with `head`, ordered by their full sort bytes."""
         alias, way = self._source.alias, " DESC" if reverse else ""
         whole = f"COALESCE(substr({alias}.full_key, ?), {alias}.sort)"
         where = (
             f"{alias}.partition = ? AND {alias}.slot = ? AND {alias}.sort >= ? AND {alias}.sort < ?"
             f" AND {whole} >= ? AND {whole} < ?"
         )
-        # A clipped partition is only walked by itself, so the bounds hold all of it.
+        # A clipped partition is only walked alone, so the bounds hold its full key.
         full = bounds.lower.partition if len(partition) == positions.COLUMN_BYTES else partition
         start = 5 + len(full)
         lower = bounds.lower.sort if bounds.lower.partition == full else LOWEST
@@ -269,7 +284,7 @@ class Walk:
             lower, upper = (lower, last) if reverse else (last + b"\x00", upper)
 
     def _tied_partitions(self, head: bytes, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
-        """The rows of all partitions whose columns begin with `head`, partition by partition in their full order."""
+        """Yield the rows of all partitions whose columns begin with `head`, in the full order of partitions."""
         source = self._source
         alias = source.alias
         partitions: dict[bytes, bytes] = {}
@@ -291,8 +306,10 @@ class Walk:
                 yield from self._partition(partitions[whole], slot_of(whole), KeyRange(lower, upper), reverse)
 
     def segment(self, lowest: int, highest: int, after: Position | None) -> Iterator[Chunk]:
-        """Everything with lowest <= partition_hash < highest, ordered by slot and columns: of the source only the slots are
-        visited that such hashes have. `after`: the position in the source of the last row seen."""
+        """Yield rows with lowest <= partition_hash < highest, ordered by slot and columns.
+
+        Only the slots of such hashes are read. `after`: the position in the source of the last row already read.
+        """
         source = self._source
         alias = source.alias
         slot, partition, sort = lowest >> 24, LOWEST, LOWEST
@@ -318,7 +335,7 @@ class Walk:
 def overlaid(
     chunks: Iterator[Chunk], written: Mapping[Position, Row | None], source: ScanSource, reverse: bool
 ) -> Iterator[Chunk]:
-    """A walk over rows as it is with other rows in place of some (None: with none)."""
+    """Replace rows of a walk by the rows in `written`. None removes a row."""
     waiting = sorted(written, reverse=not reverse)  # the next one last
     for chunk in chunks:
         merged: Chunk = []
@@ -338,7 +355,7 @@ def overlaid(
 
 
 def _columns_of(row: Row | None) -> list[Columns]:
-    """A row as a row of the result of `rows_source`, or nothing."""
+    """Return a row as a result row of `rows_source`, or an empty list."""
     if row is None:
         return []
     stored = positions.stored_position(row.position)

@@ -1,4 +1,4 @@
-"""When rows of replicated tables were deleted, as SQL."""
+"""SQL for the times at which rows of replicated tables were deleted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tablegate.gateway.store.sql.positions import stored_position
 
 
 def of_keys(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, int]:
-    """When the rows of these keys were deleted, in ticks, as far as that is still known."""
+    """Return the times of deletion by key, in ticks, where a tombstone exists."""
     statement = (
         "SELECT deleted_at FROM tombstones WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?"
     )
@@ -21,7 +21,7 @@ def of_keys(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, int]:
 
 
 def keep(session: Session, deleted: Mapping[RowKey, int]) -> None:
-    """Note when rows were deleted; the latest time counts."""
+    """Store times of deletion. The later of two times is kept."""
     greatest = session.statements.greatest
     session.execute_many(
         "INSERT INTO tombstones (table_id, partition, sort, slot, full_key, deleted_at) VALUES (?, ?, ?, ?, ?, ?)"
@@ -35,7 +35,7 @@ def keep(session: Session, deleted: Mapping[RowKey, int]) -> None:
 
 
 def copy(session: Session, table_id: int, to: int) -> None:
-    """Give another table, which has none, those of a table."""
+    """Copy the tombstones of a table to another one that has none."""
     session.execute(
         "INSERT INTO tombstones (table_id, partition, sort, slot, full_key, deleted_at)"
         f" SELECT {session.statements.big_number}, partition, sort, slot, full_key, deleted_at FROM tombstones"
@@ -45,7 +45,7 @@ def copy(session: Session, table_id: int, to: int) -> None:
 
 
 def trim(session: Session, table_id: int, before: int, limit: int) -> int:
-    """Forget at most about `limit` of the oldest of a table, of deletes before a time. How many went."""
+    """Delete about `limit` of the oldest tombstones of a table from before a time. Return their number."""
     oldest = session.query(
         "SELECT deleted_at FROM tombstones WHERE table_id = ? AND deleted_at < ? ORDER BY deleted_at LIMIT ?",
         (table_id, before, limit),
@@ -58,7 +58,7 @@ def trim(session: Session, table_id: int, before: int, limit: int) -> int:
 
 
 def owners(session: Session) -> list[int]:
-    """The tables that have any. Goes from table to table, so that it costs nothing how many each of them has."""
+    """Return the tables that have tombstones. Skips from table to table, so the number of tombstones does not matter."""
     found: list[int] = []
     while rows := session.query(
         "SELECT table_id FROM tombstones WHERE table_id > ? ORDER BY table_id LIMIT 1",
@@ -69,5 +69,5 @@ def owners(session: Session) -> list[int]:
 
 
 def forget(session: Session, table_id: int) -> None:
-    """Forget those of a table that is gone, or has no replicas any more."""
+    """Delete all tombstones of a table that was dropped or has no replicas left."""
     session.send("DELETE FROM tombstones WHERE table_id = ?", (table_id,))

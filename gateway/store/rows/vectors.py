@@ -1,8 +1,8 @@
-"""Entries of vector indexes as SQL. An entry is a vector, digests of what narrows a search, and the row's own key.
+"""SQL for entries of vector indexes. An entry has a vector, digests of the filter columns, and the key of its row.
 
-Each entry that is written gets the next number of its index, its version; the counter stays locked until the transaction ends, so
-that who reads all versions up to one has missed none below it. A second counter is the version at which an entry last went or was
-replaced: beyond it everything is new.
+Each written entry gets the next number of its index as its version. The counter stays locked until the transaction
+ends, so a reader of all versions up to one has missed none below it. A second counter holds the version at which an
+entry was last removed or replaced. Beyond that version, all entries are new.
 """
 
 from __future__ import annotations
@@ -30,15 +30,17 @@ _REMOVE = "DELETE FROM vectors WHERE index_id = ? AND partition = ? AND sort = ?
 
 
 class IndexVersions(NamedTuple):
-    """The version of the last change of an index, and of the last that was not only something new; and what says that versions
-    are still those that they were (Statements.server_start)."""
+    """The versions of an index: of the last change, and of the last removal or replacement.
+
+    `server_start` identifies the server run in which versions are comparable (Statements.server_start).
+    """
 
     last: int
     replaced: int
     server_start: str
 
 
-# Writing
+# Writing.
 
 
 def save_many(
@@ -48,7 +50,7 @@ def save_many(
     changed: Sequence[VectorEntry],
     removed: Sequence[VectorEntry],
 ) -> None:
-    """Store new entries and those that have changed, and delete others."""
+    """Insert new entries, update changed ones and delete removed ones."""
     saved = [*added, *changed]
     last = counters.advance(session, _counter(index_id), len(saved) + 1)
     if changed or removed:
@@ -61,7 +63,7 @@ def save_many(
 
 
 def fill(session: Session, index_id: int, entries: Sequence[VectorEntry]) -> None:
-    """Store entries of rows that had none yet; what writers have stored meanwhile stays as it is."""
+    """Insert entries for rows that had none. Entries that writers stored meanwhile are kept."""
     if entries:
         last = counters.advance(session, _counter(index_id), len(entries))
         session.execute_many(_FILL, _numbered(index_id, entries, last - len(entries)))
@@ -90,7 +92,7 @@ def _numbered(index_id: int, entries: Sequence[VectorEntry], before: int) -> lis
 
 
 def copy(session: Session, index_id: int, to: int) -> None:
-    """Give another index, which has none, the entries of an index."""
+    """Copy the entries of an index to another one that is empty."""
     columns = COLUMNS.removeprefix("index_id, ")
     session.execute(
         f"INSERT INTO vectors ({COLUMNS}) SELECT {session.statements.big_number}, {columns}"
@@ -101,16 +103,16 @@ def copy(session: Session, index_id: int, to: int) -> None:
 
 
 def forget(session: Session, index_id: int) -> None:
-    """Forget the numbers of an index that is gone."""
+    """Delete the counters of a dropped index."""
     counters.forget(session, _counter(index_id))
     counters.forget(session, _replaced(index_id))
 
 
-# Reading
+# Reading.
 
 
 def versions(session: Session, index_id: int) -> IndexVersions:
-    """How far an index has come."""
+    """Return the current versions of an index."""
     names = _counter(index_id), _replaced(index_id)
     found = session.query(
         f"SELECT name, value, {session.statements.server_start} FROM counters"
@@ -122,7 +124,7 @@ def versions(session: Session, index_id: int) -> IndexVersions:
 
 
 def count(session: Session, index_id: int) -> tuple[int, int]:
-    """(entries, billed bytes) of an index."""
+    """Return the number of entries of an index and their billed bytes."""
     [(number, size)] = session.query(
         "SELECT count(*), COALESCE(sum(size_bytes), 0) FROM vectors WHERE index_id = ?", (index_id,)
     )
@@ -130,7 +132,7 @@ def count(session: Session, index_id: int) -> tuple[int, int]:
 
 
 def has_at_most(session: Session, index_id: int, partition: bytes, most: int) -> bool:
-    """Whether a partition of an index has no more entries than that."""
+    """Return True if a partition of an index has at most `most` entries."""
     [(number,)] = session.query(
         "SELECT count(*) FROM (SELECT 1 FROM vectors WHERE index_id = ? AND partition_digest = ? LIMIT ?) AS counted",
         (index_id, partition, most + 1),
@@ -141,8 +143,10 @@ def has_at_most(session: Session, index_id: int, partition: bytes, most: int) ->
 def between(
     session: Session, index_id: int, after: int, last: int, limit: int, partition: bytes | None = None
 ) -> list[Row]:
-    """(version, digest of the partition, digests of the filters, vector) of the next entries behind a version, up to another, in
-    order; of one partition, or of all."""
+    """Return the next entries with versions in (after, last], of one partition or of all, in order of version.
+
+    Each is (version, partition digest, filter digests, vector).
+    """
     condition = ""
     parameters: list[int | bytes] = [index_id, after, last]
     if partition is not None:
@@ -156,7 +160,10 @@ def between(
 
 
 def counts_by_range(session: Session, index_id: int, first: int, last: int, width: int) -> dict[int, int]:
-    """How many entries have versions between two, for each range of so many (range n has those from n * width on)."""
+    """Return the number of entries with versions in [first, last] for each range of `width` versions.
+
+    Range n begins at version n * width.
+    """
     found = session.query(
         "SELECT version / ? AS part, count(*) FROM vectors WHERE index_id = ? AND version >= ? AND version <= ?"
         " GROUP BY 1",
@@ -166,7 +173,7 @@ def counts_by_range(session: Session, index_id: int, first: int, last: int, widt
 
 
 def versions_between(session: Session, index_id: int, first: int, last: int) -> list[int]:
-    """The versions that entries have between two, both included, in order."""
+    """Return the existing versions in [first, last], in order."""
     found = session.query(
         "SELECT version FROM vectors WHERE index_id = ? AND version >= ? AND version <= ? ORDER BY version",
         (index_id, first, last),
@@ -175,7 +182,7 @@ def versions_between(session: Session, index_id: int, first: int, last: int) -> 
 
 
 def by_version(session: Session, index_id: int, wanted: Sequence[int]) -> dict[int, tuple[Position, bytes]]:
-    """The row's position and the vector of each entry, by version."""
+    """Return the row's position and the vector of each entry, by version."""
     condition, parameters = session.statements.one_of("version", wanted)
     found = session.query(
         f"SELECT version, partition, sort, full_key, vector FROM vectors WHERE index_id = ? AND {condition}",

@@ -1,1 +1,1 @@
-"""What all SQL of the store shares: the schema, sessions, positions and checksums."""
+"""The schema, sessions, positions and checksums that all SQL of the store shares."""

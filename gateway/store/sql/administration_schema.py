@@ -6,10 +6,10 @@ from sqlalchemy import BigInteger, Column, LargeBinary, MetaData, PrimaryKeyCons
 
 metadata = MetaData()
 """The tables of the whole schema. schema.py adds those of data."""
-# PostgreSQL would sort by the locale of the database; SQLite sorts by bytes already.
+# PostgreSQL would sort by the locale of the database. SQLite sorts by bytes already.
 Name = Text().with_variant(Text(collation="C"), "postgresql")
 
-# What a dialect keeps for an account as a whole (Azure's service properties), as its own JSON.
+# Properties of an account (Azure's service properties), as JSON of the dialect.
 Table(
     "namespace_properties",
     metadata,
@@ -31,14 +31,14 @@ Table(
     PrimaryKeyConstraint("scheme", "access_id"),
 )
 
-# The schema of the oldest release that may serve this database too (gateway/store/opening/migrating.py): one row.
+# One row: the oldest schema revision whose release may serve this database (gateway/store/opening/migrating.py).
 Table(
     "schema_compatibility",
     metadata,
     Column("oldest", Text, primary_key=True),
 )
 
-# Who may do what (gateway/security/grant_store.py).
+# Grants of permissions (gateway/security/grant_store.py).
 Table(
     "grants",
     metadata,
@@ -50,7 +50,7 @@ Table(
     PrimaryKeyConstraint("id"),
 )
 
-# Lines of the audit, where it is kept in the database (gateway/observability/audit.py).
+# Audit lines, if the audit is kept in the database (gateway/observability/audit.py).
 Table(
     "audit_events",
     metadata,
@@ -60,7 +60,7 @@ Table(
     PrimaryKeyConstraint("at_ms", "id"),
 )
 
-# What a credential, or a namespace, may take at most: a document for each (gateway/security/quotas.py).
+# The quota document of a credential or a namespace (gateway/security/quotas.py).
 Table(
     "quotas",
     metadata,
@@ -69,7 +69,7 @@ Table(
     Column("changed_at_ms", BigInteger, nullable=False),
 )
 
-# How much of each quota every server process has been asked for lately, by which they share it.
+# Recent demand on each quota at every server process. The processes share a quota in proportion.
 Table(
     "quota_demands",
     metadata,

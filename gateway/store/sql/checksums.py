@@ -1,11 +1,11 @@
-"""Checksums of stored rows: made where rows are encoded, verified where they are given out.
+"""Checksums of stored rows: computed when rows are encoded, verified when they are read.
 
-A checksum covers the key, the billed size, the kinds and the body. It does not cover the id of the table, so that SQL can copy
-rows between tables, nor the time of expiry, which is computed again before anything is deleted by it. `modified_at` is checked
-against a second copy of it, `checksum_at`.
+A checksum covers the key, the billed size, the kinds and the body. It does not cover the id of the table, so that SQL
+can copy rows between tables, nor the time of expiry, which is computed again before a row is deleted for it.
+`modified_at` is checked against a second copy of it, `checksum_at`.
 
 Servers of releases before 0014 may write to the same database (docs/operate/upgrade.md). They leave `checksum` and
-`checksum_at` as they are and store a later `modified_at`. Such a row counts as a row without a checksum.
+`checksum_at` unchanged and store a later `modified_at`. Such a row counts as a row without a checksum.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CHECKSUM = (
 )
 """The checksum that a row must match. NULL: it has none. -2: no row matches it."""
 ROW_COLUMNS = f"r.partition, r.sort, r.full_key, r.modified_at, r.expires_at_ms, r.size_bytes, r.kinds, {CHECKSUM}, r.body"
-"""The columns in which rows leave the database, with the alias `r`. Each costs every reader some 80 ns."""
+"""The columns in which rows leave the database, with the alias `r`. Each column costs about 80 ns for each row."""
 ROW_WIDTH = 9
 
 are_verified = True
@@ -36,8 +36,10 @@ _joined = b"\0".join
 def checksum_of(
     partition: bytes, sort: bytes, full_key: bytes | None, size_bytes: int, kinds: bytes | None, body: bytes
 ) -> int:
-    """Return the checksum of a row as it is stored: 63 bits, for which every database has an integer type. What is damaged may
-    have other types; then it is -1."""
+    """Return the checksum of a stored row: 63 bits, which fit an integer of every database.
+
+    Return -1 if a damaged row has values of other types.
+    """
     try:
         return (
             xxh3_64_intdigest(_joined((partition, sort, full_key or b"", kinds or b"", body)), size_bytes)
@@ -48,8 +50,10 @@ def checksum_of(
 
 
 def verify(partition: bytes, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Raise DataCorrupted if one of some rows of a partition, (sort, size_bytes, kinds, checksum, body, modified_at), does not
-    match its checksum. None of them has a full key."""
+    """Raise DataCorrupted if a row of a partition does not match its checksum.
+
+    Rows are (sort, size_bytes, kinds, checksum, body, modified_at) and have no full key.
+    """
     sort = b""
     try:
         for (
@@ -59,7 +63,7 @@ def verify(partition: bytes, rows: Iterable[tuple[Any, ...]]) -> None:
             checksum,
             body,
             _,
-        ) in rows:  # what checksum_of does, without a call for each row
+        ) in rows:  # checksum_of inlined, to save a call for each row
             if checksum is not None:
                 data = _joined((partition, sort, b"", kinds or b"", body))
                 if xxh3_64_intdigest(data, size_bytes) >> 1 != checksum:
@@ -69,10 +73,10 @@ def verify(partition: bytes, rows: Iterable[tuple[Any, ...]]) -> None:
 
 
 def mismatch(partition: bytes, sort: bytes) -> DataCorrupted:
-    """Return what to raise for a row that does not match its checksum."""
+    """Return the error for a row that does not match its checksum."""
     return DataCorrupted("a stored row does not match its checksum", (partition, sort))
 
 
 def digest_of(partition: object, sort: object) -> str:
-    """Return a short digest that names a row without telling its key."""
+    """Return a short digest that identifies a row without disclosing its key."""
     return hashlib.sha256(repr((partition, sort)).encode()).hexdigest()[:16]

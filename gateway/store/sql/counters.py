@@ -1,6 +1,6 @@
-"""Counters as SQL: numbers that are never given twice. A counter's row stays locked until the transaction ends.
+"""SQL for counters, whose numbers are never used twice. A counter's row stays locked until the transaction ends.
 
-A counter stands at the slot that its name hashes to, so that a distributed database spreads them over its nodes.
+The slot of a counter is a hash of its name, so that a distributed database spreads counters over its nodes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tablegate.gateway.store.sql.databases import Session
 
 
 def advance(session: Session, name: str, step: int, floor: int = 0) -> int:
-    """Advance a counter by `step`, from `floor` at least. The number that it stands at then."""
+    """Advance a counter by `step`, from at least `floor`. Return its new value."""
     greatest = session.statements.greatest
     [(value,)] = session.query(
         "INSERT INTO counters (name, slot, value) VALUES (?, ?, ?)"
@@ -23,7 +23,7 @@ def advance(session: Session, name: str, step: int, floor: int = 0) -> int:
 
 
 def value_of(session: Session, name: str) -> int:
-    """The number that a counter stands at; 0 if it was never advanced."""
+    """Return the value of a counter, or 0 if it was never advanced."""
     found = session.query(
         "SELECT value FROM counters WHERE name = ? AND slot = ?", (name, slot_of_counter(name))
     )
@@ -31,44 +31,46 @@ def value_of(session: Session, name: str) -> int:
 
 
 def forget(session: Session, name: str) -> None:
-    """Delete a counter that nothing will be numbered by again."""
+    """Delete a counter that is no longer needed."""
     session.execute("DELETE FROM counters WHERE name = ? AND slot = ?", (name, slot_of_counter(name)))
 
 
 def slot_of_counter(name: str) -> int:
-    """The slot at which a counter stands. Never changed: counters are stored by it."""
+    """Return the slot of a counter. The rule must not change, because counters are stored by it."""
     return slot_of(name.encode())
 
 
 def partition_counter(table_id: int, partition: bytes) -> str:
-    """The name of the counter from which an auto-increment column of a partition is drawn."""
+    """Return the name of the counter for an auto-increment column of a partition."""
     return f"drawn/{table_id}/{hashlib.sha256(partition).hexdigest()[:40]}"
 
 
 def partition_guards(table_id: int) -> str:
-    """The name of what guards the partitions of a table, a row at each slot: it is locked, and never advanced
-    (local_transactions.py)."""
+    """Return the name of the guards of a table's partitions, one row at each slot.
+
+    Guards are locked and never advanced (local_transactions.py).
+    """
     return f"guard/{table_id}/"
 
 
 def shard_counter(stream_id: int, number: int) -> str:
-    """The name of the counter by which the changes of a stream's shard are numbered."""
+    """Return the name of the counter that numbers the changes of a stream's shard."""
     return f"shard/{stream_id}/{number}"
 
 
 def forget_table(session: Session, table_id: int, limit: int) -> int:
-    """Delete at most `limit` counters of a table that is gone. How many went."""
+    """Delete up to `limit` counters of a dropped table. Return their number."""
     gone = _forget(session, f"drawn/{table_id}/", limit)
     return gone + _forget(session, partition_guards(table_id), limit - gone)
 
 
 def forget_stream(session: Session, stream_id: int) -> None:
-    """Delete the counters of a stream that is gone: one for each of its shards."""
+    """Delete the counters of a dropped stream, one for each of its shards."""
     _forget(session, f"shard/{stream_id}/", 1 << 30)
 
 
 def _forget(session: Session, head: str, limit: int) -> int:
-    # By a range: LIKE, which is of no case, has SQLite look at every counter.
+    # By a range, because LIKE is not case-sensitive in SQLite and would scan all counters.
     names = "SELECT name, slot FROM counters WHERE name >= ? AND name < ? ORDER BY name LIMIT ?"
     above = head[:-1] + chr(ord(head[-1]) + 1)
     return session.execute(f"DELETE FROM counters WHERE (name, slot) IN ({names})", (head, above, limit))

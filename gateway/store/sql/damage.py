@@ -1,4 +1,4 @@
-"""Damaged data that this server has read: logged, and kept until the server is restarted. Until then it is not ready."""
+"""Damaged data that this server has read. It is logged, and the server is not ready until it is restarted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_LOGGED = 1_000
 
 
 class DamageLog:
-    """What was found. `folder`: a folder of the server's, in which its processes tell each other; None if it has one process."""
+    """The damage found so far. `folder`: a folder that the processes of a server share, or None for a single process."""
 
     def __init__(self, folder: str | None = None) -> None:
         self._marker = Path(folder, "damage") if folder else None
@@ -26,13 +26,13 @@ class DamageLog:
 
     @property
     def found(self) -> str:
-        """The first damage that a process of this server has found; "" if there is none."""
+        """The first damage that a process of this server found, or ""."""
         if not self._found and self._marker is not None and self._marker.exists():
             self._found = self._marker.read_text()
         return self._found
 
     def note(self, error: DataCorrupted, table: str | None) -> None:
-        """Log damage, once for each row, and remember it. `table`: the name of its table; None if that is not known."""
+        """Log damage once for each row, and remember it. `table`: the name of the row's table, or None if unknown."""
         row = None if error.row is None else digest_of(*error.row)
         self._found = self._found or (f"row {row} of table {table}: {error}" if row else str(error))
         if self._marker is not None and not self._marker.exists():
@@ -44,7 +44,7 @@ class DamageLog:
 
 
 def table_of(session: Session, partition: bytes, sort: bytes) -> str | None:
-    """Return the name of the table that has a damaged row under these columns; None if there is no such table."""
+    """Return the name of the table that has a damaged row at these columns, or None."""
     found = session.query(
         f"SELECT {ROW_COLUMNS}, t.name FROM tables t JOIN rows r ON r.table_id = t.id"
         " WHERE r.partition = ? AND r.sort = ? AND r.slot = ?",

@@ -1,15 +1,15 @@
-"""What a database is to the store: sessions, transactions, the SQL that it does not share, and what may go wrong with it.
+"""The database interface of the store: sessions, transactions, dialect-specific SQL and errors.
 
-What databases do not share, on the path of requests, is in a folder for each (sqlite/, postgresql/) and nowhere else:
-connections, how a transaction begins and ends, which errors mean what, and the SQL that locks, claims, moves sets of rows or
-reads inside bodies (`Statements`). Besides, only schema.py (types of columns, partial indexes) and migrating.py (its lock)
-tell databases apart. opening.py gives the database that a URL names, so that a gateway on SQLite loads no other's driver.
-docs/contribute/adding-a-database.md says what a third one takes.
+Code of one database on the request path is only in its folder (sqlite/, postgresql/): connections, begin and end of
+transactions, the meaning of errors, and the SQL that locks, claims, moves sets of rows or reads inside bodies
+(`Statements`). Otherwise only schema.py (types of columns, partial indexes) and migrating.py (its lock) distinguish
+databases. opening.py chooses the class by URL, so that a gateway on SQLite loads no other driver.
+docs/contribute/adding-a-database.md describes how to add a database.
 
-All other statements are written once, with `?` for parameters. SQLAlchemy has the schema and the migrations (and PostgreSQL's
-pool); it is imported where one of them is needed, since that takes longer than all else of a start on SQLite. The data path
-runs on raw DBAPI connections held per thread, because opening a SQLAlchemy transaction for every operation costs 4 to 10
-times the driver (docs/architecture.md section 11).
+All other statements are shared, with `?` for parameters. SQLAlchemy has the schema, the migrations and PostgreSQL's
+pool. It is imported only where needed, since its import takes most of a start on SQLite. The data path uses raw DBAPI
+connections held per thread: a SQLAlchemy transaction for every operation costs 4 to 10 times the driver
+(docs/architecture.md section 11).
 """
 
 from __future__ import annotations
@@ -30,41 +30,43 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Pending = Callable[[], T]
-"""The answer to statements that have been sent: call it for the value. Where a statement costs a round trip, statements that are
-sent before the first answer is called for share one."""
+"""A pending result: call it for the value.
+
+Statements that are sent before the first result is requested share a round trip.
+"""
 Row = tuple[Any, ...]
 Key = tuple[int, bytes, bytes, int]
-"""Where a row or an entry is stored: (table id or index id, partition, sort, slot)."""
+"""The key of a stored row or entry: (table id or index id, partition, sort, slot)."""
 
 
 class Wildcards(Enum):
-    """What stands for other characters in a pattern."""
+    """A wildcard in a pattern."""
 
     RUN = "any number of characters"
     STOP = "a quote or a decimal point (where patterns cannot say that, one character)"
 
 
 BodyPattern = tuple[str | Wildcards, ...]
-"""What may stand in the bytes of a body: texts, with wildcards between."""
+"""A pattern in the bytes of a body: texts with wildcards between."""
 Condition = tuple[str, list[str | bytes | float]]
 """SQL about a row `r`, and its parameters."""
 
-# How long a transaction waits for a lock before it says LockTimeout; and how long one that must not wait.
+# Maximum wait for a lock before LockTimeout, and the maximum for a transaction with `nowait`.
 LOCK_TIMEOUT_MS = 500
 NOWAIT_LOCK_TIMEOUT_MS = 10
-# Of the only advisory lock: it keeps two starting gateways apart, not writers of data (which may be on several nodes).
+# The only advisory lock. It excludes concurrent migrations, not writers of data, which may be on several nodes.
 DEFINITION_LOCK = 7_421_954_300
 
 
 class NodeShards(NamedTuple):
-    """A node, and how many shards of the rows are on it."""
+    """A node and its number of shards of `rows`."""
 
     name: str
     shards: int
 
 
 class TablePlacement(NamedTuple):
-    """Where things are: tables that are spread, those that every node has, those that are on one node only; the nodes."""
+    """The placement of tables: distributed, on every node, on one node only, and the nodes."""
 
     distributed: list[str]
     everywhere: list[str]
@@ -73,11 +75,11 @@ class TablePlacement(NamedTuple):
 
 
 class DatabaseUnusable(Exception):
-    """The database, or where it is, cannot be used like this. The text says why, and what to do."""
+    """The database, or its location, cannot be used like this. The text says why and what to do."""
 
 
 class CommitInterrupted(Exception):
-    """The connection broke while COMMIT was under way. `transaction_id`: to ask PostgreSQL what became of it."""
+    """The connection broke during COMMIT. `transaction_id`: for a query of the outcome."""
 
     def __init__(self, transaction_id: str | None) -> None:
         super().__init__(transaction_id)
@@ -85,26 +87,26 @@ class CommitInterrupted(Exception):
 
 
 class KeyOccupied(Exception):
-    """A row is there already that was to be the first of its key."""
+    """A row that was inserted as new already exists."""
 
 
 class RetryableFailure(Exception):
-    """The transaction failed before COMMIT was sent, for a reason that may pass: deadlock, time-out, lost connection."""
+    """The transaction failed before COMMIT was sent, for a transient reason: deadlock, time-out, lost connection."""
 
 
 class Unreachable(RetryableFailure):
-    """No connection to the database could be opened. Another attempt at once is of no use; somewhat later it may be."""
+    """No connection to the database could be opened. A retry makes sense only after a pause."""
 
 
 class LockTimeout(RetryableFailure):
-    """Somebody else holds a lock, and did not give it up while this transaction waited."""
+    """Another transaction held a lock for longer than the time-out."""
 
 
 class Session:
-    """One connection inside a transaction. Statements have `?` parameters. What they raise is the driver's error, which leaves
-    the block of the transaction as one of ours (Database).
+    """One connection inside a transaction. Statements have `?` parameters.
 
-    `transaction_id`: to ask PostgreSQL with what became of the transaction, if a statement has told it on the way.
+    Methods raise the driver's errors, which leave the block of the transaction as the gateway's errors (Database).
+    `transaction_id`: identifies the transaction in PostgreSQL, if a statement has already returned it.
     """
 
     statements: Statements
@@ -114,140 +116,158 @@ class Session:
         self._connection = connection
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        """Run a statement; all its rows."""
+        """Run a statement and return all its rows."""
         found: list[Row] = self._connection.execute(statement, parameters).fetchall()
         return found
 
     def query_each(self, statement: str, parameters: Iterable[Sequence[Any]]) -> list[list[Row]]:
-        """Run a statement once for each set of parameters; the rows of each."""
+        """Run a statement once for each set of parameters. Return the rows of each."""
         execute = self._connection.execute
         return [execute(statement, each).fetchall() for each in parameters]
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[list[Row]]:
-        """Send a statement; its rows are pending."""
+        """Send a statement. Its rows are pending."""
         found = self.query(statement, parameters)
         return lambda: found
 
     def send(self, statement: str, parameters: Sequence[Any] = ()) -> Pending[int]:
-        """Send a statement; the number of rows it touches is pending. An error may show only with a later statement."""
+        """Send a statement. Its number of affected rows is pending. An error may be raised only by a later statement."""
         count: int = self._connection.execute(statement, parameters).rowcount
         return lambda: count
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
-        """Run a statement; the number of rows it touched."""
+        """Run a statement and return the number of affected rows."""
         count: int = self._connection.execute(statement, parameters).rowcount
         return count
 
     def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> int:
-        """Run a statement once for each set of parameters; on SQLite, the number of rows they touched."""
+        """Run a statement once for each set of parameters. On SQLite, return the number of affected rows."""
         count: int = self._connection.executemany(statement, parameters).rowcount
         return count
 
     def copy(self, statement: str, data: bytes) -> int:
-        """Run a statement that takes rows in a form of their own, and give it these; how many it took. Where the database has
-        such statements."""
+        """Run a bulk-load statement on encoded rows and return their number. Not every database has such statements."""
         raise NotImplementedError(statement)
 
 
 class Statements(ABC):
-    """The SQL that a database does not share with others. Holds no state: one object serves all sessions.
+    """The SQL that differs between databases. Stateless, so one object serves all sessions.
 
-    Rows and entries are tuples of columns in the order of rows.COLUMNS and entries.COLUMNS. Lists of them, and of keys, are
-    sorted by key, so that two writers lock in one order.
+    Rows and entries are tuples of columns in the order of rows.COLUMNS and entries.COLUMNS. Lists of them and of keys
+    are sorted by key, so that two writers lock in the same order.
     """
 
     for_update: str
-    """What ends a SELECT whose rows are to be locked until the transaction ends."""
+    """The end of a SELECT that locks its rows until the transaction ends."""
     big_number: str
-    """A parameter that is a number of 64 bits, where nothing else says so."""
+    """A parameter of 64 bits, where the context does not determine the type."""
     greatest: str
-    """The function that gives the greater of two numbers."""
+    """The function that returns the greater of two numbers."""
     server_start: str
-    """A text that is another one after the database server was started anew or another has taken its place, and may have lost
-    what was committed: what was kept in memory of the database is then of no more use."""
+    """An expression whose value changes when the database server restarts or fails over.
+
+    Committed data may then be lost, so data cached in memory must be dropped.
+    """
     guards_partitions = False
-    """Whether who begins a local transaction and who writes beside it meet at a row that guards the partition's slot
-    (store/transactions/local_transactions.py). Otherwise they meet at the table's row, which every writer locks anyway."""
+    """True if local transactions and other writers exclude each other by a guard row for the partition's slot.
+
+    Otherwise they use the table's row, which every writer locks anyway (store/transactions/local_transactions.py).
+    """
     joins_entries = True
-    """Whether one statement can read index entries and their rows, which may be at another slot."""
+    """True if one statement can join index entries with their rows, which may be at another slot."""
 
     @abstractmethod
     def has_table(self, session: Session, name: str) -> bool:
-        """Whether the database has a table of SQL of this name."""
+        """Return True if the database has a SQL table of this name."""
 
     @abstractmethod
     def one_of(self, column: str, numbers: Sequence[int]) -> tuple[str, Sequence[Any]]:
-        """A condition, and its parameters: the column has one of these numbers."""
+        """Return a condition that the column has one of these numbers, and its parameters."""
 
     @abstractmethod
     def versions(
         self, session: Session, table_ids: Sequence[int], lock: bool, near: bytes
     ) -> Pending[list[Row]]:
-        """(id, version) of those tables that there are, and perhaps the transaction's id. With `lock` none of them can change
-        until the transaction ends, while others may lock them likewise. `near`: a partition that the transaction is about to
-        write to, if it is known; a database of several nodes takes the lock where that is."""
+        """Return (id, version) of the existing tables, and possibly the transaction's id.
+
+        With `lock` the tables are share-locked until the transaction ends. `near`: a partition to which the transaction
+        will write, or b"". A database of several nodes takes the lock there.
+        """
 
     @abstractmethod
     def lock_rows(self, session: Session, table: str, column: str, row_ids: Sequence[int]) -> None:
-        """Lock rows of the catalogue, of which there are few and which every node has, against everybody else until the
-        transaction ends, in the order of their ids. `column`: their primary key."""
+        """Lock catalogue rows exclusively until the transaction ends, in the order of their ids.
+
+        The catalogue is small and copied to every node. `column`: the primary key.
+        """
 
     @abstractmethod
     def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
-        """Lock these keys until the transaction ends, whether or not they have rows. May leave a placeholder without a body
-        where there is none: remove_rows takes it away, or a row is saved over it."""
+        """Lock these keys until the transaction ends, with or without rows.
+
+        May insert a placeholder without a body. remove_rows deletes it, or a saved row replaces it.
+        """
 
     @abstractmethod
     def fetch_rows(self, session: Session, keys: Sequence[Key]) -> Pending[list[tuple[int, Row]]]:
-        """(number of the key in the list, checksums.ROW_COLUMNS) of the rows that are there."""
+        """Return (index of the key, checksums.ROW_COLUMNS) for the existing rows."""
 
     @abstractmethod
     def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
-        """(number of the key in the list, checksums.ROW_COLUMNS and the version of the table) of those keys whose table is there,
-        in one statement. The columns are NULL where there is no row."""
+        """Return (index of the key, checksums.ROW_COLUMNS and the table's version) for the keys of existing tables.
+
+        Runs one statement. The row's columns are NULL if there is no row.
+        """
 
     @abstractmethod
     def save_rows(self, session: Session, rows: Sequence[Row]) -> None:
-        """Store rows over what is there, on keys that have been claimed."""
+        """Insert or replace rows whose keys have been claimed."""
 
     @abstractmethod
     def load_rows(self, session: Session, rows: Sequence[Row]) -> None:
-        """Store many rows where there are none, as quickly as the database can. Raises Occupied where there is one; then the
-        transaction is of no more use."""
+        """Insert many new rows as fast as the database can.
+
+        Raises KeyOccupied if a row exists. The transaction must then be rolled back.
+        """
 
     @abstractmethod
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
-        """Delete rows, and the placeholders of claims that came to nothing."""
+        """Delete rows, and the placeholders of unused claims."""
 
     @abstractmethod
     def add_entries(self, session: Session, entries: Sequence[Row]) -> None:
-        """Store index entries. One that is there gets the new size."""
+        """Insert index entries. An existing entry gets the new size."""
 
     @abstractmethod
     def remove_entries(self, session: Session, keys: Sequence[Key]) -> None:
-        """Delete index entries."""
+        pass
 
     @abstractmethod
     def claim_token(self, session: Session, key: tuple[str, str, int]) -> None:
-        """Lock an idempotency token (scope, name, slot) until the transaction ends, whether or not it is known."""
+        """Lock an idempotency token (scope, name, slot) until the transaction ends, whether or not it exists."""
 
     @abstractmethod
     def concatenation(self, concatenation: Concatenation, reverse: bool) -> tuple[str, str, str]:
-        """SQL aggregates over rows `s` in the order of `s.sort`: the last sort key; the moments when they were written, with
-        commas between; the bodies, with the reader's separator between."""
+        """Return SQL aggregates over rows `s` in the order of `s.sort`.
+
+        They are: the last sort key, the times of the last writes separated by commas, and the bodies with the reader's
+        separator.
+        """
 
     @abstractmethod
     def pattern_condition(self, pattern: BodyPattern) -> Condition:
-        """What is true of rows whose body has this pattern in it. May let others through, never keep one back."""
+        """Return a condition for rows whose body contains this pattern. It may accept other rows, but rejects no match."""
 
     @abstractmethod
     def number_condition(self, name: str, above: bool, bound: float) -> Condition:
-        """What is true of rows with an attribute that is a number on this side of a bound, or about there. May let others
-        through, never keep one back."""
+        """Return a condition for rows with a numeric attribute on this side of a bound.
+
+        It may accept other rows, but rejects no match.
+        """
 
 
 Traced = Callable[[str, list[str]], AbstractContextManager[Any]]
-"""Given a database's name and statements, what stands around these."""
+"""Wraps the statements of a database: called with its name and the statements."""
 
 
 def _traced(method: Callable[..., Any], traced: Traced, database: str) -> Callable[..., Any]:
@@ -262,31 +282,31 @@ def _traced(method: Callable[..., Any], traced: Traced, database: str) -> Callab
 class Database:
     """Base of all databases.
 
-    `read()` gives a session in a read-only transaction with one snapshot, on a connection that never waits for a writer.
-    Those that a thread has open at the same time have different numbers as `reader`: each is a connection that the thread keeps;
-    `look()` one for a single statement, which is a snapshot by itself;
-    `write()` one in a write transaction that commits at the end of the block and rolls back on any exception; `nowait`
-    ones wait a few milliseconds for a lock and no longer.
-    `shared`: other processes may write too, so that what was read before may be out of date. `looks_up_at_once`: whether
-    rows are looked up together with the versions of their tables by one statement, however many they are. `has_snapshots`:
-    what a session of `read()` reads is all of one moment. Without, that is true of the rows of one slot only.
-    `has_nodes`: whether writes to several partitions may be quicker as a transaction for each node (`node_of`).
-    `notes_written`: every write says in `written_up_to` how far the database's log was after it.
-    `refuses_writes`: the reason, from a write that met OutOfSpace until one has room again; else "".
+    `read()` opens a session in a read-only transaction with one snapshot, on a connection that never waits for a
+    writer. A thread keeps a connection for each number `reader`, so concurrent reads of a thread need different
+    numbers. `read_one()` opens a session for a single statement, which has a snapshot by itself. `write()` opens a
+    write transaction that commits at the end of the block and rolls back on any exception. With `nowait`, it waits only
+    a few milliseconds for a lock.
 
-    Errors of the database leave these blocks as LockTimeout, Retry, Busy, OutOfSpace or DatabaseFailed; `write()`
-    raises CommitInterrupted
-    if nobody knows whether it committed.
+    `shared`: other processes may write too, so cached data may be stale. `looks_up_at_once`: one statement can look up
+    any number of rows with the versions of their tables. `has_snapshots`: a session of `read()` has one snapshot.
+    Otherwise only the rows of one slot share one. `is_distributed`: writes to several partitions may be faster as a
+    transaction for each node (`node_of`). `tracks_lsn`: every write stores the position of the database's log after it
+    in `written_up_to`. `refuses_writes`: the error text after a write failed with OutOfSpace, until a write succeeds,
+    else "".
+
+    Database errors leave these blocks as LockTimeout, RetryableFailure, Busy, OutOfSpace or DatabaseFailed. `write()`
+    raises CommitInterrupted if the outcome of the commit is unknown.
     """
 
     shared = False
     looks_up_at_once = False
     has_snapshots = True
-    has_nodes = False
-    notes_written = False
+    is_distributed = False
+    tracks_lsn = False
     written_up_to = 0
     name: str
-    """What files that belong to one database are called after."""
+    """The name of this kind of database in file names."""
 
     def __init__(self) -> None:
         self.refuses_writes = ""
@@ -294,70 +314,75 @@ class Database:
 
     @property
     def engine(self) -> sqlalchemy.Engine:
-        """SQLAlchemy's view of the database, for the schema and the migrations."""
+        """SQLAlchemy's engine, for the schema and the migrations."""
         raise NotImplementedError
 
     def read(self, reader: int = 0) -> AbstractContextManager[Session]:
-        """A session in a read-only transaction, on the connection of that number of this thread. Raises Busy, Retry,
+        """Open a read-only transaction on this thread's connection `reader`. Raises Busy, RetryableFailure,
         DatabaseFailed."""
         raise NotImplementedError
 
-    def look(self, reader: int = 0) -> AbstractContextManager[Session]:
-        """A session for a single statement that reads."""
+    def read_one(self, reader: int = 0) -> AbstractContextManager[Session]:
+        """Open a session for a single reading statement."""
         return self.read(reader)
 
     def write(self, nowait: bool = False, near: bytes = b"") -> AbstractContextManager[Session]:
-        """A session in a write transaction. `near`: a partition that it is about to write to, if it is known; a database of
-        several nodes enters where that is. Raises Busy, Retry (LockTimeout), CommitInterrupted, DatabaseFailed."""
+        """Open a write transaction. Raises Busy, RetryableFailure (LockTimeout), CommitInterrupted, DatabaseFailed.
+
+        `near`: a partition to which it will write, or b"". A database of several nodes enters at that node.
+        """
         raise NotImplementedError
 
     def node_of(self, partition: bytes) -> Hashable:
-        """Which node has a partition, as far as that is known; None: it does not matter."""
+        """Return the node that has a partition, or None if it is unknown or irrelevant."""
         return None
 
     def check_files(self) -> None:
-        """Raise OutOfSpace if files of the database were removed, so that a restart would not find what is written."""
+        """Raise OutOfSpace if database files were removed, so that data would be lost at a restart."""
 
     def define(self) -> AbstractContextManager[Session]:
-        """A session in a transaction that makes the schema: while it lasts no other gateway makes or migrates it."""
+        """Open a transaction that creates the schema and excludes other gateways from creating or migrating it."""
         raise NotImplementedError
 
     def begin_migrating(self) -> None:
-        """Called before steps of the schema are taken. Raises Unusable if they must be taken elsewhere."""
+        """Prepare a migration. Raises DatabaseUnusable if it must run elsewhere."""
 
     def end_migrating(self) -> None:
-        """Called when the database has this release's schema, whether or not steps were taken."""
+        """Finish a migration. Also called if no revision was applied."""
 
     def committed(self, transaction_id: str | None) -> bool | None:
-        """What became of a transaction whose COMMIT was cut off: True, False, or None if nobody can say."""
+        """Return the outcome of a transaction whose COMMIT was interrupted, or None if it is unknown."""
         return None
 
-    # Of databases that have standbys (replicas.py)
+    # For databases with standbys (replicas.py).
 
     def log_written(self) -> tuple[int, int]:
-        """How far the log has been written, and on which timeline. Raises Busy, Retry, DatabaseFailed."""
+        """Return the position of the log and its timeline. Raises Busy, RetryableFailure, DatabaseFailed."""
         raise NotImplementedError
 
     def log_replayed(self, reader: int = 0) -> int:
-        """How far a standby has replayed its primary's log, asked on the connection of that number of this thread; -1: it is no
-        standby (any more). Raises Busy, Retry, DatabaseFailed."""
+        """Return the position up to which a standby has replayed the log, or -1 if it is not a standby.
+
+        Uses this thread's connection `reader`. Raises Busy, RetryableFailure, DatabaseFailed.
+        """
         raise NotImplementedError
 
     def log_timeline(self) -> int:
-        """The timeline of the log that a standby follows. Raises Busy, Retry, DatabaseFailed."""
+        """Return the timeline of the log that a standby follows. Raises Busy, RetryableFailure, DatabaseFailed."""
         raise NotImplementedError
 
     def trace_statements(self, traced: Traced) -> None:
-        """From now on, in this process, something stands around statements while they are carried out: one, or those that go
-        out together."""
+        """Wrap all statements of this process in `traced`, singly or those that are sent together."""
         for name in ("query", "query_each", "send", "execute", "execute_many"):
             setattr(Session, name, _traced(getattr(Session, name), traced, self.name))
 
     def back_up(self, target: Path, progress: Callable[[int, int], None]) -> float:
-        """Copy the whole database into a new file while others write; the moment (seconds since 1970) that the copy is of.
-        `progress` is told how many pages are copied, and of how many. Raises Unusable."""
+        """Copy the whole database into a new file while others write. Return the time of the copy (seconds since 1970).
+
+        `progress` is called with the number of pages copied and of all pages. Raises DatabaseUnusable.
+        """
         raise DatabaseUnusable(f"{self.name} is backed up by its own means: docs/operate/backup.md")
 
     def close(self) -> None:
-        """Give back every connection."""
+        """Close all connections."""
         raise NotImplementedError

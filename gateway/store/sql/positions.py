@@ -1,10 +1,11 @@
-"""Positions <-> columns: long keys are clipped, and nothing else in the store knows how.
+"""Conversion between positions and their SQL columns. Long keys are clipped here and nowhere else.
 
-PostgreSQL refuses an index tuple over 2,704 bytes, and legal keys are longer (DynamoDB 2,048 + 1,024; Table Store four
-of 1 KB; an index entry holds two keys). So each of partition and sort is stored in at most 1,280 bytes: longer ones as
-their first 1,248 bytes and the SHA-256 of the whole. A column of exactly 1,280 bytes is a clipped one. Clipped columns are
-distinct where the keys are, and ordered as the keys are, except among keys that share those 1,248 bytes ("ties"); the
-full bytes stand beside them in `full_key`, and scans put ties in order by them (gateway/store/rows/scans.py).
+PostgreSQL refuses an index tuple over 2,704 bytes, and legal keys are longer: DynamoDB 2,048 + 1,024, Table Store four
+of 1 KB, and an index entry holds two keys. So partition and sort are each stored in at most 1,280 bytes. Longer ones
+are stored as their first 1,248 bytes and the SHA-256 of the whole. A column of exactly 1,280 bytes is a clipped one.
+
+Clipped columns are distinct where the keys are. They have the order of the keys, except among keys that share those
+1,248 bytes ("ties"). `full_key` holds the full bytes, by which scans order ties (gateway/store/rows/scans.py).
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ COLUMN_BYTES = 1_280
 KEPT_BYTES = COLUMN_BYTES - hashlib.sha256().digest_size
 
 
-_new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
+_new = tuple.__new__  # creates a named tuple in half the time of its own constructor
 
 
 class StoredPosition(NamedTuple):
-    """A position as its columns: partition and sort, clipped where they are too long; the slot; the full key if one was."""
+    """The columns of a position: partition and sort, clipped if too long, the slot, and the full key if one was
+    clipped."""
 
     partition: bytes
     sort: bytes
@@ -31,7 +33,7 @@ class StoredPosition(NamedTuple):
 
 
 def stored_position(position: Position) -> StoredPosition:
-    """The columns under which a position is stored."""
+    """Return the columns under which a position is stored."""
     partition, sort = position
     if len(partition) < COLUMN_BYTES and len(sort) < COLUMN_BYTES:
         return _new(StoredPosition, (partition, sort, partition_hash(partition) >> SLOT_SHIFT, None))
@@ -40,7 +42,7 @@ def stored_position(position: Position) -> StoredPosition:
 
 
 def position_of(partition: bytes, sort: bytes, full_key: bytes | None) -> Position:
-    """The position that is stored under these columns."""
+    """Return the position that is stored under these columns."""
     if full_key is None:
         return Position(partition, sort)
     split = 4 + int.from_bytes(full_key[:4], "big")
@@ -48,12 +50,12 @@ def position_of(partition: bytes, sort: bytes, full_key: bytes | None) -> Positi
 
 
 def lower_bound(data: bytes) -> tuple[bytes, bool]:
-    """(column bound b, exact): every column of a key >= data is >= b; if exact, and only those."""
+    """Return (bound b, exact): every key >= data has a column >= b. If exact, no other key has."""
     return (data, True) if len(data) <= KEPT_BYTES else (data[:KEPT_BYTES], False)
 
 
 def upper_bound(data: bytes) -> tuple[bytes, bool]:
-    """(column bound b, exact): every column of a key < data is < b; if exact, and only those."""
+    """Return (bound b, exact): every key < data has a column < b. If exact, no other key has."""
     if len(data) <= KEPT_BYTES:
         return data, True
     return data[:KEPT_BYTES] + b"\xff" * (COLUMN_BYTES - KEPT_BYTES + 1), False

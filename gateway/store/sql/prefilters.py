@@ -1,12 +1,13 @@
-"""Prefilters: what the bytes of a row's body must look like for a predicate to be true, as a condition that SQL can judge.
+"""Prefilters: conditions in SQL on the bytes of a row's body that are necessary for a predicate.
 
-A prefilter may let rows through of which the predicate is false - `matches` (model/expressions/predicates.py) is still asked
-about each row that comes - but it never keeps one back of which the predicate is true. So a prefilter may be coarse, and the rows
-that it keeps back are neither fetched nor decoded.
+A prefilter may accept rows for which the predicate is false: `matches` (model/expressions/predicates.py) still
+evaluates each fetched row. It never rejects a row for which the predicate is true. So a prefilter may be coarse, and
+the rows that it rejects are neither fetched nor decoded.
 
-Knows how bodies.py spells a value, and so in which few spellings a value stands that equals a given one. Knows no dialect's
-view, only what all of them keep to (predicates.View): a number is shown as an equal number or as its text, what is not TEXT
-may be shown as the text that it has in the body or as one of the few forms named here, and nothing else changes its kind.
+The module depends on how bodies.py writes values, and so on the few forms that equal values can have. It depends on no
+dialect's view, only on the rules for all of them (predicates.View): a number is shown as an equal number or as its
+text. A value that is not TEXT may be shown as its text in the body or in one of the few forms named here. Nothing else
+changes its kind.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ from tablegate.gateway.model.expressions.predicates import (
 from tablegate.gateway.model.values.values import NUMBERS, Kind, Value, decimal_text, number_of
 from tablegate.gateway.store.sql.databases import BodyPattern, Condition, Statements, Wildcards
 
-# Past so many patterns a disjunction costs more than it saves; of a conjunction the first will do.
+# Beyond this many patterns a disjunction costs more than it saves. Of a conjunction the first ones suffice.
 _MOST_PATTERNS = 12
-# SQLite refuses long patterns, and nobody needs them.
+# SQLite refuses long patterns.
 _LONGEST_NAME, _LONGEST_TEXT = 128, 512
 _GREATEST_EXPONENT = 400
-# Bounds of numbers are compared as doubles, with more room than their rounding needs.
+# Bounds of numbers are compared as doubles, with a margin above their rounding error.
 _SLACK = 1e-9
 _SIDES = {Comparison.GT: True, Comparison.GE: True, Comparison.LT: False, Comparison.LE: False}
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*", re.ASCII)
@@ -53,9 +54,11 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class BodyContains:
-    """Whether the body has something like this in it. `foreign`: only rows with other kinds than DynamoDB's are looked at,
-    others cannot have it. Patterns begin inside the attribute's name: its first letter is rarer than a quote, and what is
-    rare is found fast."""
+    """A condition that the body contains a pattern.
+
+    `foreign`: accept only rows with other kinds than DynamoDB's, because no others can match. Patterns begin inside the
+    attribute's name, because its first letter is rarer than a quote and is found faster.
+    """
 
     pattern: BodyPattern
     foreign: bool = False
@@ -63,8 +66,10 @@ class BodyContains:
 
 @dataclass(frozen=True, slots=True)
 class NumberBeyond:
-    """Whether an attribute is a number on this side of about this bound. Judged by SQLite alone, which reads JSON faster than
-    rows can be decoded here; PostgreSQL cannot read it out of bytes."""
+    """A condition that an attribute is a number on one side of an approximate bound.
+
+    Only SQLite evaluates it, faster than rows can be decoded here. PostgreSQL cannot read JSON from bytes.
+    """
 
     name: str
     above: bool
@@ -73,14 +78,14 @@ class NumberBeyond:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Whether every part lets a row through."""
+    """A conjunction of prefilters."""
 
     parts: tuple[Prefilter, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Whether one part lets a row through."""
+    """A disjunction of prefilters."""
 
     parts: tuple[Prefilter, ...]
 
@@ -89,7 +94,7 @@ Prefilter = BodyContains | NumberBeyond | AllOf | AnyOf
 
 
 def prefilter_of(predicate: Predicate) -> Prefilter | None:
-    """The prefilter of a predicate; None: nothing can be said of the bodies of the rows of which it is true."""
+    """Return the prefilter of a predicate, or None if it has no necessary condition on bodies."""
     try:
         return _prefilter(predicate)
     except orjson.JSONEncodeError:  # a text that no body can hold, such as half a surrogate pair
@@ -126,7 +131,7 @@ def _prefilter(predicate: Predicate) -> Prefilter | None:
 
 
 def _all(parts: Sequence[Prefilter | None]) -> Prefilter | None:
-    """The prefilter of a conjunction: parts that say nothing are left out. The part that keeps most rows back comes first."""
+    """Return the prefilter of a conjunction, the most selective part first. Parts without a prefilter are dropped."""
     telling = sorted([part for part in parts if part is not None], key=_telling, reverse=True)
     del telling[_MOST_PATTERNS:]
     return telling[0] if len(telling) == 1 else AllOf(tuple(telling)) if telling else None
@@ -140,7 +145,7 @@ def _any(parts: Sequence[Prefilter | None]) -> Prefilter | None:
 
 
 def _telling(prefilter: Prefilter) -> int:
-    """About how much a prefilter keeps back: by the length of what it looks for."""
+    """Return the estimated selectivity of a prefilter, by the length of its patterns."""
     match prefilter:
         case BodyContains(pattern, _):
             return sum(len(piece) for piece in pattern if isinstance(piece, str))
@@ -156,11 +161,11 @@ def _patterns(prefilter: Prefilter) -> int:
     return sum(map(_patterns, prefilter.parts)) if isinstance(prefilter, AllOf | AnyOf) else 1
 
 
-# What is at a path
+# Paths.
 
 
 def _present(operand: Operand) -> Prefilter | None:
-    """The prefilter of an operand of which nothing is known but that it is there."""
+    """Return the prefilter of an operand that must only be present."""
     match operand:
         case Attribute(path) | SizeOf(path) | ExtractedValue(Attribute(path)):
             return _attribute(path)
@@ -172,7 +177,7 @@ def _attribute(path: Path) -> Prefilter:
 
 
 def _name(path: Path) -> str:
-    """The innermost name of a path as bodies spell it, without what precedes its last characters."""
+    """Return the innermost name of a path as bodies spell it, cut to its last characters."""
     name = next(step for step in reversed(path) if isinstance(step, str))
     return _escaped(name)[-_LONGEST_NAME:]
 
@@ -182,7 +187,7 @@ def _escaped(text: str) -> str:
 
 
 def _equal(path: Path, value: Value) -> Prefilter:
-    """The prefilter of rows that have a value at a path that equals another."""
+    """Return the prefilter for rows with an equal value at a path."""
     kind, data = value
     if not isinstance(path[-1], str):
         return _attribute(path)  # an element of a list has no name before it
@@ -207,8 +212,11 @@ def _equal(path: Path, value: Value) -> Prefilter:
 
 
 def _number(path: Path, number: Decimal) -> Prefilter:
-    """The prefilter of rows with a number at a path: whatever its kind, it begins with these digits, and a DOUBLE may have
-    ".0" after them. One pattern serves all kinds, although it may find the number under a later name."""
+    """Return the prefilter for rows with an equal number at a path.
+
+    Numbers of all kinds begin with the same digits, and a DOUBLE may have ".0" after them. One pattern serves all
+    kinds, although it may also match the number under a later name.
+    """
     if not -_GREATEST_EXPONENT < number.adjusted() < _GREATEST_EXPONENT:
         return _attribute(path)
     head, digits, double = _name(path) + '":{"', decimal_text(number), float(number)
@@ -222,7 +230,7 @@ def _number(path: Path, number: Decimal) -> Prefilter:
 
 
 def _beyond(path: Path, above: bool, value: Value) -> Prefilter:
-    """The prefilter of rows with a number at a path that is above or below another, or equal to it."""
+    """Return the prefilter for rows with a number at a path that is above, below or equal to a bound."""
     present, number = _attribute(path), number_of(value)
     if number is None or len(path) > 1 or not _PLAIN_NAME.fullmatch(str(path[0])):
         return present
@@ -234,8 +242,10 @@ def _beyond(path: Path, above: bool, value: Value) -> Prefilter:
 
 
 def _text(path: Path, text: str, end: str) -> Prefilter:
-    """The prefilter of rows with a text at a path that begins with another and then goes on with `end`: as TEXT, or as the
-    text of another kind, of which its first character leaves only a few."""
+    """Return the prefilter for rows with a text at a path that begins with `text`, followed by `end`.
+
+    The value is TEXT, or of another kind shown as text. The first character excludes most other kinds.
+    """
     first = text[:1]
     if first in ("", "{") or not isinstance(path[-1], str):
         return _attribute(path)
@@ -253,8 +263,10 @@ def _text(path: Path, text: str, end: str) -> Prefilter:
 
 
 def _containing(path: Path, member: Value) -> Prefilter:
-    """The prefilter of rows with a member, an element or a part at a path. Inside a document texts and numbers are spelled as
-    outside."""
+    """Return the prefilter for rows with a member, an element or a substring at a path.
+
+    Texts and numbers inside a document are spelled as outside.
+    """
     head, (kind, data), number = _name(path) + '":', member, number_of(member)
     if kind is Kind.TEXT:
         spelled = _escaped(data)
@@ -270,11 +282,11 @@ def _containing(path: Path, member: Value) -> Prefilter:
     return _attribute(path)
 
 
-# As SQL
+# SQL.
 
 
 def condition_of(prefilter: Prefilter, statements: Statements) -> Condition:
-    """The condition that is true of the rows that a prefilter lets through, false or NULL of others."""
+    """Return the condition that is true for rows that pass a prefilter, and false or NULL for others."""
     if isinstance(prefilter, BodyContains):
         condition, parameters = statements.pattern_condition(prefilter.pattern)
         return f"({'r.kinds IS NOT NULL AND ' if prefilter.foreign else ''}{condition})", parameters
@@ -291,7 +303,7 @@ def condition_of(prefilter: Prefilter, statements: Statements) -> Condition:
 def spelled(
     pattern: BodyPattern, wild: Mapping[Wildcards, str], special: re.Pattern[str], quoted: str
 ) -> Iterator[str]:
-    """The parts of a pattern in the words of a database: its wildcards, and its special characters quoted."""
+    """Yield the parts of a pattern in a database's syntax, with wildcards and quoted special characters."""
     for piece in pattern:
         yield (
             wild[piece]

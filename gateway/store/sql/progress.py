@@ -1,6 +1,7 @@
-"""How far long work has come: rows gone over, kept in the transactions that go over them, and rows that are left.
+"""Progress of background work: the number of rows done and left.
 
-What is left is counted when somebody asks, in bounded time: rows that writers add or delete meanwhile make it approximate.
+Rows done are recorded in the work's own transactions. Rows left are counted on request, in bounded time. Concurrent
+writers make that count approximate.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 from tablegate.gateway.store.sql.databases import Session
 
-# As /metrics and `tablegate tables` name them, and as databases have them.
+# Names in /metrics, in `tablegate tables` and in databases.
 PURGE, INDEX_BACKFILL, EXPIRY_BACKFILL, COPY = "purge", "index_backfill", "expiry_refill", "copy"
 WORKS = (PURGE, INDEX_BACKFILL, EXPIRY_BACKFILL, COPY)
 # Counting a million rows by their index takes a tenth of a second.
@@ -18,7 +19,7 @@ _PIECES = 100
 
 
 class WorkProgress(NamedTuple):
-    """Of a piece of work: on which table (or index, if it is gone) it is, and how many rows are done and left."""
+    """A piece of background work: its table (or index, if dropped), and the number of rows done and left."""
 
     work: str
     id: int
@@ -27,7 +28,7 @@ class WorkProgress(NamedTuple):
 
 
 def advance(session: Session, work: str, owner_id: int, rows: int) -> None:
-    """Note that so many more rows of a piece of work are done. `owner_id`: of the table or index that it is on."""
+    """Record that more rows of a piece of work are done. `owner_id`: its table or index."""
     session.execute(
         "INSERT INTO progress (work, id, rows_done) VALUES (?, ?, ?)"
         " ON CONFLICT (work, id) DO UPDATE SET rows_done = progress.rows_done + excluded.rows_done",
@@ -36,12 +37,12 @@ def advance(session: Session, work: str, owner_id: int, rows: int) -> None:
 
 
 def forget(session: Session, work: str, owner_id: int) -> None:
-    """Forget how far a piece of work has come: it is done, or begun anew."""
+    """Delete the recorded progress of work that is finished or starts again."""
     session.send("DELETE FROM progress WHERE work = ? AND id = ?", (work, owner_id))
 
 
 def listed(session: Session, at_most: int = COUNTED_ROWS, pieces: int = _PIECES) -> list[WorkProgress]:
-    """The work that waits or is under way, piece by piece; all that is left is counted up to `at_most` rows together."""
+    """Return unfinished work. In total, up to `at_most` rows are counted."""
     done = {
         (work, owner_id): int(rows)
         for work, owner_id, rows in session.query("SELECT work, id, rows_done FROM progress")
@@ -49,7 +50,7 @@ def listed(session: Session, at_most: int = COUNTED_ROWS, pieces: int = _PIECES)
     found: list[WorkProgress] = []
     for work, owner_id, kind, counted_id in session.query(_WAITING, (pieces,)):
         before = done.get((work, owner_id), 0)
-        # What is purged is gone; what is walked over is still there.
+        # Purged rows are gone. Rows that other work has processed are still there.
         walked = 0 if work == PURGE else before
         counted = _count(session, kind, counted_id, max(0, at_most) + walked)
         at_most -= counted - min(walked, counted)
@@ -57,7 +58,7 @@ def listed(session: Session, at_most: int = COUNTED_ROWS, pieces: int = _PIECES)
     return found
 
 
-# What is to be counted stands in `rows` or `entries`.
+# Owners whose rows or entries are counted.
 _WAITING = f"""
 SELECT '{PURGE}' AS work, id, kind, id AS counted FROM purges
 UNION ALL SELECT '{INDEX_BACKFILL}', id, 'table', table_id FROM indexes WHERE filled = 0
@@ -65,7 +66,7 @@ UNION ALL SELECT '{EXPIRY_BACKFILL}', table_id, 'table', table_id FROM expiry_ba
 UNION ALL SELECT '{COPY}', target_id, 'table', source_id FROM copies
 ORDER BY 1, 2 LIMIT ?"""
 
-# The slot is named so that the narrow index serves, and bodies are not gone through.
+# The slot is named so that the narrow index is used and bodies are not read.
 _COUNT = {
     "table": "SELECT count(*) FROM (SELECT 1 FROM rows WHERE table_id = ? AND slot >= 0 LIMIT ?) AS counted",
     "index": "SELECT count(*) FROM (SELECT 1 FROM entries WHERE index_id = ? AND slot >= 0 LIMIT ?) AS counted",

@@ -1,8 +1,8 @@
-"""The SQL schema. Tests compare it with the migrations. The tables of administration are in administration_schema.py.
+"""The SQL schema. Tests compare it with the migrations. administration_schema.py has the tables of administration.
 
-The schema is static: users' tables are rows of `tables`, and no request runs DDL. Every data table has `slot` in its primary key.
-The slot is a hash of the partition, and a distributed PostgreSQL shards by it. Positions are bytes in the order of keys
-(gateway/model/values/keys.py), so collations do not affect them. Names are compared by code point.
+The schema is static: users' tables are rows of `tables`, and no request runs DDL. Every data table has `slot` in its
+primary key. The slot is a hash of the partition, and a distributed PostgreSQL shards by it. Positions are bytes in the
+order of keys (gateway/model/values/keys.py), so collations do not affect them. Names are compared by code point.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ tables = Table(
     UniqueConstraint("namespace", "azure_name_lower"),
 )
 
-# Background work looks for these several times a second, however many tables there are.
+# Background work searches these several times a second, however many tables there are.
 Index(
     "tables_deleting",
     tables.c.busy_until_ms,
@@ -74,8 +74,8 @@ Index(
     postgresql_where=text("filled = 0"),
 )
 
-# On SQLite in the order of their arrival, with the key's index beside them: rows are large, so that in the order of their keys
-# each would have a page of its own to be written (docs/explain/performance.md). Databases that had rows before 0012 have them so.
+# SQLite stores rows in insertion order, with a separate index of the key. Rows are large: in key order, each would have
+# its own page to be written (docs/explain/performance.md). Databases with rows from before 0012 keep the key order.
 rows = Table(
     "rows",
     metadata,
@@ -87,11 +87,11 @@ rows = Table(
     Column("expires_at_ms", BigInteger),
     Column("size_bytes", Integer, nullable=False),
     Column("kinds", LargeBinary),
-    # NULL only inside a transaction: a key that was claimed and has no row yet.
+    # NULL only inside a transaction, for a claimed key without a row.
     Column("body", LargeBinary),
-    # Set where partition or sort had to be clipped (gateway/store/sql/positions.py).
+    # Set if partition or sort was clipped (gateway/store/sql/positions.py).
     Column("full_key", LargeBinary),
-    # Both NULL: the row was last written by a release before 0014 (gateway/store/sql/checksums.py).
+    # Both are NULL if a release before 0014 wrote the row last (gateway/store/sql/checksums.py).
     Column("checksum", BigInteger),
     Column("checksum_at", BigInteger),
     PrimaryKeyConstraint("table_id", "partition", "sort", "slot"),
@@ -121,8 +121,8 @@ entries = Table(
 )
 Index("entries_by_slot", entries.c.index_id, entries.c.slot, entries.c.partition, entries.c.sort)
 
-# Entries of vector indexes: 32-bit floating point numbers, and digests of the values by which a search is narrowed. Each gets the
-# next number of its index whenever it is written, so that what has changed since can be read alone. The key is the row's.
+# Entries of vector indexes: vectors of 32-bit floats, and digests of the filter columns. Each write of an entry assigns
+# the next number of its index, so that changes since a version can be read alone. The key is the row's.
 vectors = Table(
     "vectors",
     metadata,
@@ -149,7 +149,7 @@ Index(
     postgresql_where=text("partition_digest IS NOT NULL"),
 )
 
-# Numbers that must never be given twice: ids, auto-increment columns, stream sequences.
+# Numbers that are never used twice: ids, auto-increment columns, stream sequences.
 counters = Table(
     "counters",
     metadata,
@@ -159,7 +159,7 @@ counters = Table(
     PrimaryKeyConstraint("name", "slot"),
 )
 
-# Idempotency tokens, and what a replay must answer.
+# Idempotency tokens with the answer for a repeated request.
 tokens = Table(
     "tokens",
     metadata,
@@ -172,7 +172,7 @@ tokens = Table(
     PrimaryKeyConstraint("scope", "name", "slot"),
 )
 
-# Change streams, also those that are disabled or whose table is gone, until what is in them has been kept long enough.
+# Change streams, including disabled ones and those of dropped tables, until their retention ends.
 streams = Table(
     "streams",
     metadata,
@@ -188,7 +188,7 @@ streams = Table(
 )
 Index("streams_by_table", streams.c.namespace, streams.c.table_name, streams.c.label)
 
-# A shard is a range of slots for a time. Changes up to `trimmed` are gone.
+# A shard is a range of slots for a time. Changes up to `trimmed` are deleted.
 shards = Table(
     "shards",
     metadata,
@@ -229,8 +229,8 @@ changes = Table(
 )
 Index("changes_by_time", changes.c.stream_id, changes.c.shard, changes.c.at_ms)
 
-# What rows were before they changed, one row of it for each row that a transaction changed, under the one time of the
-# transaction (ticks): so what is new always comes last, on few pages. A NULL body: there was none.
+# Previous versions of rows, one for each row that a transaction changed, with the transaction's time (ticks). New ones
+# are appended in key order, on few pages. A NULL body means that there was no row.
 history = Table(
     "history",
     metadata,
@@ -248,7 +248,7 @@ history = Table(
     sqlite_with_rowid=False,
 )
 
-# The histories that are being kept; how many days of them (NULL: all).
+# The active histories and their retention in days (NULL: unlimited).
 histories = Table(
     "histories",
     metadata,
@@ -257,7 +257,7 @@ histories = Table(
     Column("days", Integer),
 )
 
-# Tables that are being filled with what another was at a moment (NULL: with what it is), and how far that has come.
+# Tables that are filled with the state of another one at a time (NULL: the current state), and their progress.
 copies = Table(
     "copies",
     metadata,
@@ -265,12 +265,12 @@ copies = Table(
     Column("source_id", BigInteger, nullable=False, index=True),
     Column("history_id", BigInteger),
     Column("at", BigInteger),
-    # What is being done: gateway/store/tables/copies.py has the numbers.
+    # The current phase. gateway/store/tables/copies.py has the numbers.
     Column("phase", SmallInteger, nullable=False),
     Column("mark", LargeBinary),
 )
 
-# Backups. The rows are those of a table that nobody can name; a backup whose copy is still being made is not to be had.
+# Backups. Their rows belong to a hidden table. A backup is not available until its copy is complete.
 backups = Table(
     "backups",
     metadata,
@@ -289,8 +289,8 @@ backups = Table(
 )
 Index("backups_by_table", backups.c.namespace, backups.c.table_name, backups.c.created_at_ms)
 
-# The followers of tables. `stream_id` and `positions` say how far one has come: a stream of the table, and the next sequence of
-# each shard of it. While it is `copying`, it is told the rows of the table first, from `mark` on.
+# The followers of tables. `stream_id` and `positions` are the progress: a stream of the table, and the next sequence of
+# each of its shards. While `copying`, the follower first gets the rows of the table, from `mark` on.
 followers = Table(
     "followers",
     metadata,
@@ -302,14 +302,14 @@ followers = Table(
     Column("positions", Text, nullable=False),
     Column("copying", SmallInteger, nullable=False),
     Column("mark", LargeBinary),
-    # The server that delivers to it, and the time until which no other server does.
+    # The server that delivers to it, and the end of that server's lease.
     Column("owner", Text, nullable=False),
     Column("owned_until_ms", BigInteger, nullable=False),
-    # The end of a follower that was told to end, with the definition of the table at that time. NULL: it goes on.
+    # The end of a removed follower, with the definition of the table at that time. NULL: it is active.
     Column("ending", Text),
 )
 
-# When rows of replicated tables were deleted (ticks), until no older write to them can come from another replica.
+# Times of deletion (ticks) of rows of replicated tables, until no replica can send an older write to them.
 tombstones = Table(
     "tombstones",
     metadata,
@@ -325,8 +325,8 @@ tombstones = Table(
 Index("tombstones_by_time", tombstones.c.table_id, tombstones.c.deleted_at)
 
 
-# Long work that clients started (exports, imports), and how far it has come. Only the server that made the last claim carries a
-# job on, until the time that it has for it; one that has ended is kept to be told of.
+# Long-running jobs of clients (exports, imports) and their progress. Only the server with the last claim runs a job,
+# until the claim expires. An ended job is kept so that its result can be described.
 jobs = Table(
     "jobs",
     metadata,
@@ -366,7 +366,7 @@ partition_locks = Table(
     UniqueConstraint("table_id", "partition", "slot"),
 )
 
-# The writes of open local transactions: the row that each leaves, and what change streams will be told.
+# The writes of open local transactions: the resulting rows, and the changes for change streams.
 staged_writes = Table(
     "staged_writes",
     metadata,
@@ -385,7 +385,7 @@ staged_writes = Table(
     PrimaryKeyConstraint("transaction_id", "slot", "ordinal"),
 )
 
-# Tables and indexes that are gone and whose rows and entries are still to be deleted, a batch at a time.
+# Dropped tables and indexes whose rows and entries are still to be deleted, in batches.
 purges = Table(
     "purges",
     metadata,
@@ -394,7 +394,7 @@ purges = Table(
     PrimaryKeyConstraint("kind", "id"),
 )
 
-# Tables whose expiry rule changed, and how far their rows have been given new times.
+# Tables whose expiry rule changed, and the progress of updating their rows.
 expiry_backfills = Table(
     "expiry_backfills",
     metadata,
@@ -402,7 +402,7 @@ expiry_backfills = Table(
     Column("mark", LargeBinary),
 )
 
-# How many rows of such work, and of the filling of an index, are done (gateway/store/sql/progress.py).
+# Number of rows done of such work, and of filling an index (gateway/store/sql/progress.py).
 progress = Table(
     "progress",
     metadata,

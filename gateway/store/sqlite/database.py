@@ -189,7 +189,7 @@ class SQLite(Database):
     def read(self, reader: int = 0) -> AbstractContextManager[Session]:
         return _ReadSession(self._readers_with(reader), reader, is_one_statement=False)
 
-    def look(self, reader: int = 0) -> AbstractContextManager[Session]:
+    def read_one(self, reader: int = 0) -> AbstractContextManager[Session]:
         return _ReadSession(self._readers_with(reader), reader, is_one_statement=True)
 
     @contextmanager

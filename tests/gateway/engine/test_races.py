@@ -87,7 +87,7 @@ def test_no_increment_is_lost(engines: list[Engine]) -> None:
 def written(engine: Engine, command: Any) -> list[Any]:
     """The outcome of a command: at once, since locks are taken in one order. Where that is so within each node only, a lock may
     be waited for in vain, and the server tries again."""
-    return run_with_retries(engine, [command]) if engine.has_nodes else engine.run([command])
+    return run_with_retries(engine, [command]) if engine.is_distributed else engine.run([command])
 
 
 def test_transfers_keep_the_sum_and_no_reader_sees_half_of_one(engines: list[Engine]) -> None:

@@ -36,7 +36,7 @@ class FakeEngine:
     so many `slices`, each `slice_seconds`; `read` notes them."""
 
     replicas = None
-    has_nodes = False
+    is_distributed = False
 
     def __init__(self) -> None:
         self.lists: list[list[Any]] = []

@@ -95,7 +95,7 @@ def test_reads_writes_and_what_is_both_are_lists_of_their_own(toy, wire, engine:
 
 def test_writes_go_node_by_node_where_there_are_several(toy, wire, engine: FakeEngine) -> None:
     """Each list is then a transaction at one node; reads are taken apart by the store."""
-    engine.has_nodes = True
+    engine.is_distributed = True
     writes = [("/say", b"a1"), ("/say", b"b1"), ("/read", b"b2"), ("/say", b"a2"), ("/read", b"a3")]
     _, connections = held_up(toy, wire, engine, *writes)
     assert [each.reply()[2] for each in connections] == [b"first", b"a1", b"b1", b"b2", b"a2", b"a3"]

@@ -1,1 +1,1 @@
-"""PostgreSQL whose tables Citus spreads over several nodes: what is different there."""
+"""PostgreSQL whose tables Citus distributes over several nodes."""

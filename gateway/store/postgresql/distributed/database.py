@@ -1,8 +1,8 @@
-"""PostgreSQL with Citus: sessions whose settings hold on every node, and what can be known of a commit. See databases.py.
+"""PostgreSQL with Citus: sessions on several nodes, and the outcome of an interrupted commit.
 
-A gateway enters at any node, the coordinator or a worker: each knows where every shard is. What is written at one slot is on one
-node and is committed there; what is written at several nodes is committed in two phases. Where it can, a gateway enters at the
-node that has what it is about (nodes.py), which then asks no other.
+databases.py describes the interface. A gateway can enter at any node, the coordinator or a worker, since each knows the
+place of every shard. Writes to one slot are committed on one node, writes to several nodes in two phases. Where
+possible, a gateway enters at the node that holds the data (nodes.py), which then needs no other node.
 """
 
 from __future__ import annotations
@@ -50,27 +50,30 @@ from tablegate.gateway.store.sql.databases import (
 
 log = logging.getLogger(__name__)
 
-# Of the connection on which the nodes are asked for; other readers may be at work.
+# Reader number of the connection that fetches the placement. Other readers may be in use.
 _READER_OF_NODES = -1
 
 
 class DistributedSession(SessionOfNodes):
-    """A pipeline to one node, which asks the others."""
+    """A pipeline to one node, which queries the others."""
 
     statements = DistributedStatements()
 
 
 class WritingSession(DistributedSession):
-    """A transaction that was entered at a node: what names one slot of its shards goes straight to the shard, all else is taken
-    where it belongs by Citus. So that no shard of the node can be moved meanwhile, each is locked as Citus locks one for its
-    own writers. `here`: where it was entered; None: at the entry, wherever that is."""
+    """A write transaction that entered at a node.
+
+    A statement about one slot of the node's shards goes to the shard itself. Citus routes all others. The shards are
+    locked as Citus locks them for its own writers, so that none is moved meanwhile. `here`: the node at which it
+    entered, or None for the entry of the URL.
+    """
 
     def __init__(self, inner: PostgresSession, nodes: Nodes[DistributedNode], here: Address | None) -> None:
         super().__init__(inner._pipeline)
         self._inner = inner
         self._nodes = nodes
         self._here = here
-        # As they are known now, whatever is learned meanwhile: one statement must not be taken apart by two opinions.
+        # A copy, so that an update of the placement cannot affect a statement in progress.
         self._places = nodes.places
         at_here = {place.number: place for place in self._places if place.address == here}
         self._shards = sorted(at_here)
@@ -81,16 +84,14 @@ class WritingSession(DistributedSession):
 
     @property
     def transaction_id(self) -> str | None:
-        """That of the transaction, which is the inner session's."""
         return self._inner.transaction_id
 
     @transaction_id.setter
     def transaction_id(self, value: str | None) -> None:
-        """Note it."""
         self._inner.transaction_id = value
 
     def check(self) -> None:
-        """To be called before COMMIT. Raises Retry if a shard is no longer where it was thought to be."""
+        """Verify before COMMIT that the shards have not moved. Raises RetryableFailure if one has."""
         if self._shards and self._still_here() != [(len(self._shards),)]:
             self._nodes.forget()
             raise RetryableFailure("a shard has moved")
@@ -112,7 +113,7 @@ class WritingSession(DistributedSession):
         return self._inner.ask(self._any_place.at_shards(statement), parameters)
 
     def together(self, sets: Sequence[Sequence[Any]]) -> list[list[Sequence[Any]]]:
-        """Node by node, and in each shard by shard, as Citus takes a statement apart; here each slot by itself."""
+        """Split by node and within it by shard, as Citus splits a statement. On the entered node, split by slot."""
         places = self._places
         if not places:
             return super().together(sets)
@@ -138,9 +139,12 @@ class WritingSession(DistributedSession):
 
 
 class RoutingSession(DistributedSession):
-    """Reads on several nodes: a statement that names a slot goes to its shard, any other to the entry. Statements to several
-    nodes are carried out at the same time, up to the first answer that is wanted. Raises Retry if a shard is not where it was
-    thought to be: in a transaction both are of one snapshot, and otherwise the node is asked after the shard."""
+    """Reads on several nodes.
+
+    A statement that names a slot goes to its shard, any other to the entry. Statements to several nodes run in parallel
+    until the first result is needed. Raises RetryableFailure if a shard has moved. A transaction checks this in its own
+    snapshot, a single statement checks it afterwards.
+    """
 
     def __init__(
         self,
@@ -188,7 +192,7 @@ class RoutingSession(DistributedSession):
     def _ask_each(
         self, statement: str, parameters: Sequence[Any], is_reverse: bool
     ) -> Pending[list[Row]] | None:
-        """Ask for rows in the order of their keys at each node, of all its shards together; None: not all nodes can be."""
+        """Query all shards of each node together and merge the rows by key. None if a node is unavailable."""
         asked = []
         for known in self._everywhere():
             first, *others = known
@@ -243,22 +247,21 @@ At = tuple[PostgresSession, SlotPlacement]
 
 
 class DistributedNode(PostgreSQL):
-    """One server of several that are one database. There is no snapshot over several nodes, nor a log of all."""
+    """One of several servers that form a database. They share neither a snapshot nor a log."""
 
     has_snapshots = False
     is_distributed = True
     session_class = DistributedSession
     own_settings: ClassVar[Mapping[str, str]] = {
-        # Other nodes are told of SET LOCAL too, together with their BEGIN.
+        # SET LOCAL also goes to other nodes, together with their BEGIN.
         "citus.propagate_set_commands": "local",
-        # Shard after shard, so that all writers lock in one order.
+        # One shard after the other, so that all writers lock in one order.
         "citus.multi_shard_modify_mode": "sequential",
-        # What a transaction reads at a node is of one snapshot there.
+        # All reads of a transaction at a node share one snapshot there.
         "citus.max_adaptive_executor_pool_size": "1",
     }
 
     def _set_for_writing(self, pipeline: Pipeline, nowait: bool) -> None:
-        """The settings of a transaction that writes: a session's own time-out for locks does not hold at other nodes."""
         super()._set_for_writing(pipeline, nowait)
         if not nowait:
             pipeline.send(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
@@ -268,20 +271,23 @@ class DistributedNode(PostgreSQL):
             placement.check_is_coordinator(connection)
 
     def end_migrating(self) -> None:
-        """Tables that a step has added go where those of the same kind are."""
+        """Distribute tables that a revision has added, as their keys require."""
         with placement.connected(self._url) as connection:
             if placement.placement(connection).alone:
                 for step in placement.distribute(connection, shards=0):
                     log.info(step)
 
     def committed(self, transaction_id: str | None) -> bool | None:
-        """True, or None. The node at which the gateway entered notes a transaction as committed after the others have committed
-        or are bound to; but where one other node is enough that one commits first, so that nothing follows from an abort."""
+        """Return True if the transaction committed, else None.
+
+        The entered node records a commit after the other nodes have committed or prepared. But if a single other node
+        is enough, that node commits first, so an abort here proves nothing.
+        """
         if transaction_id is None:
             return None
         number, _, server = transaction_id.split("/", 2)
         try:
-            with PostgreSQL.look(self) as session:
+            with PostgreSQL.read_one(self) as session:
                 if session.query(SERVER) != [(server,)]:
                     return None
                 [(status,)] = session.query("SELECT pg_xact_status(?::text::xid8)", (number,))
@@ -291,10 +297,10 @@ class DistributedNode(PostgreSQL):
 
 
 class DistributedPostgreSQL(DistributedNode):
-    """All of them, by way of one, the entry; or straight at the node that has what a statement or a transaction is about. Not
-    where a pooler is in between: it stands before the entry, and the names by which nodes know each other go past it."""
+    """All nodes, reached through the entry of the URL or directly at the node that holds the data.
 
-    has_nodes = True
+    With a pooler, only the entry is used: the pooler stands before the entry, and the nodes' own addresses bypass it.
+    """
 
     def __init__(
         self,
@@ -316,8 +322,8 @@ class DistributedPostgreSQL(DistributedNode):
             yield session
 
     @contextmanager
-    def look(self, reader: int = 0) -> Iterator[Session]:
-        with self._routed(lambda database: PostgreSQL.look(database, reader)) as session:
+    def read_one(self, reader: int = 0) -> Iterator[Session]:
+        with self._routed(lambda database: PostgreSQL.read_one(database, reader)) as session:
             yield session
 
     @contextmanager
@@ -362,7 +368,7 @@ class DistributedPostgreSQL(DistributedNode):
             yield RoutingSession(entry, at, None if self._pooled else self._nodes)
 
     def _entered(self, stack: ExitStack, address: Address | None, begin: Begin) -> PostgresSession | None:
-        """A session at a node; None: at the entry."""
+        """Return a session at a node, or None if the entry must be used."""
         if address is None:
             return None
         try:
@@ -375,7 +381,7 @@ class DistributedPostgreSQL(DistributedNode):
 
     def _ask_places(self) -> list[SlotPlacement]:
         try:
-            with PostgreSQL.look(self, _READER_OF_NODES) as session:
+            with PostgreSQL.read_one(self, _READER_OF_NODES) as session:
                 slots, shards = session.ask(SLOTS), session.ask(SHARDS)
                 return places(slots(), shards())
         except (RetryableFailure, GatewayError):
@@ -398,7 +404,7 @@ Begin = Callable[[PostgreSQL], AbstractContextManager[Any]]
 
 
 def _at(url: str, address: Address) -> str:
-    """A URL with another server in it."""
+    """Return a URL with another host and port."""
     host, port = address
     there = sqlalchemy.make_url(url).set(host=host, port=port)
     there = there.difference_update_query(["host", "port", "hostaddr"])
@@ -411,7 +417,7 @@ _INSERTED = re.compile(r"\s*INSERT INTO \w+ \(([^)]*)\) VALUES \(([^)]*)\)")
 
 @functools.lru_cache(1024)
 def slot_parameter(statement: str) -> int | None:
-    """Which of a statement's parameters is the slot that it is about; None: it does not say, or is about several."""
+    """Return the index of the parameter that holds the statement's slot. None if it names no slot or several."""
     inserted = _INSERTED.match(statement)
     if inserted is not None:
         columns, values = (part.replace(" ", "").split(",") for part in inserted.groups())
@@ -419,6 +425,6 @@ def slot_parameter(statement: str) -> int | None:
             return None
         at = columns.index("slot")
         return at if values[: at + 1] == ["?"] * (at + 1) else None
-    # All that is found before it are parameters.
+    # All matches before it are parameters.
     found = [place for place, each in enumerate(_AT_SLOT.finditer(statement)) if each[0] != "?"]
     return found[0] if len(found) == 1 else None

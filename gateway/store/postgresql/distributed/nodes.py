@@ -1,9 +1,9 @@
-"""Which node has which slot, and in which of its tables: so that a statement goes straight to its rows.
+"""Placement of slots on nodes and shards, so that a statement goes straight to its rows.
 
-A shard is a table of PostgreSQL's at its node. To ask that one costs what it costs on a plain server, a tenth of asking Citus,
-which would ask the same one. What is known here is looked up once in a while, and shards can be moved: so who asks a shard also
-asks its node whether it still has it (HERE). A node that cannot be reached under the name that the nodes have for each other is
-left alone, and the entry is asked, which asks it.
+A shard is a PostgreSQL table at its node. A statement on it costs as much as on a plain server, a tenth of the way
+through Citus. The placement is fetched periodically, and shards can move. A session that uses a shard therefore also
+checks that the shard is still at its node (HERE). If a node's own address is unreachable from here, statements go
+through the entry.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from typing import Any, Generic, TypeVar
 
 log = logging.getLogger(__name__)
 
-# Shards are moved once in a long while.
+# Seconds between two fetches of the placement. Shards move rarely.
 PERIOD_S = 30.0
-# One that was reached once is tried again; one that never was is known to the nodes by a name that means nothing here.
+# Seconds until a node is tried again after it became unreachable. A node that was never reached is not tried again: its
+# name is known only among the nodes.
 _LEFT_ALONE_S = 5.0
 
 SLOTS = """
@@ -27,31 +28,32 @@ SELECT n.nodename, n.nodeport, d.shardid, d.shardminvalue FROM (
     SELECT slot, get_shard_id_for_distribution_column('rows', slot::smallint) AS shardid FROM generate_series(0, 255) slot
 ) s JOIN pg_dist_shard d ON d.shardid = s.shardid JOIN pg_dist_placement p ON p.shardid = s.shardid
 JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary' ORDER BY s.slot"""
-"""Of each slot, in order: its node, the shard of `rows`, and what the shards beside that one have in common with it."""
+"""For each slot, in order: its node, its shard of `rows`, and the value that co-located shards share with that shard.
+"""
 
 SHARDS = """
 SELECT c.relname::text, d.shardid, d.shardminvalue FROM pg_dist_shard d JOIN pg_class c ON c.oid = d.logicalrelid
 JOIN pg_dist_partition p ON p.logicalrelid = d.logicalrelid
 WHERE c.relnamespace = current_schema()::regnamespace AND (c.relname = 'tables' OR
     p.colocationid = (SELECT colocationid FROM pg_dist_partition WHERE logicalrelid = to_regclass('rows')))"""
-"""The shards that stand beside those of `rows`; and that of `tables`, which every node has."""
+"""The shards co-located with those of `rows`, and the shard of `tables`, which every node has."""
 
 HERE = """
 SELECT count(*) FROM pg_dist_placement p JOIN pg_dist_local_group g ON g.groupid = p.groupid
 WHERE p.shardid = ANY(?::bigint[])"""
-"""How many of some shards are at the node that is asked."""
+"""The number of the given shards that are at the queried node."""
 
 LOCK = "SELECT lock_shard_metadata(5, ?::bigint[])::text"
-"""Lock shards as Citus does before it writes to one (5: ShareLock), so that none of them is moved before COMMIT."""
+"""Locks shards against moves until COMMIT, as Citus does before a write (5: ShareLock)."""
 
 Address = tuple[str, int]
 D = TypeVar("D")
-# An alias, which shards need where a statement has none, is in small letters; what follows a table otherwise is not.
+# Shards need an alias where the statement has none. Aliases are in lower case, any other word after a table is not.
 _NAMED = re.compile(r"\b(FROM|JOIN|INTO|UPDATE|USING)\s+(\w+)(?=(\s+[a-z]|))")
 
 
 class SlotPlacement:
-    """Where slots are: a node, and the shards there. `number`: of the shard of `rows`."""
+    """A node and its shards for some slots. `number`: the id of the shard of `rows`."""
 
     def __init__(self, address: Address, number: int, shards: dict[str, str]) -> None:
         self.address = address
@@ -60,14 +62,14 @@ class SlotPlacement:
         self._statements: dict[str, str] = {}
 
     def at_shards(self, statement: str) -> str:
-        """A statement as one that is about the shards, in place of the tables that they are parts of."""
+        """Return the statement with shards in place of tables."""
         known = self._statements.get(statement)
         if known is None:
             known = self._statements[statement] = _NAMED.sub(self._named, statement)
         return known
 
     def of_all(self, statement: str, others: Sequence[SlotPlacement]) -> str:
-        """A statement about `rows` as one that is about this shard and others at the same node together."""
+        """Return a statement about `rows` as one about this shard and others of the same node."""
         shards = " UNION ALL ".join(f"SELECT * FROM {place.shards['rows']}" for place in (self, *others))
         return statement.replace(" FROM rows r ", f" FROM ({shards}) r ", 1)
 
@@ -80,7 +82,7 @@ class SlotPlacement:
 
 
 def places(slots: Sequence[Sequence[Any]], shards: Sequence[Sequence[Any]]) -> list[SlotPlacement]:
-    """The place of each slot, from what SLOTS and SHARDS gave."""
+    """Return the placement of each slot, from the results of SLOTS and SHARDS."""
     beside: dict[str | None, dict[str, str]] = {}
     for table, number, group in shards:
         beside.setdefault(group, {})[table] = f"{table}_{number}"
@@ -92,22 +94,25 @@ def places(slots: Sequence[Sequence[Any]], shards: Sequence[Sequence[Any]]) -> l
 
 
 class Nodes(Generic[D]):
-    """The nodes of a distributed database. `ask`: the place of each slot, or none where that is unknown; `open_at`: a
-    database at an address."""
+    """The nodes of a distributed database.
+
+    `ask` fetches the placement of all slots, or an empty list if it is unknown. `open_at` opens the database at an
+    address.
+    """
 
     def __init__(self, ask: Callable[[], list[SlotPlacement]], open_at: Callable[[Address], D]) -> None:
         self._ask = ask
         self._open_at = open_at
         self._lock = threading.Lock()
         self.places: list[SlotPlacement] = []
-        """The place of each slot as it was last found; never changed, but replaced."""
+        """The placement of each slot at the last fetch. The list is replaced and never changed."""
         self._databases: dict[Address, D] = {}
         self._asked_at = -PERIOD_S
         self._reached: set[Address] = set()
         self._left_alone: dict[Address, float] = {}
 
     def place_of(self, slot: int) -> SlotPlacement | None:
-        """Where a slot is; None: the entry is to be asked."""
+        """Return the placement of a slot, or None if the entry must be used."""
         now = time.monotonic()
         if now - self._asked_at >= PERIOD_S:
             self._asked_at = now
@@ -120,7 +125,7 @@ class Nodes(Generic[D]):
         return place
 
     def places_by_address(self) -> dict[Address, list[SlotPlacement]]:
-        """All that is known of each node, if all of them can be entered."""
+        """Return the placements by node, or an empty dict if a node cannot be used."""
         if self.place_of(0) is None:
             return {}
         by_address: dict[Address, dict[int, SlotPlacement]] = {}
@@ -132,11 +137,11 @@ class Nodes(Generic[D]):
         return {address: [*some.values()] for address, some in by_address.items()}
 
     def forget(self) -> None:
-        """A shard was not where it had been: all are to be looked for."""
+        """Fetch the placement again at the next use, because a shard has moved."""
         self._asked_at = -PERIOD_S
 
     def database_at(self, address: Address) -> D:
-        """The database opened at a node."""
+        """Return the database at a node, opened at first use."""
         with self._lock:
             opened = self._databases.get(address)
             if opened is None:
@@ -144,12 +149,12 @@ class Nodes(Generic[D]):
             return opened
 
     def note_reached(self, address: Address) -> None:
-        """A connection to a node was had."""
+        """Record that a connection to a node succeeded."""
         self._reached.add(address)
         self._left_alone.pop(address, None)
 
     def leave_alone(self, address: Address, reason: Exception) -> None:
-        """Enter at a node no more for a while: it could not be reached."""
+        """Stop using a node for a while, because it was unreachable."""
         for_s = _LEFT_ALONE_S if address in self._reached else float("inf")
         if address not in self._left_alone:
             log.warning("node %s:%d is asked through others: %s", *address, " ".join(str(reason).split()))
@@ -157,6 +162,6 @@ class Nodes(Generic[D]):
 
     @property
     def opened(self) -> list[D]:
-        """The databases that are open at nodes."""
+        """The open databases of the nodes."""
         with self._lock:
             return [*self._databases.values()]

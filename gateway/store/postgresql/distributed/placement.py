@@ -1,8 +1,8 @@
-"""Which tables of SQL are on which nodes: spread over them by `slot`, or the same on each; distributing them, and taking it back.
+"""Distribution of the SQL tables over nodes, and its reversal.
 
-What has a slot in its primary key is spread; all else is small, and a copy of it is on every node. So a table that a later
-release adds goes where its key says. Each step is committed by itself and is passed over where it has been taken: who was
-interrupted begins again.
+Tables with `slot` in their primary key are distributed by it. All others are small and become reference tables, copied
+to every node. A table that a later release adds follows the same rule. Each step is committed by itself and skipped if
+it was done before, so an interrupted run can be repeated.
 """
 
 from __future__ import annotations
@@ -27,19 +27,22 @@ from tablegate.gateway.store.sql.schema import metadata
 SLOT = "slot"
 _VERSIONS = "alembic_version"
 _LEAVING_S = 3.0
-# Of the sessions in which nodes ask each other. The same as those of the gateway's own sessions (postgresql/database.py): every
-# statement is a look-up by key.
+# Settings of the sessions between nodes, as in the gateway's own sessions (postgresql/database.py), because every
+# statement looks up keys.
 _SESSION_SETTINGS = ("enable_hashjoin", "enable_mergejoin", "enable_seqscan", "jit")
 
 
 def is_spread(table: sqlalchemy.Table) -> bool:
-    """Whether a table of the schema is spread by slot."""
+    """Return True if a table of the schema is distributed by slot."""
     return SLOT in table.primary_key.columns
 
 
 def in_order() -> list[tuple[str, bool]]:
-    """(table, whether it is spread), in the order in which tables are distributed: what every node has first, since what is
-    spread is joined with it; the rows before all that stand beside them; the version of the schema last."""
+    """Return (table, is distributed) in the order in which tables are distributed.
+
+    Reference tables come first, because distributed tables are joined with them. `rows` comes before the tables
+    co-located with it. The version of the schema is last.
+    """
     every = [(table.name, is_spread(table)) for table in metadata.sorted_tables]
     every.sort(key=lambda item: (item[1], item[0] != "rows", item[0]))
     return [*every, (_VERSIONS, False)]
@@ -47,7 +50,7 @@ def in_order() -> list[tuple[str, bool]]:
 
 @contextlib.contextmanager
 def connected(url: str) -> Iterator[psycopg.Connection[Any]]:
-    """A connection that commits each statement. Raises Unusable where there is no Citus."""
+    """Return a connection in autocommit mode. Raises DatabaseUnusable if Citus is not installed."""
     plain = sqlalchemy.make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     with psycopg.connect(plain, autocommit=True) as connection:
         if not _holds(connection, "SELECT FROM pg_extension WHERE extname = 'citus'"):
@@ -62,7 +65,7 @@ def connected(url: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 def placement(connection: psycopg.Connection[Any]) -> TablePlacement:
-    """Where things are now."""
+    """Return the current placement of all tables."""
     methods = dict(
         connection.execute(
             "SELECT c.relname, p.partmethod::text FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid"
@@ -85,7 +88,7 @@ def placement(connection: psycopg.Connection[Any]) -> TablePlacement:
 
 
 def distribute(connection: psycopg.Connection[Any], shards: int) -> Iterator[str]:
-    """Spread the tables over the nodes, in so many shards. What was done, step by step. Raises Unusable."""
+    """Distribute the tables over the nodes, in this number of shards. Yield each step. Raises DatabaseUnusable."""
     check_is_coordinator(connection)
     with _alone(connection):
         _set_for_nodes(connection)
@@ -110,7 +113,8 @@ def distribute(connection: psycopg.Connection[Any], shards: int) -> Iterator[str
 
 
 def check_is_alone(connection: psycopg.Connection[Any]) -> None:
-    """Raises Unusable if others are in the database, at this node. Who has left a moment ago is waited for."""
+    """Raise DatabaseUnusable if other clients use the database at this node. Waits a few seconds for clients that are
+    leaving."""
     until = time.monotonic() + _LEAVING_S
     while True:
         found = connection.execute(
@@ -127,7 +131,7 @@ def check_is_alone(connection: psycopg.Connection[Any]) -> None:
 
 
 def undistribute(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Bring all tables back to the coordinator. What was done, step by step. Raises Unusable."""
+    """Move all tables back to the coordinator. Yield each step. Raises DatabaseUnusable."""
     check_is_coordinator(connection)
     with _alone(connection):
         for name, _ in reversed(in_order()):
@@ -147,7 +151,7 @@ def _set_for_nodes(connection: psycopg.Connection[Any]) -> None:
 
 @contextlib.contextmanager
 def _alone(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """While nobody else distributes or migrates."""
+    """Hold the lock that excludes other distributions and migrations."""
     connection.execute("SELECT pg_advisory_lock(%s)", (DEFINITION_LOCK,))
     try:
         yield
@@ -157,7 +161,7 @@ def _alone(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 
 def check_is_coordinator(connection: psycopg.Connection[Any]) -> None:
-    """Raises Unusable at a worker, and where no node is there to take what is spread."""
+    """Raise DatabaseUnusable at a worker, or if no node can take shards."""
     if not _holds(connection, "SELECT FROM pg_dist_local_group WHERE groupid = 0"):
         raise DatabaseUnusable(
             "this node is a worker of Citus: tables are distributed, and migrated, at the coordinator"

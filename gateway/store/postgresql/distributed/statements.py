@@ -1,8 +1,8 @@
-"""The SQL of PostgreSQL with Citus, where PostgreSQL's own is refused, asks every node, or locks in no order.
+"""The SQL of PostgreSQL with Citus, where plain SQL is refused, queries every node, or locks in no fixed order.
 
-Citus takes a statement to one node if the statement says `slot = ?` of every distributed table in it, or inserts one row. Sets go
-over as rows of VALUES, which it takes apart by node, or as a statement for each member, sent one behind the other. Arrays, which
-are quicker on one server, it would send to all.
+Citus routes a statement to one node if it has `slot = ?` for each distributed table, or inserts one row. Sets are sent
+as rows of VALUES, which Citus splits by node, or as one pipelined statement for each member. Arrays are faster on one
+server, but Citus would send them to all nodes.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tablegate.gateway.store.rows import entries, rows
 from tablegate.gateway.store.sql.checksums import ROW_WIDTH
 from tablegate.gateway.store.sql.databases import Key, KeyOccupied, Pending, Row, Session
 
-# Of a row, an entry or a key: table or index, partition, sort, slot.
+# Index of the slot in a row, an entry or a key: table or index, partition, sort, slot.
 SLOT = 3
 
-# Locks the copies of the tables' rows on one node, where `slot` is. Who locks a table for himself updates every node's copy. No
-# row has the id 0: what is joined is nothing, and only says where.
+# Locks the copies of the table rows on the node of `slot`. An exclusive lock updates every node's copy. No row has the
+# id 0, so the join yields nothing and only selects the node.
 _LOCK_VERSIONS = """
 SELECT t.id, t.version FROM tables t LEFT JOIN rows r ON r.table_id = 0 AND r.slot = ?
 WHERE t.id = ANY(?::bigint[]) FOR SHARE OF t"""
@@ -41,26 +41,26 @@ ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET size_bytes = 0 WHERE
 
 
 class SessionOfNodes(PostgresSession):
-    """A session that may know more nodes than the one that it was entered at."""
+    """A session that may have access to more nodes than the entered one."""
 
     def together(self, sets: Sequence[Sequence[Any]]) -> list[list[Sequence[Any]]]:
-        """Rows or keys in the order in which all writers lock them, in parts that one statement can take."""
+        """Return rows or keys in the common lock order, split into parts for one statement each."""
         return [sorted(sets, key=by_slot)]
 
     def ask_here(self, statement: str, parameters: Sequence[Any]) -> Pending[list[Row]] | None:
-        """Ask a statement about what every node has, of this node's own copy; None: it is not known which that is."""
+        """Query this node's copy of a reference table. None if the node is unknown."""
         return None
 
     def ask_where_asked(self, statement: str, parameters: Sequence[Any]) -> list[Pending[list[Row]]]:
-        """Ask a statement about what every node has, at each node that has been asked anything, after that."""
+        """Query a reference table at each node that this session has queried, after those queries."""
         return [self.ask(statement, parameters)]
 
 
 class DistributedStatements(PostgreSQLStatements):
-    """The SQL of Citus; what each method is for, Statements says."""
+    """The SQL of Citus. Statements documents the methods."""
 
     joins_entries = False
-    # The table's row is on every node: to lock it for oneself is a transaction of all of them.
+    # The table's row is on every node, so an exclusive lock on it is a transaction of all nodes.
     guards_partitions = True
 
     def versions(
@@ -71,7 +71,7 @@ class DistributedStatements(PostgreSQLStatements):
         here = cast(SessionOfNodes, session).ask_here(LOCK_VERSIONS, (table_ids,))
         if here is not None:
             return here
-        # By itself: of the node at which we enter, whichever the lock is on.
+        # A separate statement, because the id is that of the entered node and the lock may be on another.
         ask_id = session.ask(f"SELECT {TRANSACTION_ID}")
         answer = session.ask(_LOCK_VERSIONS, (slot_of(near), table_ids))
 
@@ -83,7 +83,7 @@ class DistributedStatements(PostgreSQLStatements):
         return versions
 
     def lock_rows(self, session: Session, table: str, column: str, row_ids: Sequence[int]) -> None:
-        # Changes of a table that every node has are taken one after the other by Citus, so their order is no matter.
+        # Citus serializes changes to reference tables, so the order does not matter.
         condition, parameters = self.one_of(column, row_ids)
         session.send(f"UPDATE {table} SET {column} = {column} WHERE {condition}", parameters)
 
@@ -101,12 +101,12 @@ class DistributedStatements(PostgreSQLStatements):
 
     def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
         found = self.fetch_rows(session, keys)
-        # After the rows: a version that still is what it was has been so while they were read.
+        # After the rows: a version that is unchanged now was the same while they were read.
         table_ids = sorted({key[0] for key in keys})
         asked = cast(SessionOfNodes, session).ask_where_asked(_VERSIONS, (table_ids,))
         known = dict(found())
         at_each = [set(versions()) for versions in asked]
-        # A change of a table reaches one node after the other; before it is everywhere there is no version to be told.
+        # A change of a table reaches one node after the other. Until all have it, the version is unknown.
         versions: dict[int, int] = dict(set.intersection(*at_each))
         return [
             (at, (*known.get(at, _NO_ROW)[:ROW_WIDTH], versions[key[0]]))
@@ -121,8 +121,8 @@ class DistributedStatements(PostgreSQLStatements):
         try:
             super().load_rows(session, rows_to_load)
         except psycopg.errors.InternalError_:
-            # What another node says of a COPY comes without its code. If it is something else, it will be said again when the
-            # rows are written as any others.
+            # Errors of another node during COPY have no code. If this is another error, it is raised again when the
+            # rows are written one by one.
             raise KeyOccupied from None
 
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
@@ -139,7 +139,7 @@ _NO_ROW = (None,) * ROW_WIDTH
 
 
 def by_slot(row_or_key: Sequence[Any]) -> tuple[Any, ...]:
-    """What writers lock in the order of: all of a slot, and so of a node, together."""
+    """Return the sort key for locks: slot first, so that the rows of a node are together."""
     return row_or_key[SLOT], *row_or_key[:SLOT]
 
 
@@ -156,7 +156,7 @@ def _send_together(session: Session, of_one: str, sets: Sequence[Sequence[Any]])
 
 @lru_cache(maxsize=1024)
 def _of_many(of_one: str, number: int) -> str:
-    """An INSERT of one row as one of several."""
+    """Return an INSERT of one row as an INSERT of `number` rows."""
     head, values, tail = of_one.partition("VALUES ")
     row, closing, rest = tail.partition(")")
     return head + values + ", ".join([row + closing] * number) + rest
