@@ -1,1 +1,1 @@
-"""Capacity units: what a request consumes, how the answer tells it, and throughput that is enforced."""
+"""Capacity units: consumption of requests, its blocks in answers, and enforced throughput."""

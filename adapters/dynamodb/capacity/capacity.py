@@ -1,8 +1,8 @@
-"""Capacity units: what a request consumes, and how the answer tells it.
+"""Capacity units that a request consumes, and their blocks in the answer.
 
-Knows the arithmetic of docs/protocols/dynamodb.md rules 30 to 33, which follows from billed sizes of rows before and after,
-and the ConsumedCapacity and ItemCollectionMetrics blocks. Knows no engine: it is given outcomes. What is metered and not
-told (a failed condition consumes, too) goes to a callable that the asker passes in.
+The arithmetic follows docs/protocols/dynamodb.md rules 30 to 33, from the billed sizes of rows before and after. The
+module also makes the ConsumedCapacity and ItemCollectionMetrics blocks. It takes outcomes and never calls the engine.
+Consumption that no answer reports, such as that of a failed condition, goes to a Meter that the caller passes.
 """
 
 from __future__ import annotations
@@ -30,32 +30,37 @@ READ, WRITE = "read", "write"
 
 
 def read_units(size_bytes: int, consistent: bool) -> float:
-    """The units of reading one item, or one page, whose sum is rounded up, not each item. A missing item (0 bytes) costs as
-    one that is there."""
+    """Return the units of reading one item or one page.
+
+    The sum of a page is rounded up, not each item. A missing item (0 bytes) costs as much as a small one.
+    """
     units = max(1, -(-size_bytes // limits.READ_UNIT_BYTES))
     return float(units) if consistent else units / 2
 
 
 def transactional_read_units(size_bytes: int) -> float:
-    """The units of reading one item in TransactGetItems, and of each write of a transaction that is answered from its token."""
+    """Return the units of reading one item in TransactGetItems.
+
+    Each write of a transaction that is answered from its token costs the same.
+    """
     return float(limits.TRANSACTION_FACTOR * max(1, -(-size_bytes // limits.READ_UNIT_BYTES)))
 
 
 def write_units(old_bytes: int | None, new_bytes: int | None) -> float:
-    """The units of one write, by the larger of the item before and after; None: there is no item."""
+    """Return the units of one write, by the larger of the item before and after. None means no item."""
     return float(max(1, -(-max(old_bytes or 0, new_bytes or 0) // limits.WRITE_UNIT_BYTES)))
 
 
 def index_write_units(index: Index, old: Row | None, new: Row | None) -> float | None:
-    """What a write costs an index: by the change of what the index stores of the row. None: nothing changes there.
+    """Return the units that a write costs an index, by the change of its entry. None if there is no change.
 
-    | before | after                    | units                   |
-    |--------|--------------------------|-------------------------|
-    | none   | entry                    | of the new entry        |
-    | entry  | none                     | of the old entry        |
-    | entry  | same place, same content | none at all             |
-    | entry  | same place, other content| of the larger           |
-    | entry  | another place            | of both: delete, insert |
+    | before | after                | units                     |
+    |--------|--------------------------|---------------------------|
+    | none   | entry                | of the new entry          |
+    | entry  | none                 | of the old entry          |
+    | entry  | same key, same content   | none                      |
+    | entry  | same key, other content  | of the larger entry       |
+    | entry  | another key          | of both: delete, insert   |
 
     Source: captures by paritysuite (September 2026).
     """
@@ -73,8 +78,12 @@ def index_write_units(index: Index, old: Row | None, new: Row | None) -> float |
 
 
 def vector_write_bytes(index: VectorIndex, old: Row | None, new: Row | None) -> int:
-    """What a write costs a vector index: the size of the entry, if what the index shows of the row changes. A delete costs as the
-    entry that goes; a move to another partition costs both (docs/protocols/dynamodb.md rule 42)."""
+    """Return the bytes that a write costs a vector index: the size of the entry, or 0 if what the index projects is
+    unchanged.
+
+    A delete costs the size of the old entry. A move to another partition costs both (docs/protocols/dynamodb.md rule
+    42).
+    """
     before = None if old is None else index.entry(old)
     after = None if new is None else index.entry(new)
     if before is not None and after is not None:
@@ -91,8 +100,10 @@ def _vector_bytes(entry: VectorEntry) -> int:
 
 
 def written_bytes(table: Table, row: Row | None) -> int | None:
-    """The size of an item as writes of a table with vector indexes count it: a vector that is indexed, as 32-bit numbers. A list
-    of that length is taken for one."""
+    """Return the billed size of an item in a table with vector indexes. None if there is no item.
+
+    An indexed vector counts as 32-bit numbers. Any list of the index's length counts as a vector.
+    """
     if row is None:
         return None
     contents = row.contents
@@ -118,7 +129,7 @@ def _shows_the_same(index: Index, before: Entry, after: Entry) -> bool:
 
 
 def _same_in(names: frozenset[str] | None, before: Row, after: Row) -> bool:
-    """Whether two rows are the same in these attributes; None: in all."""
+    """Return True if two rows are equal in these attributes. None means all attributes."""
     if before is after:
         return True
     old, new = before.latest, after.latest
@@ -132,8 +143,10 @@ def _same_in(names: frozenset[str] | None, before: Row, after: Row) -> bool:
 
 @dataclass(slots=True)
 class TableConsumption:
-    """What one request consumes of one table: units of the table itself and of each index. `table_name` is what the answer
-    calls the table."""
+    """Consumption of one table by one request: units of the table and of each index.
+
+    `table_name` is the name in the answer.
+    """
 
     table_name: str
     kind: str
@@ -144,11 +157,12 @@ class TableConsumption:
 
     @property
     def total(self) -> float:
-        """The units of table and indexes together."""
         return self.table_units + sum(self.global_units.values()) + sum(self.local_units.values())
 
     def add_write(self, table: Table, outcome: WriteOutcome, factor: int = 1) -> None:
-        """One write. A transaction's factor is for the units of the table only; indexes cost what they always do."""
+        """Add one write. `factor` multiplies the units of the table only, also in transactions: indexes cost the same
+        as always.
+        """
         old, new = outcome.old, outcome.new
         if table.vector_indexes:
             self._vector_writes += [(index, outcome) for index in table.vector_indexes]
@@ -163,7 +177,7 @@ class TableConsumption:
 
     @property
     def vector_bytes(self) -> dict[str, int]:
-        """The bytes of each vector index whose entries have changed. They are worked out when somebody wants to know."""
+        """The bytes of each vector index whose entries have changed. Computed on access."""
         found: dict[str, int] = {}
         for index, outcome in self._vector_writes:
             size = vector_write_bytes(index, *outcome)
@@ -172,15 +186,14 @@ class TableConsumption:
         return found
 
     def add_check(self, row: Row | None) -> None:
-        """A ConditionCheck of a transaction: it writes nothing and costs like a write of what it looks at."""
+        """Add a ConditionCheck of a transaction. It writes nothing and costs as much as a write of the checked item."""
         self.table_units += limits.TRANSACTION_FACTOR * write_units(_size(row), None)
 
     def add_item(self, row: Row | None, consistent: bool) -> None:
-        """One item read by its key, there or not."""
+        """Add one read by key, of an item that exists or not."""
         self.table_units += read_units(_size(row) or 0, consistent)
 
     def add_page(self, page: Page, index: Index | None, consistent: bool) -> None:
-        """A page of a table or an index."""
         units = read_units(page.scanned_bytes, consistent)
         if index is None:
             self.table_units += units
@@ -188,14 +201,13 @@ class TableConsumption:
             self.add_index(index, units)
 
     def add_index(self, index: Index, units: float) -> None:
-        """Units of an index."""
         by_index = self.local_units if index.local else self.global_units
         by_index[index.name] = by_index.get(index.name, 0.0) + units
 
     def block(self, mode: str, split: bool = False) -> dict[str, Any] | None:
-        """The ConsumedCapacity block for ReturnConsumedCapacity = `mode`; None for NONE.
+        """Return the ConsumedCapacity block for ReturnConsumedCapacity = `mode`. None for NONE.
 
-        `split`: also ReadCapacityUnits or WriteCapacityUnits, as transactions have them; single operations do not.
+        `split` adds ReadCapacityUnits or WriteCapacityUnits, as transactions have them. Single operations do not.
         """
         if mode not in ("TOTAL", "INDEXES"):
             return None
@@ -223,7 +235,6 @@ class TableConsumption:
         }
 
     def tell(self, meter: Meter) -> None:
-        """Count the units of the table and of each index."""
         meter(self.table_name, "", self.kind, self.table_units)
         for by_index in (self.global_units, self.local_units):
             for name, units in by_index.items():
@@ -235,7 +246,7 @@ def _size(row: Row | None) -> int | None:
 
 
 class RequestConsumption:
-    """The charges of a request that touches several tables, by the names that it calls them."""
+    """Consumption of a request on several tables, by the table names in the request."""
 
     __slots__ = ("charges", "kind")
 
@@ -244,26 +255,28 @@ class RequestConsumption:
         self.charges: dict[str, TableConsumption] = {}
 
     def charge(self, table_name: str) -> TableConsumption:
-        """The charge of a table, made when it is first asked for."""
+        """Return the consumption of a table, creating it on first use."""
         found = self.charges.get(table_name)
         if found is None:
             found = self.charges[table_name] = TableConsumption(table_name, self.kind)
         return found
 
     def blocks(self, mode: str, split: bool = False) -> list[dict[str, Any]] | None:
-        """The ConsumedCapacity list, one block a table; None for NONE."""
+        """Return the ConsumedCapacity list, one block for each table. None for NONE."""
         if mode not in ("TOTAL", "INDEXES"):
             return None
         return [block for charge in self.charges.values() if (block := charge.block(mode, split)) is not None]
 
     def tell(self, meter: Meter) -> None:
-        """Count the units of every table and of its indexes."""
         for charge in self.charges.values():
             charge.tell(meter)
 
 
 def replayed(tables: Iterable[tuple[str, int | None, int | None]]) -> RequestConsumption:
-    """What a transaction answered from its token consumes: reads of what it wrote then, (table, old, new bytes) each."""
+    """Return the consumption of a transaction that is answered from its token: reads of the items that it wrote.
+
+    `tables` has (table, old bytes, new bytes) for each write.
+    """
     bill = RequestConsumption(READ)
     for table_name, old_bytes, new_bytes in tables:
         size = new_bytes if new_bytes is not None else old_bytes or 0
@@ -272,7 +285,7 @@ def replayed(tables: Iterable[tuple[str, int | None, int | None]]) -> RequestCon
 
 
 def tell_failed(meter: Meter, table_name: str, row: Row | None) -> None:
-    """Count what a write consumed whose condition was false: the item it looked at. The answer does not tell it."""
+    """Count the consumption of a write whose condition failed, by the size of the existing item. The answer omits it."""
     meter(table_name, "", WRITE, write_units(_size(row), None))
 
 
@@ -280,9 +293,9 @@ def tell_failed(meter: Meter, table_name: str, row: Row | None) -> None:
 
 
 def collection_metrics(table: Table, row: Row | None, collection_bytes: int = 0) -> dict[str, Any] | None:
-    """ItemCollectionMetrics of the partition a row is in: for tables with a local index only (rule 33).
+    """Return ItemCollectionMetrics of a row's partition. None unless the table has a local index (rule 33).
 
-    The estimate is told as the gigabytes between which it lies.
+    The estimate is a range of two whole numbers of gigabytes.
     """
     if row is None or not any(index.local for index in table.indexes):
         return None
@@ -292,6 +305,6 @@ def collection_metrics(table: Table, row: Row | None, collection_bytes: int = 0)
 
 
 def collection_block(key: Mapping[str, Any], collection_bytes: int = 0) -> dict[str, Any]:
-    """The block for a wire partition key."""
+    """Return the ItemCollectionMetrics block of a partition key in wire form."""
     low = float(collection_bytes // 1024**3)
     return {"ItemCollectionKey": dict(key), "SizeEstimateRangeGB": [low, low + 1.0]}

@@ -1,6 +1,6 @@
-"""What a call consumed, put into its answer where it asked for it, and into the metrics in any case.
+"""Consumption of a call, for its answer if requested and always for the metrics.
 
-Knows which operation bills what (capacity.py knows the arithmetic).
+This module decides what each operation is billed for. The arithmetic is in capacity.py.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def meter(table: str, index: str, kind: str, units: float) -> None:
 
 
 def mode_of(call: CallContext) -> str:
-    """ReturnConsumedCapacity of a call."""
+    """Return the ReturnConsumedCapacity of a call."""
     return call.input.get("ReturnConsumedCapacity", "NONE")
 
 
 def item_read(call: CallContext, row: Row | None) -> Blocks:
-    """The blocks of GetItem: empty, or with ConsumedCapacity."""
+    """Return the blocks of GetItem: empty, or with ConsumedCapacity."""
     given = call.input
     if "ReturnConsumedCapacity" not in given:
         size_bytes = 0 if row is None else row.size_bytes
@@ -52,7 +52,7 @@ def item_read(call: CallContext, row: Row | None) -> Blocks:
 
 
 def page_read(call: CallContext, read: Read, page: Page) -> Blocks:
-    """The blocks of Query and Scan."""
+    """Return the blocks of Query and Scan."""
     given = call.input
     consistent = bool(given.get("ConsistentRead"))
     if read.index is None and "ReturnConsumedCapacity" not in given:
@@ -69,7 +69,7 @@ def page_read(call: CallContext, read: Read, page: Page) -> Blocks:
 
 
 def vector_search(call: CallContext, index: VectorIndex, found: Sequence[VectorMatch]) -> Blocks:
-    """The block of SearchVectors: the search vector, and what was found, as entries of the index."""
+    """Return the block of SearchVectors: the sizes of the search vector and of the index entries found."""
     size = COMPONENT_BYTES * index.dimensions
     size += sum([index.size_bytes(nearest.row.contents) for nearest in found])
     if mode_of(call) == "NONE":
@@ -78,7 +78,7 @@ def vector_search(call: CallContext, index: VectorIndex, found: Sequence[VectorM
 
 
 def item_write(call: CallContext, write: Write, outcome: WriteOutcome) -> Blocks:
-    """The blocks of PutItem, UpdateItem and DeleteItem."""
+    """Return the blocks of PutItem, UpdateItem and DeleteItem."""
     given = call.input
     old, new = outcome
     is_told = "ReturnConsumedCapacity" in given or "ReturnItemCollectionMetrics" in given
@@ -100,12 +100,12 @@ def item_write(call: CallContext, write: Write, outcome: WriteOutcome) -> Blocks
 
 
 def failed_write(table: Table, row: Row | None) -> None:
-    """Count a write whose condition was false; nothing of it is told."""
+    """Count a write whose condition failed. The answer omits it."""
     capacity.tell_failed(meter, table.name, row)
 
 
 def batch_read(call: CallContext, items: Iterable[tuple[str, Row | None, bool]]) -> Blocks:
-    """The blocks of BatchGetItem: (name of the table as asked, item, consistent) each."""
+    """Return the blocks of BatchGetItem. `items` has (table name in the request, item, consistent) for each."""
     bill = RequestConsumption(READ)
     for name, row, consistent in items:
         bill.charge(name).add_item(row, consistent)
@@ -113,7 +113,7 @@ def batch_read(call: CallContext, items: Iterable[tuple[str, Row | None, bool]])
 
 
 def batch_write(call: CallContext, done: Sequence[tuple[str, Write, WriteOutcome]]) -> Blocks:
-    """The blocks of BatchWriteItem: (name of the table as asked, write, outcome) each."""
+    """Return the blocks of BatchWriteItem. `done` has (table name in the request, write, outcome) for each."""
     is_told = "ReturnConsumedCapacity" in call.input or "ReturnItemCollectionMetrics" in call.input
     if not is_told and not any(write.table.indexes or write.table.vector_indexes for _, write, _ in done):
         units: dict[str, float] = {}
@@ -131,7 +131,7 @@ def batch_write(call: CallContext, done: Sequence[tuple[str, Write, WriteOutcome
 
 
 def transaction_write(call: CallContext, done: Sequence[tuple[str, Write, WriteOutcome]]) -> Blocks:
-    """The blocks of TransactWriteItems."""
+    """Return the blocks of TransactWriteItems."""
     bill = RequestConsumption(WRITE)
     for name, write, outcome in done:
         if isinstance(write.change, CheckOnly):
@@ -143,13 +143,13 @@ def transaction_write(call: CallContext, done: Sequence[tuple[str, Write, WriteO
 
 
 def transaction_replay(call: CallContext, names: Sequence[str], replayed: ReplayedOutcome) -> Blocks:
-    """The blocks of a transaction that was answered from its token."""
+    """Return the blocks of a transaction that is answered from its token."""
     tables = [(name, old, new) for name, (old, new) in zip(names, replayed.sizes, strict=True)]
     return _many(capacity.replayed(tables), mode_of(call), split=True)
 
 
 def transaction_read(call: CallContext, names: Sequence[str], rows: Sequence[Row | None]) -> Blocks:
-    """The blocks of TransactGetItems."""
+    """Return the blocks of TransactGetItems."""
     bill = RequestConsumption(READ)
     for name, row in zip(names, rows, strict=True):
         bill.charge(name).table_units += capacity.transactional_read_units(
@@ -170,7 +170,7 @@ def _many(bill: RequestConsumption, mode: str, split: bool = False) -> Blocks:
 
 
 def _collections(call: CallContext, done: Iterable[tuple[str, Write, WriteOutcome]]) -> Blocks:
-    """ItemCollectionMetrics of many writes: one for each collection that was touched, by table."""
+    """Return ItemCollectionMetrics by table, one for each item collection written to."""
     if call.input.get("ReturnItemCollectionMetrics") != "SIZE":
         return {}
     found: dict[str, dict[bytes, Any]] = {}

@@ -1,7 +1,7 @@
 """Contributor insights: UpdateContributorInsights, DescribeContributorInsights, ListContributorInsights.
 
-Which tables and indexes have them, and in which mode, is kept with the table; what they count is in contributors.py.
-States, rules and texts: ack-api-quirks (live service, October 2026); shapes: botocore 1.44.5.
+The table's properties hold the state and mode of insights for the table and its indexes. contributors.py counts the
+keys. States, rules and texts: ack-api-quirks (live service, October 2026). Shapes: botocore 1.44.5.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import AlterTable, FindTable, ListTables
 from tablegate.gateway.model.tables.tables import State, Table
 
-# The kinds of rules: of partition keys and of whole keys, by accesses (C) and by throttled requests (T).
+# Kinds of rules: partition keys (PK) and whole keys (SK), by accesses (C) and by throttled requests (T).
 _RULES = {ACCESSED: ("PKC", "PKT", "SKC", "SKT"), THROTTLED: ("PKT", "SKT")}
 
 
 def update_contributor_insights(call: CallContext) -> Exchange[Answer]:
-    """UpdateContributorInsights: switch them on or off, or to another mode. What is so already stays as it is. Raises
-    ServiceError, TableMissing."""
+    """UpdateContributorInsights: switch insights on or off, or change the mode. A request for the current state changes
+    nothing.
+
+    Raises ServiceError, TableMissing.
+    """
     given = call.input
     table = yield from find_table(call)
     index = _index_name(call, table)
@@ -57,7 +60,7 @@ def update_contributor_insights(call: CallContext) -> Exchange[Answer]:
         "since_ms": since_ms,
         "changed_at_ms": now_ms,
     }
-    if not is_going:  # else they go with the table or index
+    if not is_going:  # otherwise they are deleted with the table or index
         properties = TableProperties.of(table)
         document = replace(properties, insights={**properties.insights, index: changed}).document()
         yield from one(AlterTable(DIALECT, table, properties=document, instant=True))
@@ -76,7 +79,9 @@ def _not_active(what: str) -> ServiceError:
 
 
 def describe_contributor_insights(call: CallContext) -> Exchange[Answer]:
-    """DescribeContributorInsights: whether a table or a global index has them. Raises ServiceError, TableMissing."""
+    """DescribeContributorInsights: the state of insights of a table or a global index. Raises ServiceError,
+    TableMissing.
+    """
     table = yield from find_table(call)
     index = _index_name(call, table)
     known = _known(call, table).get(index)
@@ -91,9 +96,11 @@ def describe_contributor_insights(call: CallContext) -> Exchange[Answer]:
 
 
 def list_contributor_insights(call: CallContext) -> Exchange[Answer]:
-    """ListContributorInsights: what has them of all tables and indexes, or of one table, a table before its indexes. A page of
-    one table counts what it lists. A page of all tables counts what could be listed, so it may be empty and not be the last
-    one (TABLE-095, TABLE-344). Raises ServiceError, TableMissing."""
+    """ListContributorInsights: insights of one table or of all, a table before its indexes.
+
+    A page of one table counts the listed entries. A page of all tables counts all candidates, so it may be empty
+    without being the last (TABLE-095, TABLE-344). Raises ServiceError.
+    """
     given = call.input
     limit = given.get("MaxResults", limits.INSIGHTS_PAGE)
     if limit < 1:
@@ -118,7 +125,9 @@ def list_contributor_insights(call: CallContext) -> Exchange[Answer]:
 def _candidates(
     call: CallContext, table: Table, after: tuple[str, str]
 ) -> list[tuple[tuple[str, str], dict[str, Any]]]:
-    """((table, index), summary) of a table and its indexes, behind a place. The summary is empty if insights are DISABLED."""
+    """Return ((table, index), summary) of a table and its indexes after a position. A summary is empty if insights are
+    DISABLED.
+    """
     found = []
     known_of = _known(call, table)
     for name in sorted(_places(call, table)):
@@ -136,7 +145,7 @@ def _candidates(
 
 
 def _token(given: str | None) -> tuple[str, str]:
-    """The place behind which a list goes on."""
+    """Return the (table, index) after which a list continues."""
     if given is None:
         return "", ""
     try:
@@ -147,7 +156,10 @@ def _token(given: str | None) -> tuple[str, str]:
 
 
 def _places(call: CallContext, table: Table) -> dict[str, bool]:
-    """What may have insights: the table ("") and its global indexes, also one that is being deleted. True: it has a sort key."""
+    """Return the names that can have insights: "" for the table, and its global indexes, including one being deleted.
+
+    The value is True if the table or index has a sort key.
+    """
     places = {"": bool(table.key_schema.sort)}
     places |= {index.name: bool(index.key_schema.sort) for index in table.indexes if not index.local}
     deleting = running_changes.deleting(table, call.gateway.now_ms()).get("deleting", {})
@@ -157,7 +169,7 @@ def _places(call: CallContext, table: Table) -> dict[str, bool]:
 
 
 def _known(call: CallContext, table: Table) -> Mapping[str, Mapping[str, Any] | None]:
-    """What is kept of the insights of a table and its indexes, by the name of the index ("": of the table)."""
+    """Return the stored insights of a table and its indexes, by index name ("" for the table)."""
     insights = TableProperties.of(table).insights
     gone = running_changes.deleting(table, call.gateway.now_ms())
     return {**insights, gone["index"]: gone["insights"]} if gone else insights

@@ -1,8 +1,9 @@
-"""What contributor insights count: the keys of tables and indexes that are accessed most, and throttled most.
+"""Counts of contributor insights: the most accessed and the most throttled keys of tables and indexes.
 
-Counted only where insights are switched on (properties.INSIGHTS); everywhere else a handler looks into a dict and is through.
-Bounded: each list has so many counters (the space-saving sketch: Metwally, Agrawal and El Abbadi, "Efficient computation of
-frequent and top-k elements in data streams", ICDT 2005), and there are so many lists. Each server process counts for itself.
+Keys are counted only where insights are switched on (properties.INSIGHTS). Elsewhere a handler only looks into a dict.
+Memory is bounded: each list has a fixed number of counters, and the number of lists is limited. The counters are a
+space-saving sketch: Metwally, Agrawal and El Abbadi, "Efficient computation of frequent and top-k elements in data
+streams", ICDT 2005. Each server process counts for itself.
 """
 
 from __future__ import annotations
@@ -30,15 +31,17 @@ _LISTS = 1_000
 
 
 class SpaceSaving:
-    """Counts the most frequent of any number of keys with a fixed number of counters. A key that takes another's place takes its
-    count over too, so no count is too low, and none is too high by more than all accesses divided by the counters."""
+    """A sketch of the most frequent keys with a fixed number of counters.
+
+    A key that replaces another continues from its count. So no count is too low, and none exceeds the true count by
+    more than the number of accesses divided by the number of counters.
+    """
 
     def __init__(self, counters: int = COUNTERS) -> None:
         self._counters = counters
         self._counts: dict[tuple[str, ...], int] = {}
 
     def add(self, key: tuple[str, ...]) -> None:
-        """Count a key."""
         counts = self._counts
         if key in counts:
             counts[key] += 1
@@ -49,16 +52,18 @@ class SpaceSaving:
             counts[key] = counts.pop(rarest) + 1
 
     def top(self, number: int = SHOWN) -> list[tuple[tuple[str, ...], int]]:
-        """The most frequent keys with their counts, the most frequent first."""
+        """Return the most frequent keys with their counts, most frequent first."""
         return sorted(self._counts.items(), key=lambda pair: (-pair[1], pair[0]))[:number]
 
 
-# (table, index, kind of rule) -> sketch; the one that was counted in least recently goes first.
+# (table, index, kind of rule) -> sketch. The sketch updated least recently is evicted first.
 _sketches: OrderedDict[tuple[str, str, str], SpaceSaving] = OrderedDict()
 
 
 def _count(table: Table, index: str, kind: str, values: Iterable[Value]) -> None:
-    """Count a key, or its beginning, in the lists of partition keys and of whole keys."""
+    """Count the values of a key in the lists of partition keys and of whole keys. Partition key values alone are
+    allowed.
+    """
     shown = tuple(_text(value) for value in values)
     schema = table.key_schema if not index else _index_of(table, index).key_schema
     split = len(schema.partition)
@@ -89,13 +94,13 @@ def _text(value: Value) -> str:
 
 
 def read(get: Get) -> None:
-    """Count the access of a read to an item of a table that has insights."""
+    """Count the read of an item, if its table has insights."""
     if get.table.properties[INSIGHTS].get("") == ACCESSED:
         _count(get.table, "", "C", get.table.key_schema.decode(get.position).values)
 
 
 def written(write: Write, outcome: WriteOutcome) -> None:
-    """Count the access of a write to an item, and to what indexes have of it, where these have insights."""
+    """Count the write of an item, for its table and those of its indexes that have insights and an entry for it."""
     table = write.table
     row = outcome.new or outcome.old
     for name, mode in table.properties[INSIGHTS].items():
@@ -108,7 +113,7 @@ def written(write: Write, outcome: WriteOutcome) -> None:
 
 
 def queried(read: Read) -> None:
-    """Count the access of a Query to a partition of a table or index that has insights."""
+    """Count the Query of a partition, if the table or index has insights."""
     table, index = read.table, read.index
     name = "" if index is None else index.name
     if table.properties[INSIGHTS].get(name) == ACCESSED and _is_query(read):
@@ -117,7 +122,7 @@ def queried(read: Read) -> None:
 
 
 def _is_query(read: Read) -> bool:
-    """Whether a read is of one partition."""
+    """Return True if a read is of one partition."""
     return not read.range.is_empty and read.range.lower.partition == read.range.upper.partition
 
 
@@ -131,7 +136,7 @@ def _partition_values(schema: KeySchema, partition: bytes) -> list[Value]:
 
 
 def throttled(command: AnyCommand) -> None:
-    """Count the keys of a request that was throttled."""
+    """Count the keys of a throttled command."""
     for table, index, values in _keys_of(command):
         if index in table.properties.get(INSIGHTS, ()):
             _count(table, index, "T", values)
@@ -155,7 +160,7 @@ def _keys_of(command: AnyCommand) -> Iterator[tuple[Table, str, Iterable[Value]]
 
 
 def forget(table: Table, index: str) -> None:
-    """Let go what was counted of a table or an index whose insights are switched off."""
+    """Delete the counts of a table or an index after its insights are switched off."""
     for rule in ("PKC", "SKC", "PKT", "SKT"):
         _sketches.pop((table.name, index, rule), None)
 

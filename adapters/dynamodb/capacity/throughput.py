@@ -1,13 +1,13 @@
-"""Provisioned throughput that is enforced (`throughput = enforce`): token buckets of tables and their global indexes.
+"""Enforced provisioned throughput (`throughput = enforce`): token buckets of tables and their global indexes.
 
-Knows what a command costs before it runs (an estimate) and after (capacity.py's arithmetic on its outcome), and stands
-between a handler and the engine: a command beyond what is left is not sent, its outcome is Throttled. So handlers need not
-know of any of this; batches take it for a member to be tried again.
+A throttle runs between a handler and the engine. It estimates the cost of a command before it runs. A command beyond
+the remaining units is not sent: its outcome is Throttled. Handlers need no code for this, and batches return the member
+as unprocessed. Afterwards, the outcome gives the actual cost (capacity.py).
 
-A bucket fills with the provisioned units each second and keeps up to five minutes' worth ("burst capacity"; developer
-guide, 'Burst and adaptive capacity'). What a request costs is known when it is done, so it is let in while there is anything
-left, and the rest is a debt. A local index uses its table's units. Tables on demand have a bucket where a maximum was set for
-them. Buckets are those of one server process and begin anew with it.
+A bucket gains the provisioned units each second and holds at most five minutes' worth ("burst capacity"; developer
+guide, 'Burst and adaptive capacity'). The cost of a request is known only afterwards. So a request is admitted while
+any units remain, and the excess becomes a debt. A local index uses the units of its table. An on-demand table has a
+bucket if a maximum was set for it. Each server process has its own buckets, which start anew with the process.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _MOST_BUCKETS = 100_000
 
 @dataclass(slots=True)
 class CapacityBucket:
-    """Units that are left, as of a moment; below zero they are a debt."""
+    """The units left at a time. A negative number is a debt."""
 
     units: float
     at_ms: int
 
     def fill(self, units_per_second: int, now_ms: int) -> None:
-        """Add the units that have come since the last moment."""
+        """Add the units gained since `at_ms`."""
         come = (now_ms - self.at_ms) / 1000 * units_per_second
         self.units = min(self.units + come, units_per_second * BURST_SECONDS)
         self.at_ms = now_ms
@@ -56,7 +56,7 @@ class CapacityBucket:
 
 @dataclass(frozen=True, slots=True)
 class CapacityCost:
-    """Units that a command takes from one bucket: of the table, or of one of its global indexes."""
+    """Units that a command takes from one bucket, of a table or of a global index."""
 
     table: Table
     index: Index | None
@@ -65,12 +65,12 @@ class CapacityCost:
 
     @property
     def key(self) -> tuple[int, str, str]:
-        """The bucket from which the units are taken."""
+        """The key of the bucket."""
         return self.table.id, "" if self.index is None else self.index.name, self.kind
 
     @property
     def units_per_second(self) -> int | None:
-        """What is provisioned, or for a table on demand the maximum that was set; None: no limit."""
+        """The provisioned units, or the maximum set for an on-demand table. None means no limit."""
         properties = of_table(self.table)
         owner = properties if self.index is None else of_index(self.table, self.index)
         if properties.billing == PROVISIONED:
@@ -82,7 +82,7 @@ class CapacityCost:
         return TableProperties.of(self.table).billing == PROVISIONED
 
     def throttled(self, caller: Caller) -> Throttled:
-        """The refusal."""
+        """Return the error for a command beyond this limit."""
         arn = table_arn(caller, self.table.name)
         if self.index is not None:
             arn = index_arn(caller, self.table.name, self.index.name)
@@ -97,8 +97,7 @@ class Throttle:
         self._buckets: OrderedDict[tuple[int, str, str], CapacityBucket] = OrderedDict()
 
     def limited(self, call: CallContext, exchange: Exchange[R]) -> Exchange[R]:
-        """An exchange that yields only those commands of `exchange` for which there is throughput; the others have a Throttled
-        for their outcome."""
+        """Wrap an exchange so that it yields only commands that have throughput. The others get a Throttled outcome."""
         commands = next_commands(exchange, None)
         while not isinstance(commands, Returned):
             refusals = self._refusals(call, commands)
@@ -112,7 +111,9 @@ class Throttle:
         return commands.value
 
     def _refusals(self, call: CallContext, commands: list[AnyCommand]) -> list[GatewayError | None]:
-        """For each command what keeps it from being sent. Those of one list are counted together."""
+        """Return the error of each command that is not sent, None for the others. Commands of one list are counted
+        together.
+        """
         promised: dict[tuple[int, str, str], float] = {}
         refusals: list[GatewayError | None] = []
         for command in commands:
@@ -154,7 +155,7 @@ _TRANSACTIONS = frozenset({"TransactWriteItems", "ExecuteTransaction"})
 
 
 def _expected(call: CallContext, command: AnyCommand) -> Iterator[CapacityCost]:
-    """What a command will take from which buckets, at least."""
+    """Yield the minimum cost of a command in each bucket."""
     match command:
         case Get(table):
             yield CapacityCost(table, None, READ, 1.0 if _is_consistent(call, table) else 0.5)
@@ -175,7 +176,7 @@ def _expected(call: CallContext, command: AnyCommand) -> Iterator[CapacityCost]:
 
 
 def _actual(call: CallContext, command: AnyCommand, outcome: Any) -> Iterator[CapacityCost]:
-    """What a command has cost, by its outcome. Errors cost nothing, but for false conditions."""
+    """Yield the cost of a command by its outcome. Errors cost nothing, except failed conditions."""
     match command, outcome:
         case Get(table), _ if not isinstance(outcome, GatewayError):
             size = 0 if outcome is None else outcome.size_bytes
@@ -224,7 +225,7 @@ def _failed(write: Write, error: ConditionFailed) -> CapacityCost:
 
 
 def _refusal(call: CallContext, command: AnyCommand, short: Iterable[CapacityCost]) -> GatewayError:
-    """The error of a command that is short of units; that of a transaction says which of its members are."""
+    """Return the error of a command that is short of units. For a transaction it identifies the throttled members."""
     tables = {cost.table.id: cost.throttled(call.caller) for cost in short}
     match command:
         case ReadAll(gets):
@@ -235,7 +236,7 @@ def _refusal(call: CallContext, command: AnyCommand, short: Iterable[CapacityCos
 
 
 def _touches(write: Write, index: Index) -> bool:
-    """Whether a write may change a global index: as far as can be told without the row."""
+    """Return True if a write may change a global index, judged without the row."""
     if index.local:
         return False
     match write.change:

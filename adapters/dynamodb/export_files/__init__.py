@@ -1,1 +1,1 @@
-"""The files of exports to S3 and imports from it: bytes to items and back. Opens no file and knows no bucket."""
+"""Files of exports to S3 and imports from it: bytes to items and back. The modules open no file and use no bucket."""

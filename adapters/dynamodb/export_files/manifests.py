@@ -55,7 +55,7 @@ class ManifestSummary:
         return str(self.document.get("tableArn") or "").rpartition("table/")[2]
 
     def moment(self, name: str) -> datetime | None:
-        """One of its times. Raises Unreadable."""
+        """Return one of its times. Raises UnreadableFile."""
         text = self.document.get(name)
         if not text:
             return None
@@ -67,7 +67,7 @@ class ManifestSummary:
 
 
 class ManifestEntry(NamedTuple):
-    """A line of manifest-files.json. `md5`: base64; None where the writer did not say."""
+    """A line of manifest-files.json. `md5` is in base64, None if absent."""
 
     key: str
     items: int | None
@@ -75,12 +75,12 @@ class ManifestEntry(NamedTuple):
 
 
 def read_summary(data: bytes) -> ManifestSummary:
-    """The summary. Raises Unreadable."""
+    """Parse the summary. Raises UnreadableFile."""
     return ManifestSummary(json_object(data))
 
 
 def read_files(lines: Iterable[bytes]) -> Iterator[ManifestEntry]:
-    """The data files that manifest-files.json names. Raises Unreadable, with the line."""
+    """Yield the data files that manifest-files.json lists. Raises UnreadableFile, with the line."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -96,8 +96,10 @@ def read_files(lines: Iterable[bytes]) -> Iterator[ManifestEntry]:
 
 
 def places_of(key: str, summary: ManifestSummary) -> list[str]:
-    """Where an object of an export may be, from the likeliest place on, relative to the bucket's root, or to the
-    folder of the summary, or to any folder between."""
+    """Return the possible locations of an object of an export, the likeliest first.
+
+    A location is relative to the bucket's root, to the folder of the summary, or to any folder between them.
+    """
     places = [key]
     prefix = str(summary.document.get("s3Prefix") or "").strip("/")
     if prefix and key.startswith(prefix + "/"):
@@ -116,7 +118,7 @@ def places_of(key: str, summary: ManifestSummary) -> list[str]:
 
 
 class ExportWindow(NamedTuple):
-    """What an incremental export is of: from a moment to before another; `view`: NEW_IMAGE or NEW_AND_OLD_IMAGES."""
+    """The window of an incremental export, without its end. `view`: NEW_IMAGE or NEW_AND_OLD_IMAGES."""
 
     from_ms: int
     to_ms: int
@@ -125,7 +127,7 @@ class ExportWindow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ExportSummary:
-    """What the summary of an export tells: of a full one, or of an incremental one, which has a `window`."""
+    """The contents of an export's summary. Only an incremental export has a `window`."""
 
     export_arn: str
     table_arn: str
@@ -143,7 +145,7 @@ class ExportSummary:
     window: ExportWindow | None = None
 
     def summary(self) -> bytes:
-        """manifest-summary.json."""
+        """Return manifest-summary.json."""
         folder = folder_of(self.prefix, self.export_arn.rpartition("/")[2])
         window = self.window
         moments: dict[str, Any] = {"exportTime": time_text(self.exported_at_ms)}
@@ -174,20 +176,22 @@ class ExportSummary:
 
 
 def folder_of(prefix: str, identifier: str) -> str:
-    """Where the objects of an export are: a key that ends in a slash."""
+    """Return the folder of an export: a key that ends in a slash."""
     return (f"{prefix}/" if prefix else "") + f"{FOLDER}/{identifier}/"
 
 
 def data_folder_of(prefix: str, identifier: str, is_incremental: bool = False) -> str:
-    """Where its data files are; incremental exports of one prefix share a folder (developer guide, "DynamoDB table export output
-    format")."""
+    """Return the folder of the data files.
+
+    Incremental exports of one prefix share a folder (developer guide, "DynamoDB table export output format").
+    """
     if is_incremental:
         return (f"{prefix}/" if prefix else "") + f"{FOLDER}/data/"
     return folder_of(prefix, identifier) + "data/"
 
 
 def file_line(key: str, items: int, md5: bytes, etag: str = "") -> bytes:
-    """A line of manifest-files.json. Unless it is known the ETag is that of an upload of one part, as S3 computes it."""
+    """Return a line of manifest-files.json. The default ETag is that of an upload of one part, as S3 computes it."""
     etag = etag or hashlib.md5(md5, usedforsecurity=False).hexdigest() + "-1"
     checksum = base64.b64encode(md5).decode()
     entry = {"itemCount": items, "md5Checksum": checksum, "etag": etag, "dataFileS3Key": key}
@@ -195,20 +199,20 @@ def file_line(key: str, items: int, md5: bytes, etag: str = "") -> bytes:
 
 
 def md5_text(data: bytes) -> bytes:
-    """What stands in the .md5 file of a manifest."""
+    """Return the contents of the .md5 file of a manifest."""
     return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest())
 
 
 def export_id(at_ms: int, random: bytes) -> str:
-    """The last part of an export's ARN, and the name of its folder. `random`: four bytes."""
+    """Return the last part of an export's ARN, which is also the name of its folder. `random`: four bytes."""
     return f"{at_ms:014}-{random.hex()}"
 
 
 def data_file_name(random: bytes, output_format: str) -> str:
-    """The name of a data file: 26 lower-case letters and digits. `random`: 16 bytes."""
+    """Return the name of a data file: 26 lower-case letters and digits. `random`: 16 bytes."""
     return base64.b32encode(random).decode()[:26].lower() + f".{OUTPUT_FORMATS[output_format]}.gz"
 
 
 def time_text(at_ms: int) -> str:
-    """A time as manifests have it."""
+    """Return a time in the format of manifests."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,8 +1,8 @@
-"""The records of an object that is imported: DynamoDB JSON, Ion or CSV, one after the other, in bounded memory.
+"""Records of an imported object: DynamoDB JSON, Ion or CSV, read one after another in bounded memory.
 
-A record that cannot be told from its neighbours ends the object: what follows it is not read (ack-api-quirks, October 2026: of
-ten lines whose sixth is no JSON six are processed). Whether what a record says can be stored is the reader's business. CSV: RFC
-4180, with another delimiter if need be; an absent cell is an absent attribute.
+A record without a clear end ends the object: nothing after it is read (ack-api-quirks, October 2026: of ten lines whose
+sixth is no JSON, six are processed). The caller checks whether a record can be stored. CSV follows RFC 4180, optionally
+with another delimiter. An absent cell is an absent attribute.
 
 Source: "DynamoDB import format quotas and validation", "Import formats" in the developer guide.
 """
@@ -30,8 +30,7 @@ _JSON = json.JSONDecoder()
 
 
 class ImportRecord(NamedTuple):
-    """A record: its members by name (`Item`, and what else stands beside it), or what is wrong with it. `ends`: nothing behind it
-    is read."""
+    """A record: `members` by name (`Item` and others), or `error`. If `ends`, nothing after it is read."""
 
     members: Mapping[str, Any]
     error: str = ""
@@ -39,8 +38,11 @@ class ImportRecord(NamedTuple):
 
 
 class ImportFormat(NamedTuple):
-    """How objects are written: DYNAMODB_JSON, ION or CSV. Of CSV: what stands between cells, the names of the columns (none: the
-    first line of each object has them), and the types of columns that are keys, which are texts if they are nothing else."""
+    """The format of objects: DYNAMODB_JSON, ION or CSV.
+
+    The other fields are for CSV: the delimiter, the names of the columns (if empty, the first line of each object has
+    them), and the types of key columns. Columns without a type are strings.
+    """
 
     format: str
     delimiter: str = ","
@@ -49,7 +51,7 @@ class ImportFormat(NamedTuple):
 
 
 def records(blocks: Iterable[bytes], layout: ImportFormat) -> Iterator[ImportRecord | None]:
-    """Yield what an object holds, given inflated, and None at the end of each block, where the caller may stop."""
+    """Yield the records of a decompressed object, and None at the end of each block, where the caller may stop."""
     try:
         if layout.format == "CSV":
             yield from _rows(blocks, layout)
@@ -62,7 +64,7 @@ def records(blocks: Iterable[bytes], layout: ImportFormat) -> Iterator[ImportRec
 def _split(
     blocks: Iterable[bytes], ends: Callable[[bytes], list[bytes]], limit: int
 ) -> Iterator[list[bytes]]:
-    """Yield the lines that each block completes, as `ends` splits them. Raises Unreadable."""
+    """Yield the lines that each block completes. `ends` splits them. Raises UnreadableFile."""
     begun = bytearray()
     for block in blocks:
         begun += block
@@ -94,8 +96,7 @@ def _lines(
 
 
 def _json_members(line: bytes) -> Iterator[Mapping[str, Any]]:
-    """The JSON objects of a line: one, or several behind each other (moto test_dynamodb_import_table.py, verified on the
-    service)."""
+    """Yield the JSON objects of a line: one or several (moto test_dynamodb_import_table.py, verified on the service)."""
     try:
         yield json_object(line)
         return
@@ -106,7 +107,7 @@ def _json_members(line: bytes) -> Iterator[Mapping[str, Any]]:
         try:
             found, end = _JSON.raw_decode(text, at)
         except (ValueError, RecursionError):
-            # As the reader of a whole line says it, with the place in what is left.
+            # Reports the error as the reader of a whole line does, with the position in the rest.
             found, end = json_object(text[at:].encode()), len(text)
         if not isinstance(found, dict):
             raise UnreadableFile("no JSON object")
@@ -115,7 +116,7 @@ def _json_members(line: bytes) -> Iterator[Mapping[str, Any]]:
 
 
 def _ion_members(line: bytes) -> Iterator[Mapping[str, Any]]:
-    """The fields of an Ion struct, in the shape that JSON gives: texts, and maps by name."""
+    """Yield the fields of an Ion struct in the shape of JSON: strings, and maps by name."""
     yield {name: _untagged(name, value) for name, value in ion.parse(_text(line)).items()}
 
 
@@ -158,7 +159,7 @@ def _rows(blocks: Iterable[bytes], layout: ImportFormat) -> Iterator[ImportRecor
 
 
 def _quoted_lines(blocks: Iterable[bytes], delimiter: str) -> Iterator[list[str]]:
-    """Yield the lines of each record: several where a quoted cell has ends of lines. No lines mark the end of a block."""
+    """Yield the lines of each record: several if a quoted cell has line ends. An empty list marks the end of a block."""
     record: list[str] = []
     size = 0
     is_quoted = False
@@ -186,13 +187,13 @@ _EMPTY_LINES = frozenset({b"", b"\n", b"\r", b"\r\n"})
 
 
 def _split_csv(data: bytes) -> list[bytes]:
-    """Split lines that keep their ends. The last has none, or a CR that may be half of one."""
+    """Split lines and keep their ends. The last line has none, or a CR that may be half of one."""
     lines = data.splitlines(keepends=True)
     return [*lines, b""] if lines and lines[-1].endswith(b"\n") else lines or [b""]
 
 
 def _ends_quoted(line: str, delimiter: str, is_quoted: bool) -> bool:
-    """Return whether a line of CSV ends within a quoted cell, given whether it begins in one."""
+    """Return True if a line of CSV ends within a quoted cell. `is_quoted`: it begins within one."""
     if '"' not in line:
         return is_quoted
     at = 0
@@ -204,7 +205,7 @@ def _ends_quoted(line: str, delimiter: str, is_quoted: bool) -> bool:
             at = line.find('"', at) + 1
             if not at:
                 return True
-            if line.startswith('"', at):  # two stand for one
+            if line.startswith('"', at):  # an escaped quote
                 at += 1
                 continue
         at = line.find(delimiter, at) + 1

@@ -1,7 +1,7 @@
 """StartBulkPutItems, DescribeBulkOperation, ListBulkOperations, CancelBulkOperation.
 
-Shapes and states: botocore 1.44.5 and its documentation; no texts of refusals are on public record. What a bulk put does is in
-bulk_put_worker.py.
+Shapes and states: botocore 1.44.5 and its documentation. The service's error texts are not public. bulk_put_worker.py
+does the work.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ WITH_ERRORS = "COMPLETED_WITH_ERRORS"
 
 
 def start_bulk_put_items(call: CallContext) -> Exchange[Answer]:
-    """StartBulkPutItems: begin to put the items of objects into a table. Raises ServiceError, TableMissing, TableBusy,
-    TokenReused, NotInstalled."""
+    """StartBulkPutItems: start to put the items of objects into a table.
+
+    Raises ServiceError, TableMissing, TableBusy, TokenReused, NotInstalled.
+    """
     job_names.require_place(call)
     given = call.input
     report = given["OutputS3Configuration"]
@@ -44,7 +46,7 @@ def start_bulk_put_items(call: CallContext) -> Exchange[Answer]:
     if not all(index.filled for index in table.indexes):
         raise TableBusy(table.name, State.UPDATING.value)
     if table.rules.replication is not None:
-        # Developer guide, "Bulk put items considerations"; the words are our own.
+        # Developer guide, "Bulk put items considerations". The text is our own.
         raise validation(f"{messages.INVALID_REQUEST}Bulk put items is not supported for global tables")
     definition = job_documents.definition_of(call, table.name, table_id=table_id(table), number=table.id)
     start = StartJob(
@@ -61,13 +63,13 @@ def start_bulk_put_items(call: CallContext) -> Exchange[Answer]:
 
 
 def describe_bulk_operation(call: CallContext) -> Exchange[Answer]:
-    """DescribeBulkOperation: how far a bulk put is. Raises ServiceError."""
+    """DescribeBulkOperation: the progress of a bulk put. Raises ServiceError."""
     job = yield from _find(call)
     return {"BulkOperationDescription": describe(job)}
 
 
 def list_bulk_operations(call: CallContext) -> Exchange[Answer]:
-    """ListBulkOperations: a page of bulk puts, the newest first. Raises ServiceError."""
+    """ListBulkOperations: a page of bulk puts, newest first. Raises ServiceError."""
     given = call.input
     found, more = yield from job_names.page(
         call, job_names.BULK, given.get("MaxResults"), given.get("NextToken")
@@ -76,7 +78,9 @@ def list_bulk_operations(call: CallContext) -> Exchange[Answer]:
 
 
 def cancel_bulk_operation(call: CallContext) -> Exchange[Answer]:
-    """CancelBulkOperation: what has been put stays. One that has ended is told as it is. Raises ServiceError."""
+    """CancelBulkOperation: stop a bulk put. Items put already stay. If it has ended, its state is returned. Raises
+    ServiceError.
+    """
     job = yield from _find(call)
     cancelled = yield from one(CancelJob(job, job_names.path_of(call.input["BulkOperationArn"])))
     state = job_documents.status_of(job if cancelled is None else cancelled)
@@ -106,7 +110,7 @@ def _summary(job: Job) -> dict[str, Any]:
 
 
 def describe(job: Job) -> dict[str, Any]:
-    """The BulkOperationDescription of a bulk put."""
+    """Return the BulkOperationDescription of a bulk put."""
     known, request, progress = job.definition, job.definition["request"], job.progress
     shown = {
         **_summary(job),

@@ -1,7 +1,7 @@
 """The report of a bulk put: a line for each record that was not put.
 
-Lines are kept in an internal table of the job until all records have been read. Then they become objects, one after another, and
-manifests after the last. The layout is our own, near that of exports: the service's is not public.
+Lines are kept in an internal table of the job until all records are read. Then they are written as objects, one after
+another, followed by the manifests. The service's layout is not public. Ours is similar to that of exports.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _REPORT_BYTES = 4 << 20
 
 
 def place_of_lines() -> CreateTable:
-    """Return the command that makes the table of the lines."""
+    """Return the command that creates the table of the lines."""
     return CreateTable("", "", _REPORT, _REPORT_KEY)
 
 
 class BulkPutReport:
-    """The report of one job, in the store of objects."""
+    """The report of one job, in the object store."""
 
     def __init__(self, gateway: Gateway, store: ObjectStore, job: Job) -> None:
         self._gateway = gateway
@@ -58,7 +58,7 @@ class BulkPutReport:
         self._job = job
 
     def pending_writes(self) -> list[WriteGroup]:
-        """What puts the lines about the last batch into the table of the report."""
+        """Return the writes that add the lines of the last batch to the table of the report."""
         pending = self._job.progress["pending"]
         if not pending:
             return []
@@ -73,7 +73,9 @@ class BulkPutReport:
         return writes
 
     def write_next(self) -> int | None:
-        """Write the next object of the report and save how far it is. Return the number of its lines; None: all is written."""
+        """Write the next object of the report and save the position. Return its number of lines, or None if all are
+        written.
+        """
         progress = self._job.progress
         kinds = sorted(set(self._job.definition["request"]["OutputS3Configuration"]["OutputType"]))
         at, number = progress["report_at"]
@@ -93,7 +95,7 @@ class BulkPutReport:
         return len(page.rows)
 
     def write_manifests(self, state: str) -> None:
-        """Write what the service writes last. `state`: how the job ends."""
+        """Write the manifests, which come last. `state`: the final state of the job."""
         job, progress = self._job, self._job.progress
         listed = [
             manifests.file_line(key, items, base64.b64decode(md5), etag)
@@ -145,7 +147,7 @@ class BulkPutReport:
 
 
 def line_of(job: Job, each: LocatedRecord, error: Exception, existing: bytes | None = None) -> str:
-    """A line of the report."""
+    """Return a line of the report."""
     told = service_error_of(error, "PutItem")
     bucket = job.definition["request"]["InputS3Configuration"]["S3Bucket"]
     line: dict[str, Any] = {

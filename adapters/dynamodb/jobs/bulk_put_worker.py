@@ -1,7 +1,7 @@
-"""A bulk put while it is carried on: records become puts into a table that is there, then a report is written.
+"""Background work of a bulk put: records become puts into an existing table, then the report is written.
 
-What is put, what of it is counted and how far the records have been read are one transaction, so that a server that is killed
-puts nothing twice: a condition is judged once, and a stream tells each put once.
+One transaction holds the puts, their counts and the position in the records. So a server that is killed puts nothing
+twice: each condition is evaluated once, and a stream has each put once.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from tablegate.gateway.model.commands.table_commands import FindTable
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.model.tables.tables import State, Table
 
-# What a record may have beside its Item; the service's names are not public, these are PutItem's.
+# Members of a record besides its Item. The service's names are not public: these are the names of PutItem.
 _CLAUSES = ("ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues")
 
 
 @dataclass(slots=True)
 class _OpenSource:
-    """What is held open: the source, and when the next units may be used."""
+    """An open source of records, and the time before which no units may be used."""
 
     source: source_objects.SourceObjects
     not_before: float = 0.0
@@ -47,15 +47,14 @@ class _OpenSource:
 
 
 class BulkPutWorker(object_worker.ObjectWorker[_OpenSource]):
-    """Carries bulk puts on (gateway/engine/background/job_runner.py)."""
+    """The worker that runs bulk puts (gateway/engine/background/job_runner.py)."""
 
     name = "bulk operation"
 
     def _cancel(self, job: Job, limit: int) -> int | None:
-        return self._carry_on(job, limit)  # what has been put is reported first
+        return self._carry_on(job, limit)  # the report of items put so far comes first
 
     def _end_cancelled(self, job: Job) -> None:
-        """End it without its report."""
         self._fail(job, *self._cancellation, state=CANCELLED)
 
     def _carry_on(self, job: Job, limit: int) -> int | None:
@@ -70,7 +69,7 @@ class BulkPutWorker(object_worker.ObjectWorker[_OpenSource]):
         object_worker.ask(self._gateway, AdvanceJob(job, progress, state=state, ended=True))
 
     def _begin(self, job: Job) -> int:
-        """See what there is to read, and make a place for the report."""
+        """Count the objects to read, and create the table of the report."""
         source = _source(job)
         objects = total = 0
         for found in self._store.listed(source.bucket, source.prefix):
@@ -134,7 +133,7 @@ class BulkPutWorker(object_worker.ObjectWorker[_OpenSource]):
     def _writes(
         self, job: Job, table: Table, found: list[source_objects.LocatedRecord]
     ) -> tuple[list[WriteGroup], list[source_objects.LocatedRecord], list[list[str]]]:
-        """A group for each record that can be put, of which records they are, and lines about the others."""
+        """Return a group for each record that can be put, the records of these groups, and report lines for the others."""
         groups: list[WriteGroup] = []
         sources: list[source_objects.LocatedRecord] = []
         lines: list[list[str]] = []
@@ -151,7 +150,7 @@ class BulkPutWorker(object_worker.ObjectWorker[_OpenSource]):
         return groups, sources, lines
 
     def _report(self, job: Job) -> int:
-        """Write the next object of the report, or, behind the last, its manifests."""
+        """Write the next object of the report, or after the last one its manifests."""
         report = bulk_put_report.BulkPutReport(self._gateway, self._store, job)
         lines = report.write_next()
         if lines is None:
@@ -169,7 +168,7 @@ class BulkPutWorker(object_worker.ObjectWorker[_OpenSource]):
 
 
 class _PutBatch:
-    """One batch: what the progress is when it is known what came of each put."""
+    """A batch of puts, which computes the progress from their outcomes."""
 
     def __init__(
         self,
@@ -187,8 +186,10 @@ class _PutBatch:
         self.units = 0.0
 
     def settle(self, answers: list[Any]) -> Mapping[str, Any]:
-        """The progress, from what came of the puts and of lines of the report behind them. Raises GatewayError if the batch is
-        to be tried again."""
+        """Return the progress after the outcomes of the puts. Outcomes of report lines follow them and are ignored.
+
+        Raises GatewayError if the batch has to be retried.
+        """
         progress = self._job.progress
         wanted = set(self._job.definition["request"]["OutputS3Configuration"]["OutputType"])
         usage = {

@@ -1,7 +1,7 @@
 """ExportTableToPointInTime, DescribeExport, ListExports.
 
-Order of checks, texts and which members are absent when: ack-api-quirks, live service, October 2026; shapes: botocore 1.44.5.
-What an export does is in export_worker.py.
+Order of checks, texts and absent members: ack-api-quirks (live service, October 2026). Shapes: botocore 1.44.5.
+export_worker.py does the work.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from tablegate.gateway.model.values.rows import TICKS_PER_MS
 
 INCREMENTAL = "INCREMENTAL_EXPORT"
 NEW_AND_OLD = "NEW_AND_OLD_IMAGES"
-# Ids, aliases and ARNs of keys (AWS KMS API reference, "KeyId"). The service's own expression is not on record.
+# Ids, aliases and ARNs of keys (AWS KMS API reference, "KeyId"). The service's own expression is not public.
 _KEY = re.compile(r"[a-zA-Z0-9:/_.-]+")
 
 
 def export_table(call: CallContext) -> Exchange[Answer]:
-    """ExportTableToPointInTime: begin an export. Raises ServiceError."""
+    """ExportTableToPointInTime: start an export. Raises ServiceError, TimeNotRetained."""
     _check_members(call)
     given, arn = call.input, call.input["TableArn"]
     place = _place(call, arn)
@@ -74,7 +74,7 @@ def export_table(call: CallContext) -> Exchange[Answer]:
 
 
 def describe_export(call: CallContext) -> Exchange[Answer]:
-    """DescribeExport: how far an export is. Raises ServiceError."""
+    """DescribeExport: the progress of an export. Raises ServiceError."""
     arn = call.input["ExportArn"]
 
     def missing(elsewhere: bool) -> ServiceError:
@@ -88,8 +88,9 @@ def describe_export(call: CallContext) -> Exchange[Answer]:
 
 
 def list_exports(call: CallContext) -> Exchange[Answer]:
-    """ListExports: a page of exports, the newest first; of one table as long as it is there and no other of its name. Raises
-    ServiceError."""
+    """ListExports: a page of exports, newest first. With TableArn, those of the existing table of that name. Raises
+    ServiceError.
+    """
     given = call.input
     name, since_ms = None, 0
     if "TableArn" in given:
@@ -163,7 +164,7 @@ def _invalid_time(text: str) -> ServiceError:
 
 
 def _history(call: CallContext, table: Table) -> HistoryRule:
-    """How long a table's history is kept, of which something is to be exported. Raises ServiceError, TimeNotRetained."""
+    """Return the history retention of a table to export. Raises ServiceError, TimeNotRetained."""
     rule = table.rules.history
     if rule is None or rule.days is None:
         raise TimeNotRetained(table.name)
@@ -172,7 +173,7 @@ def _history(call: CallContext, table: Table) -> HistoryRule:
 
 
 def _moment(call: CallContext, table: Table) -> int | None:
-    """The moment of a full export; None: now. Raises ServiceError, TimeNotRetained."""
+    """Return the time of a full export, or None for now. Raises ServiceError, TimeNotRetained."""
     rule = _history(call, table)
     asked = call.input.get("ExportTime")
     if asked is None:
@@ -185,7 +186,9 @@ def _moment(call: CallContext, table: Table) -> int | None:
 
 
 class ExportSelection(NamedTuple):
-    """What a FilterSpecification selects: a range of keys, which of the items in it, and what of these (None: all)."""
+    """The items that a FilterSpecification selects: a range of keys, a filter, and the projected attributes (None for
+    all).
+    """
 
     bounds: KeyRange = EVERYTHING
     predicate: Predicate = ALWAYS
@@ -193,7 +196,7 @@ class ExportSelection(NamedTuple):
 
 
 def selection_of(call: CallContext, given: Mapping[str, Any], table: Table) -> ExportSelection:
-    """What is to be exported of a table. Raises ServiceError."""
+    """Return the selection of an export request. Raises ServiceError."""
     spec = given.get("FilterSpecification")
     if spec is None:
         return ExportSelection()
@@ -211,7 +214,9 @@ def selection_of(call: CallContext, given: Mapping[str, Any], table: Table) -> E
 
 
 def _window(call: CallContext, table: Table) -> tuple[int, int] | None:
-    """The window of an incremental export, in ticks; None: it is a full one. Raises ServiceError, TimeNotRetained."""
+    """Return the window of an incremental export in ticks, or None for a full export. Raises ServiceError,
+    TimeNotRetained.
+    """
     spec = call.input.get("IncrementalExportSpecification")
     if spec is None:
         return None
@@ -256,7 +261,7 @@ def _definition(
 
 
 def describe(job: Job) -> dict[str, Any]:
-    """The ExportDescription of an export."""
+    """Return the ExportDescription of an export."""
     known, request, progress = job.definition, job.definition["request"], job.progress
     shown: dict[str, Any] = {
         "ExportArn": job_names.EXPORT.arn(job),
@@ -300,6 +305,6 @@ _ECHOED = (
 
 
 def view_of(job: Job) -> str:
-    """Which images an incremental export has."""
+    """Return the ExportViewType of an incremental export."""
     spec = job.definition["request"]["IncrementalExportSpecification"]
     return str(spec.get("ExportViewType", NEW_AND_OLD))

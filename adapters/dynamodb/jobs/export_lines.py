@@ -20,7 +20,7 @@ _TICKS_PER_US = TICKS_PER_MS // 1_000
 
 
 class ExportLine(NamedTuple):
-    """What is made of a row: its line (empty: none), the billed bytes, and the bytes that were read for it."""
+    """The line of a row (empty if none), its billed bytes, and the bytes read to make it."""
 
     row: Row
     line: bytes
@@ -31,14 +31,13 @@ class ExportLine(NamedTuple):
 def lines_of_rows(
     table: Table, rows: list[Row], selection: ExportSelection, as_ion: bool
 ) -> Iterator[ExportLine]:
-    """The lines of rows of a table."""
+    """Yield the lines of rows of a table."""
     for row in rows:
         size = row.size_bytes
         yield ExportLine(row, item_line(_image(table, row, selection), as_ion), size, size)
 
 
 def _image(table: Table, row: Row, selection: ExportSelection) -> bytes:
-    """What is selected of a row, as JSON."""
     clauses = selection.clauses
     return render(table.key_schema, row) if clauses is None else clauses.cut(table, row)
 
@@ -46,10 +45,13 @@ def _image(table: Table, row: Row, selection: ExportSelection) -> bytes:
 def line_of_change(
     job: Job, row: Row, images: tuple[Table, Row | None, Row | None], selection: ExportSelection, as_ion: bool
 ) -> tuple[bytes, int]:
-    """The line of a key that changed, and its billed bytes. `images`: the new one's table, the old one, the new one."""
+    """Return the line of a changed key and its billed bytes.
+
+    `images`: the table of the new image, the old image, the new image.
+    """
     table, old, new = images
     shown = new or old
-    # Where there is none, the item came and went within the window.
+    # Without an image, the item was created and deleted within the window.
     if shown is None or not matches(selection.predicate, shown, view):
         return b"", 0
     shown_images = {"Keys": orjson.dumps(render_values(shown_key(table.key_schema, shown.latest)))}

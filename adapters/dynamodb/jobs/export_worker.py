@@ -1,8 +1,8 @@
-"""An export while it is carried on: rows of the copy that was made for it become data files, then manifests.
+"""Background work of an export: rows of the copy made for it become data files, then manifests.
 
-A data file is written whole; how far the rows have been exported is saved when it is there. So a server that is killed writes the
-file in hand again, under the same name and with the same bytes. Nothing says that an export is complete before its
-last object is there.
+A data file is written whole, and the position in the rows is saved after it. So a server that is killed and restarted
+writes the current file again, with the same name and bytes. The manifest that marks an export as complete is its last
+object.
 """
 
 from __future__ import annotations
@@ -44,12 +44,14 @@ from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.rows import Row
 
 _MEMORY_BYTES = 8 << 20
-_CHANGES_AT_ONCE = 8  # their images may be large
+_CHANGES_AT_ONCE = 8  # a few, as their images may be large
 
 
 @dataclass(slots=True)
 class _OpenDataFile:
-    """The data file in hand: what has been written to it, and the first row that is not yet (None: there is none)."""
+    """The data file being written: its contents, and the position of the first row that is not in it yet (None if no
+    row is left).
+    """
 
     buffer: BinaryIO
     file: DataFileWriter
@@ -62,7 +64,7 @@ class _OpenDataFile:
 
 
 class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
-    """Carries exports on (gateway/engine/background/job_runner.py)."""
+    """The worker that runs exports (gateway/engine/background/job_runner.py)."""
 
     name = "export"
 
@@ -103,8 +105,10 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
         return rows
 
     def _lines(self, job: Job, table: Table, opened: _OpenDataFile, limit: int) -> int:
-        """Write some rows to the data file in hand, at most until it is full. Return the units of work: one for each row that was
-        looked at, and one for each KiB of items."""
+        """Write some rows to the open data file, at most until it is full.
+
+        Return the units of work: one for each scanned row, and one for each KiB of items.
+        """
         request = job.definition["request"]
         selection = selection_of(object_worker.call_of(self._gateway, job), request, table)
         page = object_worker.ask(self._gateway, self._read(job, table, selection, opened.next, limit))
@@ -133,7 +137,7 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
     ) -> Read:
         bounds, predicate = selection.bounds, selection.predicate
         if job.definition["window"] is not None:
-            predicate = ALWAYS  # it is judged of images (_changes)
+            predicate = ALWAYS  # applied to the images instead (_changes)
         page = PageLimits(scanned=limit, filled_bytes=limit << 10, peek=True)
         if first is not None:
             bounds = KeyRange(max(first, bounds.lower), bounds.upper)
@@ -142,8 +146,11 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
     def _changes(
         self, job: Job, changed: list[Row], selection: ExportSelection, as_ion: bool
     ) -> Iterator[ExportLine]:
-        """The lines of keys that changed; empty where nothing is left of the change, or it is not selected: that is judged of the
-        new image, of a deleted item of the old one (developer guide, "Filtering a table export")."""
+        """Yield the lines of changed keys. A line is empty if the change left nothing or is not selected.
+
+        The filter applies to the new image, or for a deleted item to the old one (developer guide, "Filtering a table
+        export").
+        """
         space = of_job(job.id)
         before, after = (
             object_worker.ask(self._gateway, FindTable(space, name)) for name in ("before", "after")
@@ -157,7 +164,7 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
                 yield ExportLine(row, line, billed, sum(each.size_bytes for each in (old, new) if each))
 
     def _store_file(self, job: Job, opened: _OpenDataFile) -> None:
-        """Store the data file in hand, and note how far the rows are exported then."""
+        """Store the open data file and save the position in the rows."""
         progress = job.progress
         files = progress["files"]
         md5 = opened.file.finish()
@@ -178,7 +185,9 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
         object_worker.ask(self._gateway, AdvanceJob(job, now))
 
     def _data_key(self, job: Job, number: int) -> str:
-        """The key of a data file: what looks like chance is made of the export's name, and so the same again."""
+        """Return the key of a data file. Its random-looking part is a digest of the export's ARN, so it is the same on
+        a retry.
+        """
         random = hashlib.sha256(f"{EXPORT.arn(job)}/{number}".encode()).digest()[:16]
         request = job.definition["request"]
         folder = manifests.data_folder_of(_prefix(job), EXPORT.id(job), job.definition["window"] is not None)
@@ -190,7 +199,7 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
         return manifests.folder_of(_prefix(job), EXPORT.id(job))
 
     def _finish(self, job: Job) -> None:
-        """Write the manifests; then the export is complete."""
+        """Write the manifests and complete the export."""
         progress = dict(job.progress)
         if job.definition["window"] is not None:
             progress["billed"] = max(progress["billed"], limits.INCREMENTAL_BILLED_BYTES)

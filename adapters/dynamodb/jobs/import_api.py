@@ -1,7 +1,7 @@
 """ImportTable, DescribeImport, ListImports.
 
-Order of checks, texts and what is filled in: ack-api-quirks, live service, October 2026; shapes: botocore 1.44.5. What an import
-does is in import_worker.py.
+Order of checks, texts and default members: ack-api-quirks (live service, October 2026). Shapes: botocore 1.44.5.
+import_worker.py does the work.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tablegate.gateway.model.tables.tables import Table
 
 
 def import_table(call: CallContext) -> Exchange[Answer]:
-    """ImportTable: begin an import into a table that is made for it. Raises ServiceError, NotInstalled."""
+    """ImportTable: start an import into a new table. Raises ServiceError, NotInstalled."""
     job_names.require_place(call)
     given = call.input
     parameters = given["TableCreationParameters"]
@@ -32,7 +32,7 @@ def import_table(call: CallContext) -> Exchange[Answer]:
     new_table(call._replace(input=dict(parameters)))
     if given["InputFormat"] == "ION":
         ion.reader()
-    # What else is changed under the same token is not noticed.
+    # A token covers the name of the table only. Other changes to a request with the same token are not detected.
     token = job_names.token_of(call, job_names.IMPORT, name)
     [existing] = yield [FindTable(call.caller.namespace, name)]
     if isinstance(existing, Table):
@@ -57,7 +57,7 @@ def import_table(call: CallContext) -> Exchange[Answer]:
 
 
 def _of_table(call: CallContext, table: Table) -> Exchange[Job | None]:
-    """The import under way that makes a table."""
+    """Return the running import that creates a table, or None."""
     found = yield from one(
         ListJobs(call.caller.namespace, job_names.IMPORT.name, table_name=table.name, limit=50)
     )
@@ -65,7 +65,7 @@ def _of_table(call: CallContext, table: Table) -> Exchange[Job | None]:
 
 
 def describe_import(call: CallContext) -> Exchange[Answer]:
-    """DescribeImport: how far an import is. Raises ServiceError."""
+    """DescribeImport: the progress of an import. Raises ServiceError."""
     arn = call.input["ImportArn"]
 
     def missing(elsewhere: bool) -> ServiceError:
@@ -78,7 +78,7 @@ def describe_import(call: CallContext) -> Exchange[Answer]:
 
 
 def list_imports(call: CallContext) -> Exchange[Answer]:
-    """ListImports: a page of imports, the newest first. Raises ServiceError."""
+    """ListImports: a page of imports, newest first. Raises ServiceError."""
     given = call.input
     name = None
     if "TableArn" in given:
@@ -100,7 +100,7 @@ def list_imports(call: CallContext) -> Exchange[Answer]:
 
 
 def describe(job: Job) -> dict[str, Any]:
-    """The ImportTableDescription of an import."""
+    """Return the ImportTableDescription of an import."""
     request, progress = job.definition["request"], job.progress
     parameters = request["TableCreationParameters"]
     shown = {

@@ -1,8 +1,8 @@
-"""An import while it is carried on: its table is made, records become items, the table is opened.
+"""Background work of an import: its table is created, records become items, then the table is opened.
 
-What is stored and how far the records have been read are one transaction, so that a server that is killed neither loses anything
-nor counts it twice. A record that cannot be stored is counted and logged; then the import ends FAILED, with the others in the
-table (ack-api-quirks, October 2026).
+One transaction holds the stored items and the position in the records. So a server that is killed neither loses a
+record nor counts it twice. A record that cannot be stored is counted and logged. The import then ends as FAILED, with
+all other items in the table (ack-api-quirks, October 2026).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ITEM_ERRORS = (
 
 
 class ImportWorker(ObjectWorker[source_objects.SourceObjects]):
-    """Carries imports on (gateway/engine/background/job_runner.py)."""
+    """The worker that runs imports (gateway/engine/background/job_runner.py)."""
 
     name = "import"
 
@@ -51,11 +51,11 @@ class ImportWorker(ObjectWorker[source_objects.SourceObjects]):
         self._end(job, self._table(job), failure(code, text))
 
     def _end_cancelled(self, job: Job) -> None:
-        """End the import; its table has what was stored by then."""
+        """End the import. The items stored so far stay in its table."""
         self._end(job, self._table(job), failure(*self._cancellation), CANCELLED)
 
     def _begin(self, job: Job) -> int:
-        """See whether there is such a bucket, and make the table."""
+        """Check that the bucket exists, and create the table."""
         source = _source(job)
         next(self._store.listed(source.bucket, source.prefix), None)
         made = new_table(
@@ -69,7 +69,7 @@ class ImportWorker(ObjectWorker[source_objects.SourceObjects]):
         return 0
 
     def _table(self, job: Job) -> Table | None:
-        """The table that is being filled; None: it is gone."""
+        """Return the table being filled, or None if it is gone."""
         try:
             table = ask(self._gateway, FindTable(job.namespace, job.table_name))
         except TableMissing:
@@ -122,7 +122,9 @@ class ImportWorker(ObjectWorker[source_objects.SourceObjects]):
     def _writes(
         self, job: Job, table: Table, found: list[source_objects.LocatedRecord]
     ) -> tuple[list[WriteGroup], list[source_objects.LocatedRecord], int]:
-        """A group for each record that is an item, of which records they are, and how many are none."""
+        """Return a group for each record that is an item, the records of these groups, and the number of invalid
+        records.
+        """
         groups: list[WriteGroup] = []
         sources: list[source_objects.LocatedRecord] = []
         errors = 0
@@ -136,7 +138,7 @@ class ImportWorker(ObjectWorker[source_objects.SourceObjects]):
         return groups, sources, errors
 
     def _log(self, job: Job, each: source_objects.LocatedRecord, text: str, number: int) -> None:
-        """An event as the service's log group has it ("Validation errors" in the developer guide on imports)."""
+        """Log an event in the form of the service's log group ("Validation errors" in the developer guide on imports)."""
         if number < limits.LOGGED_ERRORS:
             bucket = job.definition["request"]["S3BucketSource"]["S3Bucket"]
             facts = {
@@ -149,7 +151,7 @@ class ImportWorker(ObjectWorker[source_objects.SourceObjects]):
     def _end(
         self, job: Job, table: Table | None, failed: Mapping[str, str] | None, state: str = FAILED
     ) -> None:
-        """End the import. `failed`: why it is not COMPLETED but in this state."""
+        """End the import. `failed`: the reason for `state`. None if it is COMPLETED."""
         progress = {**_NOTHING, **job.progress}
         if failed is not None:
             progress["failure"] = failed
@@ -167,7 +169,7 @@ _NOTHING: Mapping[str, Any] = {
 
 
 def checked_item(each: source_objects.LocatedRecord) -> ParsedItem:
-    """The item that a record is. Raises ServiceError."""
+    """Return the item of a record. Raises ServiceError."""
     if each.record.error:
         raise validation(each.record.error)
     item = item_of(each.record.members["Item"])

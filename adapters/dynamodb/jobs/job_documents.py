@@ -1,4 +1,4 @@
-"""What jobs of all kinds have in common: what is kept of the request that began one, how it is begun, what is told of it."""
+"""Common parts of jobs of all kinds: the stored request, the start, and members of descriptions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CANCELLING, CANCELLED = "CANCELLING", "CANCELLED"
 
 
 def definition_of(call: CallContext, table_name: str, **more: Any) -> dict[str, Any]:
-    """A request as it is kept."""
+    """Return the stored form of a request."""
     caller = call.caller
     return {
         "request": call.input,
@@ -31,7 +31,7 @@ def definition_of(call: CallContext, table_name: str, **more: Any) -> dict[str, 
             "region": caller.region,
             "namespace": caller.namespace,
         },
-        # Where a caller with limits asked from; None: the caller may do everything.
+        # The source of the request of a restricted caller. None if the caller is unrestricted.
         "source": None if call.authorization is None else list(call.authorization.source),
         "table_arn": table_arn(caller, table_name),
         **more,
@@ -39,9 +39,10 @@ def definition_of(call: CallContext, table_name: str, **more: Any) -> dict[str, 
 
 
 def begun(kind: JobKind, command: StartJob) -> Exchange[Job]:
-    """The job that a command begins. Raises ServiceError, TableMissing, TimeNotRetained; TokenReused where the kind
-    has no conflict
-    of its own."""
+    """Start a job and return it.
+
+    Raises ServiceError, TableMissing, TimeNotRetained. Raises TokenReused if the kind has no conflict error of its own.
+    """
     try:
         return (yield from one(command))
     except TokenReused:
@@ -55,12 +56,12 @@ def begun(kind: JobKind, command: StartJob) -> Exchange[Job]:
 
 
 def status_of(job: Job) -> str:
-    """The ImportStatus or BulkOperationStatus of a job. Exports have no such states."""
+    """Return the ImportStatus or BulkOperationStatus of a job. Exports cannot be cancelled."""
     return CANCELLING if job.cancelled and job.ended_at_ms is None else job.state
 
 
 def times_of(job: Job) -> dict[str, Any]:
-    """When a job began, and ended."""
+    """Return StartTime, and EndTime if the job has ended."""
     shown = {"StartTime": seconds(job.created_at_ms)}
     if job.ended_at_ms is not None:
         shown["EndTime"] = seconds(job.ended_at_ms)
@@ -68,6 +69,6 @@ def times_of(job: Job) -> dict[str, Any]:
 
 
 def failure_of(job: Job) -> dict[str, str]:
-    """Why a job failed, if it has."""
+    """Return FailureCode and FailureMessage of a job that has failed, else nothing."""
     failure = job.progress.get("failure")
     return {} if failure is None else {"FailureCode": failure["code"], "FailureMessage": failure["text"]}

@@ -1,6 +1,6 @@
-"""How clients call jobs: ARNs, tokens of lists, client tokens; and the job that one of these means.
+"""Names of jobs: ARNs, list tokens and client tokens, and the jobs they identify.
 
-An ARN ends in the millisecond of the begin and eight hexadecimal digits (ack-api-quirks, October 2026).
+An ARN ends in the start time in milliseconds and eight hexadecimal digits (ack-api-quirks, October 2026).
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ from tablegate.gateway.model.commands.row_commands import IdempotencyToken
 from tablegate.gateway.model.tables.jobs import Job
 from tablegate.gateway.security.credentials import Scheme
 
-_TOKEN_CHARACTERS = 255  # of a client's token that is kept as it is: it is part of a primary key
+_TOKEN_CHARACTERS = 255  # longest client token kept as it is, since it is part of a primary key
 
 
 class JobKind(NamedTuple):
-    """A kind of jobs: what the gateway calls it, what its ARNs have behind the table's, what one and several are called in texts,
-    and the error of a token that was used for another one (empty: that of all operations)."""
+    """A kind of job: its name in the gateway and its part of an ARN after the table's.
+
+    `title` and `several` are its singular and plural in texts. `conflict` is the error for a token that was used for
+    another job. If it is empty, the common error applies.
+    """
 
     name: str
     part: str
@@ -38,11 +41,10 @@ class JobKind(NamedTuple):
     conflict: str = ""
 
     def arn(self, job: Job) -> str:
-        """The ARN of a job."""
         return f"{job.definition['table_arn']}/{self.part}/{job.created_at_ms:014}-{_digits(job)}"
 
     def id(self, job: Job) -> str:
-        """The last part of its ARN."""
+        """The last part of the ARN of a job."""
         return self.arn(job).rpartition("/")[2]
 
 
@@ -59,7 +61,7 @@ _TABLE = r"arn:aws[a-z-]*:dynamodb:(?P<region>[a-z0-9-]*):(?P<account>[0-9]*):ta
 
 
 class JobLocation(NamedTuple):
-    """What an ARN says: region, account, table; and whether it is the caller's."""
+    """The region, account and table of an ARN. `is_own` is True if they are the caller's."""
 
     region: str
     account: str
@@ -69,7 +71,7 @@ class JobLocation(NamedTuple):
 
 
 def place_of(call: CallContext, arn: str, tail: str = "") -> JobLocation | None:
-    """What an ARN says that ends in a pattern; None: it is none such."""
+    """Parse an ARN that ends in the pattern `tail`. Return None if it does not match."""
     match = re.fullmatch(_TABLE + tail, arn)
     if match is None:
         return None
@@ -83,7 +85,7 @@ def place_of(call: CallContext, arn: str, tail: str = "") -> JobLocation | None:
 
 
 def denied() -> ServiceError:
-    """What belongs to another account."""
+    """Return the error for a resource of another account."""
     return ServiceError("AccessDeniedException", "Access is denied")
 
 
@@ -94,8 +96,11 @@ def find(
     invalid: Callable[[], ServiceError],
     missing: Callable[[bool], ServiceError],
 ) -> Exchange[Job]:
-    """The job that an ARN means. `invalid`: it is no ARN of such a job; `missing`: there is none (whether the ARN is of another
-    region is told). Raises ServiceError."""
+    """Find the job of an ARN.
+
+    `invalid` makes the error for an ARN of another form. `missing` makes the error for an unknown job. Its argument is
+    True if the ARN is of another region. Raises ServiceError.
+    """
     place = place_of(call, arn, rf"/{kind.part}/(?P<at>[0-9]{{14}})-(?P<digits>[0-9a-f]{{8}})")
     if place is None:
         raise invalid()
@@ -117,7 +122,7 @@ def find(
 
 
 def path_of(arn: str) -> str:
-    """How grants call what an ARN means."""
+    """Return the resource name of an ARN in grants."""
     return arn.partition(":table/")[2]
 
 
@@ -128,13 +133,15 @@ _CHECK_BYTES = 32
 
 
 def next_token(kind: JobKind, job: Job) -> str:
-    """The token of the page behind a job: 112 hexadecimal digits, as botocore's model wants it of imports."""
+    """Return the token of the page after a job: 112 hexadecimal digits, the length that botocore's model demands for
+    imports.
+    """
     packed = _POSITION.pack(kind.part.encode()[:8], job.created_at_ms, job.id)
     return (packed + hashlib.sha256(packed).digest()).hex()
 
 
 def place_of_token(kind: JobKind, token: str | None) -> tuple[int, int] | None:
-    """The place behind which a page begins. Raises ServiceError."""
+    """Return the (time, job id) after which a page begins. Raises ServiceError."""
     if token is None:
         return None
     try:
@@ -162,8 +169,10 @@ def page(
     table: str | None = None,
     since_ms: int = 0,
 ) -> Exchange[tuple[list[Job], dict[str, str]]]:
-    """A page of jobs, the newest first, and the NextToken if there is one behind it. Jobs that the caller may not list are left
-    out, so a page may be empty. Raises ServiceError."""
+    """Return a page of jobs, newest first, and the NextToken if more follow.
+
+    Jobs that the caller may not list are omitted, so a page may be empty. Raises ServiceError.
+    """
     limit = size or limits.JOBS_PAGE
     oldest = call.gateway.now_ms() - limits.JOBS_LISTED_MS
     wanted = ListJobs(
@@ -178,7 +187,7 @@ def page(
 
 
 def token_of(call: CallContext, kind: JobKind, digested: Any) -> IdempotencyToken | None:
-    """The client's token, if there is one, and what it stands for."""
+    """Return the client's token, if any, with the digest of the request."""
     name = call.input.get("ClientToken")
     if name is None:
         return None
@@ -189,12 +198,12 @@ def token_of(call: CallContext, kind: JobKind, digested: Any) -> IdempotencyToke
 
 
 def new_token() -> str:
-    """What stands for a client's token where the client has none."""
+    """Return a token for a request without one."""
     return str(uuid.uuid4())
 
 
 def require_place(call: CallContext) -> None:
-    """Refuse what needs a place of objects where the settings name none. Raises ServiceError."""
+    """Reject the operation if the settings name no object store. Raises ServiceError."""
     if not call.gateway.settings.has_object_store:
         text = f"{call.operation} is not switched on in this server: start it with --s3-endpoint-url or --s3-folder"
         raise validation(messages.INVALID_REQUEST + text)

@@ -1,4 +1,4 @@
-"""The workers of jobs on object stores: their common base, and how they run commands of the engine."""
+"""The base class of workers on object stores, and how they run commands of the engine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ Held = TypeVar("Held", bound=_Closable)
 
 
 class ObjectWorker(ABC, Generic[Held]):
-    """A worker (gateway/engine/background/job_runner.py) that reads or writes objects, and what it holds open for each job."""
+    """A worker (gateway/engine/background/job_runner.py) that reads or writes objects.
+
+    It keeps one open resource for each job.
+    """
 
     name: ClassVar[str]
     """What a job of its kind is called where one is given up."""
@@ -44,7 +47,7 @@ class ObjectWorker(ABC, Generic[Held]):
         self._open: dict[int, Held] = {}
 
     def carry_on(self, job: Job, limit: int) -> int | None:
-        """See Worker. A refusal of the object store, or of a quota, ends the job."""
+        """See Worker. An error of the object store or of a quota ends the job."""
         try:
             return self._cancel(job, limit) if job.cancelled else self._carry_on(job, limit)
         except StaleTable:
@@ -76,35 +79,36 @@ class ObjectWorker(ABC, Generic[Held]):
         self._open.pop(job_id, None)
 
     def _check_readable(self, job: Job) -> Callable[[str, str], None]:
-        """Return a function that checks that the caller of a job may read an object, and raises Refused. It is called with the
-        object's table, and with the place that the caller named."""
+        """Return a function that checks that the caller of a job may read an object. It raises ObjectStoreRejection.
+
+        Its arguments are the table of the object and the location in the request.
+        """
         return partial(check_readable, self._gateway, job)
 
     @property
     def _cancellation(self) -> tuple[str, str]:
-        """The FailureCode and the text of a job that was cancelled. The service documents none."""
+        """The FailureCode and text of a cancelled job. The service documents none."""
         return "Cancelled", f"The {self.name} was cancelled"
 
     def _cancel(self, job: Job, limit: int) -> int | None:
-        """Carry on a job that is to end: it ends at once."""
+        """Advance a cancelled job: it ends at once."""
         self._end_cancelled(job)
         return 0
 
     def _end_cancelled(self, job: Job) -> None:
-        """End a job that was cancelled, without asking the store of objects."""
+        """End a cancelled job without using the object store."""
         self._fail(job, *self._cancellation)
 
     @abstractmethod
     def _carry_on(self, job: Job, limit: int) -> int | None:
-        """See Worker.carry_on. Raises what that does, StaleTable and Refused."""
+        """See Worker.carry_on. Raises its errors, StaleTable and ObjectStoreRejection."""
 
     @abstractmethod
-    def _fail(self, job: Job, code: str, text: str) -> None:
-        """End a job that has failed."""
+    def _fail(self, job: Job, code: str, text: str) -> None: ...
 
 
 def ask(gateway: Gateway, command: Command[R]) -> R:
-    """The outcome of a command; its GatewayError is raised."""
+    """Run a command and return its outcome, or raise its GatewayError."""
     outcome = run_one(gateway.engine, command, _limits_of(gateway, command))
     if isinstance(command, AdvanceJob) and isinstance(outcome, Job) and command.ended:
         _put_on_record(outcome)
@@ -112,7 +116,7 @@ def ask(gateway: Gateway, command: Command[R]) -> R:
 
 
 def _put_on_record(job: Job) -> None:
-    """Tell the audit of the end of a job. Its begin is the request that began it."""
+    """Record the end of a job in the audit log. Its start is recorded with the request."""
     failed = job.progress.get("failure")
     result = failed["code"] if failed else job.state
     audit.record_operation(
@@ -121,7 +125,7 @@ def _put_on_record(job: Job) -> None:
 
 
 def _limits_of(gateway: Gateway, command: Command[Any]) -> Authorization | None:
-    """The quotas that a step of a job is held to: those of the caller who began it. Its grants were checked then."""
+    """Return the quotas for a step of a job: those of the caller that started it. Its grants were checked at the start."""
     if not isinstance(command, AdvanceJob):
         return None
     caller = command.job.definition["caller"]
@@ -131,23 +135,23 @@ def _limits_of(gateway: Gateway, command: Command[Any]) -> Authorization | None:
 def call_of(
     gateway: Gateway, job: Job, operation: str = "", given: Mapping[str, Any] | None = None
 ) -> CallContext:
-    """A call with the identity of the caller that began the job."""
+    """Return a call with the identity of the caller that started the job."""
     return CallContext(operation, dict(given or {}), Caller(**job.definition["caller"]), gateway)
 
 
 def bucket_of(job: Job, place: Mapping[str, Any]) -> object_store.BucketReference:
-    """The bucket that a part of a request names."""
+    """Return the bucket that a part of a request names."""
     return object_store.BucketReference(
         place["S3Bucket"], place.get("S3BucketOwner", ""), job.definition["caller"]["account"]
     )
 
 
 def new_object_of(job: Job, place: Mapping[str, Any]) -> object_store.NewObject:
-    """What the object store is told of an object that a job writes, encrypted as a part of a request says."""
+    """Return the properties of an object that a job writes, with the encryption that the request demands."""
     encryption = object_store.Encryption(place.get("S3SseAlgorithm", ""), place.get("S3SseKmsKeyId", ""))
     return object_store.NewObject(encryption, table_of(job))
 
 
 def failure(code: str, text: str) -> dict[str, str]:
-    """Why a job failed, as it is kept."""
+    """Return the stored form of a failure."""
     return {"code": code, "text": text}

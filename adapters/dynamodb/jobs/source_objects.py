@@ -1,4 +1,4 @@
-"""The objects below a prefix as one run of records, from any place in it on, in bounded memory."""
+"""Records of all objects under a prefix, read in order from any position, in bounded memory."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tablegate.adapters.dynamodb.export_files.compression import Compression, bl
 from tablegate.adapters.dynamodb.export_files.records import ImportFormat, ImportRecord, records
 from tablegate.adapters.dynamodb.object_stores.object_store import BucketReference, ObjectStore, StoredObject
 
-# An object, and a block of one, count as this many bytes beyond those that they hold: either may be empty.
+# Overhead that is counted for each object and each block, since either may be empty.
 _OBJECT_BYTES, _BLOCK_BYTES = 8 << 10, 64
-# RFC 8878 (3.1.1.1.2) recommends that decoders support at least 8 MB. Each object in hand may take as much memory.
+# RFC 8878 (3.1.1.1.2) recommends that decoders support at least 8 MB. Each open object may take as much memory.
 _WINDOW_BYTES = 8 << 20
 
 
 class ObjectSource(NamedTuple):
-    """Where objects are, and how they are written."""
+    """The location and format of objects."""
 
     bucket: BucketReference
     prefix: str
@@ -26,7 +26,7 @@ class ObjectSource(NamedTuple):
 
 
 class SourceCursor(NamedTuple):
-    """A place: behind so many records of an object; the objects before it are done, `done_bytes` of them."""
+    """A position after `records` records of an object. `done_bytes`: the size of all objects before it."""
 
     key: str = ""
     records: int = 0
@@ -35,7 +35,7 @@ class SourceCursor(NamedTuple):
 
 
 class LocatedRecord(NamedTuple):
-    """A record, of which object it is, and which one there, from 1."""
+    """A record, the key of its object, and its number in the object, from 1."""
 
     key: str
     number: int
@@ -43,8 +43,10 @@ class LocatedRecord(NamedTuple):
 
 
 class RecordBatch(NamedTuple):
-    """A batch of records, the cursor behind them, whether they are the last, and what the batch took: a unit for each record, and
-    one for each KiB that was inflated."""
+    """A batch of records, the cursor after it, and whether it is the last.
+
+    `units`: the work done, one unit for each record and one for each decompressed KiB.
+    """
 
     found: list[LocatedRecord]
     cursor: SourceCursor
@@ -53,10 +55,12 @@ class RecordBatch(NamedTuple):
 
 
 class SourceObjects:
-    """Reads from a cursor on. What it raises may pass (then begin anew at the last cursor), but for Refused.
+    """A reader of records from a cursor on.
 
-    `check`: called with the table that an object names (empty: none) and the place that was named, before the object is read.
-    Raises Refused."""
+    After any exception except ObjectStoreRejection, the read can be retried from the last cursor. `check` is called
+    before an object is read, with the table that it names (empty if none) and its location. It raises
+    ObjectStoreRejection.
+    """
 
     def __init__(
         self,
@@ -80,11 +84,11 @@ class SourceObjects:
         bucket, prefix = self._source.bucket, self._source.prefix
         if not cursor.key or cursor.is_done:
             return self._store.listed(bucket, prefix, cursor.key)
-        # The object in hand comes first, and there is no key just before it to list behind.
+        # The current object comes first. No key just before it is known, so the listing is filtered.
         return (found for found in self._store.listed(bucket, prefix) if found.key >= cursor.key)
 
     def take(self, limit: int) -> RecordBatch:
-        """Take the next records, until this many units of work are done. There may be none, and more to come."""
+        """Return the next records, up to this many units of work. A batch may be empty without being the last."""
         found: list[LocatedRecord] = []
         self._read_bytes = 0
         while self._units(found) < limit:
@@ -138,7 +142,6 @@ class SourceObjects:
         self.close()
 
     def close(self) -> None:
-        """Close what is open."""
         if self._stream is not None:
             with suppress(OSError, ValueError):
                 self._stream.close()

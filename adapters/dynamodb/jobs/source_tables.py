@@ -1,7 +1,8 @@
-"""The table whose rows an object holds: named in the object when a job writes it, judged when another job reads it.
+"""The table of the rows in an object: recorded in the object by the job that writes it, checked by the job that reads
+it.
 
-An export, and the report of a bulk put, hold rows of a table. The caller of a job that reads them must be permitted to scan that
-table. Objects that no job has written name no table.
+An export and the report of a bulk put hold rows of a table. The caller of a job that reads them must be permitted to
+scan that table. Objects that no job has written name no table.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from tablegate.gateway.security.credentials import Scheme
 
 
 def table_of(job: Job) -> str:
-    """The table of a job, as objects name it: NAMESPACE/NAME in ASCII, which is what metadata of S3 may have."""
+    """Return the table of a job as NAMESPACE/NAME, in ASCII as S3 metadata demands."""
     return f"{quote(job.namespace)}/{job.table_name}"
 
 
 def check_readable(gateway: Gateway, job: Job, table: str, prefix: str) -> None:
-    """Check that the caller who began a job may read an object that names a table. Raises Refused, which does not name it."""
+    """Check that the caller of a job may read an object of a table. Raises ObjectStoreRejection, which omits the
+    table's name.
+    """
     if table and not _may_read(gateway, job, table):
         text = f"{prefix} has objects with rows of a table that you are not authorized to scan"
         raise ObjectStoreRejection(ACCESS_DENIED, text)

@@ -1,4 +1,4 @@
-"""Registers the workers for exports, imports and bulk puts if the settings name an object store."""
+"""Registration of the workers for exports, imports and bulk puts. Used if the settings name an object store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tablegate.gateway.dialect import Gateway
 
 
 def register(gateway: Gateway) -> None:
-    """Say who carries jobs on. Raises BadSetting."""
+    """Register the workers. Raises BadSetting."""
     store = open_store(gateway.settings)
     gateway.engine.register_worker(EXPORT.name, ExportWorker(gateway, store))
     gateway.engine.register_worker(IMPORT.name, ImportWorker(gateway, store))

@@ -1,9 +1,11 @@
 """Kinesis streaming destinations: Enable, Disable, Update and DescribeKinesisStreamingDestination.
 
-A destination is kept with its table, and as a follower of the table's changes (gateway/engine/streams/following.py), to whom
-producer.py delivers. States and texts: ack-api-quirks (live service, October 2026) and LocalStack's snapshots; shapes: botocore
-1.44.5. The service never looks at the stream while it answers, nor does this server: to one that is not there it delivers when it
-is.
+A destination is stored in its table's properties and as a follower of the table's changes
+(gateway/engine/streams/following.py). producer.py delivers to it. States and texts: ack-api-quirks (live service,
+October 2026) and LocalStack's snapshots. Shapes: botocore 1.44.5.
+
+Neither the service nor this server checks the stream while answering. Changes for a stream that does not exist yet are
+delivered once it does.
 """
 
 from __future__ import annotations
@@ -40,14 +42,15 @@ _PRECISION = "ApproximateCreationDateTimePrecision"
 
 
 def region_of(stream_arn: str) -> str:
-    """The region of a stream."""
+    """Return the region of a stream, or an empty text for an invalid ARN."""
     match = _STREAM.fullmatch(stream_arn)
     return match["region"] if match else ""
 
 
 def describe_destination(call: CallContext) -> Exchange[Answer]:
-    """DescribeKinesisStreamingDestination: the live destination of a table, and those that it had or could not have. Raises
-    TableMissing."""
+    """DescribeKinesisStreamingDestination: the live destination of a table, and former and failed ones. Raises
+    TableMissing.
+    """
     table = yield from find_table(call)
     statuses = yield from _statuses(call, table)
     listed = []
@@ -62,7 +65,7 @@ def describe_destination(call: CallContext) -> Exchange[Answer]:
 
 
 def enable_destination(call: CallContext) -> Exchange[Answer]:
-    """EnableKinesisStreamingDestination: have a stream told what changes from now on. Raises ServiceError, TableMissing."""
+    """EnableKinesisStreamingDestination: deliver all later changes to a stream. Raises ServiceError, TableMissing."""
     given = call.input
     arn = given["StreamArn"]
     asked = given.get("EnableKinesisStreamingConfiguration", {})
@@ -96,7 +99,7 @@ def enable_destination(call: CallContext) -> Exchange[Answer]:
 
 
 def _failure(call: CallContext, arn: str) -> str | None:
-    """Why a stream cannot be a destination; None: it can."""
+    """Return the reason why a stream cannot be a destination, or None."""
     match = _STREAM.fullmatch(arn)
     if match is None:
         return _ELSEWHERE.format("Active state") if ":firehose:" in arn else _NO_PERMISSION
@@ -110,8 +113,9 @@ def _failure(call: CallContext, arn: str) -> str | None:
 
 
 def disable_destination(call: CallContext) -> Exchange[Answer]:
-    """DisableKinesisStreamingDestination: what has been written until now is delivered, and no more. Raises ServiceError,
-    TableMissing."""
+    """DisableKinesisStreamingDestination: deliver the changes written so far, then stop. Raises ServiceError,
+    TableMissing.
+    """
     given = call.input
     arn = given["StreamArn"]
     if given.get("EnableKinesisStreamingConfiguration"):
@@ -129,7 +133,7 @@ def disable_destination(call: CallContext) -> Exchange[Answer]:
 
 
 def update_destination(call: CallContext) -> Exchange[Answer]:
-    """UpdateKinesisStreamingDestination: tell times in another precision. Raises ServiceError, TableMissing."""
+    """UpdateKinesisStreamingDestination: change the precision of times. Raises ServiceError, TableMissing."""
     given = call.input
     arn = given["StreamArn"]
     asked = given.get("UpdateKinesisStreamingConfiguration", {})
@@ -167,7 +171,7 @@ _LIVE = ("ENABLING", "ACTIVE", "UPDATING", "DISABLING")
 
 
 def _statuses(call: CallContext, table: Table) -> Exchange[dict[str, str]]:
-    """The state of each destination, by the ARN of its stream."""
+    """Return the state of each destination, by the ARN of its stream."""
     known = TableProperties.of(table).kinesis
     told: list[str] = []
     if any(not each["on"] for each in known):
@@ -176,8 +180,10 @@ def _statuses(call: CallContext, table: Table) -> Exchange[dict[str, str]]:
 
 
 def _status(call: CallContext, table: Table, known: Mapping[str, Any], is_told: bool) -> str:
-    """The state of a destination. `is_told`: it has still to be told changes. A destination is DISABLED if its
-    table was reset and has no follower any more."""
+    """Return the state of a destination. `is_told`: it still has a follower.
+
+    A destination is DISABLED if its table was reset and has no follower any more.
+    """
     delay_ms = call.gateway.settings.table_creation_delay * 1000
     is_settled = call.gateway.now_ms() >= known["changed_at_ms"] + delay_ms
     if not known["on"]:
@@ -197,8 +203,10 @@ def _find(table: Table, arn: str) -> Mapping[str, Any] | None:
 
 
 def _with(table: Table, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The properties of a table with a destination in place of the one of its stream, or before all others, of which the oldest
-    are forgotten."""
+    """Return the properties of a table after adding or replacing a destination.
+
+    A new destination comes first. Beyond the maximum, the oldest are dropped.
+    """
     properties = TableProperties.of(table)
     known = {each["arn"]: each for each in properties.kinesis}
     changed = known | {entry["arn"]: entry} if entry["arn"] in known else {entry["arn"]: entry, **known}
@@ -206,6 +214,6 @@ def _with(table: Table, entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def precision_of(table: Table, arn: str) -> str:
-    """The precision in which times are told to a stream."""
+    """Return the precision of times for a stream."""
     known = _find(table, arn)
     return MILLISECOND if known is None else known["precision"] or MILLISECOND

@@ -1,10 +1,12 @@
-"""Delivers changes to Kinesis data streams with PutRecords, by boto3. Loaded only where `--kinesis-endpoint-url` is set.
+"""Delivery of changes to Kinesis data streams with PutRecords, through boto3. Loaded only if `--kinesis-endpoint-url`
+is set.
 
-The record is the JSON that the developer guide shows ("Using Kinesis Data Streams to capture changes to DynamoDB"; LocalStack's
-snapshots of the service). The partition key is the item's key, so that all changes of an item are in one shard. PutRecords
-keeps no order among its records, since each may be refused by itself; so two records of one item are never in one call, and
-a record that was refused is put again before any other of its item: what a shard has of an item is in order, even if some of
-it is there twice.
+The record is the JSON in the developer guide ("Using Kinesis Data Streams to capture changes to DynamoDB"; LocalStack's
+snapshots of the service). The partition key is the item's key, so that all changes of an item are in one shard.
+
+PutRecords may reject single records, so it keeps no order. Therefore a call never has two records of one item. A
+rejected record is put again before any later one of its item. So a shard has the records of an item in order, possibly
+with duplicates.
 """
 
 from __future__ import annotations
@@ -36,19 +38,20 @@ _ATTEMPTS = 3
 
 
 class RecordsNotAccepted(Exception):
-    """Kinesis has not taken all records; they are put again later."""
+    """Kinesis has rejected some records. They are put again later."""
 
 
 class Producer:
-    """Puts records into the streams of one Kinesis."""
+    """Puts records into the streams of one Kinesis endpoint."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._clients: dict[str, Any] = {}
 
     def deliver(self, table: Table, stream_arn: str, changes: Sequence[Change]) -> None:
-        """Put the records of changes into a stream; returns when all of them are there. Raises RecordsNotAccepted
-        and what boto3 does."""
+        """Put the records of changes into a stream, and return when all are stored. Raises RecordsNotAccepted and
+        errors of boto3.
+        """
         region = region_of(stream_arn)
         is_fine = precision_of(table, stream_arn) == MICROSECOND
         records = []
@@ -56,7 +59,7 @@ class Producer:
             if not change.is_noop:
                 record = record_of(table, change, region, is_fine)
                 if len(record["Data"]) + len(record["PartitionKey"].encode()) > limits.KINESIS_RECORD_BYTES:
-                    # The service drops these, too.
+                    # The service drops such records, too.
                     log.warning("a change of table %s is too large for a record of Kinesis", table.name)
                     continue
                 records.append(record)
@@ -97,11 +100,11 @@ class Producer:
 
 
 def record_of(table: Table, change: Change, region: str, is_fine: bool) -> dict[str, Any]:
-    """A change as an entry of PutRecords. `is_fine`: times are told in microseconds."""
+    """Return a change as an entry of PutRecords. `is_fine` selects microseconds instead of milliseconds."""
     members, size = change_records.images(table.key_schema, change, change_records.BOTH_IMAGES)
     at = change.at_ms
     if is_fine:
-        # A row's own time is finer than that of its change.
+        # The row's own timestamp is finer than that of its change.
         ticks = 0 if change.new is None else change.new.modified_at
         at = ticks // 10 if ticks // TICKS_PER_MS == change.at_ms else change.at_ms * 1000
     identity = f"{table.id}/{change.at_ms}/{change.shard}/{change.sequence}"
@@ -129,8 +132,10 @@ def _partition_key(keys: dict[str, Any]) -> str:
 
 
 def rounds(records: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Records in calls of a bounded size, no item twice in one; of one item in their order, and one call is done before the
-    next."""
+    """Split records into calls of a bounded size, with at most one record of an item in each.
+
+    Records of an item keep their order, as each call ends before the next begins.
+    """
     waiting = list(records)
     while waiting:
         taken: list[dict[str, Any]] = []

@@ -1,1 +1,1 @@
-"""Where objects of exports and imports are: an S3, or a folder. Knows buckets, keys and bytes, and nothing of what is in them."""
+"""Object stores of exports and imports: S3 or a folder. They handle buckets, keys and bytes, never contents."""

@@ -1,4 +1,4 @@
-"""The buckets that clients may name. The server reads and writes objects with its own credentials for every client."""
+"""The buckets that clients may use. The server reads and writes objects with its own credentials for every client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tablegate.gateway.configuration.settings import Settings
 
 
 class AllowedBuckets:
-    """A place of objects of which only the buckets can be named that the settings allow."""
+    """An object store restricted to the buckets that the settings allow."""
 
     def __init__(self, store: object_store.ObjectStore, settings: Settings) -> None:
         self._store = store

@@ -1,9 +1,9 @@
-"""A folder as a place of objects: its sub-folders are the buckets, the files below them the objects.
+"""A folder as an object store: its sub-folders are the buckets, and the files in them are the objects.
 
-Nothing outside of the folder can be named, read or written: keys whose parts are not plain names are refused, and so is whatever
-a symbolic link leads out to. An object has its name when all of it is on the disk.
+Nothing outside of the folder can be listed, read or written. Keys whose parts are not plain names are rejected, and so
+are symbolic links that lead out of it. An object gets its name only after all of it is on the disk.
 
-The table of an object is kept in a file beside the objects, because not every file system has extended attributes. It is written
+A file beside the objects keeps the table of an object, as not every file system has extended attributes. It is written
 before the object and stays if the object is removed.
 """
 
@@ -21,7 +21,7 @@ from typing import BinaryIO
 
 from tablegate.adapters.dynamodb.object_stores import object_store
 
-# Folders in each bucket.
+# Internal folders in each bucket.
 _UNFINISHED = ".tablegate-unfinished"
 _TABLES = ".tablegate-tables"
 _OWN = (_UNFINISHED, _TABLES)
@@ -29,7 +29,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 class Folder:
-    """The objects below a folder."""
+    """The object store of a folder."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.resolve()
@@ -59,14 +59,14 @@ class Folder:
             stream = self._path(bucket, key).open("rb")
         except OSError as error:
             raise _refused(error, key) from None
-        # Read after the object was opened: it was written before.
+        # Read after the object is opened, as it is written before the object.
         table = self._table_file(bucket, key)
         return object_store.OpenObject(stream, table.read_text() if table.exists() else "")
 
     def write(
         self, bucket: object_store.BucketReference, key: str, data: BinaryIO, new: object_store.NewObject
     ) -> str:
-        """See ObjectStore. Encryption is the disk's business."""
+        """See ObjectStore. Encryption is left to the file system."""
         path = self._path(bucket, key)
         hashed = hashlib.md5(usedforsecurity=False)
         waiting = self._bucket(bucket) / _UNFINISHED
@@ -103,7 +103,7 @@ class Folder:
         return path
 
     def _table_file(self, bucket: object_store.BucketReference, key: str) -> Path:
-        """The file that names the table of an object."""
+        """Return the file that names the table of an object."""
         name = hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()
         return self._bucket(bucket) / _TABLES / name
 
@@ -126,7 +126,9 @@ class Folder:
 
 
 def _files(top: Path, prefix: str) -> Iterator[tuple[str, Path]]:
-    """(key, path) of the files of a bucket, at least those whose keys begin so. Symbolic links are not followed."""
+    """Yield (key, path) of the files of a bucket: all with this prefix, and possibly more. Symbolic links are not
+    followed.
+    """
     for folder, folders, names in os.walk(top):
         within = Path(folder).relative_to(top).as_posix()
         head = "" if within == "." else f"{within}/"
@@ -138,11 +140,14 @@ def _files(top: Path, prefix: str) -> Iterator[tuple[str, Path]]:
 
 
 def _begun(path: Path) -> BinaryIO:
-    """Begin an unfinished object, and lock it. Raises OSError, which passes, if another server removes it before it is locked."""
+    """Create and lock an unfinished object.
+
+    Raises OSError if another server process removes it before it is locked. The write can then be retried.
+    """
     path.parent.mkdir(exist_ok=True)
     with suppress(FileNotFoundError):
         file = path.open("xb")
-        with suppress(OSError):  # a file system without locks: nothing is removed there either
+        with suppress(OSError):  # without locks, nothing is removed either
             fcntl.flock(file, fcntl.LOCK_EX)
         if path.exists():
             return file
@@ -151,7 +156,7 @@ def _begun(path: Path) -> BinaryIO:
 
 
 def _remove_unfinished(waiting: Path) -> None:
-    """Remove what killed servers have left in the folder of unfinished objects. A server that writes one holds a lock on it."""
+    """Remove the unfinished objects of killed servers. A server that writes one holds a lock on it."""
     with suppress(OSError):
         for path in waiting.iterdir():
             with suppress(OSError), path.open("rb") as file:

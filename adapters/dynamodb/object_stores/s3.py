@@ -1,4 +1,4 @@
-"""S3 as a place of objects, by boto3. Loaded only where it was switched on."""
+"""S3 as an object store, through boto3. Loaded only if it is configured."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MISSING = frozenset({"NoSuchBucket", "InvalidBucketName"})
 
 
 class S3:
-    """The buckets of an endpoint, with credentials of their own."""
+    """The object store of an S3 endpoint, with the server's credentials."""
 
     def __init__(self, settings: Settings) -> None:
         session = boto3.session.Session(
@@ -85,7 +85,7 @@ class S3:
 
 
 class _Body(io.RawIOBase):
-    """The body of an answer as a file."""
+    """The body of a response as a file."""
 
     def __init__(self, body: Any) -> None:
         self._body = body
@@ -109,7 +109,7 @@ def _owner(bucket: object_store.BucketReference) -> dict[str, Any]:
 
 
 def _refused(error: ClientError | NoCredentialsError | PartialCredentialsError) -> Exception:
-    """Return Refused for a lasting failure, or the error itself if another attempt may succeed."""
+    """Return ObjectStoreRejection for a lasting failure, or the error itself if a retry may succeed."""
     if not isinstance(error, ClientError):
         return object_store.ObjectStoreRejection(object_store.ACCESS_DENIED, _NO_CREDENTIALS)
     told = error.response.get("Error", {})

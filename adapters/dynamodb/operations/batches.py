@@ -1,4 +1,4 @@
-"""Batches: BatchGetItem and BatchWriteItem. Many requests in one call, each by itself: no request waits for another."""
+"""Batches: BatchGetItem and BatchWriteItem. The members of a call are independent of each other."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ from tablegate.gateway.model.values.rows import Row
 
 
 def batch_get_item(call: CallContext) -> Exchange[Answer]:
-    """BatchGetItem: items by their keys, of several tables. Keys past 16 MB of items come back as UnprocessedKeys, with the
-    options of their table. Raises ServiceError, TableMissing, BadKey."""
+    """BatchGetItem: items of several tables by their keys.
+
+    Keys past 16 MB of items are returned as UnprocessedKeys, with the options of their table. Raises ServiceError,
+    TableMissing, BadKey.
+    """
     requests: dict[str, dict[str, Any]] = call.input["RequestItems"]
     clauses = {name: ReadClauses(call, request) for name, request in requests.items()}
     gets: list[Get] = []
@@ -79,8 +82,10 @@ def batch_get_item(call: CallContext) -> Exchange[Answer]:
 
 
 def batch_write_item(call: CallContext) -> Exchange[Answer]:
-    """BatchWriteItem: puts and deletes, each a group of its own. Those that were refused for a passing reason come back as
-    UnprocessedItems. Raises ServiceError, TableMissing, BadKey."""
+    """BatchWriteItem: puts and deletes, each a write group of its own.
+
+    Members rejected for a temporary reason are returned as UnprocessedItems. Raises ServiceError, TableMissing, BadKey.
+    """
     requests: dict[str, list[dict[str, Any]]] = call.input["RequestItems"]
     writes: list[Write] = []
     owners: list[tuple[str, dict[str, Any]]] = []
@@ -122,8 +127,11 @@ def _writes(table: Table, members: list[dict[str, Any]]) -> Iterator[Write]:
 def _some_left_out(
     call: CallContext, owners: Sequence[tuple[str, Any]], commands: Sequence[Command[R]], kind: str
 ) -> Exchange[list[R | GatewayError]]:
-    """The outcome of every command, in order; Throttled for those that a test has left unprocessed (gateway/request_context.py).
-    `owners`: of each, its table first."""
+    """Return the outcome of every command, in order: Throttled for those that a test fault leaves out
+    (gateway/request_context.py).
+
+    `owners`: for each command a tuple that begins with its table's name.
+    """
     is_left_out = request_context.is_left_out or bool
     left_out = [is_left_out() for _ in commands]
     outcomes = iter(
@@ -136,5 +144,5 @@ def _some_left_out(
 
 
 def _is_passing(answer: Any) -> bool:
-    """Whether a member was refused for a reason that another try may overcome."""
+    """Return True if a member was rejected for a temporary reason, so that a retry may succeed."""
     return isinstance(answer, (Busy, Throttled))

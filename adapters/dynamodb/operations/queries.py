@@ -1,7 +1,7 @@
 """Pages of items: Query and Scan.
 
-Both become one Read: a key range (or a hash segment) over the table or one of its indexes, a filter, and the page limits
-of rule 27: evaluated items count, before the filter and whatever is projected.
+Both become one Read: a key range (or a hash segment) of the table or of an index, a filter, and page limits. The limits
+(rule 27) count evaluated items, before the filter and regardless of the projection.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _COMMAS = Concatenation(",")
 
 
 def _query(call: CallContext, clauses: ReadClauses, table: Table) -> Read:
-    """Query: items of one partition, in the order of the sort key."""
+    """Return the Read of a Query: items of one partition, in the order of the sort key."""
     given = call.input
     index = _index(call, table) if "IndexName" in given else None
     schema = shown_schema(table.key_schema) if index is None else index.key_schema
@@ -81,7 +81,7 @@ def _query(call: CallContext, clauses: ReadClauses, table: Table) -> Read:
 
 
 def _scan(call: CallContext, clauses: ReadClauses, table: Table) -> Read:
-    """Scan: every item, or those of one segment, in a stable order."""
+    """Return the Read of a Scan: all items, or those of one segment, in a stable order."""
     index = _index(call, table)
     start = _start_key(call, table, index)
     if start is not None:
@@ -113,14 +113,13 @@ def _scan(call: CallContext, clauses: ReadClauses, table: Table) -> Read:
 
 
 def _index(call: CallContext, table: Table) -> Index | None:
-    """The index that the request names."""
     name = call.input.get("IndexName")
     if name is None:
         return None
     index = table.index(name)
     if index is None:
         if table.vector_index(name):
-            # The service writes a full stop for one of the two (captures of August 2026).
+            # The service ends one of the two texts with a full stop (captures of August 2026).
             stop = "." if call.operation == "Query" else ""
             raise validation(f"{call.operation} operation not supported on this index type{stop}")
         raise IndexMissing(table.name, name)
@@ -143,7 +142,7 @@ def _segment(call: CallContext) -> Segment | None:
 
 
 def _check_select(call: CallContext, index: Index | None) -> None:
-    """Everything can be had from a global index only if it projects everything (rule 20)."""
+    """Reject ALL_ATTRIBUTES of a global index that does not project all attributes (rule 20)."""
     if (
         call.input.get("Select") == "ALL_ATTRIBUTES"
         and index is not None
@@ -154,7 +153,7 @@ def _check_select(call: CallContext, index: Index | None) -> None:
 
 
 def _wants_whole_rows(call: CallContext, table: Table, index: Index | None, clauses: ReadClauses) -> bool:
-    """Whether items must be fetched from the table beyond what a local index projects."""
+    """Return True if items must be fetched from the table, because a local index does not project enough."""
     if index is None or index.shown is None:
         return False
     projection = clauses.projection
@@ -191,7 +190,7 @@ def _page(call: CallContext, clauses: ReadClauses, read: Read, page: Page) -> An
         contributors.queried(read)
     if call.input.get("Select") == "COUNT":
         return counts | rest
-    # Spliced, because the encoder would copy the items as often as its buffer grows.
+    # Spliced, since the JSON encoder would copy the items each time its buffer grows.
     parts = [orjson.dumps(counts)[:-1], b',"Items":[']
     for concatenated in page.concatenated:
         parts += (concatenated.bodies, b",")
@@ -206,12 +205,14 @@ def _page(call: CallContext, clauses: ReadClauses, read: Read, page: Page) -> An
 
 
 def _is_alone(call: CallContext, read: Read) -> bool:
-    """Whether what was queried is one item at most: start_keys.py refuses to go on from it, so nobody is asked to."""
+    """Return True if a Query can find one item at most. start_keys.py rejects a start key there, so the answer has
+    none.
+    """
     return call.operation == "Query" and read.index is None and not read.table.key_schema.sort
 
 
 def last_key(table: Table, index: Index | None, row: Row) -> dict[str, Any]:
-    """LastEvaluatedKey after this row of a table or index: the key of the table, and that of the index."""
+    """Return LastEvaluatedKey after a row of a table or index: the key of the table, and that of the index."""
     schema = table.key_schema
     found = shown_key(schema, row.contents.some(schema.names))
     if index is not None:

@@ -1,8 +1,8 @@
-"""ExclusiveStartKey: where a Query or Scan goes on, and what is wrong with one that leads nowhere.
+"""ExclusiveStartKey: the position at which a Query or Scan continues, and the errors of an invalid one.
 
-Knows the order in which the service looks at it, which runs across the other checks of a request: first how many
-attributes there are, then the queried schema's key attributes (each before the condition on the same attribute), then
-those of the table, last where it stands (dynalite query.js and scan.js, recorded; docs/protocols/dynamodb.md rule 28).
+The service checks it in this order, between the other checks of a request: the number of attributes, the key attributes
+of the queried schema (each before the condition on the same attribute), those of the table, and its position (dynalite
+query.js and scan.js, recorded; docs/protocols/dynamodb.md rule 28).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tablegate.gateway.model.values.keys import LOWEST, KeyColumn, Position
 
 
 class StartKey:
-    """A start key on its way through the checks of a request."""
+    """A start key and its checks."""
 
     __slots__ = ("_index", "_is_ours", "_row", "_table", "_wire")
 
@@ -35,12 +35,12 @@ class StartKey:
         self._wire = wire
         self._table = table
         self._index = index
-        self._row = Position(LOWEST, LOWEST)  # its place in the table, known once that was looked at
-        # What another dialect wrote may have keys that are not legal here, and is paged through all the same.
+        self._row = Position(LOWEST, LOWEST)  # its position in the table, set by check_table
+        # Rows of other dialects may have keys that are not legal here. Paging must work for them, too.
         self._is_ours = DIALECT in table.properties
 
     def check_count(self, is_query: bool) -> None:
-        """Raise ServiceError unless there are as many attributes as the keys of table and index have together."""
+        """Check that it has as many attributes as the keys of table and index have together. Raises ServiceError."""
         names = set(shown_schema(self._table.key_schema).names)
         if self._index is not None:
             names.update(self._index.key_schema.names)
@@ -48,20 +48,22 @@ class StartKey:
             raise _invalid() if is_query or self._index is not None else self._told(BadKey("schema"))
 
     def check_column(self, column: KeyColumn, is_partition: bool) -> None:
-        """Look at one key attribute of what is queried. Raises ServiceError, BadKey, KeyTooLong."""
+        """Check one key attribute of the queried schema. Raises ServiceError, BadKey, KeyTooLong."""
         if column.name not in self._wire:
             raise _invalid()
         key_value(column, is_partition, self._wire, self._is_ours)
 
     def check_index(self) -> None:
-        """Look at all key attributes of the index, if there is one: what a Scan does."""
+        """Check all key attributes of the index, if there is one, as a Scan does. Raises ServiceError, BadKey,
+        KeyTooLong.
+        """
         if self._index is not None:
             schema = self._index.key_schema
             for column in schema.columns:
                 self.check_column(column, column in schema.partition)
 
     def check_table(self) -> None:
-        """Look at the table's key attributes."""
+        """Check the key attributes of the table. Raises ServiceError."""
         schema = shown_schema(self._table.key_schema)
         try:
             values = [
@@ -74,7 +76,7 @@ class StartKey:
 
     @property
     def position(self) -> Position:
-        """Where it stands in the table or the index, once everything was looked at."""
+        """The position in the table or index. Valid after check_table."""
         row = self._row
         if self._index is None:
             return row
@@ -86,9 +88,10 @@ class StartKey:
         return Position(head.partition, head.sort + row.partition + row.sort)
 
     def rest_of_query(self, bounds: KeyRange, has_sort_test: bool, reverse: bool) -> KeyRange:
-        """What of a query's range lies beyond the start key. `has_sort_test`: the range has a condition on a sort key.
+        """Return the part of a query's range after the start key. `has_sort_test`: the range has a condition on a sort
+        key.
 
-        Raises ServiceError if the start key is outside the range, or nothing can lie beyond it.
+        Raises ServiceError if the start key is outside the range, or if nothing can follow it.
         """
         self.check_table()
         start = self.position
@@ -104,7 +107,7 @@ class StartKey:
         return bounds.before(start) if reverse else bounds.after(start)
 
     def check_segment(self, segment: Segment) -> None:
-        """Raise ServiceError if the start key is another segment's."""
+        """Check that the start key is in this segment. Raises ServiceError."""
         if not segment.contains(self.position):
             text = bare("start-key-segment", total=segment.total, segment=segment.number)
             raise validation(bare("start-key", text=text))
@@ -115,7 +118,7 @@ class StartKey:
 
 
 def _shown(wire: Mapping[str, Any]) -> str:
-    """A start key as the service repeats it (test_query_no_sort_key_exclusive_start_key)."""
+    """Return a start key in the notation of the service's errors (test_query_no_sort_key_exclusive_start_key)."""
     parts = [
         f"{name}=AttributeValue: {{{tag}:{data}}}"
         for name, member in wire.items()

@@ -1,8 +1,8 @@
 """DynamoDB Streams: ListStreams, DescribeStream, GetShardIterator, GetRecords, over the change streams of any table.
 
-A record is cut from a change when it is read (docs/protocols/dynamodb.md rule 38): which images it holds is the stream's view
-type, whether it is an INSERT, a MODIFY or a REMOVE follows from the row before and after, and a write that changed nothing
-has none. A shard that came of a merge has two parents; this API can name only one, the first.
+A record is made from a change when it is read (docs/protocols/dynamodb.md rule 38). The stream's view type selects the
+images. INSERT, MODIFY or REMOVE follows from the row before and after. A write that changed nothing has no record. A
+merged shard has two parents, but this API can name only one: the first.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.errors import StreamMissing
 from tablegate.gateway.model.tables.changes import AtTime, Change, Latest, Oldest, Shard, Stream
 
-# 21 digits is the shortest that the service's model allows; counted from here they all have as many.
+# 21 digits is the shortest length that the service's model allows. All numbers counted from here have the same length.
 _FIRST_SEQUENCE = 10**20
 _ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/(?P<table>[^/]+)/stream/(?P<label>[^/]+)")
 _SHARD = re.compile(r"shardId-\d{20}-(?P<number>[0-9a-f]{8})")
 _EXPIRY_PRINCIPAL = {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"}
-# A change of a kind that is not shown still has to be passed over; in one answer at most so many.
+# Changes without a record have to be skipped. This is the maximum number of changes read for one answer.
 _LOOKED_AT = 10_000
 
 
 def list_streams(call: CallContext) -> Exchange[Answer]:
-    """ListStreams: a page of the streams of the caller, or of one table, by name and age. Raises ServiceError."""
+    """ListStreams: a page of the caller's streams, or of one table's, by name and age. Raises ServiceError."""
     given = call.input
     name = own_name(call, given["TableName"]) if "TableName" in given else None
     streams = yield from one(stream_commands.ListStreams(call.caller.namespace, name))
@@ -61,8 +61,10 @@ def list_streams(call: CallContext) -> Exchange[Answer]:
 
 
 def describe_stream(call: CallContext) -> Exchange[Answer]:
-    """DescribeStream: a stream with a page of its shards. ShardFilter CHILD_SHARDS shows only the children of one shard.
-    Raises ServiceError."""
+    """DescribeStream: a stream with a page of its shards. ShardFilter CHILD_SHARDS selects the children of one shard.
+
+    Raises ServiceError.
+    """
     given = call.input
     stream = yield from _find(call, given["StreamArn"])
     shards = yield from one(stream_commands.ListShards(stream))
@@ -75,7 +77,7 @@ def describe_stream(call: CallContext) -> Exchange[Answer]:
         shards = [shard for shard in shards if parent in shard.parents]
     after = given.get("ExclusiveStartShardId")
     if after is not None:
-        # A shard that is not known has nothing after it; the service does not mind.
+        # After an unknown shard, the page is empty. The service reports no error.
         passed = [at for at, shard in enumerate(shards) if _shard_id(stream, shard.number) == after]
         shards = shards[passed[0] + 1 :] if passed else []
     page = shards[: _page_limit(given)]
@@ -95,8 +97,10 @@ def describe_stream(call: CallContext) -> Exchange[Answer]:
 
 
 def get_shard_iterator(call: CallContext) -> Exchange[Answer]:
-    """GetShardIterator: an iterator at TRIM_HORIZON, LATEST, AT_SEQUENCE_NUMBER or AFTER_SEQUENCE_NUMBER (or AT_TIMESTAMP) of
-    a shard. Raises ServiceError."""
+    """GetShardIterator: an iterator of a shard. Raises ServiceError.
+
+    Types: TRIM_HORIZON, LATEST, AT_SEQUENCE_NUMBER, AFTER_SEQUENCE_NUMBER, AT_TIMESTAMP.
+    """
     given = call.input
     stream = yield from _find(call, given["StreamArn"])
     number = _shard_number(stream, given["ShardId"], given["StreamArn"])
@@ -121,8 +125,10 @@ def get_shard_iterator(call: CallContext) -> Exchange[Answer]:
 
 
 def get_records(call: CallContext) -> Exchange[Answer]:
-    """GetRecords: at most 1,000 records, or 1 MB of them, from an iterator on. NextShardIterator is missing once a closed
-    shard has been read to its end. Raises ServiceError, PositionExpired."""
+    """GetRecords: at most 1,000 records, or 1 MB of them, from an iterator on.
+
+    NextShardIterator is absent after the end of a closed shard. Raises ServiceError, PositionExpired.
+    """
     place = _Iterator.of(call.input["ShardIterator"])
     now_ms = call.gateway.now_ms()
     if now_ms - place.issued_at_ms > limits.STREAM_ITERATOR_LIFETIME_MS:
@@ -147,7 +153,7 @@ def get_records(call: CallContext) -> Exchange[Answer]:
         sequence = page.next
         if is_end or not page.changes:
             break
-    # A stream that was switched off will never have more.
+    # A disabled stream gets no more records.
     if sequence is not None and stream.ended_at_ms is not None and not page.changes:
         sequence = None
     answer: dict[str, Any] = {"Records": records}
@@ -174,7 +180,7 @@ def _too_high(limit: int, most: int) -> ServiceError:
 
 
 def _parsed(call: CallContext, arn: str) -> tuple[str, str]:
-    """(table, label) of the ARN of a stream of the caller's."""
+    """Return (table, label) of the ARN of a stream of the caller."""
     match = _ARN.fullmatch(arn)
     if match is None:
         raise validation(f"Invalid StreamArn: {arn}")
@@ -196,7 +202,7 @@ def _arn_of(call: CallContext, stream: Stream) -> str:
 
 
 def _view_of(stream: Stream) -> str:
-    """What its records show; a stream that another dialect made shows everything."""
+    """Return the view type of a stream. Streams of other dialects have both images."""
     return stream.rule.view or "NEW_AND_OLD_IMAGES"
 
 

@@ -1,6 +1,6 @@
-"""Transactions: TransactWriteItems and TransactGetItems. One group, or one reading of one moment.
+"""Transactions: TransactWriteItems and TransactGetItems. Each is one write group, or one read of a snapshot.
 
-Which mistakes refuse the request and which become a reason of its cancellation: docs/protocols/dynamodb.md rules 34 to 36.
+docs/protocols/dynamodb.md rules 34 to 36 define which errors reject the request and which become a cancellation reason.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ REASON_RULES = frozenset({"schema", "missing", "kind", "index-kind"})
 
 
 def transact_write_items(call: CallContext) -> Exchange[Answer]:
-    """TransactWriteItems: all actions happen, or none. A token that was seen before is answered without effect. Raises
-    ServiceError, which is TransactionCanceled with a reason for each action where one of them was refused."""
+    """TransactWriteItems: all actions or none. A request with a known token is answered without effect.
+
+    Raises ServiceError. It is TransactionCanceled, with a reason for each action, if an action was rejected.
+    """
     actions = [next(iter(member.items())) for member in call.input["TransactItems"]]
     parsed = [WriteClauses(call, action) for _, action in actions]
     tables = []
@@ -77,8 +79,10 @@ def transact_write_items(call: CallContext) -> Exchange[Answer]:
 
 
 def transact_get_items(call: CallContext) -> Exchange[Answer]:
-    """TransactGetItems: items as they were at one moment. Raises ServiceError, which is TransactionCanceled with a reason for
-    each action where one of them was refused."""
+    """TransactGetItems: items of one snapshot.
+
+    Raises ServiceError. It is TransactionCanceled, with a reason for each action, if an action was rejected.
+    """
     members = [member["Get"] for member in call.input["TransactItems"]]
     clauses = [ReadClauses(call, member) for member in members]
     gets: list[row_commands.Get] = []
@@ -107,7 +111,7 @@ def transact_get_items(call: CallContext) -> Exchange[Answer]:
 
 
 def _response(get: row_commands.Get, row: Row | None, clause: ReadClauses) -> Answer:
-    """One of the responses: without Item if the item is absent or nothing of it is projected."""
+    """Return one of the responses, without Item if the item is absent or nothing of it is projected."""
     shown = _EMPTY if row is None else clause.cut(get.table, row)
     return {} if shown == _EMPTY else {"Item": orjson.Fragment(shown)}
 
@@ -124,7 +128,7 @@ def _write(name: str, table: Table, action: dict[str, Any], clauses: WriteClause
 
 
 def read_together(gets: list[row_commands.Get]) -> Exchange[list[Row | None]]:
-    """The rows of a transaction's reads. Raises ServiceError if two are of one item, LimitExceeded."""
+    """Return the rows of a transaction's reads. Raises LimitExceeded, and ServiceError if two reads are of one item."""
     if len({(get.table.id, get.position) for get in gets}) < len(gets):
         raise validation(_TWICE)
     return (yield from one(row_commands.ReadAll(tuple(gets), limits.TRANSACTION_BYTES)))
@@ -136,8 +140,11 @@ def write_together(
     writes: list[Write],
     cancelled_by: Callable[[Sequence[GatewayError | None]], ServiceError],
 ) -> Exchange[list[row_commands.WriteOutcome] | row_commands.ReplayedOutcome]:
-    """The outcomes of a transaction's writes, which the call says in `member`, or Replayed. Raises ServiceError if two are of
-    one item, and where the writes are refused what `cancelled_by` makes of what each of them met."""
+    """Return the outcomes of a transaction's writes, or ReplayedOutcome for a known token.
+
+    `member`: the member of the request with the actions. Raises ServiceError if two writes are of one item. If writes
+    are rejected, raises the result of `cancelled_by`, called with the error of each write.
+    """
     if len({(write.table.id, write.key.position) for write in writes}) < len(writes):
         raise validation(_TWICE)
     try:
@@ -153,7 +160,7 @@ def write_together(
 
 
 def _token_of(call: CallContext, member: str) -> row_commands.IdempotencyToken | None:
-    """The idempotency token of a call that says in `member` what is to be done."""
+    """Return the idempotency token of a call. `member`: the member of the request with the actions."""
     name = call.input.get("ClientRequestToken")
     if name is None:
         return None
@@ -165,7 +172,7 @@ def _token_of(call: CallContext, member: str) -> row_commands.IdempotencyToken |
 
 
 def _is_reason(error: GatewayError) -> bool:
-    """Whether what a single action met is about the action, and not about the request as a whole."""
+    """Return True if the error of a single action is about the action, not about the whole request."""
     service_error = service_error_of(error, "TransactWriteItems")
     return isinstance(error, ConditionFailed) or service_error.code == "ValidationException"
 
@@ -185,7 +192,7 @@ def _cancelled(
 
 
 def _only_first_invalid(reasons: list[ServiceError | None]) -> list[ServiceError | None]:
-    """Where an action is invalid no condition has been looked at, and only the first invalid one is reported (rule 35)."""
+    """Keep only the first invalid action, if any: conditions are not evaluated in that case (rule 35)."""
     for at, reason in enumerate(reasons):
         if reason is not None and reason.code == "ValidationException":
             return [reason if place == at else None for place in range(len(reasons))]

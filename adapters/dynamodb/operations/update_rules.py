@@ -1,4 +1,4 @@
-"""Rules of updates: the size of an update expression, and what an updated item must obey."""
+"""Rules of updates: the size of an update expression, and the limits of the updated item."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from tablegate.gateway.model.values.values import Kind, Value
 
 
 def check_statement_size(facts: UpdateFacts, actions: tuple[Action, ...]) -> None:
-    """Raise ServiceError if an UpdateExpression writes more than an item may hold."""
+    """Check that an UpdateExpression writes no more than an item may hold. Raises ServiceError."""
     if is_too_large(statement_bytes(facts, actions)):
         raise validation(messages.bare("update-size"))
 
 
 def check_updated(table: Table, may_nest: tuple[str, ...], old: Row | None, new: Contents) -> Contents:
-    """The rule of updates: what an item must obey in size, in the depth of attributes that may have become too deep, in its
-    index keys and in its vectors. Raises RowRuleViolated, BadKey."""
+    """Check the updated item: its size, the depth of the attributes `may_nest`, its index keys and its vectors.
+
+    Raises RowRuleViolated, BadKey.
+    """
     if is_too_large(new.size_bytes):
         raise RowRuleViolated("update-size")
     for name in may_nest:
@@ -42,7 +44,10 @@ _DOCUMENTS = frozenset({Kind.MAP, Kind.LIST})
 
 
 def _depth(value: Value) -> int:
-    """Levels of a value: 1 for a scalar, one more for each document around it. Stops counting just past the limit."""
+    """Return the number of levels of a value: 1 for a scalar, one more for each document around it.
+
+    Counting stops just past the limit.
+    """
     level, values = 0, [value]
     while values and level <= limits.NESTING_LEVELS:
         level += 1

@@ -1,6 +1,6 @@
 """SearchVectors: the items with the nearest vectors.
 
-One command; the answer shows of each item what the index projects, without the vector unless that is asked for by name.
+The answer has the attributes that the index projects. It has the vector only if ProjectionExpression names it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _search(call: CallContext, clauses: _SearchClauses, table: Table) -> SingleS
 
 
 def _index(call: CallContext, table: Table) -> VectorIndex:
-    """The index that the request names. One that is being filled is said to be missing until the table is no longer UPDATING."""
+    """Return the index of the request. An index that is being filled counts as missing while the table is UPDATING."""
     name = call.input["IndexName"]
     index = table.vector_index(name)
     now_ms = call.gateway.now_ms()

@@ -1,4 +1,4 @@
-"""What is asked of the account and the service rather than of a table: DescribeLimits and DescribeEndpoints."""
+"""Operations on the account and the service: DescribeLimits and DescribeEndpoints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def describe_limits(call: CallContext) -> Exchange[Answer]:
 
 
 def describe_endpoints(call: CallContext) -> Exchange[Answer]:
-    """DescribeEndpoints: the one endpoint, under the name by which the client found this server."""
+    """DescribeEndpoints: the only endpoint, by the host name in the request."""
     yield from ()
     return {
         "Endpoints": [{"Address": call.headers.get("host", ""), "CachePeriodInMinutes": _ENDPOINT_MINUTES}]

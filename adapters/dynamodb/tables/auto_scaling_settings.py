@@ -1,7 +1,7 @@
-"""Settings of auto scaling as they are kept with a global table: what is set, what a new index has, and what is told.
+"""Settings of auto scaling, stored with a global table: their defaults, updates and descriptions.
 
-Keys are "write", "write/INDEX", "REGION/read" and "REGION/read/INDEX". Empty settings: scaling was disabled. Sources:
-replica_auto_scaling.py.
+Keys are "write", "write/INDEX", "REGION/read" and "REGION/read/INDEX". Empty settings mean that scaling was disabled.
+Sources: replica_auto_scaling.py.
 """
 
 from __future__ import annotations
@@ -33,13 +33,15 @@ _NEW_INDEX = {
 
 
 def role_of(call: CallContext) -> str:
-    """The service-linked role, which is the only one that auto scaling of tables can have."""
+    """Return the service-linked role, the only role that auto scaling of tables can have."""
     return _ROLE.format(call.caller.account)
 
 
 def check_new_indexes(table: Table, given: Wire) -> None:
-    """Refuse an UpdateTable that adds an index to a provisioned global table while scaling of another index's writes is
-    disabled. Raises ValidationException."""
+    """Check that UpdateTable may add indexes to a provisioned global table.
+
+    It may not while auto scaling of writes is disabled for an index. Raises ServiceError.
+    """
     properties = TableProperties.of(table)
     off = [index for index in table.indexes if properties.auto_scaling.get(f"write/{index.name}") == {}]
     if added(given) and off and properties.billing != ON_DEMAND:
@@ -47,7 +49,7 @@ def check_new_indexes(table: Table, given: Wire) -> None:
 
 
 def with_new_indexes(call: CallContext, given: Wire, properties: TableProperties) -> TableProperties:
-    """The properties of a global table after an UpdateTable that added indexes."""
+    """Return the properties of a global table after an UpdateTable that adds indexes."""
     if properties.billing == ON_DEMAND:
         return properties
     table = bare_name(given["TableName"])
@@ -57,13 +59,13 @@ def with_new_indexes(call: CallContext, given: Wire, properties: TableProperties
 
 
 def added(given: Wire) -> list[str]:
-    """The names of the indexes that an UpdateTable adds."""
+    """Return the names of the indexes that an UpdateTable adds."""
     updates = given.get("GlobalSecondaryIndexUpdates", ())
     return [update["Create"]["IndexName"] for update in updates if "Create" in update]
 
 
 def settings_of(call: CallContext, table: str, place: str, kind: str, update: Wire) -> dict[str, Any]:
-    """The settings that an update of one place asks for, with the defaults of the service."""
+    """Return the settings that an update demands, with the defaults of the service. `place`: their key."""
     policy = update["ScalingPolicyUpdate"]
     tracking = policy["TargetTrackingScalingPolicyConfiguration"]
     index = place.partition(f"{kind.lower()}/")[2]
@@ -85,7 +87,7 @@ def settings_of(call: CallContext, table: str, place: str, kind: str, update: Wi
 
 
 def shown(properties: TableProperties, place: str) -> Wire:
-    """Settings as they are told. Those of a table that became on demand stay, disabled."""
+    """Return settings as descriptions show them. If the table became on-demand, they stay but are shown as disabled."""
     settings = properties.auto_scaling.get(place)
     if not settings:
         return _OFF

@@ -1,6 +1,6 @@
 """Backups: CreateBackup, DescribeBackup, ListBackups, DeleteBackup, RestoreTableFromBackup.
 
-Shapes: botocore 1.44.5; texts and which members are absent when: ack-api-quirks, live service, October 2026.
+Shapes: botocore 1.44.5. Texts and absent members: ack-api-quirks (live service, October 2026).
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ _KINDS = {"USER": BackupKind.USER, "SYSTEM": BackupKind.SYSTEM}
 
 
 def create_backup(call: CallContext) -> Exchange[Answer]:
-    """CreateBackup: begin a backup of a table. Raises ServiceError, TableMissing."""
+    """CreateBackup: start a backup of a table. Raises ServiceError, TableMissing."""
     table = yield from find_table(call)
     backup = yield from one(CreateBackup(table, call.input["BackupName"]))
     return {"BackupDetails": _details(call, backup)}
 
 
 def describe_backup(call: CallContext) -> Exchange[Answer]:
-    """DescribeBackup: a backup, and the table as it was. Raises ServiceError."""
+    """DescribeBackup: a backup and the table at its time. Raises ServiceError."""
     backup = yield from _find(call)
     return {"BackupDescription": _description(call, backup)}
 
 
 def delete_backup(call: CallContext) -> Exchange[Answer]:
-    """DeleteBackup: delete a backup that somebody made. Raises ServiceError."""
+    """DeleteBackup: delete a backup that is not a system backup. Raises ServiceError."""
     backup = yield from _find(call)
     arn = call.input["BackupArn"]
     if backup.kind is BackupKind.SYSTEM:
@@ -75,8 +75,10 @@ def delete_backup(call: CallContext) -> Exchange[Answer]:
 
 
 def list_backups(call: CallContext) -> Exchange[Answer]:
-    """ListBackups: a page of backups by table and age. A further page is announced only if there are more backups. Those that the
-    caller may not list are left out, so a page may be empty. Raises ServiceError."""
+    """ListBackups: a page of backups by table and age. LastEvaluatedBackupArn is absent from the last page.
+
+    Backups that the caller may not list are omitted, so a page may be empty. Raises ServiceError.
+    """
     given = call.input
     lower, upper = (given.get(f"TimeRange{side}Bound") for side in ("Lower", "Upper"))
     if lower is not None and upper is not None and lower > upper:
@@ -84,7 +86,7 @@ def list_backups(call: CallContext) -> Exchange[Answer]:
     limit = given.get("Limit", 100)
     kind = given.get("BackupType", "USER")
     name = given.get("TableName")
-    if kind == "AWS_BACKUP":  # made by a service that is not here
+    if kind == "AWS_BACKUP":  # made by AWS Backup, which does not exist here
         return {"BackupSummaries": []}
     found = yield from one(
         ListBackups(
@@ -109,7 +111,7 @@ def _milliseconds(at: float | None) -> int | None:
 
 
 def restore_from_backup(call: CallContext) -> Exchange[Answer]:
-    """RestoreTableFromBackup: make a table with the rows of a backup. Raises ServiceError."""
+    """RestoreTableFromBackup: create a table with the rows of a backup. Raises ServiceError."""
     arn = call.input["BackupArn"]
     restores.require_key(call, _parsed(call, arn)["region"])
     backup = yield from _find(call)
@@ -126,7 +128,7 @@ def restore_from_backup(call: CallContext) -> Exchange[Answer]:
         text = f"Backup is being used to restore another table: {arn}"
         raise ServiceError("BackupInUseException", text) from None
     except BackupUnreadable as error:
-        # The service has no such error: to its clients a backup whose rows cannot be had is not there.
+        # The service has no such error. A backup whose rows cannot be read is reported as missing.
         raise ServiceError("BackupNotFoundException", f"Backup not found: {arn}: {error.reason}") from None
 
 
@@ -142,7 +144,7 @@ def _arn(call: CallContext, backup: Backup) -> str:
 
 
 def _parsed(call: CallContext, arn: str) -> re.Match[str]:
-    """The parts of the ARN of a backup. Its region need not be that of the backup (ack-api-quirks 012). Raises ServiceError."""
+    """Parse the ARN of a backup. Its region may differ from the backup's (ack-api-quirks 012). Raises ServiceError."""
     match = _ARN.fullmatch(arn)
     if match is None and (not arn.startswith("arn:") or re.match(r"arn:aws[a-z-]*:dynamodb:", arn)):
         raise validation("Invalid Backup ARN")
@@ -163,7 +165,7 @@ def _missing(arn: str) -> ServiceError:
 
 
 def _find(call: CallContext) -> Exchange[Backup]:
-    """The backup that BackupArn names. Raises ServiceError."""
+    """Return the backup that BackupArn names. Raises ServiceError."""
     arn = call.input["BackupArn"]
     match = _parsed(call, arn)
     place = call.gateway.credentials.namespace(Scheme.AWS, match["account"], call.caller.region)
@@ -178,7 +180,9 @@ def _find(call: CallContext) -> Exchange[Backup]:
 
 
 def _after(call: CallContext) -> tuple[str, int, int]:
-    """The place behind which a page begins: an ARN is a position, whether or not there is such a backup."""
+    """Return the position after which a page begins. An ARN is a position even if no such backup exists. Raises
+    ServiceError.
+    """
     arn = call.input.get("ExclusiveStartBackupArn")
     if arn is None:
         return "", 0, 0
@@ -187,7 +191,7 @@ def _after(call: CallContext) -> tuple[str, int, int]:
         raise validation(
             f"{messages.INVALID_REQUEST}The supplied ExclusiveStartBackupArn does not match the region"
         )
-    # A system backup has no id in its name: it counts as the last of its moment.
+    # A system backup has no id in its name. It sorts as the last of its millisecond.
     number = int(match["digits"], 16) if match["digits"] != _SYSTEM_DIGITS else 1 << 62
     return match["table"], int(match["at"]), number
 
@@ -248,7 +252,7 @@ def _units(throughput: dict[str, Any]) -> dict[str, Any]:
 
 
 def _features(source: Table, shown: dict[str, Any]) -> dict[str, Any]:
-    """Only what the table had."""
+    """Return SourceTableFeatureDetails: only features that the table had."""
     features: dict[str, Any] = {}
     local = [index_definition(index) for index in source.indexes if index.local]
     if local:

@@ -136,13 +136,13 @@ def _replication(table: Table, properties: TableProperties, now_ms: int) -> dict
 
 
 def replica_status(properties: TableProperties, peer: Replica, now_ms: int) -> str:
-    """The state of a replica."""
+    """Return the state of a replica."""
     until_ms = properties.replicas.get(peer.name, {}).get("creating_until_ms", 0)
     return "ACTIVE" if peer.ready and now_ms >= until_ms else "CREATING"
 
 
 def _replica(table: Table, properties: TableProperties, peer: Replica, now_ms: int) -> dict[str, Any]:
-    """A ReplicaDescription: what is as in this region is absent."""
+    """Return a ReplicaDescription. Members equal to this region's are absent."""
     known = properties.replicas.get(peer.name, {})
     shown: dict[str, Any] = {
         "RegionName": peer.name,
@@ -173,7 +173,7 @@ def _replica(table: Table, properties: TableProperties, peer: Replica, now_ms: i
 def describe_index(
     table: Table, index: Index, statistics: TableStatistics, caller: Caller, now_ms: int
 ) -> dict[str, Any]:
-    """One member of LocalSecondaryIndexes or GlobalSecondaryIndexes."""
+    """Return one member of LocalSecondaryIndexes or GlobalSecondaryIndexes."""
     rows, size_bytes = statistics.indexes.get(index.name, (0, 0))
     shown = index_definition(index)
     counts = {
@@ -189,7 +189,7 @@ def describe_index(
     if not is_being_restored(table, now_ms):  # ack-api-quirks 282
         shown["IndexStatus"] = "ACTIVE" if active else "CREATING"
     if not active and state is not State.CREATING:
-        # Said only of an index that came later: false while the table is UPDATING, then true until it is filled.
+        # Only an index added later has this member: false while the table is UPDATING, then true until it is filled.
         shown["Backfilling"] = state is State.ACTIVE
     shown["ProvisionedThroughput"] = _throughput(
         TableProperties.of(table), properties.throughput, now_ms, state
@@ -204,7 +204,7 @@ def describe_index(
 def _describe_vector_index(
     table: Table, index: VectorIndex, statistics: TableStatistics, caller: Caller, now_ms: int
 ) -> dict[str, Any]:
-    """One member of VectorIndexes."""
+    """Return one member of VectorIndexes."""
     rows, size_bytes = statistics.indexes.get(index.name, (0, 0))
     shown = vector_index_definition(index)
     state, active = table.state_at(now_ms), index.is_active(now_ms)
@@ -219,7 +219,7 @@ def _describe_vector_index(
 
 
 def vector_index_definition(index: VectorIndex | NewVectorIndex) -> dict[str, Any]:
-    """A vector index by what never changes of it."""
+    """Return the immutable definition of a vector index."""
     shown: dict[str, Any] = {
         "IndexName": index.name,
         "VectorAttribute": {"AttributeName": index.attribute},
@@ -240,7 +240,7 @@ def vector_index_definition(index: VectorIndex | NewVectorIndex) -> dict[str, An
 
 
 def index_definition(index: Index | NewIndex) -> dict[str, Any]:
-    """An index by what never changes of it."""
+    """Return the immutable definition of an index."""
     return {
         "IndexName": index.name,
         "KeySchema": key_elements(shown_index_keys(index.key_schema)),
@@ -256,17 +256,17 @@ def _shown_projection(index: Index | NewIndex | VectorIndex | NewVectorIndex) ->
 
 
 def table_id(table: Table) -> str:
-    """A UUID that stays the table's own until it is dropped, and is another after it was made again."""
+    """Return a UUID of the table. A table created again under the same name has another."""
     return table_id_of(table.id, table.created_at_ms, table.name)
 
 
 def table_id_of(number: int, created_at_ms: int, name: str) -> str:
-    """The UUID of a table that is still to be made."""
+    """Return the UUID of a table that is to be created."""
     return stable_uuid(f"{number}/{created_at_ms}/{name}")
 
 
 def _attribute_definitions(table: Table, keys: tuple[ShownKey, ...]) -> list[dict[str, str]]:
-    """Every key attribute of the table and its indexes, by name."""
+    """Return the key attributes of the table and its indexes, by name."""
     types = {key.name: key.type for key in keys}
     for index in table.indexes:
         for key in shown_index_keys(index.key_schema):
@@ -278,14 +278,14 @@ def _attribute_definitions(table: Table, keys: tuple[ShownKey, ...]) -> list[dic
 
 
 def key_elements(keys: tuple[ShownKey, ...]) -> list[dict[str, str]]:
-    """Key attributes as the member KeySchema of a request or an answer."""
+    """Return key attributes in the form of KeySchema."""
     return [{"AttributeName": key.name, "KeyType": key.role} for key in keys]
 
 
 def _throughput(
     properties: TableProperties, throughput: Throughput, now_ms: int, state: State
 ) -> dict[str, Any]:
-    """Zeros for a table on demand (rule 40)."""
+    """Return ProvisionedThroughput, which is zero for an on-demand table (rule 40)."""
     shown = throughput.shown(now_ms, state is State.UPDATING)
     if properties.billing == ON_DEMAND:
         shown |= {"ReadCapacityUnits": 0, "WriteCapacityUnits": 0}
@@ -293,8 +293,11 @@ def _throughput(
 
 
 def _billing_summary(properties: TableProperties, created_at_ms: int) -> dict[str, Any]:
-    """Absent of a table that was never on demand. TableThroughputModeSummary is in no model, but in every answer. A table that
-    was made on demand is so since it was made, which is a moment after it was asked for."""
+    """Return BillingModeSummary and TableThroughputModeSummary. Empty for a table that was never on-demand.
+
+    TableThroughputModeSummary is in no model, but in every answer. A table created as on-demand has its creation time,
+    which is slightly later than the time of the request.
+    """
     if properties.billing == PROVISIONED and properties.on_demand_since_ms is None:
         return {}
     since = {}
@@ -308,7 +311,7 @@ def _billing_summary(properties: TableProperties, created_at_ms: int) -> dict[st
 
 
 def _stream(table: Table, caller: Caller) -> dict[str, Any]:
-    """The latest stream's name stays after it was switched off."""
+    """Return the stream's members. The label of the latest stream stays after it is switched off."""
     rule = table.rules.stream
     if rule is None:
         return {}

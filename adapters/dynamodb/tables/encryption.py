@@ -1,7 +1,7 @@
-"""Encryption at rest as DynamoDB shows it: the key of a table, and changes of that key.
+"""Encryption at rest: the key of a table in descriptions, and changes of that key.
 
-Encryption itself is the database's and its disk's. There is no KMS here, so that a key is not looked up. Rules and texts:
-ack-api-quirks (live service, October 2026: findings 020, 037, 065, 069, 081, 082, 140, 141, 328, 361, 371, 461).
+The database and its disk do the encryption. There is no KMS, so keys are not looked up. Rules and texts: ack-api-quirks
+(live service, October 2026: findings 020, 037, 065, 069, 081, 082, 140, 141, 328, 361, 371, 461).
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ _KMS = "com.amazonaws.services.kms.model."
 
 
 def key_of(call: CallContext, given: Mapping[str, Any]) -> str | None:
-    """The ARN of the key that an SSESpecification asks for. None stands for the service's own key, which is not shown.
+    """Return the ARN of the key that an SSESpecification names. None stands for the service's own key, which is not
+    shown.
 
-    Raises ServiceError for a key of another account, region or service."""
+    Raises ServiceError for a key of another account, region or service.
+    """
     if not _wants_key(given):
         return None
     name: str = given.get("KMSMasterKeyId", _SERVICE_KEY)
@@ -51,7 +53,7 @@ def key_of(call: CallContext, given: Mapping[str, Any]) -> str | None:
 
 
 def _wants_key(given: Mapping[str, Any]) -> bool:
-    """True if an SSESpecification asks for another key than the service's own."""
+    """Return True if an SSESpecification selects another key than the service's own."""
     return bool(given.get("Enabled", "SSEType" in given or "KMSMasterKeyId" in given))
 
 
@@ -66,7 +68,7 @@ def _of_kms(kind: str, text: str, code: str) -> str:
 
 
 def changed(call: CallContext, known: TableProperties) -> TableProperties:
-    """The properties of a table after an UpdateTable with SSESpecification. Raises ServiceError."""
+    """Return the properties of a table after an UpdateTable with SSESpecification. Raises ServiceError."""
     given, now_ms = call.input["SSESpecification"], call.gateway.now_ms()
     if not _wants_key(given) and not known.encryption_key:
         raise validation(f"{messages.INVALID}Table is already encrypted by default")
@@ -87,13 +89,13 @@ def changed(call: CallContext, known: TableProperties) -> TableProperties:
 
 
 def is_changing(properties: TableProperties, now_ms: int) -> bool:
-    """True until a change of the key is done."""
+    """Return True until a change of the key is done."""
     change = properties.encryption_change
     return change is not None and now_ms < change["until_ms"]
 
 
 def _counted(known: TableProperties, now_ms: int) -> dict[str, int]:
-    """The window of changes with one more. Raises LimitExceededException for one too many."""
+    """Return the window of changes with one more. Raises ServiceError for one too many."""
     change = known.encryption_change or {}
     since_ms, count = change.get("since_ms", now_ms), change.get("count", 0)
     if now_ms >= since_ms + limits.ENCRYPTION_CHANGES_WINDOW_MS:
@@ -116,7 +118,7 @@ def _iso(at_ms: int) -> str:
 
 
 def description(properties: TableProperties, caller: Caller, now_ms: int) -> dict[str, Any]:
-    """The member SSEDescription. A change shows the former key for two fifths of its time, and then the new one."""
+    """Return the member SSEDescription. A change shows the former key for two fifths of its time, then the new one."""
     key, change = properties.encryption_key, properties.encryption_change
     if change is None or not is_changing(properties, now_ms):
         return {} if key is None else {"SSEDescription": _shown(caller, "ENABLED", key)}
@@ -125,6 +127,6 @@ def description(properties: TableProperties, caller: Caller, now_ms: int) -> dic
 
 
 def _shown(caller: Caller, status: str, key: str | None) -> dict[str, Any]:
-    # Earlier versions kept the alias that a client gave.
+    # Earlier versions of tablegate stored the alias that a client gave.
     of_key = {} if key is None else {"SSEType": "KMS", "KMSMasterKeyArn": key_arn(caller, key)}
     return {"Status": status, **of_key}
