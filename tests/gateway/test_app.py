@@ -33,7 +33,7 @@ def test_what_a_request_counts_in_the_budget(
     environ: dict[str, str],
     counted: int,
 ) -> None:
-    """gunicorn says of each request that its input ends by itself (wsgi.input_terminated)."""
+    """gunicorn marks the input of each request as terminated (wsgi.input_terminated)."""
     shutil.copy(sqlite_template, tmp_path / "test.sqlite")
     app = create_app(load({"database": f"sqlite:///{tmp_path}/test.sqlite"}, {}))
     memory = application_of(app).gateway.memory

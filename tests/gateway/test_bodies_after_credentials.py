@@ -80,7 +80,7 @@ def gateways() -> dict[str, Gateway]:
 
 @pytest.fixture(params=ENTRIES)
 def ask(request: pytest.FixtureRequest, gateways: dict[str, Gateway]) -> Iterator[Ask]:
-    """Send a request to a server of one auth, which is started when it is first asked."""
+    """Send a request to a server with this `auth`. The server starts at first use."""
     running: dict[str, Running] = {}
 
     def ask(made: Request, auth: str = "strict") -> Reply:
@@ -104,7 +104,7 @@ def ask(request: pytest.FixtureRequest, gateways: dict[str, Gateway]) -> Iterato
 
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the decoders that were called, of those that requests are decoded by."""
+    """Record the names of the body decoders that are called."""
     seen: list[str] = []
 
     def watch(holder: Any, name: str) -> None:
@@ -128,7 +128,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-# Requests; `secret`: what they are signed with, None: nothing.
+# Requests. `secret` signs them. They are unsigned if it is None.
 
 
 def of_dynamodb(secret: str | None, body: bytes = b"", key: str = AWS.access_id, **more: str) -> Request:
@@ -244,7 +244,7 @@ def test_a_head_that_proves_nothing_ends_it(
     [
         # The service reads the JSON first (dynalite, captured). Test suites of emulators run with auth dev.
         ("dev", None, "SerializationException"),
-        # Where credentials are checked, they are checked first.
+        # If credentials are required, they are checked first.
         ("strict", None, "MissingAuthenticationTokenException"),
         ("strict", "another secret", "InvalidSignatureException"),
         # For a signed request the order is the service's: JSON, then the target.
@@ -306,7 +306,10 @@ def test_the_body_decides_where_the_head_is_right(ask: Ask) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_budget_bounds_what_is_decoded(ask: Ask, gateways: dict[str, Gateway], kind: str) -> None:
-    """503, in the words of the dialect. Once there is room, the same request is decoded, and all of it is given back."""
+    """A request beyond the budget gets 503 in the words of the dialect.
+
+    With memory available, the same request is decoded, and its memory is released.
+    """
     scheme = kind.partition(":")[0]
     ask(of_dynamodb(AWS.secrets[0], b"{}", content_encoding=""))
     memory, other = gateways["strict"].memory, Request("POST", "/", (), b"")

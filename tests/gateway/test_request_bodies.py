@@ -31,7 +31,7 @@ def test_what_was_encoded_is_decoded() -> None:
 
 
 def test_decoding_stops_at_the_bound() -> None:
-    """200 MiB in 200 KB: no more of them is in memory than the bound, and once more while zlib's buffer grows."""
+    """200 MiB in 200 KB. Memory holds at most the bound, and twice the bound while zlib's buffer grows."""
     bomb = gzip.compress(bytes(200 * MIB), 9)
     tracemalloc.start()
     with pytest.raises(LimitExceeded):
@@ -73,7 +73,7 @@ def fails(error: Exception) -> Callable[..., Any]:
     return raising
 
 
-# What orjson 3.13 raised in a process with 200 and with 300 MiB of address space, and what zlib and Python have for it.
+# Errors of orjson 3.13 in processes with 200 and 300 MiB of address space, and of zlib and Python in the same case.
 SHORTAGES = [
     orjson.JSONDecodeError("Not enough memory to allocate buffer for parsing", "", 0),
     SystemError("<built-in function loads> returned a result with an exception set"),
@@ -97,7 +97,7 @@ def test_a_shortage_of_memory_is_no_fault_of_the_sender(
 
 @pytest.mark.parametrize("error", SHORTAGES, ids=lambda error: type(error).__name__)
 def test_dynamodb_answers_503_for_it(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The database is not asked, so there is none."""
+    """The request does not reach the database, so the test has none."""
     settings = Settings(database="sqlite://", memory=True)
     gateway = Gateway(Engines(), Credentials(settings), settings, lambda: 0, lambda: 0)  # type: ignore[arg-type]
     headers = {name.lower(): value for name, value in SIGNED_IN_FORM.items()}

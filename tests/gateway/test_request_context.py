@@ -1,4 +1,4 @@
-"""What watching requests costs those that nobody watches: nothing is asked of them."""
+"""Without interceptors, a request costs nothing extra: none of its facts is computed."""
 
 from __future__ import annotations
 

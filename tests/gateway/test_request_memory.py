@@ -54,7 +54,7 @@ def test_what_a_request_is_counted_for_replaces_what_it_was_counted_for(memory: 
 
 
 def test_a_request_beyond_the_limit_is_decoded_alone(memory: RequestMemory) -> None:
-    """What the services take is taken, one at a time."""
+    """A request of a size that the service permits is decoded, one at a time."""
     large, small = request(), request()
     memory.hold(small, 1)
     with pytest.raises(Busy):
@@ -94,7 +94,7 @@ DENSE = [
 
 @pytest.mark.parametrize("part", DENSE, ids=json.dumps)
 def test_the_estimate_is_no_less_than_what_is_built(part: object) -> None:
-    """Objects only: the parser's own buffer is not seen by tracemalloc, and is gone when there is the next."""
+    """Counts objects only. tracemalloc does not measure the parser's buffer, which is freed before the next request."""
     text = orjson.dumps([part] * 20_000)
     memory, made = RequestMemory(len(text)), request()
     memory.hold_json(made, text)

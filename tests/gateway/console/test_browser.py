@@ -102,13 +102,16 @@ def link(browser: webdriver.Chrome, text: str) -> WebElement:
 
 
 def waiting(browser: webdriver.Chrome) -> WebDriverWait[webdriver.Chrome]:
-    """Waits for a page to show something. The page before may go away while it is looked at, for which ChromeDriver has several
-    errors, not all with a class of their own ("Node with given id does not belong to the document")."""
+    """A wait for a page to show something.
+
+    The earlier page can disappear during a check. ChromeDriver has several errors for this, and some have no class
+    ("Node with given id does not belong to the document").
+    """
     return WebDriverWait(browser, 120, ignored_exceptions=[WebDriverException])
 
 
 def problems(browser: webdriver.Chrome) -> list[Any]:
-    """What the browser has complained of."""
+    """Return the errors that the browser logged."""
     return [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
 
@@ -275,7 +278,7 @@ def _forms_of_templates() -> set[tuple[str, str]]:
 
 @contextmanager
 def _foreign_site(pages: dict[str, str]) -> Iterator[str]:
-    """Another web site, with these pages by their paths; its URL."""
+    """Serve these pages, given by path, as another web site. Yields its URL."""
 
     class Site(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -304,7 +307,7 @@ def _foreign_site(pages: dict[str, str]) -> Iterator[str]:
 def test_a_page_of_another_site_signs_nobody_in_or_out(
     tmp_path_factory: pytest.TempPathFactory, browser: webdriver.Chrome, referrer_policy: str
 ) -> None:
-    """The same host at another port is another origin, and `SameSite` cookies are sent from there all the same."""
+    """The same host at another port is another origin. `SameSite` cookies are still sent from there."""
     running = start(f"sqlite:///{_database(tmp_path_factory)}", auth="strict", admin_token="the token")
     console = f"{running.url}/_tablegate/console"
     pages = {

@@ -1,5 +1,6 @@
-"""The console over a live server: who may see what, that all is shown as text, and what a search finds. test_browser.py
-walks through it in a real browser."""
+"""The console over a live server: access rights, escaping of all content, and search results. test_browser.py uses it
+in a real browser.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ class Console:
 
 
 def keys_of(page: str) -> list[str]:
-    """What the first column of a page of rows has."""
+    """Return the first column of a page of rows."""
     return [unescape(each) for each in re.findall(r'<th scope="row"><a[^>]*>(.*?)</a>', page)]
 
 
@@ -98,7 +99,7 @@ def of_songs(**more: str) -> dict[str, str]:
     return {"namespace": "shared", "name": "songs", **more}
 
 
-# Who may
+# Access
 
 
 @beyond_wsgi
@@ -162,7 +163,7 @@ def test_every_answer_forbids_scripts_of_others(console: Console) -> None:
 
 @pytest.fixture
 def strict(serve: Serve, database_url: str) -> Running:
-    """Two tenants' server; each has a table."""
+    """A server with two tenants, each with one table."""
     server = serve(database_url, **SETTINGS, admin_token="the token")
     store = server.app.extensions["tablegate"].gateway
     store.credentials.replace(CREDENTIALS)
@@ -293,7 +294,7 @@ def test_a_cookie_ends_with_its_secret_its_time_and_at_the_first_change(
     assert "Secret" in console.get("/")
 
 
-# What is seen
+# Content
 
 
 def test_tables_and_what_is_known_of_them(songs: Live, console: Console) -> None:
@@ -384,7 +385,7 @@ def test_a_row_side_by_side_with_its_history_as_text(songs: Live, console: Conso
 def test_a_history_is_of_the_newest_changes_of_a_long_stream(
     songs: Live, console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the process of the server. What is older than so many changes is not looked for, and that is said."""
+    """Runs in the server's process. The search ends after a fixed number of changes, and the page says so."""
     for module in (reading, console_pages):
         monkeypatch.setattr(module, "CHANGES", 30)
     monkeypatch.setattr(reading, "_CHANGES_AT_ONCE", 7)
@@ -464,7 +465,7 @@ def test_with_console_writes_rows_are_put_and_deleted(serve: Serve, database_url
 
 
 def begun(server: Running, namespace: str, table: str) -> Job:
-    """A job that no worker knows, so that it does not end."""
+    """Create a job of an unknown kind, so that it does not end."""
     engine = server.app.extensions["tablegate"].gateway.engine
     [job] = engine.run([StartJob("kind", namespace, table, {}, "IN_PROGRESS", 9)])
     assert isinstance(job, Job)

@@ -1,4 +1,7 @@
-"""The console shows a key what its grants let it describe and read, and holds it to its quotas. Nothing else is told."""
+"""The console shows what the key's grants permit it to describe and read, and applies its quotas.
+
+It shows nothing else.
+"""
 
 from __future__ import annotations
 

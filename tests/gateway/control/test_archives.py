@@ -1,4 +1,7 @@
-"""Snapshots as files: exact, consistent under writers, for either database; what is damaged is refused and changes nothing."""
+"""Snapshots as files: exact, consistent under writers, portable between databases.
+
+A damaged file is rejected and changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +107,7 @@ def test_it_loads_on_the_other_database_and_is_equal(
     for name in ("people", "things", "rows"):
         verified = CliRunner().invoke(main, ["verify", *(f"tablegate:{url}#{name}" for url in urls)])
         assert verified.exit_code == 0, verified.output
-    # What is written afterwards is indexed, and another export says the same.
+    # Later writes are indexed, and another export is equal.
     again = requests.get(other.url + URL, timeout=30).content
     assert rows_of(again) == rows_of(exported)
 
@@ -128,8 +131,10 @@ def other_database(request: pytest.FixtureRequest, url: str) -> str:
 def test_under_writers_it_equals_a_state_that_existed(
     serve: Serve, database_url: str, request: pytest.FixtureRequest
 ) -> None:
-    """Eight writers move money between accounts of two tables by transactions; in each snapshot the sum is what it was. What was
-    taken under them is the same on the other database."""
+    """Eight writers move money between accounts of two tables by transactions.
+
+    The sum is constant in each snapshot. Such a snapshot gives the same rows on the other database.
+    """
     server = serve(database_url)
     control, live = Control(server.url), Live(server.url)
     for name in ("bank-a", "bank-b"):
@@ -215,7 +220,7 @@ def test_a_server_begins_with_it(tmp_path: Path) -> None:
 
 
 def changed(exported: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
-    """A file whose manifest says something else."""
+    """Return a copy of the file with a changed manifest."""
     made = io.BytesIO()
     with (
         tarfile.open(fileobj=io.BytesIO(exported)) as archive,

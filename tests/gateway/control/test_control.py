@@ -1,4 +1,4 @@
-"""The control API over a live server: who may use it, and what each operation does to tables as their clients see them."""
+"""The control API over a live server: access rights, and the effect of each operation on tables as clients see them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.running import Running
 
 DAY = 86_400
 
-# Who may
+# Access
 
 
 def test_in_dev_this_machine_may_and_pages_of_others_may_not(control: Control, server: Running) -> None:

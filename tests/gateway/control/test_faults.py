@@ -1,4 +1,4 @@
-"""Faults over a live server: what each does to requests of the three dialects, and which requests it meets."""
+"""Faults over a live server: their effect on requests of the three dialects, and the requests to which they apply."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.running import ENTRIES, Running
 
 
 def codes(live: Live, requests_sent: int, **key: Any) -> list[str]:
-    """What so many reads are answered: "" or the code of an error."""
+    """Return the results of this many reads: "" or the code of an error."""
     answers = []
     for _ in range(requests_sent):
         try:
@@ -123,7 +123,7 @@ def test_azure_and_table_store_say_it_in_their_words(serve: Serve, sqlite_url: s
     with pytest.raises(tablestore.Refused) as refused:
         store.get({"pk": "a"}, "rows")
     assert (refused.value.status, refused.value.code) == (403, "OTSNotEnoughCapacityUnit")
-    # Even a fault's reply is signed: the SDKs look at that before anything else.
+    # Even a fault's reply is signed, because the SDKs check the signature first.
     assert isinstance(store.last, Reply)
     assert "authorization" in dict(store.last.headers)
 

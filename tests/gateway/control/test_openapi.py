@@ -1,4 +1,4 @@
-"""The OpenAPI document of the control API says what the routes are: no more, no less."""
+"""The OpenAPI document of the control API describes exactly the routes that exist."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_references_lead_somewhere_and_names_in_paths_are_parameters() -> None:
 
 
 def test_bodies_of_the_document_are_taken_and_others_refused(shared_server: str) -> None:
-    """Every member that a body may have is known to its operation, and one that is in no body is to none."""
+    """Each operation accepts every member that the document lists and rejects one that it does not list."""
     for path, methods in DOCUMENT["paths"].items():
         for method, operation in methods.items():
             content = operation.get("requestBody", {}).get("content", {})

@@ -1,4 +1,4 @@
-"""The record of requests: what each dialect says of its own, and that frozen time makes two runs equal."""
+"""The record of requests: the fields of each dialect. Frozen time makes two runs equal."""
 
 from __future__ import annotations
 
@@ -153,7 +153,10 @@ def test_what_cannot_be_read_is_noted_too(
 
 @pytest.mark.parametrize("sent", ["dynamodb", "azuretable", "tablestore"])
 def test_a_planted_error_proves_no_caller(serve: Serve, sqlite_url: str, sent: str) -> None:
-    """A request that a planted error answers is never authenticated, so whom it names and what it asks for is not recorded."""
+    """A request that gets an injected error is never authenticated.
+
+    Its caller and its content are therefore not recorded.
+    """
     server = serve(sqlite_url, auth="strict", admin_token="the token")
     control = Control(server.url, Authorization="Bearer the token")
     control("PUT", "/requests", most=10)
@@ -174,7 +177,7 @@ def test_a_planted_error_proves_no_caller(serve: Serve, sqlite_url: str, sent: s
 
 
 def _play(server: Running, seed: int) -> bytes:
-    """A seeded test on an empty server whose time stands still; its requests, as bytes."""
+    """Run a seeded test on an empty server with frozen time. Returns its recorded requests as bytes."""
     control, chance = Control(server.url), random.Random(seed)
     control("POST", "/reset")
     control("DELETE", "/requests")

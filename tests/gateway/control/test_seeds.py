@@ -141,7 +141,7 @@ def test_items(live: Live, control: Control) -> None:
                 ExpressionAttributeValues={":c": {"S": "x"}},
             )  # fmt: skip
             assert page["Count"] == 1
-    # What is there stays, and gets the items.
+    # An existing table stays and gets the items.
     assert control("POST", "/seed", files=[tables]) == {"tables": {"people": 0}}
     assert live.client.scan(TableName="people")["Count"] == 2
 

@@ -37,7 +37,7 @@ DISTRIBUTED_FORMS = "distributed forms"
 def database_url(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[str]:
-    """The URL of a migrated, empty database of its own for each test."""
+    """Return the URL of a migrated, empty database for one test."""
     if request.param == DISTRIBUTED_FORMS:
         monkeypatch.setattr(
             "tablegate.gateway.store.postgresql.database.finds_distributed", lambda url, schema: True
@@ -49,7 +49,7 @@ def database_url(
 
 @pytest.fixture
 def clock() -> Clock:
-    """It goes on at each reading: nothing is simultaneous."""
+    """The clock advances at each reading, so no two events are simultaneous."""
     return Clock(step_ns=1_000)
 
 
@@ -82,7 +82,7 @@ PAIR = KeySchema((column("p"),), (column("s", Kind.DECIMAL),))
 
 @dataclass
 class Client:
-    """The few things that tests say often, on one table."""
+    """Common operations of tests on one table."""
 
     engine: Engine
     table: Table
@@ -103,7 +103,7 @@ class Client:
         return Write(self.table, self.key(p, s), Remove(), condition)
 
     def write(self, *writes: Write) -> list[WriteOutcome]:
-        """Each write a group of its own, in one list, with the patience of a server; fails with the first error."""
+        """Write each as a separate group, in one list, with the retries of a server. Raises the first error."""
         answers = run_with_retries(self.engine, [WriteGroup((write,)) for write in writes])
         for answer in answers:
             if isinstance(answer, Exception):

@@ -36,7 +36,7 @@ MEMORY = 1 << 30
 
 
 def grow(engine: Engine) -> int:
-    """Everything that searches have read is in the graphs; how many vectors were added."""
+    """Add all vectors in images to the graphs. Returns their number."""
     rows = 0
     while (batch := engine.background.vector_graph_batch()) is not None:
         rows += batch.rows
@@ -45,7 +45,7 @@ def grow(engine: Engine) -> int:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many candidates graphs were asked for, and found."""
+    """Record the number of candidates for each graph search."""
     found: list[int] = []
     candidates = VectorGraph.candidates
 
@@ -60,7 +60,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture(autouse=True)
 def _needs_images(request: pytest.FixtureRequest) -> None:
-    """A graph stands beside an image, which needs a snapshot of all nodes."""
+    """Skip the test if the database keeps no images. Graphs belong to images, which need a snapshot of all nodes."""
     if (
         "engine" in request.fixturenames
         and not request.getfixturevalue("engine")._store.database.has_snapshots
@@ -70,7 +70,7 @@ def _needs_images(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def approximate(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
-    """An engine whose searches go by graphs however few vectors there are, so that what they find is all there is."""
+    """An engine that uses graphs for any number of vectors, and then finds all of them."""
     if not engine._store.database.has_snapshots:
         pytest.skip(
             "where reads are not of one moment no image is kept, and searches are exact (docs/operate/scaling.md)"
@@ -82,11 +82,14 @@ def approximate(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
 
 @pytest.fixture
 def fewer_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quarter of those that a server asks for, and so of a quarter as many vectors: no more is found by it."""
+    """A quarter of a server's candidates.
+
+    The graph then applies to a quarter of the vectors, and the results are no better.
+    """
     monkeypatch.setattr(searching, "_FEWEST_CANDIDATES", 100)
 
 
-# What is found
+# Results
 
 
 def index_of(dimensions: int, metric: Metric, filters: int = 0) -> VectorIndex:
@@ -97,7 +100,7 @@ def index_of(dimensions: int, metric: Metric, filters: int = 0) -> VectorIndex:
 def image_of(
     array: Array, metric: Metric, digests: list[bytes] | None = None
 ) -> tuple[IndexImages, IndexImage]:
-    """An image of these vectors whose graph has all of them."""
+    """Return an image of these vectors with a complete graph."""
     index = index_of(array.shape[1], metric, 0 if digests is None else len(digests[0]) // 16)
     images = IndexImages(MEMORY, approximate_from=1)
     entries = [
@@ -177,7 +180,7 @@ HALF, ONE_IN_FIFTY = [(0, bytes(16))], [(1, bytes(16))]
 def test_of_what_a_filter_leaves_as_much_is_found(
     filtered: IndexImage, asked: list[int], fewer_candidates: None
 ) -> None:
-    """Twice as many are asked for where half of them pass."""
+    """If half of the vectors pass the filter, twice as many candidates are requested."""
     hits = 0
     for query in random_vectors(30, 8):
         target = target_of(Metric.COSINE, query.tobytes(), 10, HALF)
@@ -232,7 +235,7 @@ def test_what_the_graph_does_not_have_yet_is_found(asked: list[int], fewer_candi
         found = looked_up(grown, target)
         assert found is not None
         assert len({*found} & {*exact(grown, target)}) >= 9
-        # Whoever sees the older image finds nothing of the newer.
+        # A reader of the older image finds no later vectors.
         older = looked_up(image, target)
         assert older is not None and max(version for version, _ in older) <= 2_500
     while images.grow_a_graph():
@@ -244,7 +247,10 @@ def test_what_the_graph_does_not_have_yet_is_found(asked: list[int], fewer_candi
 
 @pytest.mark.parametrize("metric", list(Metric))
 def test_vectors_that_no_graph_can_have(approximate: Engine, metric: Metric, asked: list[int]) -> None:
-    """Too long, too short or of no length: they are looked at themselves, and so is everything if one of them is searched for."""
+    """Vectors that are too long, too short or of length zero are compared directly.
+
+    A search for such a vector compares all vectors directly.
+    """
     client = make(approximate, by_meaning(metric))
     odd = [(3e38, 3e38, 3e38), (-3e38, 0, 0), (1e-40, 1e-40, 0), (0, 0, 0), (1e-30, 0, 0)]
     chance = random.Random(1)
@@ -295,7 +301,7 @@ def test_it_follows_random_writes(approximate: Engine, asked: list[int]) -> None
 def test_servers_that_share_a_database_see_each_others_writes(
     approximate: Engine, clock: Clock, asked: list[int]
 ) -> None:
-    """Each has a graph of its own."""
+    """Each server has a separate graph."""
     options = EngineOptions(vector_approximate_from=1)
     other = Engine(Store(approximate._store.database), options, clock)
     other.register_view("test", lambda value, is_partition: value)
@@ -377,7 +383,7 @@ def test_an_image_that_is_mostly_gone_is_made_anew_with_its_graph(approximate: E
 
 
 def test_a_graph_takes_no_more_memory_than_is_counted() -> None:
-    """Beyond eight megabytes, which its library takes in advance; and the vectors are not copied."""
+    """The library allocates eight megabytes in advance, which do not count. The vectors are not copied."""
     array = random_vectors(4_000, 4)
     _, image = image_of(array, Metric.EUCLIDEAN)
     assert image.graph is not None

@@ -1,4 +1,7 @@
-"""A row that differs from its checksum is given to no reader, whichever way it is read; and a row of an earlier release is."""
+"""A row that differs from its checksum is never returned by any kind of read.
+
+A row of an earlier release is returned.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from tests.gateway.engine.conftest import Client, by_color, do_background_work, 
 from tests.gateway.engine.rows.test_reading import partition
 from tests.support.clock import Clock
 
-# What a release before 0014 does when it stores a row (SAVE and set_expiry of 0013).
+# The statement with which a release before 0014 stores a row (SAVE and set_expiry of 0013).
 SAVE_OF_0013 = """
 INSERT INTO rows (table_id, partition, sort, slot, modified_at, expires_at_ms, size_bytes, kinds, body, full_key)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -35,7 +38,7 @@ ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET modified_at = exclud
 
 @pytest.fixture
 def client(engine: Engine) -> Client:
-    """Partition a with twelve rows, each with an entry in an index; b with one."""
+    """Partition a has twelve rows, each with an index entry. Partition b has one."""
     made = Client(engine, make_table(engine, indexes=(by_color(),)))
     made.write(*(made.put("a", s, color=text("red"), filler=text("x" * 20)) for s in range(12)))
     made.write(made.put("b", 0, color=text("blue")))
@@ -148,7 +151,9 @@ def test_every_way_to_write_leaves_a_checksum(client: Client, engine: Engine) ->
 
 
 def test_rows_of_an_earlier_release_are_read(client: Client, database: Database) -> None:
-    """It knows no checksum, so what it writes over a row leaves that of the old one (docs/operate/upgrade.md)."""
+    """An earlier release writes no checksum, so its update leaves the checksum of the old row
+    (docs/operate/upgrade.md).
+    """
     with database.write() as session:
         [old] = session.query(
             f"SELECT {rows.COLUMNS} FROM rows WHERE partition = ? ORDER BY sort LIMIT 1", (partition("a"),)

@@ -1,4 +1,4 @@
-"""Pages whose first rows come as concatenated bodies hold what the same pages hold row by row."""
+"""Pages that begin with concatenated bodies equal the pages read row by row."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_long_keys_are_put_in_order_row_by_row(engine: Engine, reverse: bool) ->
 
 
 def lines(page: Page) -> object:
-    """What a reader of lines and moments makes of a page."""
+    """Return the lines and times of a page, in a form that can be compared."""
     found = [
         (line, moment)
         for concatenated in page.concatenated
@@ -124,7 +124,7 @@ def lines(page: Page) -> object:
 def test_pages_of_lines_are_those_of_a_walk_row_by_row(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows of every kind, limited by what is returned, with a look at the row behind the page."""
+    """Covers rows of every kind, limits on the result, and a look at the row after the page."""
     chance = random.Random(11)
     joining = 0
     for _ in range(200):
@@ -155,7 +155,7 @@ def test_rows_of_foreign_kinds_are_joined_for_who_takes_them(client: Client) -> 
 
 
 def test_a_page_that_cannot_be_joined_is_screened(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A filter is judged in SQL whether or not its reader would have taken pages in one piece."""
+    """The database evaluates a filter even if the caller accepts concatenated pages."""
     judged: list[Predicate] = []
 
     def recorded(predicate: Predicate) -> object:

@@ -1,6 +1,6 @@
-"""A page that has taken its time ends, however its rows come: one by one, many together, or prefiltered by SQL.
+"""A page ends at its deadline for each way of reading: row by row, in bulk, or prefiltered by SQL.
 
-The clock here goes on by so many seconds whenever a page looks at it.
+The clock of these tests advances by a fixed number of seconds at each reading.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def full(things: Client) -> Client:
 
 
 def test_a_page_that_has_taken_its_time_ends(full: Client, clock_of_pages: Any) -> None:
-    """The second look finds it late: then something, and not everything, has been looked at."""
+    """The second reading of the clock exceeds the limit. The page then has some rows, but not all."""
     clock_of_pages.step = 2.6
     for way, condition in WAYS.items():
         page = full.page(filter=condition, limits=LIMITS)

@@ -1,5 +1,7 @@
-"""What breaks under the engine: a full disk, cut connections, a lock holder that has stopped. Nothing is applied twice by
-our own doing, nothing acknowledged is lost, and service goes on afterwards without a restart."""
+"""Faults below the engine: a full disk, cut connections, a stopped lock holder.
+
+The engine applies nothing twice, loses no acknowledged write, and continues without a restart.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ def test_a_full_disk_is_a_passing_failure(database: Database, things: Client) ->
 
 
 def test_only_the_group_that_the_database_refuses_fails(things: Client) -> None:
-    """No client can make such a write; were there a way, its neighbours would not suffer from it."""
+    """No client can send such a write. If one could, the other groups of its list would still succeed."""
     broken = Contents(b"{}", None, 2**70)
     bad = Write(things.table, things.key("bad"), Replace(broken))
     groups = [WriteGroup((write,)) for write in (things.put("a"), things.put("b"), bad, things.put("c"))]
@@ -67,7 +69,7 @@ def test_only_the_group_that_the_database_refuses_fails(things: Client) -> None:
 
 
 def test_only_the_read_that_breaks_fails(things: Client, caplog: pytest.LogCaptureFixture) -> None:
-    """Whether our own code breaks over it or the database: its neighbours, who share its snapshot, get their rows."""
+    """The error is raised by our code or by the database. The other reads of the same snapshot return their rows."""
     things.write(things.put("a"), things.put("b"))
 
     def breaks(row: Row) -> Row:
@@ -133,8 +135,11 @@ def test_locks_that_do_not_yield_leave_the_connection_fit_for_use(database: Data
 
 
 class Proxy:
-    """Stands between a gateway and PostgreSQL on a unix socket, and cuts the connection at the next COMMIT: `before` the
-    server has seen it, or `after` it was carried out and before anybody was told."""
+    """A proxy between a gateway and PostgreSQL on a unix socket.
+
+    It cuts the connection at the next COMMIT: `before` the server receives it, or `after` the commit and before its
+    reply.
+    """
 
     def __init__(self, folder: Path, target: str) -> None:
         self.folder = folder
@@ -170,7 +175,7 @@ class Proxy:
                     if when == "after":
                         silent.set()
                         server.sendall(data)
-                        # The commit is done when the server has said so; its words stop here.
+                        # The server's reply to COMMIT proves that the commit is done. The proxy holds the reply back.
                         silent.said.wait(5)  # type: ignore[attr-defined]
                     break
                 server.sendall(data)

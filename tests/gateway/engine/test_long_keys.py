@@ -1,6 +1,6 @@
-"""Keys of maximal legal length, incompressible, in tables and indexes; keys that tie where they are clipped.
+"""Keys of maximal legal length, incompressible, in tables and indexes. Also keys that are equal after truncation.
 
-PostgreSQL refuses an index tuple over 2,704 bytes; SQLite, and keys that compress, would hide it.
+PostgreSQL rejects an index tuple over 2,704 bytes. SQLite or compressible keys would hide such an error.
 """
 
 from __future__ import annotations

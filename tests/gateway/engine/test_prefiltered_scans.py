@@ -41,7 +41,10 @@ def is_equal(name: str, value: Value) -> Compare:
 
 
 def filled(engine: Engine, projection: IndexProjection = IndexProjection.ALL) -> Client:
-    """Partitions a, b, c of 200, 40 and 3 rows of different sizes; every 7th has a tag, every 3rd another."""
+    """Partitions a, b and c have 200, 40 and 3 rows of different sizes.
+
+    Every 7th row has one tag, every 3rd another.
+    """
     client = Client(engine, make_table(engine, indexes=(by_color(projection),)))
     for name, count in (("a", 200), ("b", 40), ("c", 3)):
         client.write(
@@ -96,7 +99,7 @@ def random_range(chance: random.Random) -> KeyRange:
 
 
 def outline(page: Page, with_sizes: bool = True) -> object:
-    """All of a page that can be compared; the bytes looked at are counted only where there is a limit on them."""
+    """Return the comparable fields of a page. The bytes scanned count only if they are limited."""
     last, following = (None if row is None else row.position for row in (page.last, page.next))
     size = page.scanned_bytes if with_sizes else None
     return [(row.position, row.body) for row in page.rows], page.scanned, size, last, following

@@ -1,6 +1,7 @@
-"""Many clients at once: one winner, no lost update, no torn group. Short here; `make soak` runs them for a minute.
+"""Concurrent clients: one winner, no lost update, no partial group. The runs here are short. `make soak` runs them for
+a minute.
 
-On PostgreSQL two engines, each with connections and a cache of its own, stand for two server processes.
+On PostgreSQL, two engines with separate connections and caches represent two server processes.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def written(engine: Engine, command: Any) -> list[Any]:
 
 
 def test_transfers_keep_the_sum_and_no_reader_sees_half_of_one(engines: list[Engine]) -> None:
-    """The bank: money moves between accounts in groups of two; every reading of all accounts has the same sum."""
+    """Groups of two writes move money between accounts. Every read of all accounts has the same sum."""
     table = make_table(engines[0])
     accounts, each = 8, 100
     first = Client(engines[0], table)

@@ -26,7 +26,7 @@ from tablegate.gateway.store.sql.databases import Database
 from tests.gateway.engine.conftest import Client
 
 ROWS = 1_000
-# What no prefilter can say anything of: each row is judged.
+# No prefilter exists for this predicate, so each row is evaluated.
 EVEN = Not(Compare(Attribute(("odd",)), Comparison.EQ, Literal(decimal(1))))
 NONE = Not(Compare(Attribute(("odd",)), Comparison.LE, Literal(decimal(1))))
 
@@ -42,7 +42,7 @@ def read(client: Client, predicate: Any, **limits: Any) -> Read:
 
 
 def outline(outcome: Any) -> Any:
-    """What can be compared of a row or a page."""
+    """Return the comparable fields of a row or a page."""
     if not isinstance(outcome, Page):
         return outcome and (outcome.position, outcome.body)
     rows = [(row.position, row.body) for row in outcome.rows]
@@ -51,7 +51,7 @@ def outline(outcome: Any) -> Any:
 
 
 def run(slices: Iterator[None]) -> int:
-    """How many slices there were."""
+    """Return the number of slices."""
     return sum(1 for _ in slices)
 
 
@@ -73,7 +73,7 @@ def test_outcomes_are_those_of_one_piece(thousand: Client) -> None:
 
 
 def test_pages_take_turns(thousand: Client) -> None:
-    """A short page does not wait for a long one that was asked for before it."""
+    """A short page does not wait for an earlier, long page."""
     outcomes: dict[int, Any] = {}
     commands = [read(thousand, NONE), read(thousand, EVEN, returned=1)]
     slices = thousand.engine.run_in_slices(commands, outcomes, 1)
@@ -92,8 +92,10 @@ SLOW = Compare(ExtractedValue(Attribute(("page",)), Pattern("(a|b|c)*" * 20), Ki
     "predicate", [SLOW, And((Compare(Attribute(("n",)), Comparison.EQ, Literal(decimal(1))), SLOW))]
 )
 def test_rows_that_take_long_are_judged_in_slices_of_their_own(things: Client, predicate: Predicate) -> None:
-    """A pattern of the worst kind takes a twentieth of a second to be searched for in each of them; of the second predicate
-    the database prefilters rows, which lets them all through."""
+    """The worst pattern takes 50 ms for each row.
+
+    The database prefilters rows for the second predicate, and all rows pass.
+    """
     rows = 30
     page = Value(Kind.TEXT, "abc" * 20_000)
     things.write(*(things.put("p", at, n=decimal(1), page=page) for at in range(rows)))

@@ -1,4 +1,4 @@
-"""Kills between the commands of snapshots: a snapshot is there whole or not at all. A start from a file is done again."""
+"""Kills between the commands of a snapshot: it exists completely or not at all. A start from a file is repeated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.gateway.engine.conftest import PAIR
 
 @contextlib.contextmanager
 def killed_after(commands: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What is done in the block ends after so many commands, if it does not end before."""
+    """Stop the block after this number of commands."""
     number = 0
 
     def killed(engine: Engine, command: Any) -> Any:
@@ -41,7 +41,7 @@ def killed_after(commands: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 def test_a_start_that_was_killed_is_done_again(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: int
 ) -> None:
-    """After any of its commands; nothing is left of the attempt."""
+    """The kill can follow any command. Nothing of the attempt remains."""
     run(engine, CreateTable("test", "shared", "things", PAIR))
     snapshots.save(engine, {"name": "one"}, 1)
     path = tmp_path / "one.tgz"

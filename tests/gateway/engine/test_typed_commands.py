@@ -1,4 +1,7 @@
-"""The types between handlers and the engine: every command says that of its outcome; `one`, `each`, `write_rows` pass it on."""
+"""Types between handlers and the engine: every command declares the type of its outcome.
+
+`one`, `each` and `write_rows` keep it.
+"""
 
 from typing import Any, get_args, get_origin
 

@@ -118,7 +118,7 @@ whole = st.lists(
 def test_whole_attributes_are_written_as_along_paths(
     attributes: dict[str, Value] | None, changes: tuple[updates.Action, ...], view: Any
 ) -> None:
-    """To take away an attribute that nobody has changes nothing, but it is not a write of a whole attribute."""
+    """Removing an attribute that no row has changes nothing, but it is not a write of a whole attribute."""
     old = None
     if attributes is not None:
         contents = Contents.of_values({**KEY, **attributes})

@@ -1,4 +1,4 @@
-"""What is new keeps the fast paths off that have not been thought through for it."""
+"""A new field disables each fast path that does not consider it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is seen of a row's versions: windows, and the age past which a table shows nothing."""
+"""Visible versions of a row: windows, and the age after which a table shows nothing."""
 
 from __future__ import annotations
 

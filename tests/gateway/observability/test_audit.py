@@ -1,4 +1,7 @@
-"""The audit: what is on record of requests of real SDKs, what never is, where it goes, and that nobody waits for it."""
+"""The audit log: its contents for requests of real SDKs, what it never contains, and its destinations.
+
+No request waits for it.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ def served(
     others: Sequence[tuple[Credential, WrittenGrant]] = (),
     has_tablestore: bool = True,
 ) -> Iterator[tuple[str, Owner]]:
-    """A strict server with a trail in `audit.jsonl`, somebody with a key of each kind, and others with a grant each."""
+    """A strict server with a log in `audit.jsonl`, a caller with each kind of key, and callers with one grant each."""
     owner = Owner()
     database = f"sqlite:///{folder}/tablegate.sqlite"
     settings = load({"database": database, "secret_key": SECRET_KEY}, {})
@@ -189,7 +192,7 @@ def test_writes_or_all_requests_by_a_setting_and_neither_secrets_nor_data(tmp_pa
     text = (tmp_path / "audit.jsonl").read_text()
     for secret in (PRECIOUS, *owner.secrets.values(), owner.azure_key, owner.token, "sig="):
         assert secret not in text
-    # Keys are told as digests: the same key alike, but nobody reads it.
+    # Keys appear as digests: equal keys are equal, and none can be read.
     assert "nina" not in text
     keys = [json.dumps(line["keys"]) for line in found if line["operation"] in ("PutItem", "GetItem")]
     assert len(set(keys)) == 1
@@ -251,7 +254,7 @@ def test_standard_output(tmp_path: Path) -> None:
 
 
 def test_every_operation_has_a_kind() -> None:
-    """What neither reads nor writes items counts as a definition, so an operation that is added is not forgotten."""
+    """Operations that neither read nor write items count as definitions. A new operation is therefore recorded."""
     names = {target.partition(".")[2] for target in DYNAMODB_OPERATIONS}
     assert dynamodb.KINDS.keys() == names
     definitions = {name for name, kind in dynamodb.KINDS.items() if kind is RequestKind.DEFINITION}
@@ -418,7 +421,7 @@ def test_a_file_begins_anew_when_it_is_full(tmp_path: Path) -> None:
     for number in range(10):
         sink.write([b"%02d" % number + b"x" * 38])
     sink.close()
-    # 41 bytes a line: two in each file; of the closed ones the newest two are kept.
+    # 41 bytes a line: two lines in each file. The newest two of the closed files are kept.
     assert [line[:2] for line in path.read_text().splitlines()] == ["08", "09"]
     assert [line[:2] for line in Path(f"{path}.1").read_text().splitlines()] == ["06", "07"]
     assert [line[:2] for line in Path(f"{path}.2").read_text().splitlines()] == ["04", "05"]

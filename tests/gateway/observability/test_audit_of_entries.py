@@ -1,4 +1,4 @@
-"""The audit tells of what is done beside the wire protocols: control API, console, command line, jobs, and WSGI servers."""
+"""The audit log of entries other than the wire protocols: control API, console, command line, jobs, WSGI servers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FORM = ("time", "event", "who", "from", "dialect", "operation", "tables", "resul
 
 
 def brief(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """What lines tell, without time, address and id."""
+    """Return the lines without time, address and id."""
     for line in found:
         assert tuple(line)[: len(FORM)] == FORM, line
     return [
@@ -228,7 +228,7 @@ class Gathering(AuditSink):
 
 @pytest.fixture
 def trail() -> Iterator[Gathering]:
-    """What this process puts on record; whole once `audit.stop` was called."""
+    """The audit records of this process. They are complete after `audit.stop`."""
     sink = Gathering()
     audit.start(AuditTrail(sink, KeyForm(True, ""), AuditScope(writes=True, requests=False)))
     yield sink
@@ -277,7 +277,7 @@ def test_requests_of_a_wsgi_server_are_on_record(trail: Gathering) -> None:
     ]
 
 
-# What a server begins with, and copies into a database
+# Initial tables of a server, and tables that it copies into a database
 
 
 def test_what_a_server_begins_with_is_on_record(tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_a_copy_into_a_database_is_on_record(tmp_path: Path, monkeypatch: pytest
 
 @contextlib.contextmanager
 def limited(**quota: int) -> Iterator[tuple[Any, Gathering]]:
-    """An application whose namespace has a quota, with the table `music` in it, and what is put on record there."""
+    """An application with a quota on its namespace and a table `music`, and its audit records."""
     settings = load({"memory": True}, {})
     database = connect(settings)
     migrate(database)

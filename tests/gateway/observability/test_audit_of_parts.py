@@ -1,4 +1,4 @@
-"""The audit of requests of several parts: a part that is refused is told, though the request as a whole is answered."""
+"""The audit log of requests with several parts: a refused part is recorded even if the request succeeds."""
 
 from __future__ import annotations
 
@@ -33,11 +33,14 @@ def refusals(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("flag", [(), ("--audit-writes",)])
 def test_a_statement_of_a_batch(tmp_path: Path, flag: tuple[str, ...]) -> None:
-    """The one of two statements that names another account's table. With writes on record, both are told of one request."""
+    """One of two statements names another account's table.
+
+    If writes are recorded, both records belong to one request.
+    """
     with served(tmp_path, "--namespaces", "separate", *flag, has_tablestore=False) as (url, owner):
         aws = owner.dynamodb(url)
         aws.create_table(TableName="mine", **KEY)
-        # What a refusal is known by may be the text of an item: that is none.
+        # An item can contain the text that identifies a refusal. That is no refusal.
         texts = {"pk": {"S": "a"}, "Code": {"S": 'AccessDenied "Code":"AccessDenied"'}}
         aws.put_item(TableName="mine", Item=texts)
         statements = [f"UPDATE \"{name}\" SET a = 1 WHERE pk = 'a'" for name in ("mine", FOREIGN)]
@@ -87,7 +90,7 @@ def test_a_part_of_an_entity_group(tmp_path: Path) -> None:
 
 
 def test_rows_of_a_batch_are_refused_with_all_of_it(tmp_path: Path) -> None:
-    """In Table Store there is no part that is refused while others are done, so that one line tells of the whole."""
+    """Table Store never refuses one part and executes the others, so one line covers the whole request."""
     mine = written_of({"read": ["mine"], "write": ["mine"]})
     with served(tmp_path, others=[(Credential(Scheme.TABLESTORE, "limited", ("s",)), mine)]) as (url, owner):
         for name in ("mine", "theirs"):

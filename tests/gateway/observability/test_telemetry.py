@@ -1,6 +1,6 @@
-"""OpenTelemetry: what a collector is sent, and that nothing of it is there unless it is asked for.
+"""OpenTelemetry: the data sent to a collector. None of it exists unless it is enabled.
 
-The collector is an HTTP server of this test that keeps what comes in OTLP (protobuf over HTTP,
+The collector is an HTTP server of this test that stores OTLP messages (protobuf over HTTP,
 https://opentelemetry.io/docs/specs/otlp/).
 """
 

@@ -1,7 +1,7 @@
-"""Requests of DynamoDB that name a table, for every operation, in right and in wrong shapes.
+"""DynamoDB requests that name a table, for every operation, valid and invalid.
 
-Each function takes the name of a table and yields (operation, what is said, request). The table need not be there. If it is, it
-has the schema of test_absent_and_forbidden.py: keys pk and sk, an index byStatus, a stream, a backup.
+Each function takes the name of a table and yields (operation, description, request). The table need not exist. If it
+does, it has the schema of test_absent_and_forbidden.py: keys pk and sk, an index byStatus, a stream, a backup.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ KINESIS = "arn:aws:kinesis:us-east-1:000000000000:stream/images"
 
 
 class Handles(NamedTuple):
-    """What a full caller has seen of the table that is there: the label of its stream, a shard, what an iterator has behind the
-    ARN, and the ends of the ARNs of a backup and of jobs."""
+    """Identifiers that an unrestricted caller obtained from the existing table: the label of its stream, a shard, the
+    end of an iterator after the ARN, and the ends of the ARNs of a backup and of jobs.
+    """
 
     label: str = "2023-11-14T22:13:20.000"
     shard: str = "shardId-00000000000000000000-00000000"

@@ -18,7 +18,7 @@ from tablegate.gateway.model.authorization.permissions import OF_ACCOUNTS
 from tests.adapters.tablestore.client import cells_of, row
 from tests.gateway.security.named_requests import INDEX, Handles
 
-# Azure Table: (operation, what is said, (method, path, body, headers))
+# Azure Table: (operation, description, (method, path, body, headers))
 
 OF_AZURE = {
     f"{verb} {resource.__name__}{comp and '?' + comp}"

@@ -1,7 +1,7 @@
-"""Requests of all dialects to one set of tables, by the official SDKs: what grants are tried with.
+"""Requests of all dialects to one set of tables, by the official SDKs, for tests of grants.
 
-`orders` (pk, sk; index byStatus on status) has a stream and holds rows of u1 and u2, each with `note` and `secret`. `other` is
-the table next door. Each request does nothing that another could see, or undoes it.
+`orders` (pk, sk, with index byStatus on status) has a stream and rows of u1 and u2, each with `note` and `secret`.
+`other` is another table. No request has an effect on later ones: it changes nothing visible or undoes its change.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ORDERS, OTHER, INDEX = "orders", "other", "byStatus"
 
 @dataclass
 class Caller:
-    """One caller by its clients. `seen`: what a full caller has seen, for whoever wants to use it."""
+    """The SDK clients of one caller. `seen` holds identifiers that an unrestricted caller obtained."""
 
     url: str
     name: str
@@ -156,7 +156,10 @@ def _temporary_by_full(c: Caller) -> None:
 
 
 def _restored(c: Caller) -> Any:
-    """A restore that waits for an earlier one of the same backup. Without the index, whose name Table Store knows no table by."""
+    """Restore a backup after an earlier restore of it ended.
+
+    The restore omits the index, because Table Store has no table under its name.
+    """
     while True:
         try:
             return c.dynamodb.restore_table_from_backup(

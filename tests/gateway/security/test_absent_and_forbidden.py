@@ -1,7 +1,8 @@
-"""A caller cannot tell a table that it may not use from a table that is not there.
+"""A caller cannot distinguish a forbidden table from an absent one.
 
-Every operation of the three dialects is asked of a forbidden table and of an absent one, with right and wrong keys, index names
-and attribute types (named_requests.py). Status, code, text (but for the name) and the commands that reach the engine are equal.
+Every operation of the three dialects is sent to a forbidden and an absent table, with valid and invalid keys, index
+names and attribute types (named_requests.py). Status, code, text (except for the name) and the commands that reach the
+engine are equal.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Pair:
     def differences(
         self, ask: Ask, of: Callable[[str], Iterable[tuple[str, str, Any]]]
     ) -> tuple[set[str], list[str]]:
-        """The operations that were asked for, and the requests that were not answered alike and refused."""
+        """Return the operations that were sent, and the requests that were not refused equally for both tables."""
         operations, wrong = set(), []
         self.requests = self.malformed = 0
         for (operation, said, forbidden), (_, _, absent) in zip(of(FORBIDDEN), of(ABSENT), strict=True):
@@ -70,7 +71,7 @@ class Pair:
         return operations, wrong
 
     def difference(self, ask: Ask, operation: str, forbidden: Any, absent: Any) -> str:
-        """The difference between two replies; empty if there is none and both refuse."""
+        """Return the difference between two replies. It is empty if they are equal and both refuse."""
         of_forbidden, its_commands = self.told(ask, operation, forbidden)
         of_absent, commands = self.told(ask, operation, absent)
         status, code, text = of_absent.error
@@ -148,7 +149,7 @@ def test_table_store_tells_no_forbidden_table_from_an_absent_one(
 
 
 def test_the_comparison_finds_differences(pair: Pair) -> None:
-    """A caller who may do everything is told apart what is there and what is not."""
+    """An unrestricted caller gets different answers for existing and absent tables."""
     reading = (
         "GetItem",
         "Query",

@@ -15,7 +15,7 @@ HERE, ELSEWHERE = "192.0.2.1", "198.51.100.1"
 
 
 class Guarded:
-    """A guarded secret, and a clock that stands still."""
+    """A secret behind an attempt limiter, with a fixed clock."""
 
     def __init__(self) -> None:
         self.at_s = 1000.0
@@ -23,7 +23,7 @@ class Guarded:
         self.attempts = AttemptLimiter(lambda: self.at_s)
 
     def give(self, secret: str, address: str = HERE, name: str = "owner") -> bool | int:
-        """True if it is right, False if it is wrong; else the seconds after which to try again."""
+        """Return True for a right secret and False for a wrong one, or the seconds until the next attempt."""
         try:
             return self.attempts.judge(address, name, lambda: self._compare(secret)) is not None
         except TooManyAttempts as error:
@@ -34,7 +34,7 @@ class Guarded:
         return secret if secret == "right" else None
 
     def guesses(self, number: int, address: str = HERE, name: str = "owner") -> int:
-        """How many of so many wrong secrets were compared."""
+        """Return the number of wrong secrets that were compared."""
         before = self.compared
         for _ in range(number):
             self.give("wrong", address, name)
@@ -132,7 +132,7 @@ def test_memory_is_bounded(guarded: Guarded) -> None:
     assert max(len(name) for *_, name in guarded.attempts._full_at_s) <= 256
 
 
-# Where it is asked
+# Call sites
 
 
 @pytest.fixture

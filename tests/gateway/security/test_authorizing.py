@@ -1,5 +1,8 @@
-"""No command that the plain evaluator of a policy would refuse reaches the store: the way of requests, with what it keeps and
-leaves out, against a plain evaluation, statement by statement, on random policies and random requests."""
+"""No command that the plain evaluator of a policy would refuse reaches the store.
+
+The fast path of requests, with its caches and shortcuts, is compared with a plain evaluation of each statement, on
+random policies and random requests.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ CONDITIONS: list[dict[str, Any]] = [
 
 
 def plain_verdict(policy: Policy, access: Access, authorization: Authorization) -> Verdict:
-    """The verdict of a policy without anything remembered: each statement in turn, and a refusal wins."""
+    """Return the verdict of a policy without caches: evaluate each statement, and a refusal wins."""
     effects = {
         each.effect for each in policy.statements if each.covers(access) and each.holds(access, authorization)
     }

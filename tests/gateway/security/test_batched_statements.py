@@ -1,5 +1,8 @@
-"""BatchExecuteStatement judges each statement by itself: `AccessDenied` is the error of that statement, and the others run
-(BatchStatementError, API reference; issue 23, point 2)."""
+"""BatchExecuteStatement authorizes each statement separately.
+
+`AccessDenied` is the error of that statement, and the others run (BatchStatementError, API reference; issue 23, point
+2).
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,7 @@ def test_writes(server: Strict) -> None:
 
 
 def test_partitions(server: Strict) -> None:
-    """What depends on the key is known when the statement has been read with its table."""
+    """Decisions that depend on the key follow after the statement has been read with its table."""
     server.grant(LIMITED, {"read": ["orders"], "keys": ["u1"]}, {"write": ["orders"], "keys": ["u1"]})
     read = batch(server, *(f"SELECT * FROM \"orders\" WHERE pk = '{key}'" for key in ("u1", "u2", "u3")))
     assert [each.get("Error") for each in read] == [None, *[denied("PartiQLSelect", "orders")] * 2]

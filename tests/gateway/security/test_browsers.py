@@ -1,8 +1,9 @@
-"""A page in somebody's browser cannot touch a server on their desk: foreign origins and foreign hosts are refused in the
-dialect's words before anything is done, through both entries.
+"""A web page in a browser cannot use a local server. Foreign origins and foreign hosts are refused in the dialect's
+words before any work, through both entries.
 
-Sources: the Fetch standard (which requests are "simple" and go out without a preflight; that Origin comes with every POST);
-RFC 9110, 7.2 (Host); RFC 6761, 6.3 (localhost); LocalStack, localstack/aws/handlers/cors.py (the origin of NoSQL Workbench).
+Sources: the Fetch standard (requests that are "simple" and go out without a preflight, and Origin in every POST), RFC
+9110, 7.2 (Host), RFC 6761, 6.3 (localhost), and LocalStack, localstack/aws/handlers/cors.py (the origin of NoSQL
+Workbench).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tests.entry_requests import NOW_MS, azure, dynamodb, tablestore
 from tests.support.live_azure import LiveAzure
 from tests.support.running import EVERY_DIALECT, Running, call_plainly, plain_app, start_app
 
-# Of each dialect a write, and what its refusal says.
+# A write of each dialect, and the text of its refusal.
 WRITES = {
     "dynamodb": (dynamodb.CASES, "CreateTable", 400, b"com.amazon.coral.service#AccessDeniedException"),
     "tablestore": (tablestore.CASES, "CreateTable", 403, b"OTSNoPermissionAccess"),
@@ -42,7 +43,7 @@ EVIL = "https://evil.example.com"
 
 
 class Desk:
-    """A gateway on a desk, and what its engine has been told to do."""
+    """A local gateway, and the commands that its engine received."""
 
     def __init__(self, **settings: Any) -> None:
         made = load({"memory": True, "port": 0, **settings}, {})
@@ -58,11 +59,11 @@ class Desk:
 
     @property
     def changes(self) -> list[Any]:
-        """What it has been told but to look up an Azure account's rules about origins (issue 24, point 8)."""
+        """The commands received, without lookups of an Azure account's rules about origins (issue 24, point 8)."""
         return [command for command in self.done if not isinstance(command, GetProperties)]
 
     def ask(self, entry: str, request: Request, **headers: str) -> Reply:
-        """The reply to a request whose headers are changed; None takes one away."""
+        """Return the reply to a request with changed headers. None removes a header."""
         changed = {name.replace("_", "-"): value for name, value in headers.items()}
         kept = [header for header in request.headers if header[0] not in changed]
         named = [*kept, *((name, value) for name, value in changed.items() if value is not None)]
@@ -109,7 +110,7 @@ def writing(dialect: str) -> Request:
 
 
 def is_readable(reply: Reply) -> bool:
-    """Whether a browser would show the reply to the page."""
+    """True if a browser would show the reply to the page."""
     return any(name.lower() == "access-control-allow-origin" for name, _ in reply.headers)
 
 
@@ -212,7 +213,9 @@ def test_azures_host_style_is_taken(desk, entry: str, host: str) -> None:
 
 
 def simple_post(now: datetime = datetime(2023, 11, 14, tzinfo=UTC)) -> Request:
-    """What a page sends without asking first: a POST of text to an address that the published key has signed."""
+    """Return a request that a page sends without a preflight: a POST of text to an address signed with the published
+    key.
+    """
     credential = AzureNamedKeyCredential(DEV_AZURE_ACCOUNT, DEV_AZURE_KEY)
     token = generate_account_sas(
         credential, ResourceTypes(service=True, container=True, object=True),
@@ -273,7 +276,7 @@ def test_settings_name_more(desk, dialect: str, entry: str) -> None:
     assert here.changes == []
     first, *others = [here.ask(entry, request, **headers).status for headers in good]
     assert first in (200, 201)
-    # The table is there by now, which is said by somebody who was let in.
+    # The table exists by now. Only an authorized caller gets this answer.
     assert b"not allowed" not in here.ask(entry, request, **good[-1]).body
     assert len(set(others)) == 1
 
@@ -282,7 +285,9 @@ def test_settings_name_more(desk, dialect: str, entry: str) -> None:
 def test_the_rules_of_an_azure_account_allow_pages_in_dev_too(
     serve: Serve, database_url: str, entry: str
 ) -> None:
-    """ "Cross-Origin Resource Sharing (CORS) support for Azure Storage": the account's owner says which origins may call."""
+    """ "Cross-Origin Resource Sharing (CORS) support for Azure Storage": the account's owner configures the permitted
+    origins.
+    """
     azure_account = LiveAzure(serve(database_url, entry=entry).url)
     azure_account.service.create_table("people")
 
@@ -332,7 +337,7 @@ def test_strict_leaves_pages_to_signatures(desk, entry: str) -> None:
     )
     reply = desk(auth="strict").ask(entry, asked, origin=EVIL)
     assert (reply.status, dict(reply.headers)["Access-Control-Allow-Origin"]) == (200, "*")
-    # What is named counts there too.
+    # The configured origins apply there too.
     named = desk(auth="strict", cors_origin="https://app.example.com", allowed_host="db.example.com")
     assert named.ask(entry, asked, origin="https://app.example.com", host="db.example.com").status == 200
     assert named.ask(entry, asked, origin=EVIL, host="db.example.com").status == 400

@@ -1,9 +1,9 @@
-"""The table of cases: grants x requests of all dialects, each carried out or refused in its dialect's words.
+"""A table of cases: grants x requests of all dialects. Each request is executed or refused in its dialect's words.
 
-A line says what a set of grants lets be done; all other requests of permission_requests.py are refused under it. Sources: the
-DynamoDB developer guide ("Using IAM policy conditions", "IAM policies for PartiQL"), the service authorization reference, and
-published cases of other implementations (ScyllaDB Alternator's, fakecloud's, moto's; issues of LocalStack, whose own tests of
-this are not public), as docs/operate/grants.md tells.
+A line lists the requests that a set of grants permits. All other requests of permission_requests.py are refused.
+Sources: the DynamoDB developer guide ("Using IAM policy conditions", "IAM policies for PartiQL"), the service
+authorization reference, and published cases of other implementations (ScyllaDB Alternator, fakecloud, moto, and issues
+of LocalStack, which publishes no tests of this). See docs/operate/grants.md.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def but(names: Iterable[str], *without: str) -> set[str]:
 
 
 def of(*words: str) -> set[str]:
-    """The requests whose names begin with one of these."""
+    """Return the requests with a name that begins with one of these prefixes."""
     return {name for name in REQUESTS if name.startswith(words)}
 
 
@@ -710,7 +710,8 @@ LINES = [
         ram("ListTable", on="acs:ots:*:*:instance/inst/table/*"),
         lets=["list", "azure list", "ots list"],
     ),
-    # getmoto/moto 0af643a5d, tests/test_core/test_auth.py, whose policies are of other services: what they say of tables
+    # getmoto/moto 0af643a5d, tests/test_core/test_auth.py. Its policies are of other services. The lines are their
+    # equivalents for tables.
     line(  # test_access_denied_with_not_allowing_policy
         "descriptions of everything",
         policy(allow("Describe*", on="*")),
@@ -836,7 +837,7 @@ def running(shared_database_url: str) -> Iterator[Tried]:
 
 
 def furnish(full: Caller) -> dict[str, Any]:
-    """Make the tables; what a caller who may do everything sees of them."""
+    """Create the tables. Returns identifiers that an unrestricted caller obtains."""
     status = {"AttributeName": "status", "AttributeType": "S"}
     keys = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")]
     schema = [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]
@@ -907,7 +908,7 @@ def tried(line: Line, names: Iterable[str]) -> list[str]:
 @pytest.mark.soak
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.name)
 def test_a_line_of_the_table(running: Tried, line: Line) -> None:
-    """What the grants let be done is done; all else is refused in its dialect's words and leaves no trace."""
+    """Permitted requests are executed. All others are refused in their dialect's words and leave no trace."""
     is_sqlite = running.server.settings.database.startswith("sqlite")
     if "TABLEGATE_SOAK_SECONDS" not in os.environ and is_sqlite is not (LINES.index(line) % 2 == 0):
         pytest.skip("half of the lines on each database; make soak tries all on both")
@@ -935,7 +936,10 @@ def test_a_line_of_the_table(running: Tried, line: Line) -> None:
 
 
 def test_there_are_enough_cases() -> None:
-    """Grants x requests, a good many of which are carried out; each dialect and each way is among them."""
+    """Counts the combinations of grants and requests.
+
+    Many of them are executed, and each dialect and each API is among them.
+    """
     assert len(LINES) * len(REQUESTS) > 12_000
     assert sum(len(each.allowed) for each in LINES) > 1_500
     assert len(DYNAMODB) > 80 and len(AZURE) > 20 and len(TABLE_STORE) > 20
@@ -943,11 +947,11 @@ def test_there_are_enough_cases() -> None:
 
 
 def test_the_policy_of_a_table_holds_in_all_dialects(running: Tried) -> None:
-    """Over the wire: allowances need no grant, and refusals reach who may do everything."""
+    """Over the wire: allowances need no grant, and refusals also apply to unrestricted callers."""
     arn = running.full.dynamodb.describe_table(TableName=ORDERS)["Table"]["TableArn"]
 
     def put(*statements: dict[str, Any]) -> None:
-        # Of everybody, of an account: a public policy is refused (ack-api-quirks, TABLE-356).
+        # Covers everyone and the callers of an account. A public policy is refused (ack-api-quirks, TABLE-356).
         everybody = {
             "Principal": "*",
             "Condition": {"StringEquals": {"aws:PrincipalAccount": "000000000000"}},

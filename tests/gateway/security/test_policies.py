@@ -1,5 +1,8 @@
-"""Written grants: what is refused when it is read, and what some elements mean. Sources: IAM guide, "Grammar of the IAM
-JSON policy language", "Condition operators", "Policy variables"; RAM policy elements of Alibaba Cloud."""
+"""Written grants: rejected documents, and the meaning of some elements.
+
+Sources: IAM guide, "Grammar of the IAM JSON policy language", "Condition operators" and "Policy variables", and the RAM
+policy elements of Alibaba Cloud.
+"""
 
 from __future__ import annotations
 
@@ -130,7 +133,7 @@ def test_what_is_no_policy(document: str) -> None:
 
 
 def test_variables_are_literal_and_of_the_newer_version() -> None:
-    """A substituted value's own `*` is no wildcard; documents of 2008 have no variables."""
+    """A `*` in a substituted value is no wildcard. Documents of version 2008 have no variables."""
     mine = read(one("arn:aws:dynamodb:*:*:table/${aws:username}-data"))
     assert verdict(mine, "alice*-data") is Verdict.ALLOWED
     assert verdict(mine, "alice2-data") is Verdict.NOT_ALLOWED
@@ -222,7 +225,10 @@ def test_a_pattern_is_matched_in_linear_time() -> None:
 
 
 def test_everything_is_known_as_such() -> None:
-    """Who may do everything is never asked: only where nothing at all is refused or conditional."""
+    """An unrestricted caller skips authorization.
+
+    A caller is unrestricted only if nothing is refused or conditional.
+    """
     assert EVERYTHING.is_everything
     assert not read(one("*", "dynamodb:*")).statements[0].conditions
     assert read(one("*", "*")).is_everything
@@ -239,7 +245,7 @@ def refused_of(policy: Policy, permission: Permission, path: str) -> str | None:
 
 
 def test_what_could_be_done_to_a_resource() -> None:
-    """Before it is known what is asked for, so it need not be known whether the resource is there."""
+    """This decision comes before the request is decoded, so it does not depend on the existence of the resource."""
     conditional = read(where(**LIKE_U))
     assert refused_of(conditional, Permission.READ, "T") is None
     assert refused_of(conditional, Permission.READ, "U") == "not allowed"
@@ -298,8 +304,9 @@ def ram(effect: str, action: str) -> Policy:
 
 @pytest.mark.parametrize("operation", SINGLE)
 def test_every_operation_of_table_store_is_an_action_of_ram(operation: str) -> None:
-    """Whoever allows one by its name allows it, and whoever refuses one refuses it, whatever else is allowed ("Custom RAM
-    policy", Tablestore: an action is the name of an API operation)."""
+    """An action is permitted or refused by its name, whatever else the policy permits ("Custom RAM policy", Tablestore:
+    an action is the name of an API operation).
+    """
     purpose = OPERATIONS[operation].purpose
     access = Access(purpose.permissions[0], purpose.way, "shared", "things", None)
     assert ram("Allow", operation).decide(access).verdict is Verdict.ALLOWED

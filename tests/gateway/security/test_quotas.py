@@ -1,7 +1,8 @@
-"""Quotas: rates over time, in each dialect's words, shared by processes; bytes and tables; what is off costs nothing.
+"""Quotas: rates over time in each dialect's words, shared by processes. Also bytes and tables. A disabled quota costs
+nothing.
 
-The words: "Error handling with DynamoDB" and "Service, account, and table quotas" (AWS), "Common REST API error codes" (Azure),
-"Error codes" of Table Store, as far as the SDKs take them for something to try again.
+The words come from "Error handling with DynamoDB" and "Service, account, and table quotas" (AWS), "Common REST API
+error codes" (Azure), and "Error codes" of Table Store. Each error is one that the SDKs retry.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def ask(quotas: Quotas, scheme: str = "aws", access_id: str = "K") -> None:
 
 
 def asked(quotas: Quotas, clock: Clock, seconds: float, every: float) -> int:
-    """How many requests of a caller who asks so often are let in."""
+    """Return the number of permitted requests for a caller that sends one every `every` seconds."""
     let_in = 0
     for _ in range(round(seconds / every)):
         with contextlib.suppress(QuotaExceeded):
@@ -85,10 +86,10 @@ def test_a_rate_holds_over_time_and_a_burst_is_a_quarter_of_a_second() -> None:
     clock = Clock()
     quotas = Quotas(clock)
     quotas.replace({"aws/K": Quota(requests=20)})
-    # Asked 1,000 times a second for ten seconds; and before that nobody asked for long.
+    # The caller sends 1,000 requests a second for ten seconds, after a long pause.
     clock.now += 3600
     assert asked(quotas, clock, 10, 0.001) == pytest.approx(20 * 10 + 5, abs=1)
-    # Asked no more often than it may be, all are let in.
+    # A caller within its rate has all requests permitted.
     clock.now += 1
     assert asked(quotas, clock, 10, 0.05001) == 200
 
@@ -179,7 +180,7 @@ def test_keepers_of_two_processes_share_through_the_database(
 
 @pytest.fixture
 def limited(serve: Serve, database_url: str) -> Running:
-    """A server whose DynamoDB, Azure and Table Store callers have a quota each that is soon used up."""
+    """A server with a small quota for each of its DynamoDB, Azure and Table Store callers."""
     limits = ["--requests", "1000", "--read-units", "20", "--write-units", "20", "--tables", "3"]
     for words in (
         ["someone"],
@@ -191,7 +192,7 @@ def limited(serve: Serve, database_url: str) -> Running:
 
 
 def refusal(ask: Any, *kinds: type[Exception]) -> Any:
-    """What the first refusal of many requests says."""
+    """Return the first refusal of many requests."""
     for _ in range(200):
         try:
             ask()
@@ -214,7 +215,7 @@ def test_dynamodb_says_so_in_its_words(limited: Running) -> None:
         _table(client, name)
     error = refusal(lambda: _table(client, "four"), ClientError)
     assert error.response["Error"]["Code"] == "LimitExceededException"
-    # Nobody else is touched.
+    # Other callers are not affected.
     _table(_boto(limited.url, "somebody-else"), "four")
 
 
@@ -266,7 +267,7 @@ def test_requests_of_a_namespace(serve: Serve, database_url: str) -> None:
 
 @on_sqlite
 def test_bytes_that_are_stored(serve: Serve, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What only deletes is let through; when something was deleted there is room again."""
+    """Requests that only delete are permitted. A deletion frees quota."""
     monkeypatch.setattr(quota_keeper, "_COUNTING_S", 0.2)
     command(database_url, "set", "someone", "--bytes", "50000")
     client = _boto(serve(database_url).url, "someone")
@@ -323,7 +324,10 @@ def test_documents_of_a_later_release_can_be_read() -> None:
 
 
 class Hammer(threading.Thread):
-    """Asks on a connection of its own as often as it is answered; counts what is let in, by moment."""
+    """A client that sends requests as fast as it is answered, on one connection.
+
+    It counts permitted requests by time.
+    """
 
     def __init__(self, url: str, until: float) -> None:
         super().__init__()
@@ -333,7 +337,7 @@ class Hammer(threading.Thread):
         self.refused = 0
 
     def stop(self) -> None:
-        """End after the request in hand."""
+        """End after the current request."""
         self._until = 0.0
         self.join()
 
@@ -383,7 +387,7 @@ def _hammer_for(url: str, seconds: float, connections: int) -> None:
 
 
 def _waits(url: str, seconds: float) -> list[float]:
-    """How long somebody waits each time who asks fifty times a second."""
+    """Return the response times of a client that sends fifty requests a second."""
     took = []
     headers = {"Authorization": SIGNED_IN_FORM["Authorization"].replace("anybody", "light")}
     body = json.dumps({"TableName": "things", "Key": {"p": text("k")}}).encode()
@@ -418,7 +422,7 @@ def one_server(tmp_path: Path) -> Iterator[Process]:
 
 
 def test_what_is_refused_is_answered_somewhat_later(one_server: Process) -> None:
-    """So a client that tries again at once takes no more of the machine than ten refusals a second for each connection."""
+    """A client that retries at once therefore costs at most ten refusals a second for each connection."""
     began = time.monotonic()
     hammers = [Hammer(one_server.url, began + 2) for _ in range(4)]
     for hammer in hammers:
@@ -433,8 +437,10 @@ def test_what_is_refused_is_answered_somewhat_later(one_server: Process) -> None
 @pytest.mark.soak
 @pytest.mark.parametrize("connections", [1, 8])
 def test_a_light_tenant_is_served_with_little_work_in_between(one_server: Process, connections: int) -> None:
-    """Between a request of a light tenant and its reply the server spends hardly more CPU beside a heavy one than alone, in all
-    but one of a hundred: what it waits for is at most what is in hand already. By turns, as below."""
+    """A light tenant's request costs hardly more server CPU beside a heavy tenant than alone, in 99 of 100 cases.
+
+    The server at most finishes its current work first. The load alternates between on and off, as below.
+    """
     spawn = multiprocessing.get_context("spawn")
     process = spawn.Process(target=_hammer_for, args=(one_server.url, 3600, connections))
     process.start()
@@ -453,7 +459,7 @@ def test_a_light_tenant_is_served_with_little_work_in_between(one_server: Proces
 
 
 def _spent(server: Process, count: int) -> list[float]:
-    """The seconds of CPU that a server spends between each request of somebody and its reply."""
+    """Return the CPU seconds that a server spends between each request of the light tenant and its reply."""
     found = []
     headers = {"Authorization": SIGNED_IN_FORM["Authorization"].replace("anybody", "light")}
     body = json.dumps({"TableName": "things", "Key": {"p": text("k")}}).encode()

@@ -1,4 +1,4 @@
-"""What a policy remembers of reads: no row is read by it that the plain evaluator would refuse, whatever was read before."""
+"""A policy's cache of reads never permits a row that the plain evaluator would refuse, whatever was read before."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_each_read_is_judged_as_if_it_were_the_first(statements: Any, asked: Any
 
 
 def remembered(kept: Policy, key: str) -> int:
-    """How many partitions a policy has remembered after a read."""
+    """Return the number of partitions that a policy caches after a read."""
     authorization = Authorization(kept, IDENTITY, RequestSource("127.0.0.1", False), 1_000)
     authorization.purpose = Purpose((Permission.READ,))
     authorization.refusal([get_of(TABLES[0], key, None)])
@@ -123,7 +123,7 @@ def test_a_read_of_a_granted_partition_takes_three_calls_more() -> None:
             await running.send(requests)
             with Calls() as calls:
                 await running.send(requests)
-            # What timers call, as often as time passes, is not called once for each request.
+            # Calls by timers depend on elapsed time, so they occur less than once for each request.
             found[name] = sum(number // len(requests) for number in calls.names.values())
         await running.stop()
         return True

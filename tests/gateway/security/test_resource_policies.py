@@ -1,5 +1,6 @@
-"""What the policies of tables and streams let callers do and refuse them, beside their own grants (IAM guide, "Policy evaluation
-logic", within one account; API reference of DynamoDB)."""
+"""Policies of tables and streams: what they permit and refuse beside the callers' grants (IAM guide, "Policy evaluation
+logic", within one account; API reference of DynamoDB).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,10 @@ TABLE = {
 
 
 def statement(effect: str, actions: str | list[str], principal: Any = "*", **more: Any) -> dict[str, Any]:
-    """A statement about everybody, or, since a public allowance is refused (ack-api-quirks, TABLE-356), about each caller."""
+    """Return a statement about all callers.
+
+    An allowance names each caller, because a public one is refused (ack-api-quirks, TABLE-356).
+    """
     is_public = effect == "Allow" and principal == "*" and "Condition" not in more
     return {
         "Effect": effect,
@@ -55,7 +59,7 @@ ROOT = {"AWS": "arn:aws:iam::000000000000:root"}
 
 
 class Server:
-    """A server's DynamoDB, asked by FULL, who may do everything, READER, who may get items, and NOBODY."""
+    """A DynamoDB server with three callers: FULL is unrestricted, READER can get items, and NOBODY has no grants."""
 
     def __init__(self, opened: Any, gateway: Any) -> None:
         self.opened = opened
@@ -176,7 +180,7 @@ def test_a_conditional_allowance_narrows_no_grant(server):
 
 @pytest.mark.parametrize(("key", "value"), [("SourceArn", ARN), ("SourceAccount", "000000000000")])
 def test_no_service_asks_for_anybody(server, key, value):
-    """What only a service may do for somebody, nobody may do directly."""
+    """Actions that are reserved for services are refused to all direct callers."""
     server.put(statement("Allow", "dynamodb:GetItem", Condition={"StringEquals": {f"aws:{key}": value}}))
     assert not server.may("NOBODY", *GET)
     server.put(statement("Deny", "dynamodb:GetItem", Condition={"StringNotEquals": {f"aws:{key}": value}}))
@@ -225,7 +229,7 @@ def test_who_may_do_everything_is_not_asked_while_no_table_has_a_policy(server):
     ],
 )
 def test_a_refusal_of_the_table_alone_refuses_what_only_looks_it_up(server, operation, given):
-    """By the table's policy, or by a grant; its indexes and streams need not be refused, too."""
+    """The table's policy or a grant refuses. Its indexes and streams need no separate refusal."""
     action = f"dynamodb:{operation}"
     everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
     but = {"Effect": "Deny", "Action": action, "Resource": ARN}

@@ -1,6 +1,7 @@
-"""What copies rows elsewhere needs the right to read them: restores, exports, imports, streaming destinations, split points.
+"""Operations that copy rows elsewhere need the right to read them: restores, exports, imports, streaming destinations,
+split points.
 
-And what `--admin` lets be done with backups, exports and imports of the tables of its pattern (docs/operate/grants.md).
+Also the rights of `--admin` on backups, exports and imports of the tables of its pattern (docs/operate/grants.md).
 """
 
 from __future__ import annotations
@@ -371,7 +372,7 @@ def test_a_report_of_a_bulk_put_is_bound_to_its_table(server: Strict, tmp_path: 
 
 @pytest.mark.parametrize("namespace", ["aws/2/us-east-1", "aws/1/eu-west-1"])
 def test_an_export_of_another_account_is_read_by_no_key(database_url: str, namespace: str) -> None:
-    """Where accounts are kept apart, a bucket that both may name is no grant. Regions of an account are not kept apart."""
+    """If accounts are separate, a bucket that both can name is no grant. Regions of an account are not separate."""
     with strict(database_url, namespaces="separate") as server:
         definition = {"caller": {"access_id": "full"}, "source": None}
         job = Job(1, "dynamodb-import", "aws/1/us-east-1", "orders", definition, {}, "", 0)

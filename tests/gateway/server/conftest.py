@@ -1,8 +1,8 @@
-"""A toy dialect over an engine without a database, to see the server alone.
+"""A toy dialect over an engine without a database, to test the server alone.
 
-The dialect is steered by the request's path: `/echo` answers method, target and body through the tick; `/say` the body, in
-the words of the fake engine; `/many` asks the engine as often as the body says; others misbehave on purpose. What begins
-with `/flask` goes through Flask.
+The path of a request selects the behaviour. `/echo` returns method, target and body through the tick. `/say` returns
+the body as the fake engine returns it. `/many` calls the engine as often as the body says. Other paths misbehave on
+purpose. Paths below `/flask` go through Flask.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ from tests.support.running import Running, start_app
 
 
 class FakeEngine:
-    """Answers a write of bytes with these bytes. Lists of commands are noted as such; `gate` can hold it up. A page takes it
-    so many `slices`, each `slice_seconds`; `read` notes them."""
+    """An engine that returns the bytes of a write and records lists of commands.
+
+    `gate` can block it. A page takes `slices` of `slice_seconds` each. `read` records them.
+    """
 
     replicas = None
     is_distributed = False
@@ -58,7 +60,7 @@ class FakeEngine:
         return [self._outcome(each) for each in said]
 
     def node_of(self, commands: list[Any]) -> bytes:
-        """Where several nodes are played: the one that the first letter says."""
+        """Return the node of a write in tests with several nodes: its first letter."""
         return _said(commands[0])[:1]  # type: ignore[no-any-return]
 
     def run_in_slices(
@@ -166,7 +168,7 @@ def handle(request: Request) -> Exchange:
 
 
 class Toy(Dialect):
-    """Takes every request. Those whose path begins with /flask may block."""
+    """A dialect that accepts every request. Handlers of paths below /flask can block."""
 
     name = "toy"
     blocking_operations = frozenset({"flask"})
@@ -233,7 +235,7 @@ class Wire:
         self._file = self._socket.makefile("rb")
 
     def send(self, *lines: str, body: bytes = b"") -> Wire:
-        """A request from its head's lines; a Host header and the empty line are added."""
+        """Send a request with these head lines. Adds a Host header and the empty line."""
         head = [lines[0], "Host: toy", *lines[1:], "", ""]
         return self.raw("\r\n".join(head).encode("latin-1") + body)
 
@@ -255,14 +257,14 @@ class Wire:
         return status, headers, body
 
     def is_closed(self) -> bool:
-        """Waits for the server to close; True when it has."""
+        """Wait for the server to close the connection. Returns True when it has."""
         try:
             return self._file.read(1) == b""
         except ConnectionResetError:
             return True
 
     def is_cut_off(self) -> bool:
-        """Goes on sending empty lines without reading anything; True when the server has had enough."""
+        """Send empty lines without reading. Returns True when the server closes the connection."""
         try:
             while True:
                 self.raw(b"\r\n" * 1000)

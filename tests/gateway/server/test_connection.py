@@ -1,4 +1,4 @@
-"""HTTP/1.1 on one connection, as clients that are slow, hasty, old or hostile speak it."""
+"""HTTP/1.1 on one connection with slow, fast, old or hostile clients."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def refused(connection) -> int:
         b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",  # RFC 9112, 3.2
         b"GET / HTTP/1.1\r\nHost: a\r\nX-Y: z\r\nhost: a\r\n\r\n",
         b"GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n",
-        # RFC 9112, 6.1: of transfer codings only chunked is known here, and what frames a message is said once.
+        # RFC 9112, 6.1: the only supported transfer coding is chunked, and a message has one framing header.
         b"POST /say HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
         b"POST /say HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"POST /say HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -377,8 +377,8 @@ def test_refused_clients_that_go_on_sending_make_room(toy, wire) -> None:
 def test_an_idle_connection_on_which_a_request_arrives_is_not_closed(
     toy, wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # While something holds up the event loop a request arrives on a connection whose time is over meanwhile: when the loop
-    # goes on, its timers come before what has arrived.
+    # A request arrives on an expired connection while the event loop is blocked. When the loop continues, timers run
+    # before received data.
     entered, leave, handle = threading.Event(), threading.Event(), Server.handle
 
     def hold(self: Server, pending: PendingRequest) -> None:

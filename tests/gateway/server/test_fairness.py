@@ -1,4 +1,4 @@
-"""Who wants one row does not wait until others have read their pages."""
+"""A request for one row does not wait until the pages of other requests are read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ITEMS = 6_000
 
 
 def heavy(terms: int) -> dict[str, Any]:
-    """A Scan whose filter no prefilter can help: with twenty terms, each item takes a tenth of a millisecond and more."""
+    """Return a Scan whose filter no prefilter supports. With twenty terms, each item takes at least 0.1 ms."""
     return {
         "TableName": "things",
         "FilterExpression": "NOT contains(x, :part) AND " * terms + "size(x) > :size",
@@ -72,7 +72,7 @@ def test_rows_are_read_and_written_while_a_page_is(url: str) -> None:
             else:
                 assert "Item" in client.call("GetItem", TableName="things", Key={"p": {"S": "7"}})
             answered += 1
-        # One may come before the page and one in the same turn; without slices no other would.
+        # One request can precede the page and one can share its tick. Without slices there would be no others.
         assert answered >= 4
         page = scanning.finish()
         assert (page["Count"], page["ScannedCount"]) == (0, ITEMS)

@@ -81,7 +81,7 @@ class Transport(asyncio.Transport):
 
 
 def read(pieces: list[bytes], way: Any) -> tuple[list[Any], list[bytes], int]:
-    """What a connection hands on and answers of these pieces, and how much is left in memory."""
+    """Feed these pieces to a connection. Returns its requests, its output, and the bytes still counted in memory."""
     server, transport = Server(), Transport()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connection, "_whole_request", way)

@@ -1,7 +1,7 @@
-"""What no SDK sends: bombs, floods, fragments and silence at the socket of a real server process. Each is refused in the
-dialect's words, or cut off, in bounded time and memory; and whoever behaves is served meanwhile.
+"""Traffic that no SDK sends: bombs, floods, fragments and silence at the socket of a real server process.
 
-Single limits of HTTP are in server/test_connection.py; here it is the whole process that must stand.
+Each is refused in the dialect's words or disconnected, in bounded time and memory. Other clients are served meanwhile.
+Single limits of HTTP are in server/test_connection.py.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def connect(process: Process) -> socket.socket:
 
 
 def read_to_end(connection: socket.socket) -> bytes:
-    """All that comes until the server closes; what came if it cuts the connection off."""
+    """Read until the server closes. Returns the data received, also if the connection is reset."""
     received = b""
     try:
         while part := connection.recv(65_536):
@@ -185,7 +185,7 @@ def test_a_body_over_20_mb_is_refused_before_it_has_come(process: Process) -> No
 
 
 def test_many_large_bodies_at_once_are_too_much_together(process: Process, client: RawClient) -> None:
-    """None of them is complete, so they all wait in memory; there is room for 64 MB of them."""
+    """No request is complete, so all of them wait in memory. The limit is 64 MB for all."""
     head = (HEAD.format(operation="PutItem") + f"Content-Length: {20 * MIB}\r\n\r\n").encode()
 
     def send_most_of_it(_: int) -> bytes:
@@ -196,7 +196,7 @@ def test_many_large_bodies_at_once_are_too_much_together(process: Process, clien
 
     with ThreadPoolExecutor(8) as senders:
         answers = list(senders.map(send_most_of_it, range(8)))
-    # To the others it loses its patience. A refusal may be lost on somebody who goes on sending.
+    # The other connections time out. A client that continues to send can miss its refusal.
     assert set(answers) <= {b"HTTP/1.1 503", b"HTTP/1.1 408", b""}
     assert b"HTTP/1.1 503" in answers
 
@@ -253,7 +253,7 @@ def test_clients_that_trickle_are_cut_off_and_hold_up_nobody(process: Process, c
         client.call("ListTables")
         assert time.monotonic() - asked < 1
     for trickler in tricklers:
-        # Whoever was not cut off in the middle of a send is told why.
+        # Connections that were not reset during a send receive the reason.
         answer = read_to_end(trickler)
         assert answer == b"" or answer.startswith(b"HTTP/1.1 408 ")
         trickler.close()
@@ -261,7 +261,7 @@ def test_clients_that_trickle_are_cut_off_and_hold_up_nobody(process: Process, c
 
 
 def test_1100_heads_that_do_not_end_hold_up_nobody(process: Process, client: RawClient) -> None:
-    # More than there are places (--max-connections 1000): everybody else was answered 503.
+    # More connections than --max-connections 1000: all later ones get status 503.
     head = HEAD.format(operation="ListTables").encode()
     with contextlib.ExitStack() as stack:
         silent = [stack.enter_context(connect(process)) for _ in range(1100)]

@@ -1,6 +1,6 @@
-"""The memory of a server process: 60 MB at most while nobody asks, and the same after many requests as after the first thousands.
+"""The memory of a server process: at most 60 MB when idle, and constant after the first thousands of requests.
 
-Seconds here; `make soak` asks for a minute.
+The run takes seconds here and a minute with `make soak`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KEYS = 200
 
 
 def resident_mb(pid: int) -> float:
-    """What a process has in memory, in MB of 10^6 bytes."""
+    """Return the resident memory of a process in MB of 10^6 bytes."""
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith("Rss:"):
             return int(line.split()[1]) * 1024 / 1e6
@@ -29,7 +29,7 @@ def resident_mb(pid: int) -> float:
 
 
 def requests(port: int) -> list[bytes]:
-    """Puts, gets, updates, conditional puts, queries and batches, all of the same few items; and some that are refused."""
+    """Send puts, gets, updates, conditional puts, queries and batches of the same few items, some of them refused."""
     made = []
     for number in range(KEYS):
         key = {"pk": {"S": f"p{number % 10}"}, "sk": {"S": str(number)}}

@@ -1,4 +1,4 @@
-"""Clients that are not authenticated wait for their refusal, and what they go on sending is read slowly.
+"""Clients without valid credentials wait for their refusal, and further data from them is read slowly.
 
 The delays of these tests are so long that no test ends during one.
 """

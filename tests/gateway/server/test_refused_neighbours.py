@@ -1,8 +1,8 @@
-"""What a neighbour waits for while a request is refused that is as large as it may be, in each dialect: a reader of one item on
-another connection.
+"""The delay of another connection while the server refuses a request of maximum size, in each dialect. The other
+connection reads one item.
 
-A wait is measured by the CPU that the server spends between a read and its reply, so that it does not matter what else the
-machine has to do. It may be what refusing may cost (tests/support/refusal_costs.py), and what receiving the request takes.
+The delay is measured as the server's CPU time between a read and its reply, so other load on the machine does not
+matter. The limit is the cost of a refusal (tests/support/refusal_costs.py) and of receiving the request.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def cpu_of(process: Process) -> float:
 
 @dataclass
 class Refusal:
-    """A request that is under way in a thread of its own; when it began to be sent, and its status."""
+    """A request in progress on a separate thread: the start of its transmission, and its status."""
 
     url: str
     request: Wasteful

@@ -40,7 +40,7 @@ def test_what_raises_in_flask_is_answered_by_the_dialect(toy, wire) -> None:
 
 
 def test_a_foreign_wsgi_server_gives_the_same_request(toy) -> None:
-    # The application is an ordinary one; werkzeug and gunicorn keep the target in RAW_URI.
+    # The application is a standard WSGI application. werkzeug and gunicorn set RAW_URI to the target.
     client = toy().app.test_client()
     answer = client.post("/flask/a", data=b"hi", environ_overrides={"RAW_URI": "/flask/%61?x=%20"})
     assert answer.json[:3] == ["POST", "/flask/%61?x=%20", "hi"]
@@ -117,7 +117,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict]:
 def test_a_failure_is_one_line_with_the_id_of_the_request(
     toy, wire, caplog: pytest.LogCaptureFixture, path: str
 ) -> None:
-    """Whether the server's tick meets it or Flask."""
+    """Covers failures in the server's tick and in Flask."""
     server = toy()
     wire(server).post(path).reply()
     server.stop()

@@ -67,7 +67,7 @@ class Client:
         return headers.get("Connection", "")
 
     def send_until_closed(self, answered: Callable[[], object] = lambda: None) -> None:
-        """Send requests until a reply says that the connection is closed, and it is."""
+        """Send requests until a reply announces the close of the connection and it is closed."""
         connection = ""
         while connection != "close":
             self.send()

@@ -1,4 +1,4 @@
-"""What goes to the engine together, and who is hurt when something goes wrong."""
+"""Batches of commands for the engine, and the requests that an error affects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_requests_that_come_while_the_database_works_go_together(toy, wire, engi
     first = wire(server).post("/say", b"first")
     assert engine.entered.acquire(timeout=10)
     others = [wire(server).post("/say", b"%d" % number) for number in range(5)]
-    # Each of these has been read once a later request of the same loop is answered.
+    # The server has read all of these when a later request of the same loop is answered.
     assert wire(server).post("/at-once").reply()[2] == b"no engine"
     engine.gate.set()
     assert [connection.reply()[2] for connection in (first, *others)] == [
@@ -94,7 +94,7 @@ def test_reads_writes_and_what_is_both_are_lists_of_their_own(toy, wire, engine:
 
 
 def test_writes_go_node_by_node_where_there_are_several(toy, wire, engine: FakeEngine) -> None:
-    """Each list is then a transaction at one node; reads are taken apart by the store."""
+    """Each list is then a transaction at one node. The store splits reads by node."""
     engine.is_distributed = True
     writes = [("/say", b"a1"), ("/say", b"b1"), ("/read", b"b2"), ("/say", b"a2"), ("/read", b"a3")]
     _, connections = held_up(toy, wire, engine, *writes)
@@ -184,7 +184,10 @@ def test_with_split_lanes_reads_do_not_wait_for_writes(toy, wire, engine: FakeEn
 
 
 def test_a_reader_waits_for_the_one_write_that_is_under_way(toy, wire, engine: FakeEngine) -> None:
-    """And not for those that came with it, however many they are: who reads is answered while these are written."""
+    """It does not wait for the other writes of that moment, however many there are.
+
+    It is answered while they are written.
+    """
     server = toy("thread")
     closed, engine.gate = engine.gate, threading.Event()
     first = wire(server).post("/say", b"first")

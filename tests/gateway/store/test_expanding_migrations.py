@@ -1,8 +1,10 @@
-"""The rule of docs/operate/upgrade.md: migrations only add, so that the release before can serve it too.
+"""The rule of docs/operate/upgrade.md: migrations only add, so that the previous release can use the database too.
 
-Two looks at it, on each database. What a migration does to what was there: nothing goes or changes its type, nothing that is
-added must be given, and no new rule is on old tables. And the statements of earlier releases, as they were written down when
-these were made (tests/support/released_statements.py): the database still understands each of them.
+Two checks on each database:
+
+- Of the schema: a migration removes nothing, changes no type, adds no mandatory column and no constraint on old tables.
+- Of the statements that earlier releases recorded (tests/support/released_statements.py): the database accepts each of
+  them.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def tables_of(database: Database) -> Tables:
 
 
 def tables_in(connection: sqlalchemy.Connection) -> Tables:
-    """What matters to statements: columns with their types, whether they must be given, rules of uniqueness."""
+    """Return the parts of the schema that affect statements: columns, types, mandatory columns, unique constraints."""
     found = sqlalchemy.inspect(connection)
     return {
         name: {
@@ -179,7 +181,7 @@ def test_a_statement_that_is_not_understood_is_found(empty: Database) -> None:
 
 
 def _understood(database: Database, statement: str) -> None:
-    """Raises what the database says of a statement that it cannot plan."""
+    """Raise the database's error for a statement that it cannot plan."""
     with database.engine.connect() as connection:
         driver: Any = connection.connection.driver_connection
         if isinstance(driver, psycopg.Connection):

@@ -52,8 +52,11 @@ _DEFINITIONS = {
 
 @pytest.mark.parametrize("way", ["steps", "script"])
 def test_they_make_what_the_schema_would_make(empty: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the letter, which compare_metadata does not look at: collations, WITHOUT ROWID, partial indexes. Only the quotes
-    that SQLite puts around the new name of a table are not compared. An empty database gets the script; all others, steps."""
+    """Compares the text of the schema, because compare_metadata ignores collations, WITHOUT ROWID and partial indexes.
+
+    Ignores only the quotes that SQLite adds to the new name of a renamed table. An empty database runs the script. All
+    others run the migrations step by step.
+    """
     from tablegate.gateway.store.opening import migrating
 
     if way == "steps":
@@ -123,7 +126,7 @@ def test_gateways_that_start_together_migrate_once(empty: str) -> None:
 def test_a_newer_database_is_refused_unless_its_schema_has_only_grown(
     database: Database, oldest: str | None, is_taken: bool
 ) -> None:
-    """A later release says which is the oldest that may serve the database too (docs/operate/upgrade.md)."""
+    """A later release records the oldest release that can still serve the database (docs/operate/upgrade.md)."""
     with database.engine.connect() as connection:
         connection.execute(sqlalchemy.text("UPDATE alembic_version SET version_num = '9999'"))
         connection.execute(sqlalchemy.text("DELETE FROM schema_compatibility"))
@@ -404,7 +407,7 @@ def test_0005_gives_slots_and_keeps_what_was_written(
         ]
         assert [changes.last_sequence(session, (9, shard)) for shard in (0, 1)] == [2_999, 3_000]
         assert session.query("SELECT count(*) FROM tokens") == [(_TOKENS_OF_0004,)]
-        # A transaction of before does not know where it stands; it is over.
+        # Transactions of an earlier release have no recorded partition. They are ended.
         for table in ("partition_locks", "staged_writes"):
             assert session.query(f"SELECT count(*) FROM {table}") == [(0,)]
     with database.write() as session:

@@ -1,4 +1,6 @@
-"""What a distributed PostgreSQL could not do with a statement is found (tests/support/statements.py), and only that."""
+"""The check in tests/support/statements.py finds exactly the statements that a distributed PostgreSQL cannot execute
+well.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from tablegate.gateway.store.rows import entries, rows
 from tablegate.gateway.store.sql.schema import metadata
 from tests.support.statements import ALLOWED, DATA, allowed, complaints
 
-# Every node has a copy of these, and each change is a transaction of all nodes: what requests change does not belong here. Who
-# adds a table decides: a slot in its primary key, or a line here that says why not.
+# Every node has a copy of these tables, and each change is a transaction of all nodes. Tables that requests change do
+# not belong here. A new table needs a slot in its primary key, or a line here with the reason.
 EVERYWHERE = {
     "tables": "read by every request, changed by definitions",
     "indexes": "likewise",
@@ -75,8 +77,10 @@ def test_what_is_allowed_has_a_reason() -> None:
 
 
 def test_tables_of_data_are_spread_after_those_that_every_node_has() -> None:
-    """What is spread is joined with the others, and stands beside the rows; the version of the schema comes last, so that whoever
-    was interrupted before that goes on."""
+    """Distributed tables are joined with the replicated ones and colocated with the rows.
+
+    The schema version comes last, so that an interrupted distribution is continued.
+    """
     order = placement.in_order()
     assert [name for name, spread in order if spread] == ["rows", *sorted(DATA - {"rows"})]
     first_spread = [spread for _, spread in order].index(True)

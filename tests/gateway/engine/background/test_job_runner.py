@@ -1,4 +1,4 @@
-"""Jobs: who carries them on, and that what they write and how far they have come are one."""
+"""Jobs: their assignment to workers. The data that a job writes and its progress are saved in one transaction."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KIND = "kind"
 
 
 class Counting:
-    """A worker that counts to a number, one a batch, and says so in the job."""
+    """A worker that counts to a number, one step a batch, and saves the number in the job."""
 
     def __init__(self, engine: Engine, last: int = 1_000) -> None:
         self.engine = engine
@@ -138,7 +138,10 @@ def test_namespaces_take_turns_and_then_their_jobs(engine: Engine) -> None:
 
 
 def test_no_job_waits_for_good(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More jobs than may be in hand, of one namespace and of many: one that has saved something makes room for another."""
+    """Tests more jobs than can run at once, of one namespace and of many.
+
+    A job that has saved progress lets another job run.
+    """
     monkeypatch.setattr(job_runner, "_BATCHES_IN_HAND", 3)
     worker = Counting(engine)
     spaces = [f"n{number:02}" for number in range(2 * job_runner._JOBS_IN_HAND)]
@@ -153,7 +156,7 @@ def test_no_job_waits_for_good(engine: Engine, monkeypatch: pytest.MonkeyPatch) 
     assert max(held) == job_runner._JOBS_IN_HAND
     done = {space: numbers(engine, space) for space in spaces}
     assert all(all(each) for each in done.values())
-    # What is put down is let go of.
+    # Jobs that were released are also forgotten.
     assert {job_id for job_id in worker.forgotten if worker.forgotten.count(job_id) > 1}
 
 
@@ -222,7 +225,7 @@ def test_one_server_at_a_time(engine: Engine, other: Engine, monkeypatch: pytest
     assert other.job_batch() is not None
     assert second.saved is not None
     assert second.saved.progress == {"number": 2}
-    # What the first one still does is for nothing.
+    # Later work of the first worker has no effect.
     made = CreateTable("", "", "late", PAIR)
     assert run(engine, AdvanceJob(held, {"number": 99}, makes=made)) is None
     with pytest.raises(TableMissing):
@@ -309,7 +312,7 @@ def test_jobs_that_nobody_carries_on_here_hold_up_no_others(engine: Engine) -> N
 
 
 def test_a_reset_forgets_jobs(engine: Engine, clock: Clock) -> None:
-    """Those of a namespace, or all; ended or under way, with the tables that they keep for themselves and their tokens."""
+    """Covers jobs of one namespace and of all, ended and running, with their internal tables and tokens."""
     worker = Counting(engine, 2)
     client = Client(engine, make_table(engine))
     token = IdempotencyToken("scope", "one", b"digest", 1_000)
@@ -342,7 +345,7 @@ def test_a_reset_forgets_jobs(engine: Engine, clock: Clock) -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No batch is waited for; what it does is waited for by the test."""
+    """The runner waits for no batch. The test waits for the effect."""
     monkeypatch.setattr(job_runner, "_PATIENCE_WITH_BATCH_S", 0.0)
 
 

@@ -108,8 +108,10 @@ class Ended(Exception):
 def test_the_thread_rests_after_each_batch_for_as_long_as_the_share_says(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """On a clock of its own: every batch takes a second, a quarter of the time is worked, and news of credentials are not
-    late for it."""
+    """Uses a test clock.
+
+    Each batch takes a second, the thread works a quarter of the time, and credentials are still refreshed on time.
+    """
     now, batches, looks = [100.0], [], []
 
     class Working:
@@ -170,7 +172,7 @@ def test_cpu_time_of_the_thread_of_a_batch_counts_for_the_share(monkeypatch: pyt
     assert rests == [0.0, 9.0, 9.0]
 
 
-# What is done and left
+# Work done and left
 
 
 @pytest.fixture
@@ -186,7 +188,7 @@ def listed(engine: Engine) -> list[WorkProgress]:
 
 
 def work_a_little(engine: Engine, work: str) -> int:
-    """Some batches of a work, but not all; how many rows they went over."""
+    """Run some batches of a job, but not all. Returns the number of rows visited."""
     rows = 0
     while rows < 2 * FEWEST_ROWS:
         batch = engine.background_batch()
@@ -202,7 +204,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def reopened(engine: Engine, clock: Clock) -> Engine:
-    """As another process would find it: what is not in the database is gone."""
+    """Open the database as a new process would: only stored state remains."""
     made = Engine(Store(engine._store.database), EngineOptions(sweep_period_s=0), clock)
     made.register_view("test", lambda value, is_partition: value)
     return made
@@ -339,7 +341,7 @@ def batches_of(engine: Engine, work: str) -> list[int]:
 
 
 class Counting:
-    """What sessions are asked for: statements, and rows of their results."""
+    """Counter of the statements that sessions execute and the rows that they return."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, kind: type[Session]) -> None:
         self.statements = self.rows = 0

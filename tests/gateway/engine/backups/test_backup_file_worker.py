@@ -1,4 +1,4 @@
-"""Backups whose rows are in files: they go there, come back just as they were, and a broken file changes nothing."""
+"""Backups with rows in files: rows move to files and are restored exactly. A broken file changes nothing."""
 
 from __future__ import annotations
 
@@ -296,8 +296,10 @@ def test_an_earlier_attempt_takes_nothing_of_a_later_one_away(directory: Path, e
 def test_a_file_that_was_written_for_a_deleted_backup_goes(
     database: Database, clock: Clock, engine: Engine, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a server that was killed when the file had its name, and before the transaction that would have said so: found by the
-    soak (tests/durability/test_backup_crashes.py)."""
+    """A server was killed after the file had its final name and before the transaction that records it.
+
+    The soak test (tests/durability/test_backup_crashes.py) found this case.
+    """
     client = filled(engine, 100)
     run(engine, CreateBackup(client.table, "first"))
     do_background_work(engine)
@@ -313,7 +315,7 @@ def test_a_file_that_was_written_for_a_deleted_backup_goes(
     assert files(directory) == []
 
 
-# What is broken
+# Broken files
 
 
 def broken_copies(data: bytes, other: bytes) -> dict[str, bytes | None]:
@@ -334,7 +336,7 @@ def broken_copies(data: bytes, other: bytes) -> dict[str, bytes | None]:
 def test_a_broken_file_changes_nothing(
     engine: Engine, directory: Path, is_large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What cannot be told in a bounded time of a large file turns out while it is read: then no table is left."""
+    """A large file cannot be checked completely in bounded time. Errors found during the read leave no table."""
     if is_large:
         monkeypatch.setattr(backup_files, "_CHECKED_BYTES", 0)
     client = filled(engine, noise=2_000)

@@ -1,4 +1,4 @@
-"""What changed in a window of time, at random, against a model that was kept beside."""
+"""Changes of a window of time, for random changes, compared with a model."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_windows_equal_a_model(engine: Engine, clock: Clock) -> None:
     do_background_work(engine)
 
     def at(moment: int) -> dict[object, object]:
-        """What there was just before a millisecond."""
+        """Return the rows just before a millisecond."""
         return next((state for since, state in reversed(model) if since < moment), {})
 
     assert len(begun) == _WINDOWS

@@ -1,4 +1,4 @@
-"""Tables as they were: restores at any moment, backups, dropped tables that are kept; against a model kept beside."""
+"""Restores to any moment, backups, and retained dropped tables, compared with a model."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def found(engine: Engine, name: str, namespace: str = "") -> Table:
 
 
 def right_entries(engine: Engine, table: Table) -> int:
-    """How many entries the indexes of a table should have, by its rows."""
+    """Return the number of index entries that the rows of a table need."""
     client = Client(engine, table)
     return sum(index.entry(row) is not None for row in client.rows() for index in table.indexes)
 
@@ -221,8 +221,10 @@ def test_the_window_is_exact(engine: Engine, things: Client, clock: Clock) -> No
 def test_puts_without_a_look_are_recorded_once(
     engine: Engine, clock: Clock, has_foreign_kinds: bool, tables: int
 ) -> None:
-    """What is there, nothing, and keys that no index holds whole; a row with kinds of another dialect, which must be looked at
-    after all; a table without a history in the same list."""
+    """Covers existing rows, missing rows and keys too long for an index.
+
+    A row with kinds of another dialect must be read first. A table without a history is in the same list.
+    """
     long = random.Random(1).randbytes(2_000).hex()
     kept = [keeping(engine, make_table(engine, f"t{number}")) for number in range(tables)]
     other = Client(engine, make_table(engine, "other"))
@@ -447,8 +449,10 @@ def test_alterations_keep_the_history(engine: Engine, things: Client) -> None:
 
 
 def test_a_backup_under_writers_is_a_state_that_was(engine: Engine) -> None:
-    """Each of eight writers writes the same number to two rows in one transaction, and each number after the one before: so in a
-    state that was, the two rows of a writer are equal, and what a writer had acknowledged before the backup is in it."""
+    """Each of eight writers writes an increasing number to two rows in one transaction.
+
+    In a consistent state, the two rows of a writer are equal. All writes acknowledged before the backup are in it.
+    """
     client = Client(engine, make_table(engine))
     client.write(*[client.put("filler", number) for number in range(500)])
     stopping = threading.Event()

@@ -1,4 +1,4 @@
-"""Replicas: the same rows everywhere in the end, whatever came in between, and each replica's stream tells each change once."""
+"""Replicas: rows converge after any interruption, and each replica's stream has each change once."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Group:
         return [(dict(row.latest), row.modified_at) for row in self.client(region).rows()]
 
     def told(self, region: str) -> list[Change]:
-        """What the stream of a region has told, but for what changed nothing."""
+        """Return the changes in the stream of a region, without those that changed nothing."""
         [found] = run(self.engine, ListStreams(region, "things"))  # type: ignore[misc]
         told: list[Change] = []
         for shard in run(self.engine, ListShards(found)):  # type: ignore[attr-defined]
@@ -143,8 +143,11 @@ def write_something(client: Client, chosen: random.Random, n: int) -> None:
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_replicas_converge_after_partitions(engine: Engine, clock, seed: int) -> None:
-    """Writes of all kinds everywhere, links that are cut for a while, a replica that comes later: at the end the same rows with
-    the same times in each region, entries of indexes that fit them, and streams of which each is the history of its rows."""
+    """Writes of all kinds run everywhere, links are cut for a while, and a replica joins later.
+
+    At the end, each region has the same rows with the same times. Index entries match the rows, and each stream is the
+    history of its rows.
+    """
     chosen = random.Random(seed)
     group = Group(engine, REGIONS[:2] if seed % 2 else REGIONS)
     cut: frozenset[tuple[str, str]] = frozenset()
@@ -178,8 +181,10 @@ def check_index(client: Client) -> None:
 
 
 def check_stream(group: Group, region: str) -> None:
-    """Each change begins with what the one before it has left, and the last one with what is there: so none is told twice, and
-    none is left out. A replica that came later begins with rows that were brought, of which no stream tells."""
+    """Assert that each change begins with the result of the previous one, and that the last one equals the row.
+
+    No change is then missing or repeated. A replica that joins later begins with copied rows, which are in no stream.
+    """
     left: dict[str, Mapping[str, object] | None] = {}
     for change in group.told(region):
         key = repr(change.key_values)
@@ -274,7 +279,7 @@ def test_strong_replicas_have_a_write_at_once(engine: Engine) -> None:
 
 
 def test_strong_replicas_are_written_to_as_they_are_now(engine: Engine, clock) -> None:
-    """What another server's cache has of a replica may be old; a write finds out under the lock."""
+    """Another server's cached descriptor of a replica can be old. A write detects this under the lock."""
     group = Group(engine, strong=True)
     south = group.client("south")
     north = group.client("north")
@@ -343,7 +348,7 @@ def test_deletes_are_forgotten_when_nothing_older_can_come(engine: Engine, clock
 def test_a_reset_leaves_no_half_of_a_group(
     engine: Engine, keeps: bool, names: tuple[str, ...] | None
 ) -> None:
-    """Tables that are emptied as if they were new are nobody's replicas; those that stay go on without them."""
+    """Emptied tables are reset and belong to no group. Replicas that stay continue without them."""
     group = Group(engine)
     north = group.client("north")
     north.write(north.put("a"))

@@ -55,7 +55,7 @@ ID = named("transaction")
 
 
 def current(client: Client) -> Client:
-    """The same with the table as it is now: the first transaction changes its descriptor."""
+    """Return this client with the current descriptor, which the first transaction changes."""
     table = ask(client.engine, FindTable("", client.table.name))
     assert isinstance(table, Table)
     return Client(client.engine, table)
@@ -281,7 +281,7 @@ def test_the_sweep_leaves_a_held_partition_alone(engine: Engine, clock: Clock) -
 
 
 def test_where_a_table_is_on_many_nodes_only_a_partition_is_locked(held: Client, database: Database) -> None:
-    """Who writes to one partition keeps no transaction from beginning in another, and does from beginning in this one."""
+    """A write to one partition blocks a new transaction in that partition, and none in another partition."""
     with database.read() as session:
         if not session.statements.guards_partitions:
             return
@@ -298,7 +298,7 @@ def test_where_a_table_is_on_many_nodes_only_a_partition_is_locked(held: Client,
 
 
 def test_no_writer_slips_into_a_held_partition(engines: list[Engine]) -> None:
-    """Writers and transactions race on one counter; each adds one, and none is lost."""
+    """Writers and transactions race on one counter. Each adds one, and no increment is lost."""
     first = Client(engines[0], make_table(engines[0]))
     first.write(first.put("a", 1, n=decimal(0)))
     done = [0] * 4

@@ -1,4 +1,4 @@
-"""Auto-increment key columns: numbers that grow and are never given twice, whoever draws them."""
+"""Auto-increment key columns: increasing numbers, never assigned twice, under concurrent writers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def make(engine: Engine) -> Table:
 
 
 def key(p: str) -> Key:
-    """A key whose number is still to be drawn."""
+    """Return a key without its auto-increment number."""
     return Key((text(p), AUTO_INCREMENT), SCHEMA.position([text(p)]))  # type: ignore[arg-type]
 
 
@@ -93,7 +93,7 @@ def test_no_number_is_drawn_twice_by_many(engines: list[Engine]) -> None:
     def draw(at: int) -> None:
         engine = engines[at % len(engines)]
         for _ in range(15):
-            # In opposite orders, so that writers who locked as they came would wait for each other.
+            # The order alternates, so that writers that lock in request order would deadlock.
             names = "ab" if at % 2 else "ba"
             answers = run_with_retries(engine, [put(table, p) for p in names])
             numbers[at].append(drawn(answers[names.index("a")]))

@@ -1,4 +1,4 @@
-"""Pages whose rows are cut many at once hold what the same pages hold where they are cut one by one."""
+"""Pages decoded in bulk equal the pages decoded row by row."""
 
 from __future__ import annotations
 

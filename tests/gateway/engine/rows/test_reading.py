@@ -196,8 +196,10 @@ def test_rows_are_read_together_in_order(things: Client) -> None:
 
 
 def test_rows_read_together_have_a_size_beyond_which_none_is_read(things: Client, monkeypatch: Any) -> None:
-    """Rows of exactly the size are read, with one byte less none; and of a hundred rows no more are fetched than tell that
-    they are too large."""
+    """Rows of exactly the maximum size are read.
+
+    With a limit one byte lower, none is. Of a hundred rows, only those needed to detect the excess are fetched.
+    """
     names = [f"{at:03}" for at in range(100)]
     things.write(*[things.put(name, body=text("x" * 5000)) for name in names])
     gets = tuple(Get(things.table, things.key(name).position) for name in names)
@@ -242,8 +244,9 @@ def outline(outcome: Any) -> Any:
 def test_looking_up_in_one_statement_finds_what_a_transaction_finds(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows that are there and that are not, long keys, cells that have expired, rows too large together, tables that are gone
-    or out of date. On SQLite, where one process has the database, nothing is looked up so."""
+    """Covers present and missing rows, long keys, expired cells, rows too large together, and dropped or outdated
+    tables. SQLite does not use this lookup, because one process has the database.
+    """
     chance = random.Random(3)
     rules = Rules(expiry=ExpiryRule(age_ms=86_400_000), stamped=True)
     things = Client(engine, make_table(engine))

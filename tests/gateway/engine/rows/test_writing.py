@@ -1,4 +1,4 @@
-"""The write path: conditions, groups, tokens, and lists of groups that meet on the same rows."""
+"""The write path: conditions, groups, tokens, and lists of groups that write the same rows."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_an_outdated_descriptor_is_parsed_again(things: Client) -> None:
 
 
 def test_nothing_of_a_list_is_written_if_one_table_is_outdated(engine: Engine, things: Client) -> None:
-    """Groups of one request may be in one list; the request is begun again, and must find nothing of itself done."""
+    """Groups of one request can be in one list. The request is retried as a whole, so no part of it may be applied."""
     other = Client(engine, make_table(engine, "other"))
     engine.run([AlterTable("test", other.table, rules=Rules(max_versions=2))])
     answers = engine.run([WriteGroup((things.put("a"),)), WriteGroup((other.put("a"),))])

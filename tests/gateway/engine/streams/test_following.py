@@ -1,4 +1,4 @@
-"""Followers: each change of a table, in the order of each row's changes, at least once, whatever stream it stands in."""
+"""Followers: each change of a table at least once, in the order of each row's changes, from any shard."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.clock import Clock
 
 
 class Target:
-    """Takes what is delivered, and remembers it; fails when it is told to."""
+    """A target that records its deliveries. It fails on request."""
 
     def __init__(self) -> None:
         self.got: list[tuple[str, int]] = []
@@ -182,7 +182,7 @@ def test_a_table_that_goes_takes_its_followers_along(things, target, clock):
 
 
 def test_another_server_waits_for_its_turn(database, things, target, clock):
-    """Of two that deliver at once only one does, as long as it goes on."""
+    """Of two servers, only one delivers while it is active."""
     follow(things)
     put(things, "a", 1)
     store = things.engine._store

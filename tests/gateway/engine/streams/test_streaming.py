@@ -1,4 +1,4 @@
-"""Change streams: exactly once, in commit order, across shards that split and merge; enabling, ending, trimming."""
+"""Change streams: exactly once, in commit order, across split and merged shards. Also enabling, ending and trimming."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def everything(engine: Engine, stream: Stream) -> list[Change]:
     ]
 
 
-# What is recorded
+# Recorded changes
 
 
 def test_a_write_of_each_kind(engine: Engine) -> None:
@@ -192,7 +192,7 @@ def test_tables_without_a_stream_record_nothing(engine: Engine) -> None:
 
 @pytest.mark.parametrize(("name", "label"), [("t\0", "1"), ("t", "1\0"), ("\0", "\0")])
 def test_no_stream_has_a_name_with_a_nul(engine: Engine, name: str, label: str) -> None:
-    """PostgreSQL does not even take such a text; clients send it as an id."""
+    """PostgreSQL rejects such a text. Clients can send it as an id."""
     make(engine)
     with pytest.raises(StreamMissing):
         stream_of(engine, name, label)
@@ -355,9 +355,11 @@ def test_splitting_and_merging_loses_nothing_and_keeps_order(engine: Engine, cou
 
 
 def test_the_numbers_of_a_key_grow_from_shard_to_shard(database: Database, clock: Clock) -> None:
-    """Who keeps the latest change of a key by its number may do so over splits, merges and rolls: a child goes on where
-    the last of its parents ended. So it is in the sample of the service's API reference (DescribeStream): each shard
-    starts at a greater number than its parent ended with."""
+    """A reader can keep the latest change of a key by its sequence number across splits, merges and rolls.
+
+    A child's numbers continue after the last of its parents. The sample of the service's API reference (DescribeStream)
+    shows the same: each shard starts at a greater number than its parent's last one.
+    """
     made = rolling(database, clock, 4)
     table = make(made)
     written = itertools.count()
@@ -400,13 +402,13 @@ def test_a_writer_with_an_old_descriptor_parses_again(engine: Engine) -> None:
 
 
 def rolling(database: Database, clock: Clock, hours: int) -> Engine:
-    """An engine whose background work has just begun."""
+    """Return an engine with new background work."""
     options = EngineOptions(sweep_period_s=0, stream_shards=2, stream_roll_ms=hours * HOUR_MS)
     return Engine(Store(database), options, clock)
 
 
 def test_shards_are_rolled_at_their_age(database: Database, clock: Clock) -> None:
-    """A reader that follows parents to children sees every change once, also one who was in the middle of a shard."""
+    """A reader that follows parents to children sees every change once, even if it was in the middle of a shard."""
     made = rolling(database, clock, 4)
     table = make(made)
     stream = stream_of(made)
@@ -415,7 +417,7 @@ def test_shards_are_rolled_at_their_age(database: Database, clock: Clock) -> Non
     at: dict[int, int | None] = {}
 
     def write_some() -> None:
-        """Also with the descriptor that every server knows from before the roll."""
+        """Write also with the descriptor that servers cached before the roll."""
         for number in itertools.islice(written, 20):
             client = Client(made, ask(made, FindTable("", "t")))  # type: ignore[arg-type]
             client.write(client.put(f"p{number % 7}", 1, n=decimal(number)))
@@ -534,7 +536,10 @@ def test_streams_and_shards_that_are_over_are_forgotten(engine: Engine, clock: C
 
 
 def test_a_reader_sees_each_change_once_and_in_order_while_many_write(database: Database) -> None:
-    """On PostgreSQL two engines stand for two server processes; a writer that commits late is not skipped."""
+    """On PostgreSQL, two engines represent two server processes.
+
+    The reader does not skip a writer that commits late.
+    """
     engines = [Engine(Store(database), EngineOptions(stream_shards=2))]
     if database.shared:
         url = database.engine.url.render_as_string(hide_password=False)

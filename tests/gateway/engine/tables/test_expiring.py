@@ -1,4 +1,4 @@
-"""Rows expire when their rule says so, and not if they were written in the meantime."""
+"""Rows expire by their rule, unless they were written in the meantime."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_a_new_index_is_filled_with_what_was_there(engine: Engine, things: Clien
 
 
 def test_an_index_switched_on_under_load_misses_no_row(engine: Engine, things: Client) -> None:
-    """Writers keep the index up from its first moment; filling and writing meet on the same rows."""
+    """Writers update the index from its first moment. The backfill and the writers work on the same rows."""
     stop = threading.Event()
     errors: list[BaseException] = []
 

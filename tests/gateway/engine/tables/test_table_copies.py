@@ -53,7 +53,7 @@ def test_reset_empties_tables_and_keeps_their_definitions(engine: Engine) -> Non
         True,
     )
     assert len(other.rows()) == 20
-    # Who still holds the old table is told so, and nothing of his is kept.
+    # A client with the old descriptor gets StaleTable, and its write is not kept.
     [answer] = engine.run([WriteGroup((client.put("b", 1),))])
     assert isinstance(answer, StaleTable)
     emptied.write(emptied.put("a", 1, color=text("red")))
@@ -78,7 +78,7 @@ def test_a_copy_is_equal_and_apart(engine: Engine) -> None:
     assert len(client.rows()) == 19
     assert len(copied.rows()) == len(copied.rows(index=copied.table.index("by_color"))) == 20
     assert outline(copied.rows())[:3] == outline(client.rows())[:3]
-    # Back where it came from, in place of what is there.
+    # Restore to the original namespace, replacing its tables.
     assert engine.run([CopyTables((("snapshot/one", ""),))]) == [1]
     assert len(Client(engine, found(engine, "things")).rows()) == 20
     do_background_work(engine)
@@ -181,7 +181,7 @@ def test_a_copy_of_nothing_is_nothing(engine: Engine, missing: str) -> None:
 def test_many_tables_cost_no_more_round_trips_than_few(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, keeps_definitions: bool
 ) -> None:
-    """Where a statement costs a round trip, the number of these is what a reset's time is made of."""
+    """Each statement costs a round trip, so their number determines the time of a reset."""
     trips: list[int] = []
     plain = Pipeline.settle
     monkeypatch.setattr(Pipeline, "settle", lambda self: (trips.append(1), plain(self))[1])

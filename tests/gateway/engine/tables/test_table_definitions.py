@@ -48,7 +48,7 @@ def test_azure_does_not_create_a_case_variant(engine: Engine) -> None:
 
 
 def test_no_table_has_a_name_with_a_nul(engine: Engine) -> None:
-    """PostgreSQL does not even take such a text; clients send it as a name, or to go on after."""
+    """PostgreSQL rejects such a text. Clients can send it as a name or as a start for the next page."""
     make_table(engine, "things")
     for by_azure_name in (False, True):
         for name in ("things\0", "\0things", "\0"):
@@ -110,7 +110,7 @@ def test_rows_and_bytes_are_counted(things: Client) -> None:
 
 @pytest.fixture
 def slow(database: Database, clock: Clock) -> Engine:
-    """An engine whose tables take ten seconds to be created, updated and deleted."""
+    """An engine that takes ten seconds to create, update or delete a table."""
     return Engine(Store(database), EngineOptions(table_creation_delay_ms=10_000), clock)
 
 

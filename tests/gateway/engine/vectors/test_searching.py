@@ -1,4 +1,4 @@
-"""A search of a vector index finds what a look at every row with numpy finds, whatever was written before and however."""
+"""A search of a vector index equals an exhaustive search with numpy, after any sequence of writes."""
 
 from __future__ import annotations
 
@@ -112,8 +112,10 @@ def check(client: Client, metric: Metric, query: Any, count: int = 5, **options:
     ],
 )
 def test_the_three_metrics(engine: Engine, metric: Metric, scores: list[float]) -> None:
-    """botocore 1.44.5, SearchVectors: COSINE from 0 (identical) to 2 (opposite) and EUCLIDEAN, the smallest first; DOT_PRODUCT,
-    the greatest first. Of (1, 0, 0) to (0.6, 0.8, 0) the figures follow from the definitions."""
+    """botocore 1.44.5, SearchVectors: COSINE from 0 (identical) to 2 (opposite) and EUCLIDEAN, the smallest first.
+
+    DOT_PRODUCT, the greatest first. The figures for (1, 0, 0) and (0.6, 0.8, 0) follow from the definitions.
+    """
     client = make(engine, by_meaning(metric))
     for name, vector in {
         "opposite": (-1, 0, 0),
@@ -136,7 +138,7 @@ def test_a_vector_of_no_length_is_at_a_right_angle(engine: Engine) -> None:
 
 @pytest.mark.parametrize("metric", list(Metric))
 def test_numbers_at_the_ends_of_their_range(engine: Engine, metric: Metric) -> None:
-    """Products that are too great or too small for 32 bits are right all the same; a score is a number of 32 bits at most."""
+    """Products outside the range of 32 bits are still correct. A score is a number of at most 32 bits."""
     client = make(engine, by_meaning(metric))
     great, small = float(FLOAT32.max), float(FLOAT32.smallest_subnormal)
     for at, vector in enumerate(
@@ -214,7 +216,7 @@ def test_partitions_and_filters(engine: Engine) -> None:
 
 @pytest.mark.parametrize("memory", [0, 4_000, 1 << 20])
 def test_it_follows_random_writes(engine: Engine, memory: int) -> None:
-    """With an image in memory, without one, and where there comes to be no room for it."""
+    """Covers an image in memory, no image, and an image that no longer fits in memory."""
     engine._store.vector_memory_bytes = memory
     client = make(engine, by_meaning(Metric.EUCLIDEAN), by_meaning(Metric.DOT_PRODUCT, "other"))
     chance = random.Random(memory)
@@ -412,7 +414,7 @@ def test_a_search_in_slices_sees_one_moment(engine: Engine) -> None:
 
 
 def test_servers_that_share_a_database_see_each_others_writes(engine: Engine, clock: Clock) -> None:
-    """Each has an image of its own."""
+    """Each server has a separate image."""
     other = Engine(Store(engine._store.database), EngineOptions(), clock)
     other.register_view("test", lambda value, is_partition: value)
     one = make(engine, by_meaning(Metric.EUCLIDEAN))
@@ -466,7 +468,7 @@ def test_images_together_have_so_many_bytes_at_most(engine: Engine) -> None:
 
 
 def test_pieces_of_an_index_with_gaps(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most versions have been replaced, and partitions have few of those that are left."""
+    """Most versions have been replaced, and few of the remaining ones are in each partition."""
     from tablegate.gateway.engine.vectors import searching
 
     monkeypatch.setattr(searching, "_FEWEST_ROWS", 1)

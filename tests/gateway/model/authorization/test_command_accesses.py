@@ -1,4 +1,4 @@
-"""What commands access: every type of command, and every operation of every dialect, says so."""
+"""Accesses of commands: every command type and every operation of every dialect declares its accesses."""
 
 from __future__ import annotations
 

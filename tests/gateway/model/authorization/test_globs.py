@@ -15,7 +15,7 @@ PARTS = st.lists(st.tuples(st.text("ab/*?", max_size=4), st.booleans()), min_siz
 
 
 def matches(steps: tuple[tuple[str, bool], ...], stops_at: str, text: str) -> bool:
-    """Whether a pattern stands for all of a text, by a regular expression."""
+    """True if a pattern matches all of a text, by a regular expression."""
     one = f"[^{stops_at}]" if stops_at else "."
     meant = {(MANY, True): f"{one}*", (ANY_ONE, True): one}
     source = "".join(meant.get(step, re.escape(step[0])) for step in steps)

@@ -1,4 +1,4 @@
-"""Grants: what a policy says of accesses, and what it keeps of its decisions."""
+"""Grants: the decision of a policy for accesses, and its cache of decisions."""
 
 from __future__ import annotations
 

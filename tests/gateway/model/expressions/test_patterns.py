@@ -123,7 +123,7 @@ def test_many_steps_search_less() -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.text("ab()|*+?.[]^$x", max_size=7), st.text("abx", max_size=8))
 def test_as_python_does(source: str, text: str) -> None:
-    """But for `$`, which in Python also stands before a last line's end, and groups inside repeats."""
+    """Python's `$` also matches before a final line end. That case and groups inside repeats are excluded."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

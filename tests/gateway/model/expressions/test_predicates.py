@@ -1,4 +1,4 @@
-"""Which conditions are true of which rows: comparison by kind and value, paths, versions, and the dialect's eyes."""
+"""Conditions on rows: comparison by kind and value, paths, versions, and the view of the dialect."""
 
 from __future__ import annotations
 

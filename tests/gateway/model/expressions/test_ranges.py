@@ -1,4 +1,7 @@
-"""Narrowing conditions to key ranges never loses a row, and leaves to be judged only what a range does not say."""
+"""Narrowing conditions to key ranges never loses a row.
+
+Only conditions that a range does not express remain to evaluate.
+"""
 
 from __future__ import annotations
 

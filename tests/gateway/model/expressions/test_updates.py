@@ -1,4 +1,4 @@
-"""What edits make of rows: operands read the old row, documents change along paths, kinds and stamps are kept."""
+"""Edits of rows: operands read the old row, documents change along paths, kinds and stamps are kept."""
 
 from __future__ import annotations
 

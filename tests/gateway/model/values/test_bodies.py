@@ -1,4 +1,4 @@
-"""A body decodes to what it was made of, for every kind; DynamoDB's own kinds look as DynamoDB shows them."""
+"""Decoding a body returns the encoded values, for every kind. DynamoDB's own kinds have DynamoDB's JSON form."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_a_range_resumes_on_either_side_of_a_position() -> None:
 
 
 def test_slots_never_change() -> None:
-    """Rows are stored by these; other numbers would lose them."""
+    """Rows are stored under these slots. With other numbers they would be lost."""
     assert [slot_of(key) for key in (b"", b"a", encode_column(text("user#1")))] == [
         0,
         232,

@@ -16,7 +16,7 @@ from tablegate.gateway.security.policies.iam_conditions import conditions_of
 
 
 class Request:
-    """The facts of a request, by their names; each is one text or several."""
+    """The facts of a request by name. Each has one text or several."""
 
     def __init__(self, **known: Any) -> None:
         self._known = {ConditionKey[name]: value for name, value in known.items()}

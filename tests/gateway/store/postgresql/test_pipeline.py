@@ -1,4 +1,4 @@
-"""What goes to PostgreSQL comes back the same, however it is encoded, however much it is, and whatever failed before."""
+"""PostgreSQL returns the values sent, in every encoding and size, and after any earlier error."""
 
 from __future__ import annotations
 

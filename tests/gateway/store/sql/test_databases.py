@@ -1,4 +1,4 @@
-"""Connections: what a URL says of a session holds, and a role needs no more than a schema of its own."""
+"""Connections: session options in a URL take effect, and a role needs only one schema."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_closed_database_has_no_file_open(tmp_path: Path) -> None:
 
 
 def opened(folder: Path) -> list[str]:
-    """What this process has open there."""
+    """Return the connections of this process."""
     names = []
     for link in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):

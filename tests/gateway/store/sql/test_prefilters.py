@@ -1,4 +1,4 @@
-"""A prefilter lets through every row of which its predicate is true, whoever wrote the row and whoever reads it."""
+"""A prefilter passes every row that satisfies its predicate, for each writing and each reading dialect."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ VIEWS: dict[str, View | None] = {
 
 
 class Chance:
-    """Random values, predicates and rows, from pools small enough that they often meet."""
+    """Random values, predicates and rows, from pools small enough that equal ones are frequent."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -315,7 +315,7 @@ def test_an_equality_lets_only_the_equal_through(opened: Database, value: Value)
 
 
 def test_a_range_of_numbers_lets_all_of_it_through(opened: Database) -> None:
-    """Among numbers whose spellings, sizes and kinds are as unlike as can be."""
+    """Uses numbers with different spellings, sizes and kinds."""
     numbers = [
         decimal(number)
         for number in (*NUMBERS, *(f"-{number}" for number in NUMBERS if number[0] not in "-0"))

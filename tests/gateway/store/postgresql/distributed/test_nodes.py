@@ -1,4 +1,4 @@
-"""A statement enters at the node that has the slot that it names; nobody depends on a node being where it was thought to be."""
+"""A statement goes to the node that has its slot. It also works if the slot has moved to another node."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_slot_of_a_page_of_bodies_is_found() -> None:
 
 
 class Opened:
-    """Nodes as a test sees them: what was asked, what was opened."""
+    """The statements and connections of each node, as a test records them."""
 
     def __init__(self, *places: SlotPlacement) -> None:
         self.places = [*places] * (256 // len(places)) if places else []
@@ -70,7 +70,7 @@ def test_where_nothing_is_known_the_entry_is_asked() -> None:
 
 
 def test_a_node_that_was_never_reached_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The nodes know each other by names that may mean nothing to the gateway."""
+    """The names that nodes have for each other may be unknown to the gateway."""
     monkeypatch.setattr(nodes, "_LEFT_ALONE_S", -1.0)
     opened = Opened(HERE, THERE)
     for place in (HERE, THERE):
