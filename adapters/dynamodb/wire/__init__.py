@@ -1,1 +1,1 @@
-"""The protocol: HTTP, signatures, resource names, limits, calls, and the words of errors."""
+"""The wire protocol: HTTP, signatures, resource names, limits, calls, and error texts."""

@@ -1,18 +1,21 @@
-"""AWS Signature Version 4 as DynamoDB checks it: in the Authorization header or in the query, with session tokens.
+"""AWS Signature Version 4 as DynamoDB checks it, in the Authorization header or in the query, with session tokens.
 
-Pure: a request, a snapshot of credentials and a moment go in; a Caller comes out, or the service's error; and the request has an
-authorization if its caller may not do everything. Knows nothing of operations and tables.
+`verify` takes a request, a snapshot of credentials and a time. It returns a Caller or raises the service's error.
+If the caller's permissions are limited, it also sets the authorization of the request.
 
-With auth `strict` everything is checked, in the service's order. With auth `dev` a request must be signed in form, because
-then its key id, account and region are known, but nobody looks at whether the signature is true or recent: an SDK with
-made-up credentials works, a request without any is told so, as by the service and by every emulator.
+With auth `strict` everything is checked, in the service's order. With auth `dev` a request must have a signature
+of the right form, because the signature contains the key id, account and region. Its value and its date are not
+checked. So an SDK with made-up credentials works, and an unsigned request gets the service's error, as in every
+emulator.
 
-Two things the service does not document are decided here. The payload hash is always that of the body that came, whatever
-x-amz-content-sha256 says (UNSIGNED-PAYLOAD and chunked signatures are S3's). An access key id of twelve digits is its own
-account number; a stored credential may name one; all others have account 000000000000.
+The service does not document two rules that are decided here:
+- The payload hash is always that of the received body. x-amz-content-sha256 is ignored (UNSIGNED-PAYLOAD and
+  chunked signatures belong to S3).
+- An access key id of twelve digits is its own account number. A stored credential may name an account. All others
+  have account 000000000000.
 
-Sources: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html; the order of checks and
-the texts: dynalite index.js (captured from the service), test/alternator/test_authorization.py.
+Sources: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html. Order of
+checks and texts: dynalite index.js (captured from the service), test/alternator/test_authorization.py.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ _HEAD_KEPT_CHARACTERS = 512
 
 
 class SignatureClaim(NamedTuple):
-    """What a request says of its signature, wherever it says it. `expires` is "" in a header's claim."""
+    """The members of a signature, from the header or the query. `expires` is "" in a header's claim."""
 
     algorithm: str
     credential: str
@@ -64,14 +67,14 @@ class SignatureClaim(NamedTuple):
 
 
 def verify(request: Request, credentials: Credentials, now_ms: int) -> Caller:
-    """The caller who sent a request, by its signature. `now_ms`: milliseconds since 1970.
+    """Return the caller of a request, by its signature. `now_ms`: milliseconds since 1970.
 
-    Raises ServiceError: MissingAuthenticationToken, IncompleteSignature, InvalidSignature or UnrecognizedClient, checked in
-    this order (rule 5).
+    Raises ServiceError: MissingAuthenticationToken, IncompleteSignature, InvalidSignature or UnrecognizedClient,
+    checked in this order (rule 5).
     """
     path, query = request.path, request.query
     if credentials.is_dev and not query:
-        # The head of a claim that nobody proves is known by its text, all but the signature.
+        # Cache of unverified claims, by the header's text without the signature.
         known = request.header_map
         head, _, signature = known.get("authorization", "").rpartition("Signature=")
         same: Caller | None = credentials.callers.get(head)
@@ -97,8 +100,10 @@ def verify(request: Request, credentials: Credentials, now_ms: int) -> Caller:
 
 
 def check_head(request: Request, credentials: Credentials, now_ms: int) -> None:
-    """Check what of a signature can be checked without the body: its form, its date, and that its key is known. Raises as
-    `verify` does, and nothing with auth `dev`."""
+    """Check the parts of a signature that need no body: its form, its date, and that its key exists.
+
+    Raises the same errors as `verify`. Does nothing with auth `dev`.
+    """
     if not credentials.is_dev:
         _checked_head(request, _claim(request, request.query), credentials, now_ms)
 
@@ -106,7 +111,7 @@ def check_head(request: Request, credentials: Credentials, now_ms: int) -> None:
 def _checked_head(
     request: Request, claim: SignatureClaim, credentials: Credentials, now_ms: int
 ) -> tuple[str, str, str, Credential]:
-    """(date, scope, region, credential) of a claim."""
+    """Return (date, scope, region, credential) of a claim."""
     date = _checked_date(claim, now_ms)
     _check_signed_headers(request, claim.signed_headers)
     access_id, scope, region = _checked_scope(claim.algorithm, claim.credential, date[:8], date)
@@ -117,7 +122,7 @@ def _checked_head(
 
 
 def claimed(request: Request, credentials: Credentials) -> Caller | None:
-    """Who a request says it is from, whether or not that is true; None: it does not say so in any form that can be read."""
+    """Return the caller that an unverified request names. None if its form is unreadable."""
     try:
         claim = _claim(request, request.query)
     except ServiceError:
@@ -127,8 +132,10 @@ def claimed(request: Request, credentials: Credentials) -> Caller | None:
 
 
 def authorization(request: Request, access_id: str, secret: str, region: str) -> str:
-    """The Authorization header of a request that has all it needs but that one: Host and X-Amz-Date, of whose headers all are
-    signed that decide what is done."""
+    """Return the Authorization header for a request that has Host and X-Amz-Date.
+
+    All headers are signed that affect the result.
+    """
     date = request.header("x-amz-date")
     signed = tuple(
         sorted({name for name, _ in request.headers if name in _SIGNED or name.startswith("x-amz-")})
@@ -144,7 +151,7 @@ def authorization(request: Request, access_id: str, secret: str, region: str) ->
 
 @lru_cache(maxsize=1024)
 def signing_key(secret: str, day: str, region: str) -> bytes:
-    """The key that a secret gives for one day and region; four HMACs, so it is kept."""
+    """Return the signing key of a secret for one day and region. Cached, because it takes four HMACs."""
     key = b"AWS4" + secret.encode()
     for part in (day, region, _SERVICE, _TERMINATOR):
         key = hmac.digest(key, part.encode("latin-1", "replace"), "sha256")
@@ -161,7 +168,7 @@ def _caller(credentials: Credentials, credential: Credential | None, access_id: 
 def _caller_of_any(
     request: Request, claim: SignatureClaim, credentials: Credentials, callers: dict[str, Caller]
 ) -> Caller:
-    """The caller of a claim that may be of any form, and nobody proves. The next time a header's claim is known by its text."""
+    """Return the caller of an unverified claim of any form. A claim in a header is cached by its text."""
     access_id, region = _scope_of_any(claim.credential)
     caller = _caller(credentials, credentials.find(Scheme.AWS, access_id), access_id, region)
     head, _, signature = request.header("authorization").rpartition("Signature=")
@@ -177,15 +184,13 @@ def _account_of(access_id: str) -> str:
     return access_id if _ACCOUNT.fullmatch(access_id) else DEFAULT_ACCOUNT
 
 
-# The same few callers come again and again.
 _same_caller = lru_cache(maxsize=1024)(Caller)
 
 
 @lru_cache(maxsize=1024)
 def _scope_of_any(credential: str) -> tuple[str, str]:
-    """(access id, region) of a credential that may be of any form."""
     parts = credential.split("/")
-    # A key id may itself have slashes: the scope is counted from the end.
+    # A key id may contain slashes: count from the end.
     if len(parts) < 5:
         return parts[0], DEFAULT_REGION
     region = parts[-3] if _REGION.fullmatch(parts[-3]) else DEFAULT_REGION
@@ -193,7 +198,7 @@ def _scope_of_any(credential: str) -> tuple[str, str]:
 
 
 def _same(mine: str, theirs: str) -> bool:
-    """Whether two texts are equal, in a time that does not depend on where they differ."""
+    """Compare two texts in constant time."""
     return hmac.compare_digest(mine.encode("utf-8", "replace"), theirs.encode("utf-8", "replace"))
 
 
@@ -202,8 +207,10 @@ def _error(code: str, text: str) -> ServiceError:
 
 
 def _mismatch(canonical: bytes, to_sign: str) -> ServiceError:
-    """The refusal of a wrong signature. It shows what should have been signed, as the service does: nothing of that is
-    secret."""
+    """Return the error for a wrong signature.
+
+    It shows the expected input of the signature, as the service does. None of it is secret.
+    """
     return _error(
         "InvalidSignatureException",
         "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key "
@@ -213,7 +220,7 @@ def _mismatch(canonical: bytes, to_sign: str) -> ServiceError:
     )
 
 
-# What the request says
+# Parsing of the claim
 
 
 def _claim(request: Request, query: str) -> SignatureClaim:
@@ -229,7 +236,7 @@ def _claim(request: Request, query: str) -> SignatureClaim:
 
 
 def _query_parameters(query: str) -> dict[str, str]:
-    """Name -> value, decoded; the first of several counts."""
+    """Return the decoded parameters by name. The first of several counts."""
     found: dict[str, str] = {}
     for pair in query.split("&"):
         name, _, value = pair.partition("=")
@@ -302,7 +309,8 @@ def _claim_of_header(request: Request) -> SignatureClaim:
 
 @lru_cache(maxsize=1024)
 def _split_authorization(text: str) -> tuple[str, dict[str, str], str]:
-    """(algorithm, parameters, first parameter without an equal sign). All but the signature stays the same for a day.
+    """Return (algorithm, parameters, first parameter without an equal sign). Cached, because this text is the same
+    for a day.
 
     Commas, blanks or both separate: proxies and SDKs differ (scylladb/scylladb#9568).
     """
@@ -327,7 +335,7 @@ def _header_names(text: str) -> tuple[str, ...]:
 
 
 def _checked_date(claim: SignatureClaim, now_ms: int) -> str:
-    """The moment of signing, in basic format; neither too old nor yet to come."""
+    """Return the time of signing in basic format. Raises ServiceError if it is too old or in the future."""
     parsed = _moment(claim.date)
     if parsed is None:
         text = f"Date must be in ISO-8601 'basic format'. Got '{claim.date}'. See http://en.wikipedia.org/wiki/ISO_8601"
@@ -347,10 +355,12 @@ def _checked_date(claim: SignatureClaim, now_ms: int) -> str:
 
 
 def _check_signed_headers(request: Request, signed: tuple[str, ...]) -> None:
-    """Host must be signed, and where they are sent the date and the target: with the target unsigned, a GetItem that somebody
-    has seen could be sent again as a DeleteItem. (The service wants host and every x-amz-* header signed: IAM user guide,
-    "Create a signed AWS API request", canonical headers. Of the others nothing is read here but the session token, which
-    is compared with what is stored, and which the guide lets some clients add after they have signed.)
+    """Check that host is signed, and the date and the target if they are sent.
+
+    If the target were not signed, a captured GetItem could be replayed as a DeleteItem. The service requires host
+    and every x-amz-* header (IAM user guide, "Create a signed AWS API request", canonical headers). Of the other
+    headers only the session token is read here. It is compared with the stored one, and the guide lets some
+    clients add it after signing.
     """
     for name, shown in _MUST_BE_SIGNED.items():
         if name not in signed and (name == "host" or request.header(name)):
@@ -368,7 +378,7 @@ def _lifetime_ms(expires: str) -> int:
 
 @lru_cache(maxsize=256)
 def _moment(text: str) -> tuple[int, str] | None:
-    """A date in basic format, or in HTTP's as the Date header has it."""
+    """Parse a date in basic format or in that of the HTTP Date header."""
     try:
         if _BASIC_DATE.fullmatch(text):
             moment = datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
@@ -384,7 +394,10 @@ def _basic(at_ms: int) -> str:
 
 
 def _checked_scope(algorithm: str, credential: str, day: str, date: str) -> tuple[str, str, str]:
-    """(access id, scope to sign, region) of a credential whose scope is this service's."""
+    """Return (access id, scope to sign, region) of a credential.
+
+    Raises ServiceError if the scope is not this service's.
+    """
     if algorithm != _ALGORITHM:
         text = f"Unsupported AWS 'algorithm': '{algorithm}' (only {_ALGORITHM} for now). "
         raise _error("IncompleteSignatureException", text)
@@ -396,7 +409,7 @@ def _checked_scope(algorithm: str, credential: str, day: str, date: str) -> tupl
 
 @lru_cache(maxsize=1024)
 def _right_scope(credential: str, day: str) -> tuple[str, str]:
-    """(access id, region) of a credential that is right in every part; else two empty texts."""
+    """Return (access id, region) of a credential that is right in every part, or two empty texts."""
     parts = credential.rstrip("/").split("/")
     if (
         len(parts) == 5
@@ -409,7 +422,7 @@ def _right_scope(credential: str, day: str) -> tuple[str, str]:
 
 
 def _wrong_scope(credential: str, date: str) -> ServiceError:
-    """What is wrong with a credential: its form, or each part of its scope."""
+    """Return the error for a malformed credential, or for each wrong part of its scope."""
     parts = credential.rstrip("/").split("/")
     if len(parts) != 5:
         text = (

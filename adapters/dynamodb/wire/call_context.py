@@ -1,10 +1,10 @@
-"""One call of an operation: what a handler gets, and how it finds its table.
+"""One call of an operation: the input of a handler, and access to its table.
 
-A handler is a function `operation(call) -> Steps[Answer]` (gateway/exchanges.py), usually a generator function. It parses
-`call.input` to commands and returns the answer: a dict, or the bytes of a JSON object. It raises ServiceError (errors.py) or
-GatewayError. The entry renders both as this dialect's error replies.
+A handler is a function `operation(call) -> Steps[Answer]` (gateway/exchanges.py), usually a generator function.
+It parses `call.input` to commands and returns the answer: a dict, or the bytes of a JSON object. It raises
+ServiceError (errors.py) or GatewayError. The entry renders both as this dialect's error replies.
 
-Operations on one table that need one command are made with `on_table`.
+`on_table` makes the handler of an operation on one table that needs one command.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tablegate.gateway.security.credentials import Scheme
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls: the access key id, and what its signature said; `namespace` is where its tables live."""
+    """The access key id of a request and the contents of its signature. `namespace` contains the caller's tables."""
 
     access_id: str
     account: str
@@ -38,8 +38,8 @@ class Caller:
 
 
 class CallContext(NamedTuple):
-    """A call whose request has passed operation_schemas.check: known members only, of the right JSON types, null members
-    dropped.
+    """A call with checked input: known members only, of the right JSON types, without nulls
+    (operation_schemas.check).
 
     `headers`: of its request, under names in lower case.
     """
@@ -50,29 +50,29 @@ class CallContext(NamedTuple):
     gateway: Gateway
     headers: Mapping[str, str] = MappingProxyType({})
     authorization: Authorization | None = None
-    """The permissions of the caller. None: the caller may do everything."""
+    """The permissions of the caller. None: unrestricted."""
 
     def lists(self, path: str) -> bool:
-        """True if the caller may see an entry of a list: a resource by its path."""
+        """True if the caller may see an entry of a list. `path`: the resource."""
         return self.authorization is None or self.authorization.allows(self.caller.namespace, path)
 
     @property
     def wording(self) -> Wording:
-        """In whose words what the operation refuses is told."""
+        """The wording of this operation's errors."""
         return wording_of(self.operation)
 
     @property
     def is_classic(self) -> bool:
-        """True if the server behaves as the service of the first decade did."""
+        """True if the server behaves like the service in its first decade."""
         return self.gateway.settings.message_style == CLASSIC
 
 
 Answer = dict[str, Any] | bytes | None
-"""The body of an answer: an object, or its JSON where a handler has spliced it; None: no body."""
+"""The body of an answer: an object, or its JSON if the handler has spliced it. None: no body."""
 
 
 Handler = Callable[[CallContext], Steps[Answer]]
-"""An operation: a generator function, or a function that returns a SingleStep where the table is cached."""
+"""An operation: a generator function, or a function that returns a SingleStep if the table is cached."""
 Clauses = TypeVar("Clauses")
 
 
@@ -82,8 +82,8 @@ def on_table(
 ) -> Handler:
     """Return the handler of an operation on the table that its call names.
 
-    `clauses_of`: parses what can be judged without the table. `step_of`: makes the command. Both raise ServiceError and
-    GatewayError.
+    `clauses_of`: parses and checks what does not depend on the table. `step_of`: makes the command. Both raise
+    ServiceError and GatewayError.
     """
 
     def handler(call: CallContext) -> Steps[Answer]:
@@ -98,7 +98,7 @@ def on_table(
 
 
 def find_table(call: CallContext, name: str) -> Exchange[Table]:
-    """The descriptor of a table of the caller's, by its name or ARN. Raises TableMissing, ServiceError."""
+    """Return the descriptor of the caller's table, by name or ARN. Raises TableMissing, ServiceError."""
     if name.startswith("arn:"):
         name = own_name(call, name)
     table = call.gateway.engine.cached_table(call.caller.namespace, name)
@@ -108,7 +108,10 @@ def find_table(call: CallContext, name: str) -> Exchange[Table]:
 
 
 def own_name(call: CallContext, name: str) -> str:
-    """The table's name in a TableName member, which may be an ARN. Raises ServiceError for the ARN of another place."""
+    """Return the table's name in a TableName member, which may be an ARN.
+
+    Raises ServiceError for an ARN of another account or region.
+    """
     if not name.startswith("arn:"):
         return name
     check_place(call, name)
@@ -116,8 +119,8 @@ def own_name(call: CallContext, name: str) -> str:
 
 
 def check_place(call: CallContext, arn: str) -> None:
-    """Refuse an ARN of an account or region whose tables are not the caller's. Raises ServiceError."""
-    # A statement may name any text, so that there need not be six parts.
+    """Raise ServiceError for an ARN of an account or region outside the caller's namespace."""
+    # PartiQL statements may contain any text here, so the six parts of an ARN may be missing.
     _, _, _, region, account, *_ = [*arn.split(":", 5), "", "", ""]
     if call.gateway.credentials.namespace(Scheme.AWS, account, region) != call.caller.namespace:
         raise foreign_resource(call.operation, call.caller.access_id, call.caller.account, arn)

@@ -1,7 +1,7 @@
-"""What of a request an AWS signature covers, in the form in which both sides hash it.
+"""The canonical form of a request, which an AWS signature covers.
 
-Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html. The payload hash is that of
-the body that came.
+Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html. The payload
+hash is that of the received body.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _EMPTY_HASH = hashlib.sha256(b"").hexdigest()
 
 
 def canonical_request(request: Request, path: str, query: str, signed_headers: tuple[str, ...]) -> bytes:
-    """The request as both sides write it before they hash it. `path` and `query` as they were sent."""
+    """Return the canonical form of a request. `path` and `query`: as they were sent."""
     values = dict.fromkeys(signed_headers, "")
     seen: set[str] = set()
     for name, value in request.headers:
@@ -33,7 +33,7 @@ def canonical_request(request: Request, path: str, query: str, signed_headers: t
 
 
 def _canonical_path(path: str) -> str:
-    """The path without dot segments and empty ones, percent-encoded once more (all services but S3)."""
+    """Remove dot segments and empty ones, and percent-encode once more (all services but S3)."""
     if path == "/":
         return path
     kept: list[str] = []
@@ -47,7 +47,7 @@ def _canonical_path(path: str) -> str:
 
 
 def _canonical_query(query: str) -> str:
-    """Pairs in order of their encoded names, then values; without the signature itself."""
+    """Sort pairs by encoded name, then value, without the signature."""
     pairs = []
     for pair in query.split("&"):
         name, _, value = pair.partition("=")

@@ -1,6 +1,7 @@
-"""The service's texts about members that break constraints of their shapes (docs/protocols/dynamodb.md rule 10), in both styles.
+"""The service's texts about members that violate constraints of their shapes (docs/protocols/dynamodb.md rule 10),
+in both styles.
 
-Which constraints a request breaks is validation/constraints.py's.
+validation/constraints.py finds the violations.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from tablegate.adapters.dynamodb.wire.wording import ITEM_WRITES, Wording
 
 @dataclass(frozen=True, slots=True)
 class ConstraintViolation:
-    """A member that breaks a constraint of its shape: its path with member names as they are on the wire and in lower
-    camel case (keys of maps are left alone in both), its value as the style tells it (None: null), which rule of its shape the
-    constraint is, and the constraint in words."""
+    """A member that violates a constraint of its shape.
+
+    `path`: with member names as on the wire. `camel_path`: in lower camel case. Keys of maps are unchanged in
+    both. `value`: as the style shows it (None: null). `rule`: the kind of constraint. `constraint`: its text.
+    """
 
     path: str
     camel_path: str
@@ -27,28 +30,31 @@ class ConstraintViolation:
 
 MOST_VIOLATIONS = 10
 
-# What the new framework has taken over, by operation: it repeats no value and spells the path as the wire does. All else is
-# told as ever (paritysuite's captures of 2026-09-20, eu-west-2 and us-east-1 alike).
+# Members that the new framework checks, by operation. It repeats no value and spells the path as the wire does.
+# All other members have the old texts (paritysuite's captures of 2026-09-20, equal in eu-west-2 and us-east-1).
 _TAKEN_OVER: dict[str, frozenset[str]] = {
     **dict.fromkeys(ITEM_WRITES, frozenset({"TableName", "ReturnValues"})),
     "Query": frozenset({"TableName", "Limit"}),
     "BatchGetItem": frozenset({"RequestItems", "Keys"}),
 }
-# What it had taken over when nubo-db/dynamodb-conformance 0ba4393 was recorded (eu-west-2, May 2026), if nothing else is wrong:
-# of several mistakes dynalite has the texts.
+# Earlier state of the same, when nubo-db/dynamodb-conformance 0ba4393 was recorded (eu-west-2, May 2026). Applies
+# if there is no other violation. Texts of several violations are from dynalite.
 _TAKEN_OVER_BY_MAY: dict[str, frozenset[str]] = {"Query": frozenset({"Limit"})}
-# It lists the only set of these members in its own order and with a slip of its own.
+# The new framework lists the only enum of these members in another order and with a typing error.
 _NEW_RETURN_VALUES = "Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]"
 
 
 def lacking(violations: list[ConstraintViolation]) -> bool:
-    """Whether a request lacks a required member. The service tells such a request in its older form still today, so what
-    dynalite recorded of such requests and what suites of 2026 recorded of complete ones do not contradict each other."""
+    """True if a request lacks a required member.
+
+    The service still reports such a request in the older form. So dynalite's recordings of incomplete requests
+    agree with the suites of 2026, which recorded complete ones.
+    """
     return any(violation.value is None for violation in violations)
 
 
 def constraint_error(wording: Wording, violations: list[ConstraintViolation]) -> ServiceError:
-    """The ValidationException for violations in the service's order; at most ten are told."""
+    """Return the ValidationException for violations in the service's order. It lists at most ten."""
     operation = wording.operation
     for violation in violations:
         if violation.rule == "sentence":
@@ -72,16 +78,16 @@ def constraint_error(wording: Wording, violations: list[ConstraintViolation]) ->
 
 
 def _told_first(operation: str, violations: list[ConstraintViolation]) -> list[ConstraintViolation]:
-    """The violations that are told: those that are looked at before the others, if any."""
+    """Return the violations to report: those that are checked before the others, if any."""
     if operation == "BatchWriteItem":
-        # paritysuite batchOperations.test.ts, 2026-10-09: a bad enum is told alone over a bad table's name
+        # paritysuite batchOperations.test.ts, 2026-10-09: a bad enum is reported alone, without a bad table name.
         return [found for found in violations if not found.path.startswith("RequestItems")] or violations
     alone = [violation for violation in violations if _stands_alone(operation, violation)]
     return alone[:1] or violations
 
 
 def _stands_alone(operation: str, violation: ConstraintViolation) -> bool:
-    """Whether the new framework looks at this before anything else, and then stops."""
+    """True if the new framework checks this first and stops at it."""
     if violation.path == "TableName":
         return operation in _TAKEN_OVER and violation.rule == "minimum"
     if _is_query_operator(operation, violation):
@@ -90,7 +96,9 @@ def _stands_alone(operation: str, violation: ConstraintViolation) -> bool:
 
 
 def _is_query_operator(operation: str, violation: ConstraintViolation) -> bool:
-    """paritysuite query.test.ts, "ConditionalOperator beside Select" (two regions, 2026-10-09): told bare and alone."""
+    """Reported alone and without a frame (paritysuite query.test.ts, "ConditionalOperator beside Select", two
+    regions, 2026-10-09).
+    """
     return operation == "Query" and violation.path == "ConditionalOperator"
 
 
@@ -98,7 +106,6 @@ _NEW_OPERATORS = "Failed to satisfy constraint: Member must satisfy enum value s
 
 
 def _text_of(violation: ConstraintViolation, taken_over: frozenset[str]) -> str:
-    """What is said of a violation; `taken_over`: the members that the new framework looks at."""
     member = violation.path.rpartition(".")[2]
     if violation.value is None or member not in taken_over:
         return _classic_text(violation)

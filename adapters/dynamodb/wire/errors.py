@@ -1,7 +1,7 @@
 """Error replies of the service: codes, statuses and bodies (docs/protocols/dynamodb.md rules 3, 4, 19, 35).
 
-Texts of request validation are in messages.py. Which rule a request breaks is decided in validation/, values.py and the
-parsers. The errors for those of the gateway are in gateway_errors.py.
+Texts of request validation are in messages.py. validation/, values.py and the parsers find the violated rules.
+gateway_errors.py converts errors of the gateway.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from tablegate.adapters.dynamodb.wire.styles import CLASSIC, LATEST, edited, jso
 
 
 class ServiceError(Exception):
-    """An error reply. `code` is the short name that SDKs show; `extra` are further members of the body, by wire name.
+    """An error reply. `code`: the short name that SDKs show. `extra`: further members of the body, by wire name.
 
-    A value in `extra` may be an `orjson.Fragment` of JSON that is already encoded (an Item, for one).
-    `message` None: the body has no text at all, as with UnknownOperationException.
+    A value in `extra` may be an `orjson.Fragment` of encoded JSON, such as an Item. If `message` is None the body
+    has no text, as with UnknownOperationException.
     """
 
     def __init__(
@@ -32,25 +32,30 @@ class ServiceError(Exception):
 
 
 def validation(text: str) -> ServiceError:
-    """A ValidationException with this text."""
+    """Return a ValidationException with this text."""
     return ServiceError("ValidationException", text)
 
 
 def serialization(text: str | None = None) -> ServiceError:
-    """A SerializationException: the body is no JSON (no text then), or a member has the wrong JSON type."""
+    """Return a SerializationException.
+
+    Without text: the body is not JSON. With text: a member has the wrong JSON type.
+    """
     return ServiceError("SerializationException", text)
 
 
 def condition_failed(item: bytes | None = None) -> ServiceError:
-    """The condition of a write was false; with the item as it stood (its JSON) where the request asked for it."""
+    """Return the error for a failed condition, with the old item (its JSON) if the request asked for it."""
     extra = {} if item is None else {"Item": orjson.Fragment(item)}
     return ServiceError("ConditionalCheckFailedException", "The conditional request failed", extra=extra)
 
 
 def cancelled(reasons: Sequence[ServiceError | None]) -> ServiceError:
-    """A transaction that did nothing: one reason for each action, None where that action was fine.
+    """Return the error of a cancelled transaction. `reasons`: one for each action, None for an action without an
+    error.
 
-    Codes of reasons are short (`ConditionalCheckFailed`, `ValidationError`); survivors have Code "None" and no Message.
+    Codes of reasons are short (`ConditionalCheckFailed`, `ValidationError`). Actions without an error have Code
+    "None" and no Message.
     """
     listed: list[dict[str, Any]] = []
     for reason in reasons:
@@ -64,7 +69,7 @@ def cancelled(reasons: Sequence[ServiceError | None]) -> ServiceError:
 
 
 def short_code(error: ServiceError) -> str:
-    """The code of an error as a reason of a cancelled transaction, or as the error of one statement of a batch."""
+    """Return the code of an error as shown in a cancelled transaction or for a statement of a batch."""
     return _SHORT_CODES.get(error.code) or error.code.removesuffix("Exception")
 
 
@@ -72,7 +77,7 @@ _SHORT_CODES = {"ValidationException": "ValidationError", "ThrottlingException":
 
 
 def internal() -> ServiceError:
-    """The service's own failure; says nothing of what it was."""
+    """Return the service's internal error. It has no details."""
     return ServiceError("InternalServerError", "Internal server error", 500)
 
 
@@ -99,7 +104,7 @@ REFUSALS = frozenset(
         "UnrecognizedClientException",
     }
 )
-"""Codes that say that the caller may not do this, or has not shown who it is."""
+"""Codes of failed authentication or authorization."""
 
 _CORAL_AVAILABILITY = frozenset({"ServiceUnavailableException", "ThrottlingException"})
 # The models of these have a member `Message`; all others `message` (botocore 1.44.5 service-2.json, dynalite index.js).
@@ -115,7 +120,7 @@ _CAPITAL_MESSAGE = frozenset(
 
 
 def full_type(code: str) -> str:
-    """The `__type` of a code: SDKs split it at `#`, some tools compare the whole."""
+    """Return the `__type` of a code. SDKs split it at `#`, some tools compare the whole."""
     if code == "ValidationException":
         return "com.amazon.coral.validate#ValidationException"
     if code in _CORAL_SERVICE:
@@ -126,11 +131,12 @@ def full_type(code: str) -> str:
 
 
 def render(error: ServiceError, style: str = LATEST) -> bytes:
-    """The body of an error reply. Lone surrogates, which JSON input may hold, are shown as question marks."""
+    """Return the body of an error reply. Lone surrogates, which JSON input may contain, are shown as question marks."""
     body: dict[str, Any] = {"__type": full_type(error.code)}
     if error.message is not None:
-        # A failed condition that shows its item spelled it so too, once: LocalStack's snapshot of October 2025 has no `message`
-        # beside it, moto's TestReturnValuesOnConditionCheckFailure, verified on the service in August 2026, has.
+        # The classic style has `Message` in a failed condition with its item (LocalStack's snapshot of October
+        # 2025). Today it is `message` (moto's TestReturnValuesOnConditionCheckFailure, verified on the service in
+        # August 2026).
         is_capital = error.code in _CAPITAL_MESSAGE or (style == CLASSIC and "Item" in error.extra)
         body["Message" if is_capital else "message"] = error.message
     body.update(error.extra)
@@ -142,7 +148,7 @@ def render(error: ServiceError, style: str = LATEST) -> bytes:
 
 
 def _printable(value: Any) -> Any:
-    """A member of the body with every lone surrogate in its texts replaced."""
+    """Replace lone surrogates in all texts of a member."""
     if isinstance(value, str):
         return edited(value, lambda text: text.encode("utf-8", "replace").decode())
     if isinstance(value, dict):

@@ -1,7 +1,7 @@
-"""The service's texts about expressions, as templates by rule, in two styles (wording.py).
+"""The service's texts about expressions: templates by rule, in two styles (wording.py).
 
-Sources: dynalite's tests (recorded from the service: `classic`); comments of ScyllaDB's test/alternator; captures of 2026
-in dynoxide, ExtendDB and floci, each named where it differs from the rest.
+Sources: dynalite's tests (recorded from the service: `classic`), comments of ScyllaDB's test/alternator, captures
+of 2026 in dynoxide, ExtendDB and floci. Each is named where it differs from the rest.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ _PATHS = "with each other; must remove or rewrite one of these paths; path one: 
 _BOUNDS = "lower bound operand: AttributeValue: {lower}, upper bound operand: AttributeValue: {upper}"
 
 _TEXTS = {
-    # Any expression; "Invalid <Kind>Expression: " stands before these.
+    # Any expression. The prefix is "Invalid <Kind>Expression: ".
     "empty": "The expression can not be empty;",
     "size": "Expression size has exceeded the maximum allowed size; expression size: {size}",
-    # paritysuite deepRequests.test.ts, ten regions, 2026-10-09: of a transaction's Update the size is not told
+    # paritysuite deepRequests.test.ts, ten regions, 2026-10-09: without the size for a transaction's Update
     "size-of-transacted-update": "Expression size has exceeded the maximum allowed size;",
     "syntax": 'Syntax error; token: "{token}", near: "{near}"',
     "parentheses": "The expression has redundant parentheses;",
@@ -73,12 +73,13 @@ _TEXTS = {
     "key-not-indexable": "Attempted conditional constraint is not an indexable operation",
     "key-kind": INVALID + "Condition parameter type does not match schema type",
     "key-empty": NOT_VALID + EMPTY_KEY + "Key: {name}",
-    # What users are told of their queries (praetorian-inc/chariot-ui issue 353), and DynamoDB Local says.
+    # Reported by users of the service (praetorian-inc/chariot-ui issue 353) and the text of DynamoDB Local.
     "index-key-empty": NOT_VALID
     + "A value specified for a secondary index key is not supported. "
     + EMPTY_KEY
     + "IndexName: {index}, IndexKey: {name}",
-    # Keys of several attributes. That of RANGE is paritysuite's capture; that of HASH is not on record and made like it.
+    # Keys of several attributes. The text for RANGE is paritysuite's capture. No record of HASH exists, so its
+    # text is analogous.
     "key-hash-parts": "HASH key attributes {names} must have equality conditions specified in the query",
     "key-range-parts": "RANGE key attributes {names} must have equality conditions specified in the query "
     "because a condition is present on key attribute {last}",
@@ -98,6 +99,6 @@ _CLASSIC_TEXTS = {
 
 
 def text_of(rule: str, **facts: object) -> str:
-    """The text of a rule about expressions."""
+    """Return the text of a rule about expressions."""
     text = _TEXTS[rule].format(**facts)
     return StyledText(text, _CLASSIC_TEXTS[rule].format(**facts)) if rule in _CLASSIC_TEXTS else text

@@ -1,4 +1,4 @@
-"""The service's errors for those of the gateway: one table, by the type of the error."""
+"""The service's errors for errors of the gateway: one table, by the type of the error."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CONTROL_PLANE = frozenset(
         "PutResourcePolicy",
     }
 )
-"""Operations that name the table which is not there; the data plane does not (docs/protocols/dynamodb.md rule 20)."""
+"""Operations that name a missing table. Data plane operations do not (docs/protocols/dynamodb.md rule 20)."""
 
 _TAGS = frozenset({"ListTagsOfResource", "TagResource", "UntagResource"})
 _TABLE_NOT_FOUND_TYPED = frozenset(
@@ -65,7 +65,7 @@ _TYPE_NAMES = {"TEXT": "S", "DECIMAL": "N", "INT32": "N", "INT64": "N", "DOUBLE"
 
 
 def type_name(kind: Any) -> str:
-    """DynamoDB's name of a kind of value, as error texts have it."""
+    """Return DynamoDB's name of a kind of value, as in error texts."""
     return _TYPE_NAMES[kind.name]
 
 
@@ -83,7 +83,7 @@ def _table_exists(error: model.TableExists, operation: str) -> errors.ServiceErr
 
 
 def index_filling(name: str) -> errors.ServiceError:
-    """An index that is still being filled is read: the words users report of the service."""
+    """Return the error for a read of an index under construction. The text is from users' reports."""
     return errors.validation(f"Cannot read from backfilling global secondary index: {name}")
 
 
@@ -103,7 +103,7 @@ def _index_missing(error: model.IndexMissing, operation: str) -> errors.ServiceE
 
 
 def _stream_missing(error: model.StreamMissing, operation: str) -> errors.ServiceError:
-    """streams.py says it with the ARN that was asked for; this is for whoever else meets it."""
+    """Fallback: streams.py reports it with the requested ARN."""
     return errors.ServiceError("ResourceNotFoundException", "Requested resource not found: Stream not found")
 
 
@@ -131,7 +131,7 @@ _BAD_KEYS = {
     + EMPTY_KEY
     + "IndexName: {index}, IndexKey: {name}",
     "index-update-kind": "The update expression attempted to update the secondary index key to unsupported type",
-    # In the documentation of TransactWriteItems, as the one above.
+    # From the documentation of TransactWriteItems, as the one above.
     "index-update-size": "The update expression attempted to update the secondary index key beyond allowed size limits",
     "index-update-empty": NOT_VALID
     + "The update expression attempted to update a secondary index key to a value that is not supported. "
@@ -140,8 +140,11 @@ _BAD_KEYS = {
 
 
 def _bad_key(error: model.BadKey, operation: str) -> errors.ServiceError:
-    """`schema` and `key-empty` are about a Key parameter, the rest about items (docs/protocols/dynamodb.md rules 23 and 36).
-    BatchWriteItem tells its items' keys as if they were Key parameters (paritysuite, captured; dynalite)."""
+    """Rules `schema` and `key-empty` are about a Key parameter, the rest about items (docs/protocols/dynamodb.md
+    rules 23 and 36).
+
+    BatchWriteItem reports keys of items like Key parameters (paritysuite, captured; dynalite).
+    """
     if operation == "BatchWriteItem" and error.rule in ("missing", "kind"):
         return errors.validation(_BAD_KEYS["schema"])
     facts: dict[str, Any] = {"index": error.facts.get("index", "")}
@@ -179,15 +182,18 @@ def _bad_operand(error: model.BadOperand, operation: str) -> errors.ServiceError
 
 
 def _number_out_of_range(error: model.NumberOutOfRange, operation: str) -> errors.ServiceError:
-    """Of arithmetic. A result of too many digits is told as an overflow (test_number.py
-    test_update_expression_plus_imprecise, which calls it "clearly the wrong error message")."""
+    """The result of arithmetic. Too many digits are reported as an overflow.
+
+    Source: test_number.py test_update_expression_plus_imprecise, which calls it "clearly the wrong error
+    message".
+    """
     return errors.validation(bare("number-underflow" if error.rule == "underflow" else "number-overflow"))
 
 
 # By the rules of operations/items.py.
 _ROWS_REFUSED = {rule: bare(rule) for rule in ("nesting", "update-size")}
-# By the rules of values/vectors.py. Sizes and types are those of eu-west-2 (paritysuite). us-east-1 had two frames around
-# them, too, in the middle of August 2026 (ExtendDB).
+# By the rules of values/vectors.py. Sizes and types are those of eu-west-2 (paritysuite). In mid-August 2026
+# us-east-1 had two frames around them too (ExtendDB).
 _VECTOR = INVALID.removesuffix(": ")
 _FRAMED_TWICE = f"{NOT_VALID}{_VECTOR} . "
 _ROWS_REFUSED |= {
@@ -235,10 +241,10 @@ def _partition_held(error: model.PartitionLocked, operation: str) -> errors.Serv
 
 
 def _throttled(error: model.Throttled, operation: str) -> errors.ServiceError:
-    """`resource` is an ARN; that of an index has `/index/` in it. `kind` is read or write.
+    """`resource` is an ARN. That of an index contains `/index/`. `kind` is read or write.
 
-    What is beyond the maximum of a table on demand is another exception, whose reasons begin in lower case (botocore 1.44.5
-    service-2.json; the text: developer guide, 'Understanding throttling exceptions').
+    Exceeding the maximum of an on-demand table is another exception, with `throttlingReasons` in lower case
+    (botocore 1.44.5 service-2.json; text: developer guide, 'Understanding throttling exceptions').
     """
     if "/index/" in error.resource:
         what, text = "Index", _INDEX_THROTTLED
@@ -260,13 +266,13 @@ def _not_installed(error: model.NotInstalled, operation: str) -> errors.ServiceE
 
 
 def _moment_not_kept(error: model.TimeNotRetained, operation: str) -> errors.ServiceError:
-    """recovery.py says it of a time that was asked for."""
+    """Fallback: recovery.py reports it for a requested time."""
     text = f"Point in time recovery is not enabled for table '{error.name}'"
     return errors.ServiceError("PointInTimeRecoveryUnavailableException", text)
 
 
 def _backup_missing(error: model.BackupMissing, operation: str) -> errors.ServiceError:
-    """backups.py says it with the ARN that was asked for; this and the next are for whoever else meets it."""
+    """Fallback: backups.py reports it, and the next one, with the requested ARN."""
     return errors.ServiceError("BackupNotFoundException", "Backup not found")
 
 
@@ -283,7 +289,7 @@ def _token_reused(error: model.TokenReused, operation: str) -> errors.ServiceErr
 
 
 def _unavailable(error: model.Busy, operation: str) -> errors.ServiceError:
-    """A retryable server error: every SDK tries 503 again with back-off."""
+    """Retryable: every SDK repeats 503 with backoff."""
     return errors.ServiceError("ServiceUnavailableException", "Service is unavailable. Please retry.", 503)
 
 
@@ -304,17 +310,17 @@ def _not_allowed(error: model.NotAllowed, operation: str) -> errors.ServiceError
 
 
 def _not_permitted(error: model.NotPermitted, operation: str) -> errors.ServiceError:
-    """Without the caller's name, which wire/refusals.py knows."""
+    """Fallback without the caller's name, which wire/refusals.py adds."""
     return errors.ServiceError(
         "AccessDeniedException", f"User is not authorized to perform: dynamodb:{operation}"
     )
 
 
 def foreign_resource(operation: str, access_id: str, account: str, arn: str) -> errors.ServiceError:
-    """The error for an ARN of another account or region, whether or not such a resource exists.
+    """Return the error for an ARN of another account or region, no matter if the resource exists.
 
-    Resource policies hold within one account here. Texts of the control plane: ack-api-quirks 011 and 071 (October 2026). That of
-    items: "Troubleshoot access denied error messages" of the IAM guide.
+    Resource policies apply within one account here. Sources of the texts: control plane, ack-api-quirks 011 and
+    071 (October 2026). Items: "Troubleshoot access denied error messages" of the IAM guide.
     """
     if arn.split(":", 5)[4:5] == [account]:
         if operation in _TAGS:
@@ -330,7 +336,7 @@ def foreign_resource(operation: str, access_id: str, account: str, arn: str) -> 
 
 
 def _quota_exceeded(error: model.QuotaExceeded, operation: str) -> errors.ServiceError:
-    """What an account's own quotas are told by ("Error handling with DynamoDB", "Service, account, and table quotas")."""
+    """Texts: "Error handling with DynamoDB", "Service, account, and table quotas"."""
     if not error.may_pass:
         what = "tables" if error.kind == "tables" else "bytes of storage"
         text = f"Subscriber limit exceeded: at most {error.limit:.0f} {what} are allowed."
@@ -389,9 +395,9 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], errors.ServiceErro
 
 
 def service_error_of(error: Exception, operation: str) -> errors.ServiceError:
-    """The service's error for a gateway error met while handling `operation` (its wire name, such as PutItem).
+    """Return the service's error for a gateway error raised in `operation` (its wire name, such as PutItem).
 
-    A ServiceError is handed through; anything unknown is an internal server error.
+    A ServiceError is returned unchanged. Unknown errors become an internal server error.
     """
     if isinstance(error, errors.ServiceError):
         return error

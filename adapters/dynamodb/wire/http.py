@@ -1,7 +1,6 @@
-"""The HTTP side of the protocol: content codings, checksums, request ids, CORS, and the few answers that are no JSON.
+"""HTTP rules of the protocol: content codings, checksums, request ids, CORS, and the few answers without JSON.
 
-Knows bytes and headers. Knows no operation, no signature and no table. Source: docs/protocols/dynamodb.md
-rules 1, 2, 6, 7 and 8.
+Source: docs/protocols/dynamodb.md rules 1, 2, 6, 7 and 8.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _ENDPOINT = ("/", "")
 
 
 class BodyTooLarge(Exception):
-    """The body is over the limit once it is decoded."""
+    """The decoded body exceeds the limit."""
 
 
 # Requests
@@ -37,8 +36,8 @@ class BodyTooLarge(Exception):
 def body_of(request: Request) -> bytes:
     """Return the request's body without its content coding.
 
-    Raises BodyTooLarge, Busy, and InternalServerError for a coding that is unknown or does not decode: the service answers 500
-    (test/alternator/test_compressed_request.py).
+    Raises BodyTooLarge, Busy, and InternalServerError for an unknown coding or undecodable bytes. The service
+    answers 500 for those (test/alternator/test_compressed_request.py).
     """
     coding = request.header_map.get("content-encoding", "").strip().lower()
     if coding in ("", "identity"):
@@ -54,15 +53,16 @@ def body_of(request: Request) -> bytes:
 
 
 def json_failure(error: Exception) -> ServiceError | Busy:
-    """The error to raise for what orjson raised: SerializationException, or Busy where memory is short."""
+    """Return the error for an exception of orjson: SerializationException, or Busy if memory is short."""
     failure = request_bodies.failure_of(error)
     return serialization() if isinstance(failure, Undecodable) else failure
 
 
 def document_of(request: Request) -> dict[str, Any]:
-    """Return the JSON object that a request's body is; {} for other JSON. It is not checked further.
+    """Return the JSON object in a request's body, or {} for other JSON. Its members are not checked.
 
-    Raises what body_of raises, and SerializationException."""
+    Raises the errors of body_of, and SerializationException.
+    """
     try:
         body = orjson.loads(body_of(request) or b"{}")
     except (ValueError, SystemError, MemoryError) as error:
@@ -79,9 +79,10 @@ def _media_type(found: str) -> str:
 
 
 def reply(request: Request, status: int, body: bytes, media_type: str | None = None) -> Reply:
-    """A reply with the headers that all of the service's have; compressed if the client asks and it is worth it.
+    """Return a reply with the headers that all replies of the service have. Large bodies are compressed if the
+    client accepts it.
 
-    `media_type` None: that of the request. The checksum covers the bytes that are sent: Java SDKs check those.
+    `media_type` None: that of the request. The checksum covers the bytes as sent, because Java SDKs check those.
     """
     headers = [("x-amzn-RequestId", request.id)]
     known = request.header_map
@@ -90,7 +91,7 @@ def reply(request: Request, status: int, body: bytes, media_type: str | None = N
     if media_type:
         headers.append(("Content-Type", media_type))
     if len(body) >= limits.COMPRESSED_RESPONSE_FROM_BYTES:
-        # Of a repeated Accept-Encoding the service reads the first only (rule 7), though RFC 9110 makes it one list.
+        # The service reads only the first Accept-Encoding header (rule 7), though RFC 9110 makes them one list.
         coding = accepted_coding(known.get("accept-encoding", ""))
         if coding:
             deflater = zlib.compressobj(_COMPRESSION_LEVEL, zlib.DEFLATED, WINDOWS[coding])
@@ -103,28 +104,29 @@ def reply(request: Request, status: int, body: bytes, media_type: str | None = N
     return Reply(status, headers, body)
 
 
-# What a page may read of the reply; the service names these (test/alternator/test_cors.py asks for the header only).
+# Headers that a browser page may read. The service names these (test/alternator/test_cors.py checks only that the
+# header exists).
 _EXPOSED = "x-amzn-RequestId, x-amzn-ErrorType, x-amz-crc32, Content-Encoding, Content-Length, Date"
 
 
 def not_found(request: Request) -> Reply:
-    """The answer to what is no API call at all: another path, another method, another content type (rule 1)."""
+    """Return the answer to a request that is no API call: another path, method or content type (rule 1)."""
     return reply(request, 404, UNKNOWN_OPERATION, "")
 
 
 def too_large(request: Request) -> Reply:
-    """The answer to a body over 16 MB. It has no content."""
+    """Return the answer to a body over 16 MB. It has no content."""
     return reply(request, 413, b"", "")
 
 
 def health(request: Request) -> Reply:
-    """The answer to `GET /`: load balancers ask it. The space at the end is the service's."""
+    """Return the answer to `GET /`, the health check of load balancers. The trailing space is the service's."""
     host = request.header("host").encode("ascii", "ignore").decode()
     return reply(request, 200, f"healthy: {host} ".encode(), "text/plain")
 
 
 def preflight(request: Request) -> Reply:
-    """The answer to a browser that asks what it may send: whatever it asks for (rule 8)."""
+    """Return the answer to a CORS preflight request. All requested headers and methods are allowed (rule 8)."""
     headers = [
         ("x-amzn-RequestId", request.id),
         ("Access-Control-Allow-Origin", "*"),
@@ -141,7 +143,7 @@ def preflight(request: Request) -> Reply:
 
 
 def plain_answer(request: Request) -> Reply | None:
-    """The reply to a request that is too large or no API call, or None: it is one, and its body is JSON if it has one."""
+    """Return the reply to a request that is too large or no API call. None for an API call."""
     if request.path not in _ENDPOINT:
         return not_found(request)
     if len(request.body) > limits.REQUEST_BYTES:
@@ -157,7 +159,7 @@ def plain_answer(request: Request) -> Reply | None:
     return not_found(request)
 
 
-# What DynamoDB Local answers to GET / and HEAD / (testcontainers-dotnet waits for its status).
+# DynamoDB Local's answer to GET / and HEAD / (testcontainers-dotnet waits for its status).
 _UNSIGNED = (
     b'{"__type":"com.amazonaws.dynamodb.v20120810#MissingAuthenticationToken","message":"Request must contain '
     b'either a valid (registered) AWS access key ID or X.509 certificate."}'
@@ -165,7 +167,7 @@ _UNSIGNED = (
 
 
 def emulator_health(request: Request) -> Reply | None:
-    """The reply of an emulator to a health check; None: the request is none."""
+    """Return an emulator's reply to a health check. None for other requests."""
     if request.method not in ("GET", "HEAD") or request.path not in _ENDPOINT:
         return None
     return reply(request, 400, _UNSIGNED, JSON_1_0)
@@ -173,11 +175,13 @@ def emulator_health(request: Request) -> Reply | None:
 
 @lru_cache(maxsize=256)
 def accepted_coding(accepted: str) -> str | None:
-    """The coding to answer in, gzip or deflate, for an Accept-Encoding list; None: as it is.
+    """Return the coding of the answer for an Accept-Encoding list: gzip or deflate. None: no coding.
 
-    The service reads the list by rules of its own (test/alternator/test_compressed_response.py, verified on AWS): identity
-    is never preferred; a weight is what follows the first `q=` of an entry, above 1 it is 1, unreadable it is 1; of a
-    coding named twice the higher weight counts; among equals the first named wins, then what `*` stands for.
+    The service has its own rules (test/alternator/test_compressed_response.py, verified on AWS):
+    - Identity is never preferred.
+    - A weight follows the first `q=` of an entry. Above 1 or unreadable, it is 1.
+    - A coding that is named twice has the higher weight.
+    - Among equals the first named wins, then the codings that `*` stands for.
     """
     weights: dict[str, float] = {}
     for entry in accepted.lower().split(","):

@@ -1,6 +1,7 @@
-"""DynamoDB's numbers, each with its unit. They stand here and nowhere else.
+"""DynamoDB's limits, each with its unit. No other module repeats them.
 
-Sources: the developer guide's quotas page, botocore 1.44.5 service-2.json, docs/protocols/dynamodb.md (rules in brackets).
+Sources: the developer guide's quotas page, botocore 1.44.5 service-2.json, docs/protocols/dynamodb.md (rules in
+brackets).
 """
 
 from __future__ import annotations
@@ -11,26 +12,26 @@ REQUEST_BYTES = 16 * 1024 * 1024  # body, also measured after decompression [6]
 RESPONSE_BYTES = 16 * 1024 * 1024  # items of one BatchGetItem [29]
 PAGE_BYTES = (
     1024 * 1024
-)  # billed bytes at which a Query or Scan stops; the item that reaches them belongs to it [27]
+)  # billed bytes at which a Query or Scan stops, including the item that reaches them [27]
 COMPRESSED_RESPONSE_FROM_BYTES = 4096  # smaller answers stay plain [7]
 
-JSON_LEVELS = 127  # that the newer validation of PutItem, UpdateItem and DeleteItem reads (measured: between 84 and 129)
-LARGE_REQUEST_BYTES = 64 * 1024  # our own: the lengths of larger ones are looked at before all else
-# Our own. The service repeats lists of 101 actions whole, some 35,000 characters (nubo-db/dynamodb-conformance,
-# transactGetItems.test.ts and transactWriteItems.test.ts).
-ECHO_CHARACTERS = 16_384  # how much of a refused value, as it was sent, is repeated
-TOLD_CHARACTERS = 65_536  # of all that one error repeats, as it is told
+JSON_LEVELS = 127  # depth that the newer validation of PutItem, UpdateItem and DeleteItem reads (measured: between 84 and 129)
+LARGE_REQUEST_BYTES = 64 * 1024  # our own: lengths in larger requests are checked first
+# Our own. The service repeats lists of 101 actions completely, about 35,000 characters
+# (nubo-db/dynamodb-conformance, transactGetItems.test.ts and transactWriteItems.test.ts).
+ECHO_CHARACTERS = 16_384  # maximum length of a rejected value in an error
+TOLD_CHARACTERS = 65_536  # maximum length of all values in one error
 
 # Values
 
 ITEM_BYTES = 409_600  # names and values, on every write surface [25]
-MEASURED_BYTES = 512_000  # our own: no item or value is measured further, however much is left of it
-SET_MEMBERS = ITEM_BYTES // 2 + 256  # members that differ have two bytes each, all but 257 of them
+MEASURED_BYTES = 512_000  # our own: measuring an item or value stops here
+SET_MEMBERS = ITEM_BYTES // 2 + 256  # distinct members have at least two bytes, except 257 of them
 TYPED_VALUES = (
-    20_000  # our own: of so many values of a refused request the JSON types are told before all else
+    20_000  # our own: maximum number of values of a rejected request whose JSON types are reported first
 )
 PLACEHOLDER_VALUES_BYTES = 2 * 1024 * 1024  # of all of ExpressionAttributeValues (developer guide, quotas)
-NESTING_LEVELS = 32  # an attribute value stands at level 0, so 31 maps around a scalar pass [6]
+NESTING_LEVELS = 32  # an attribute value has level 0, so 31 maps around a scalar are valid [6]
 ATTRIBUTE_NAME_BYTES = 65_535  # [24]
 KEY_NAME_CHARACTERS = 255  # key attributes of tables and indexes [24]
 PROJECTED_NAME_CHARACTERS = 255  # names in NonKeyAttributes [24]
@@ -39,22 +40,22 @@ SORT_KEY_BYTES = 1024  # [24]
 NUMBER_DIGITS = 38  # significant [21]
 NUMBER_MAX_EXPONENT = 125  # of the leading digit [21]
 NUMBER_MIN_EXPONENT = -130
-# What an UpdateExpression is charged against the limit of an item, in bytes (paritysuite itemSizeBySurface.test.ts, measured
-# to the byte in eu-west-2 on 2026-10-09; 22 of 33 regions charge so).
+# Cost of an UpdateExpression against the item size limit, in bytes (paritysuite itemSizeBySurface.test.ts,
+# measured to the byte in eu-west-2 on 2026-10-09). 22 of 33 regions charge this.
 UPDATE_BASE_BYTES = 3
 UPDATE_WRITING_ACTION_BYTES = 19  # SET or ADD
 UPDATE_CLEARING_ACTION_BYTES = 1  # REMOVE or DELETE
 UPDATE_TARGET_ELEMENT_BYTES = 4  # each element of a path that is written, after the first
 UPDATE_OPERAND_PATH_BYTES = 1  # a path that is read
-UPDATE_OPERAND_ELEMENT_BYTES = 14  # each of its elements
+UPDATE_OPERAND_ELEMENT_BYTES = 14  # each element of such a path
 UPDATE_PLUS_BYTES = 34
 UPDATE_MINUS_BYTES = 37
 UPDATE_LIST_APPEND_BYTES = 37
 UPDATE_IF_NOT_EXISTS_BYTES = 39
 
-# Continuous backups are ENABLED by themselves so long after a table is ACTIVE (ack-api-quirks, TABLE-111, October 2026).
+# Delay after a table is ACTIVE until continuous backups are ENABLED (ack-api-quirks, TABLE-111, October 2026).
 CONTINUOUS_BACKUPS_DELAY_MS = 3_000
-# Times beyond the year 9999 are no times.
+# Start of the year 10000: later times are rejected.
 LATEST_SECONDS = 253_402_300_800
 
 # Expressions [13]
@@ -64,21 +65,21 @@ EXPRESSION_OPERATORS = 300
 EXPRESSION_IN_OPERANDS = 100
 EXPRESSION_PATH_STEPS = 32  # names and list indexes of one document path [6]
 EXPRESSION_LIST_INDEX = 2**31 - 1
-PLACEHOLDERS = 3 * EXPRESSION_BYTES // 2  # our own: no three expressions have room for more
+PLACEHOLDERS = 3 * EXPRESSION_BYTES // 2  # our own: three expressions cannot contain more
 PLACEHOLDER_BYTES = 255  # a key of ExpressionAttributeNames or ExpressionAttributeValues, with its # or :
 
 # Vector searches [42]
 
 SEARCH_RESULTS = 100
 SEARCH_ANSWER_BYTES = 16 * 1024 * 1024
-VECTOR_REQUEST_BYTES = 1024  # that every search and every write of an entry counts as at least
+VECTOR_REQUEST_BYTES = 1024  # minimum charge of a search and of a write of an entry
 
 # Batches and transactions [29, 34]
 
 BATCH_GET_KEYS = 100
 BATCH_WRITE_REQUESTS = 25
 TRANSACTION_ACTIONS = 100
-TRANSACTION_BYTES = 4 * 1024 * 1024  # of what is asked to be written, and of the items that are read
+TRANSACTION_BYTES = 4 * 1024 * 1024  # of requested writes, and of items read
 TRANSACTION_TOKEN_CHARACTERS = 36
 TRANSACTION_TOKEN_LIFETIME_MS = 10 * 60 * 1000
 
@@ -87,13 +88,13 @@ TRANSACTION_TOKEN_LIFETIME_MS = 10 * 60 * 1000
 STATEMENT_CHARACTERS = 8192
 NEXT_TOKEN_CHARACTERS = 32768
 BATCH_STATEMENTS = 25
-STATEMENT_READS = 50  # that the WHERE of one SELECT is taken apart into
+STATEMENT_READS = 50  # reads for the WHERE of one SELECT
 
 # Scans [28]
 
 SCAN_SEGMENTS = 1_000_000
 
-# Lists that have limits of their own where they are read are looked at so far (our own)
+# Our own: maximum number of members validated in lists that have their own limits, which are checked later
 
 LIST_MEMBERS = 1000
 # Parameters from before expressions. The service takes 27,500 values for an IN (dynalite scan.js, recorded).
@@ -117,11 +118,11 @@ VECTOR_DIMENSIONS = 4096
 SEARCH_SCHEMA_HASHES = 1
 SEARCH_SCHEMA_FILTERS = 18
 INLINE_FILTER_BYTES = 10_240
-DECREASES_PER_DAY = 4  # of provisioned throughput, without a wait
-DECREASE_WAIT_MS = 60 * 60 * 1000  # between those that follow
-ENCRYPTION_CHANGES = 4  # of a table's key in a window, without a wait
+DECREASES_PER_DAY = 4  # of provisioned throughput, without waiting
+DECREASE_WAIT_MS = 60 * 60 * 1000  # between further changes
+ENCRYPTION_CHANGES = 4  # of a table's key in a window, without waiting
 ENCRYPTION_CHANGES_WINDOW_MS = 24 * 60 * 60 * 1000
-ENCRYPTION_CHANGE_WAIT_MS = 6 * 60 * 60 * 1000  # between those that follow
+ENCRYPTION_CHANGE_WAIT_MS = 6 * 60 * 60 * 1000  # between further changes
 CLASS_CHANGES = 2  # of a table's class
 CLASS_CHANGES_DAYS = 30
 THROUGHPUT_UNITS = 1_000_000_000_000  # a ProvisionedThroughput above is "out of bounds"
@@ -150,7 +151,7 @@ TTL_NAME_CHARACTERS = 255
 READ_UNIT_BYTES = 4096
 WRITE_UNIT_BYTES = 1024
 TRANSACTION_FACTOR = 2
-BURST_SECONDS = 300  # for which unused provisioned units are kept
+BURST_SECONDS = 300  # retention of unused provisioned units
 
 # Streams [38]
 
@@ -178,12 +179,12 @@ GZIP_MEMBERS = 128  # our own: members of one gzip body, so that a body of empty
 CLOCK_SKEW_MS = 15 * 60 * 1000
 PRESIGNED_SECONDS = 7 * 24 * 60 * 60  # the longest X-Amz-Expires
 
-# Warm throughput of an on-demand table that nobody warmed (developer guide, "Understanding DynamoDB warm throughput")
+# Default warm throughput of an on-demand table (developer guide, "Understanding DynamoDB warm throughput")
 
 ON_DEMAND_WARM_READ_UNITS = 12_000
 ON_DEMAND_WARM_WRITE_UNITS = 4_000
-# Two changes of a table's time to live are this far apart: one was refused after 1,811 seconds and accepted after 1,872
-# (ack-api-quirks, TABLE-143, October 2026). The documentation says up to an hour.
+# Minimum time between two changes of a table's time to live. One was rejected after 1,811 seconds and accepted
+# after 1,872 (ack-api-quirks, TABLE-143, October 2026). The documentation says up to an hour.
 TIME_TO_LIVE_CHANGE_MS = 31 * 60 * 1000
 
 # Exports, imports, bulk puts (botocore 1.44.5; "Service, account, and table quotas" in the developer guide)

@@ -1,8 +1,8 @@
-"""The service's texts about requests, as templates by rule.
+"""The service's texts about requests: templates by rule.
 
-What differs between operations and styles stands beside: frames in wording.py, constraints on members in constraint_messages.py,
-JSON types in type_messages.py, expressions in expression_messages.py. Facts: dynalite (captured from the service),
-paritysuite's captures against the live service up to October 2026, docs/protocols/dynamodb.md rules 9 to 26 and 40.
+Other texts: frames in wording.py, constraints on members in constraint_messages.py, JSON types in
+type_messages.py, expressions in expression_messages.py. Sources: dynalite (captured from the service),
+paritysuite's captures of the live service up to October 2026, docs/protocols/dynamodb.md rules 9 to 26 and 40.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EMPTY_KEY = "The AttributeValue for a key attribute cannot contain an empty {kin
 INVALID_REQUEST = "Invalid Request: "
 
 _TEXTS: dict[str, str] = {
-    # Values (rules 21 to 25). In these two of the sets the service writes two spaces.
+    # Values (rules 21 to 25). The two spaces in texts about sets are the service's.
     "empty-value": "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes",
     "several-types": "Supplied AttributeValue has more than one datatypes set, "
     "must contain exactly one of the supported datatypes",
@@ -45,7 +45,7 @@ _TEXTS: dict[str, str] = {
     "name-size": INVALID + "Attribute name is too large, must be less than 65536 bytes",
     "base64-length": "Base64 encoded length is expected a multiple of 4 bytes but found: {length}",
     "base64": "Invalid last non-pad Base64 character dectected",
-    # Parameters that do not go together (rules 15 and 20)
+    # Parameters that exclude each other (rules 15 and 20)
     "mixed-parameters": "Can not use both expression and non-expression parameters in the same request: "
     "Non-expression parameters: {{{others}}} Expression parameters: {{{expressions}}}",
     "names-without-expression": "ExpressionAttributeNames can only be specified when using expressions",
@@ -240,8 +240,10 @@ _TEXTS: dict[str, str] = {
 
 
 def bare(rule: str, **facts: Any) -> str:
-    """The text of a rule without any frame. Lists among the facts are told as the classic service echoes them; what is
-    long is cut."""
+    """Return the text of a rule without a frame.
+
+    Lists are formatted as the classic service echoes them. Long values are cut.
+    """
     told = {
         name: echo(beginning(fact)) if isinstance(fact, list | str) else fact for name, fact in facts.items()
     }
@@ -249,7 +251,7 @@ def bare(rule: str, **facts: Any) -> str:
 
 
 def beginning(data: Any) -> Any:
-    """As much of a request value as an echo may have room for, so that no more is made of it."""
+    """Return the beginning of a request value, at most as long as an echo. Bounds the work of formatting it."""
     return _beginning(data, [limits.ECHO_CHARACTERS])
 
 
@@ -272,7 +274,7 @@ def _beginning(data: Any, room: list[int]) -> Any:
 
 
 def echo(data: Any) -> str:
-    """A request value as constraint texts repeat it."""
+    """Format a request value as constraint texts repeat it."""
     if isinstance(data, str):
         return data
     if data is None:

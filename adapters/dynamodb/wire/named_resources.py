@@ -1,7 +1,8 @@
-"""The resources that a request names, and the permissions that it needs on them: what is judged before any table is looked up.
+"""The resources that a request names and the permissions that it needs on them, for authorization before any table
+is looked up.
 
-Reads JSON that has not been validated, and skips what has another form. Resources in PartiQL statements are judged when a
-statement has been parsed (partiql/sources.py).
+The JSON is not validated yet, so values of other forms are skipped. Resources in PartiQL statements are
+authorized after a statement has been parsed (partiql/sources.py).
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ _IN_TRANSACTIONS = {
 
 
 def named_resources(body: Any, purpose: Purpose, namespace: str) -> Iterable[NamedResource]:
-    """The resources in the body of a request. Lists of an account name none, whatever table they are limited to."""
+    """Return the resources in the body of a request.
+
+    Listing operations of an account name none, even with a table as a filter.
+    """
     if not isinstance(body, dict) or purpose.permissions[0] in OF_ACCOUNTS:
         return ()
     return [
@@ -40,7 +44,7 @@ def named_resources(body: Any, purpose: Purpose, namespace: str) -> Iterable[Nam
 
 
 def _paths(body: Mapping[str, Any], purpose: Purpose) -> Iterator[str]:
-    """The resources that the request as a whole is about."""
+    """Yield the resources of the request as a whole."""
     for member in _NAMES:
         name = body.get(member)
         if isinstance(name, str):
@@ -55,7 +59,10 @@ def _paths(body: Mapping[str, Any], purpose: Purpose) -> Iterator[str]:
 
 
 def _table_or_index(table: str, body: Mapping[str, Any], purpose: Purpose) -> Iterator[str]:
-    """The index, if one is read: a right to the table alone is no right to its indexes. A vector search reads both."""
+    """Yield the index if one is read: a permission on the table does not include its indexes.
+
+    A vector search reads both.
+    """
     index = body.get("IndexName")
     reads = purpose.permissions[0]
     if reads not in (_P.QUERY, _P.SCAN, _P.SEARCH) or not isinstance(index, str):
@@ -67,7 +74,7 @@ def _table_or_index(table: str, body: Mapping[str, Any], purpose: Purpose) -> It
 
 
 def _members(body: Mapping[str, Any]) -> Iterator[tuple[Permission | None, str]]:
-    """The tables of the members of a batch or a transaction, each with the permission that its member needs."""
+    """Yield the tables in the members of a batch or transaction, each with the permission that its member needs."""
     requests = body.get("RequestItems")
     for name, wanted in requests.items() if isinstance(requests, dict) else ():
         kinds = _kinds(wanted, _IN_BATCHES)

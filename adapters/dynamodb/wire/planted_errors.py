@@ -1,6 +1,6 @@
-"""The errors that a test can have this service answer (control/faults.py): codes that its SDKs know, with its texts.
+"""Errors that fault injection can produce (control/faults.py): codes that the SDKs handle, with the service's texts.
 
-Texts: developer guide, "Error handling with DynamoDB"; those that errors.py has for facts are its own.
+Texts: developer guide, "Error handling with DynamoDB". Those for gateway errors are from gateway_errors.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""AccessDeniedException in the service's words: the caller, the action, the resource, and the kind of policy that
+"""AccessDeniedException with the service's text: the caller, the action, the resource, and the kind of policy that
 decided.
 
 Texts: "Troubleshoot access denied error messages" (IAM guide), and answers of the service quoted in public issues
@@ -43,12 +43,12 @@ _ACTIONS: Mapping[str, Mapping[Permission, str]] = {
     "ExportTableToPointInTime": _COPYING,
     "StartBulkPutItems": _COPYING,
 }
-"""The operations whose parts are actions of their own. Of all others the action has the operation's name."""
+"""Operations with parts that are actions of their own. For all others the action has the operation's name."""
 _ALL_TABLES = frozenset({"ListTables"})
 
 
 def not_permitted(error: NotPermitted, operation: str, authorization: Authorization) -> ServiceError:
-    """The refusal of a request."""
+    """Return the error for an unauthorized request."""
     identity, region = authorization.identity, authorization.source.region
     action = "dynamodb:" + _ACTIONS.get(operation, {}).get(error.permission, operation)
     place = f"arn:{partition_of(region)}:dynamodb:{region}:{identity.account}:"

@@ -1,6 +1,6 @@
-"""Amazon resource names: how tables, indexes and streams are called from outside, and which table a name means.
+"""Amazon resource names of tables, indexes, streams, backups and keys: formatting and parsing.
 
-Knows the spelling only; whether a table exists is asked elsewhere.
+Nothing here checks that a resource exists.
 """
 
 from __future__ import annotations
@@ -20,29 +20,32 @@ STREAM_ARN = re.compile(r"(arn:[^/]+/[A-Za-z0-9_.-]+)/stream/([0-9T:.-]+)")
 
 
 def table_arn(caller: Caller, table: str) -> str:
-    """The ARN of a table, as this caller knows it: account and region are those of its signature."""
+    """Return the ARN of a table, with the account and region of the caller's signature."""
     return f"arn:{partition_of(caller.region)}:dynamodb:{caller.region}:{caller.account}:table/{table}"
 
 
 def index_arn(caller: Caller, table: str, index: str) -> str:
-    """The ARN of an index."""
+    """Return the ARN of an index."""
     return f"{table_arn(caller, table)}/index/{index}"
 
 
 def stream_arn(caller: Caller, table: str, label: str) -> str:
-    """The ARN of a stream; the label is the moment at which it was switched on."""
+    """Return the ARN of a stream. `label`: the time at which it was enabled."""
     return f"{table_arn(caller, table)}/stream/{label}"
 
 
 def backup_arn(caller: Caller, table: str, created_at_ms: int, digits: str) -> str:
-    """The ARN of a backup, by when it was made and eight hexadecimal digits."""
+    """Return the ARN of a backup, from its creation time and eight hexadecimal digits."""
     return f"{table_arn(caller, table)}/backup/{created_at_ms:014}-{digits}"
 
 
 def key_arn(caller: Caller, key: str) -> str:
-    """The ARN of an encryption key that was named by id, alias, or the ARN of either. It ends in the key's id, never in an
-    alias (LocalStack's snapshot test_dynamodb_create_table_with_partial_sse_specification, January 2024). There is no KMS
-    here: an alias of an account and region stands for a key whose id is made of its name."""
+    """Return the ARN of an encryption key that was named by id, alias, or the ARN of either.
+
+    It ends in the key's id, never in an alias (LocalStack's snapshot
+    test_dynamodb_create_table_with_partial_sse_specification, January 2024). There is no KMS here, so the id of
+    an aliased key is a hash of account, region and alias.
+    """
     arn = key
     if not key.startswith("arn:"):
         name = key if key.startswith("alias/") else f"key/{key}"
@@ -52,34 +55,36 @@ def key_arn(caller: Caller, key: str) -> str:
 
 
 def stable_uuid(name: str) -> str:
-    """A UUID that looks random and is the same whenever it is asked for."""
+    """Return a UUID that looks random and is always the same for a name."""
     return str(UUID(bytes=hashlib.sha256(name.encode()).digest()[:16], version=4))
 
 
 def partition_of(region: str) -> str:
-    """The partition of ARNs of a region."""
+    """Return the ARN partition of a region."""
     if region.startswith("cn-"):
         return "aws-cn"
     return "aws-us-gov" if region.startswith("us-gov-") else "aws"
 
 
 def bare_name(name: str) -> str:
-    """The table's name in a TableName member, which may be an ARN of any place: to be told or compared, not looked up
-    (call_context.own_name)."""
+    """Return the table's name in a TableName member, for messages and comparison.
+
+    The member may be an ARN of another account or region. Use call_context.own_name to look a table up.
+    """
     return name.rpartition("/")[2] if name.startswith("arn:") else name
 
 
 def table_name_of_arn(arn: str) -> str | None:
-    """The table that an ARN is of; None if it is no table's."""
+    """Return the table in a table's ARN. None for other ARNs."""
     match = _TABLE_ARN.fullmatch(arn)
     return match[1] if match else None
 
 
 def table_of_arn(arn: str) -> str:
-    """The table that the ResourceArn of a tag or policy operation names.
+    """Return the table that the ResourceArn of a tag or policy operation names.
 
-    Raises ValidationException for anything but a table's ARN (rule 40; the texts of 2026 were measured by ack-api-quirks in
-    October 2026, the classic one by dynalite).
+    Raises ValidationException for other ARNs (rule 40). ack-api-quirks measured the texts of 2026 in October
+    2026, dynalite the classic one.
     """
     match = _TABLE_ARN.fullmatch(arn)
     if match and limits.TABLE_NAME_MIN_CHARACTERS <= len(match[1]) <= limits.TABLE_NAME_CHARACTERS:
@@ -99,7 +104,9 @@ def table_of_arn(arn: str) -> str:
 
 
 def tagged_table(arn: str) -> tuple[str, str]:
-    """The table that the ResourceArn of a tag operation names, and the label if it names a stream of that table. Raises
-    ValidationException."""
+    """Return the table in the ResourceArn of a tag operation, and the label if it names a stream.
+
+    Raises ValidationException.
+    """
     match = STREAM_ARN.fullmatch(arn)
     return (table_of_arn(match[1]), match[2]) if match else (table_of_arn(arn), "")

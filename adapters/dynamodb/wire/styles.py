@@ -1,7 +1,8 @@
-"""The two styles of error texts, and texts that differ between them.
+"""The two styles of error texts.
 
-`2026` is what us-east-1 and most other regions said in the autumn of 2026. `classic` is what the service said for its first
-decade, and what dynalite's tests assert. Code raises a text in both styles. The style is chosen where the text is rendered.
+`2026`: the texts of us-east-1 and most other regions in autumn 2026. `classic`: the texts of the service's first
+decade, which dynalite's tests assert. Code raises a text in both styles. The style is chosen when the text is
+rendered.
 """
 
 from __future__ import annotations
@@ -16,30 +17,29 @@ CLASSIC = "classic"
 
 
 class StyledText(str):
-    """A text of today. `classic`: the same in the classic style."""
+    """A text in today's style. `classic`: the same in the classic style."""
 
     __slots__ = ("classic",)
     classic: str
 
     def __new__(cls, today: str, classic: str) -> StyledText:
-        """A text in both styles."""
         text = super().__new__(cls, today)
         text.classic = classic
         return text
 
 
 def classic_of(text: str) -> str:
-    """The text in the classic style."""
+    """Return the text in the classic style."""
     return text.classic if isinstance(text, StyledText) else text
 
 
 def edited(text: str, edit: Callable[[str], str]) -> str:
-    """A text that was changed in both styles."""
+    """Apply a function to a text in both styles."""
     return StyledText(edit(text), edit(text.classic)) if isinstance(text, StyledText) else edit(text)
 
 
 def json_encoder(style: str) -> Callable[[Any], bytes]:
-    """The function that makes JSON with the texts of a style. It raises TypeError for lone surrogates."""
+    """Return the JSON encoder for a style of texts. It raises TypeError for lone surrogates."""
     return _classic_json if style == CLASSIC else orjson.dumps
 
 

@@ -1,4 +1,4 @@
-"""The service's texts about JSON values of a type that it does not want (SerializationException).
+"""The service's texts about JSON values of the wrong type (SerializationException).
 
 Source: dynalite validations/index.js, captured from the service.
 """
@@ -17,10 +17,10 @@ _STRUCTURE_FOUND = "Start of structure or map found where not expected"
 
 
 def json_type(wanted: str, found: Any, java: str = "", nested: bool = False) -> str:
-    """What the service's deserialiser says about a JSON value where another type is wanted.
+    """Return the text of the service's deserializer for a JSON value of the wrong type.
 
-    `wanted`: String, Blob, Boolean, Integer, Long, Double, List, Map or structure; `java`: the class of a structure or of
-    a map's values; `nested`: the member stands inside a list or map.
+    `wanted`: String, Blob, Boolean, Integer, Long, Double, List, Map or structure. `java`: the class of a
+    structure or of a map's values. `nested`: the member is inside a list or map.
     """
     if wanted in _SCALARS:
         return _scalar_type(wanted, found)

@@ -1,7 +1,7 @@
-"""How one operation words what it refuses: which texts it puts a frame around, and how it tells bad values.
+"""Error wording by operation: frames around texts, and texts about bad values.
 
-Most texts are equal in both styles (styles.py). Operations differ in which rules have a frame, and in whether the first
-violation ends the list. The texts themselves are in messages.py.
+Most texts are equal in both styles (styles.py). Operations differ in which rules have a frame, and in whether the
+list ends at the first violation. The texts themselves are in messages.py.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.messages import INVALID, bare
 from tablegate.adapters.dynamodb.wire.styles import StyledText, classic_of
 
-# Families that today's framework puts "1 validation error detected: " in front of, by operation (rule 11).
+# Prefix of today's framework. The rules that have it depend on the operation (rule 11).
 _FRAME = "1 validation error detected: "
-# What is told in another way by who looks at values with today's framework (paritysuite, four regions, 2026-10-09).
+# Rules about values with other texts in today's framework (paritysuite, four regions, 2026-10-09).
 NUMBERS_AND_DUPLICATES = frozenset(
     {
         "empty-number",
@@ -62,7 +62,8 @@ _FRAMED_OF_WRITES = frozenset(
     }
 )
 ITEM_WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
-# Those that look at values with today's framework: transactions, Scan and BatchWriteItem do not yet in most regions.
+# Operations that check values with today's framework. Transactions, Scan and BatchWriteItem do not yet in most
+# regions.
 _TODAYS_VALUES = ITEM_WRITES | {"GetItem", "BatchGetItem", "Query"}
 _FRAMED: dict[str, frozenset[str]] = {
     **dict.fromkeys(ITEM_WRITES, _FRAMED_VALUES | _FRAMED_PARAMETERS | _FRAMED_OF_WRITES),
@@ -73,33 +74,38 @@ _FRAMED: dict[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The words of an operation ("" for none in particular). `is_classic`: True for the checks of the service of the first
-    decade, in their order."""
+    """The wording of an operation ("": no particular one).
+
+    `is_classic`: True for the checks of the first decade, in their order.
+    """
 
     operation: str = ""
     is_classic: bool = False
 
     @property
     def looks_as_today(self) -> bool:
-        """Whether the operation looks at values with today's framework."""
+        """True if the operation checks values with today's framework."""
         return not self.is_classic and self.operation in _TODAYS_VALUES
 
     def framed_expression(self, text: str) -> str:
-        """What is wrong with an expression. Today a frame stands in front of it for writes. Reads, transactions and what only
-        the table or the item can show stay bare (paritysuite, eu-west-2 and us-east-1, October 2026)."""
+        """Return a text about an expression as this operation shows it.
+
+        Today such errors of writes have a frame. Reads, transactions and errors that depend on the table or item
+        have none (paritysuite, eu-west-2 and us-east-1, October 2026).
+        """
         return StyledText(_FRAME + text, classic_of(text)) if self.operation in ITEM_WRITES else text
 
     def framed(self, rule: str, text: str) -> ServiceError:
-        """A ValidationException of this text as this operation shows it; `rule` names its family."""
+        """Return a ValidationException with this text as this operation shows it. `rule`: the family of the text."""
         is_framed = not self.is_classic and rule in _FRAMED.get(self.operation, ())
         return validation(_FRAME + text if is_framed else text)
 
     def refused(self, rule: str, **facts: Any) -> ServiceError:
-        """The ValidationException of a rule that a request breaks."""
+        """Return the ValidationException for a violated rule."""
         return self.framed(rule, bare(rule, **facts))
 
     def value_text(self, rule: str, **facts: Any) -> str:
-        """The text of a refused attribute value, not yet framed."""
+        """Return the text for an invalid attribute value, without a frame."""
         if self.looks_as_today:
             if rule == "duplicate-strings":
                 quoted = ", ".join(f'"{member}"' for member in _to_the_repeat(facts["members"]))
@@ -112,8 +118,8 @@ class Wording:
             if rule == "empty-number":
                 return bare(rule) + ": "
         elif rule == "number-overflow" and facts.get("wraps") and not self.is_classic:
-            # BatchWriteItem and TransactWriteItems, live service, October 2026: the place of the first digit is one that
-            # 32 bits do not hold, and counts as negative.
+            # BatchWriteItem and TransactWriteItems, live service, October 2026: the position of the first digit
+            # overflows 32 bits and counts as negative.
             rule = "number-underflow"
         return bare(rule, **facts)
 
@@ -123,7 +129,7 @@ ANY_OPERATION = Wording()
 
 @cache
 def wording_of(operation: str) -> Wording:
-    """The words of an operation, one of a closed set: made once."""
+    """Return the wording of an operation, one of a closed set. Cached."""
     return Wording(operation)
 
 
@@ -132,11 +138,11 @@ def _cut(told: str) -> str:
 
 
 def _to_the_repeat(members: list[str], order: Callable[[str], Any] = str.encode) -> list[str]:
-    """Members as today's framework lists them: in the order of their bytes up to the first that repeats one, then as sent."""
+    """List members as today's framework does: sorted by bytes up to the first duplicate, then as sent."""
     seen: set[str] = set()
     for place, member in enumerate(members):
         if member in seen:
-            # No more than an echo has room for.
+            # Bounded by the length of an echo.
             most = limits.ECHO_CHARACTERS
             return [*nsmallest(most, seen, key=order), *members[place : place + most]]
         seen.add(member)
