@@ -144,7 +144,7 @@ def cancel(session: Session, job_id: int) -> None:
 
 
 def end(session: Session, job: Job) -> bool:
-    """Delete a finished job whose result is not needed. Return False if it has a newer claim."""
+    """Delete a finished job. Return False if it has a newer claim."""
     return bool(session.execute("DELETE FROM jobs WHERE id = ? AND claim = ?", (job.id, job.claim)))
 
 

@@ -1,4 +1,4 @@
-"""The store: one database, its catalogue, and what became of commits that were cut off."""
+"""The store: one database, its catalogue and its health."""
 
 from __future__ import annotations
 
@@ -20,36 +20,41 @@ log = logging.getLogger(__name__)
 
 
 class Store:
-    """`read()` and `write()` give sessions; the functions of rows, entries, tokens and changes take them."""
+    """A database with its catalogue. `read()` and `write()` open sessions for the functions of this package."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.catalog = Catalog()
-        # What vector searches keep in memory, how many bytes of it at most, and of how many vectors on they are approximate
-        # (0: never); see engine/vectors/searching.py.
+        # Vector images in memory, their maximum number of bytes, and the minimum number of vectors for approximate
+        # search (0: never). See engine/vectors/searching.py.
         self.vector_images: Any = None
         self.vector_memory_bytes = 0
         self.vector_approximate_from = 0
         self.backup_files: BackupDirectory | None = None
-        """Where backups are kept as files; None: in the database."""
+        """The directory of backups as files. If None, backups are kept in the database."""
         self.damage = damage.DamageLog()
         self._revisions = steps()
         self._is_schema_too_new = False
 
     def read(self, reader: int = 0) -> AbstractContextManager[Session]:
-        """A session in a read-only snapshot. Those that a thread has open at the same time have different numbers as `reader`."""
+        """Open a read-only snapshot. Concurrent sessions of a thread need different numbers `reader`."""
         return self.database.read(reader)
 
     def write(self, nowait: bool = False, near: bytes = b"") -> AbstractContextManager[Session]:
-        """A write transaction: commits at the end of the block, rolls back on any exception. `nowait`: waits for no lock
-        longer than a moment. `near`: a partition that it is about to write to, if it is known. Raises SchemaTooNew."""
+        """Open a write transaction, which commits at the end of the block and rolls back on any exception.
+
+        `nowait`: wait only a few milliseconds for a lock. `near`: a partition to which it will write, or b"". Raises
+        SchemaTooNew.
+        """
         if self._is_schema_too_new:
             raise SchemaTooNew("the database has the schema of a later release")
         return self.database.write(nowait, near)
 
     def check_schema(self) -> None:
-        """Read the revision of the schema. Raises SchemaTooNew if it is one that this release cannot serve; from then on, until
-        it is found otherwise, nothing is written."""
+        """Read the revision of the schema. Raises SchemaTooNew if this release cannot serve it.
+
+        Writes are then refused until a later check succeeds.
+        """
         try:
             revision_of(self.database, self._revisions)
         except NewerDatabase as newer:
@@ -61,7 +66,7 @@ class Store:
         self._is_schema_too_new = False
 
     def note_damage(self, error: DataCorrupted) -> None:
-        """Log damaged data that was read, and remember it. Not to be called inside a session."""
+        """Log and record damaged data that was read. Must not be called inside a session."""
         table = None
         if error.row is not None:
             with contextlib.suppress(Exception), self.read() as session:
@@ -69,5 +74,5 @@ class Store:
         self.damage.note(error, table)
 
     def close(self) -> None:
-        """Give back every connection."""
+        """Close all connections."""
         self.database.close()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(migrations.__file__).parent
 OLDEST_COMPATIBLE = "0006"
-"""The oldest schema revision whose release can still serve the newest schema.
+"""The schema of the oldest release that can serve the newest schema.
 
 A release stops using a part of the schema one release before the part is dropped. See docs/operate/upgrade.md and
 test_expanding_migrations.py.
@@ -25,7 +25,7 @@ test_expanding_migrations.py.
 
 
 class NewerDatabase(Exception):
-    """The database has the schema of a later release, whose data this release could damage."""
+    """The database has the schema of a later release. This release could damage its data."""
 
     def __init__(self, revision: str) -> None:
         super().__init__(revision)
@@ -104,7 +104,7 @@ def _revision(session: Session, known: list[str]) -> str:
 
 
 def _oldest(session: Session) -> str:
-    """Return the oldest revision whose release may serve this database, or "" if none is recorded."""
+    """Return the schema of the oldest release that may serve this database, or "" if none is recorded."""
     if not session.statements.has_table(session, "schema_compatibility"):
         return ""
     found = session.query("SELECT oldest FROM schema_compatibility")

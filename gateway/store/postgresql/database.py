@@ -62,7 +62,7 @@ _SETTINGS: Mapping[str, int | str] = {
     "lock_timeout": LOCK_TIMEOUT_MS,
     "statement_timeout": STATEMENT_TIMEOUT_MS,
     "idle_in_transaction_session_timeout": IDLE_TRANSACTION_TIMEOUT_MS,
-    # Ends a session whose gateway no longer reads its rows.
+    # Ends a session if the gateway no longer reads its rows.
     "tcp_user_timeout": 20_000,
     # Every statement of the data path looks up keys. Without statistics, the planner may choose otherwise.
     "enable_hashjoin": "off",
@@ -362,7 +362,7 @@ class PostgreSQL(Database):
 
     def close(self) -> None:
         for purpose in [*vars(self._local)]:
-            self._drop(purpose)  # of this thread; those of others go with their threads
+            self._drop(purpose)  # those of other threads are closed with their threads
         self._engine.dispose()
 
     def committed(self, transaction_id: str | None) -> bool | None:
@@ -374,7 +374,8 @@ class PostgreSQL(Database):
                 if session.query("SELECT pg_is_in_recovery()") == [(True,)]:
                     return None
                 if session.query(SERVER) != [(server,)]:
-                    # Its number may be another's here, unless something of it came over; and COMMIT is later in the log.
+                    # This server may have reused the transaction's number, unless it replayed a part of the transaction.
+                    # A COMMIT is later in the log than `position`.
                     [(replayed,)] = session.query(_REPLAYED_BEFORE)
                     if replayed is not None and replayed < int(position):
                         return False

@@ -30,11 +30,11 @@ _TEXT, _BINARY = 0, 1
 _FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED, pq.ExecStatus.BAD_RESPONSE)
 
 
-# Parameters.
+# Parameters
 
 
 def _plain(value: Any) -> Wire:
-    """Encode a parameter whose type the server infers. Text is sent as binary, because libpq would truncate it at a
+    """Encode a parameter. The server infers its type. Text is sent as binary, because libpq would truncate it at a
     NUL."""
     kind = type(value)
     if kind is bytes:
@@ -111,7 +111,7 @@ def _statement(text: str) -> PipelineStatement:
     return PipelineStatement(text)
 
 
-# Sending and receiving.
+# Sending and receiving
 
 
 class StatementResult:

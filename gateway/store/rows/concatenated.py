@@ -59,7 +59,7 @@ def fetch(
 def _verified(
     session: Session, parameters: tuple[Any, ...], concatenation: Concatenation, reverse: bool
 ) -> ConcatenatedBodies | None:
-    """Return the result of `fetch` for rows whose checksums are verified here."""
+    """Verify the checksums of the rows, and return the result of `fetch`."""
     partition = parameters[1]
     found = session.query(_verifiable(reverse, concatenation.moments), parameters)
     if not found:

@@ -2,7 +2,7 @@
 
 A scan reads its key range in parts (`ScannedRange`). For each part the reader gets the number of rows and their billed
 bytes, which page limits count, and the rows that pass the prefilter. Long keys may tie in their clipped columns
-(positions.py), whose order is then not key order. Ties among the filtered rows are harmless unless a part ends among
+(positions.py). The order of columns is then not key order. Ties among the filtered rows are harmless unless a part ends among
 them. In that case, or if a tied row passes, the scan ends and the reader continues row by row.
 """
 

@@ -102,8 +102,8 @@ def positions_after(
 ) -> list[Position]:
     """Return the next positions of a table, ordered by slot and columns.
 
-    At most `limit` positions, whose rows have at most `limit_bytes` together, but at least one if any is left. Bodies
-    are not read.
+    At most `limit` positions of rows with at most `limit_bytes` together, but at least one if any is left. Bodies are not
+    read.
     """
     slot, partition, sort = LOWEST_SLOT
     if after is not None:

@@ -122,7 +122,7 @@ def columns_between(
 ) -> tuple[str, tuple[bytes | int, ...], str]:
     """Return WHERE, its parameters and ORDER BY for lower <= (partition, sort) < upper.
 
-    `slot`: the slot of a single partition whose column is clipped.
+    `slot`: the slot of a single partition with a clipped column.
     """
     way = " DESC" if reverse else ""
     if lower[0] == upper[0]:
@@ -178,7 +178,7 @@ class Walk:
         return (partition, clip(position.sort)[0]) if exact else (partition, rest)
 
     def _partition(self, column: bytes, slot: int, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
-        """Yield the rows of one partition, whose exact column and slot are given."""
+        """Yield the rows of the one partition with this exact column and slot."""
         lower, upper = (
             positions.lower_bound(bounds.lower.sort)[0],
             positions.upper_bound(bounds.upper.sort)[0],
@@ -197,7 +197,7 @@ class Walk:
         """Yield chunks in column order up to the first row that may tie with others. Return that row, or None at the
         end.
 
-        Before a tie, column order is key order. `slot`: the slot of a single partition, whose column cannot tie.
+        Before a tie, column order is key order. `slot`: the slot of a single partition. Its column cannot tie.
         """
         source = self._source
         while True:
@@ -260,7 +260,7 @@ class Walk:
         return chunk, last
 
     def _tied_sorts(self, partition: bytes, head: bytes, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
-        """Yield the rows of a partition whose sort columns begin with `head`, ordered by their full sort bytes."""
+        """Yield the rows of a partition with sort columns that begin with `head`, ordered by their full sort bytes."""
         alias, way = self._source.alias, " DESC" if reverse else ""
         whole = f"COALESCE(substr({alias}.full_key, ?), {alias}.sort)"
         where = (
@@ -284,7 +284,7 @@ class Walk:
             lower, upper = (lower, last) if reverse else (last + b"\x00", upper)
 
     def _tied_partitions(self, head: bytes, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
-        """Yield the rows of all partitions whose columns begin with `head`, in the full order of partitions."""
+        """Yield the rows of all partitions with columns that begin with `head`, in the full order of partitions."""
         source = self._source
         alias = source.alias
         partitions: dict[bytes, bytes] = {}

@@ -40,7 +40,7 @@ class IndexVersions(NamedTuple):
     server_start: str
 
 
-# Writing.
+# Writing
 
 
 def save_many(
@@ -108,7 +108,7 @@ def forget(session: Session, index_id: int) -> None:
     counters.forget(session, _replaced(index_id))
 
 
-# Reading.
+# Reading
 
 
 def versions(session: Session, index_id: int) -> IndexVersions:

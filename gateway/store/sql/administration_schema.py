@@ -31,7 +31,7 @@ Table(
     PrimaryKeyConstraint("scheme", "access_id"),
 )
 
-# One row: the oldest schema revision whose release may serve this database (gateway/store/opening/migrating.py).
+# One row: the schema of the oldest release that may serve this database (gateway/store/opening/migrating.py).
 Table(
     "schema_compatibility",
     metadata,

@@ -1,4 +1,4 @@
-"""SQL for counters, whose numbers are never used twice. A counter's row stays locked until the transaction ends.
+"""SQL for counters. Their numbers are never used twice. A counter's row stays locked until the transaction ends.
 
 The slot of a counter is a hash of its name, so that a distributed database spreads counters over its nodes.
 """

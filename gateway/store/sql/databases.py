@@ -164,7 +164,7 @@ class Statements(ABC):
     greatest: str
     """The function that returns the greater of two numbers."""
     server_start: str
-    """An expression whose value changes when the database server restarts or fails over.
+    """An expression with a new value after the database server restarts or fails over.
 
     Committed data may then be lost, so data cached in memory must be dropped.
     """
@@ -221,7 +221,7 @@ class Statements(ABC):
 
     @abstractmethod
     def save_rows(self, session: Session, rows: Sequence[Row]) -> None:
-        """Insert or replace rows whose keys have been claimed."""
+        """Insert or replace rows. Their keys must be claimed."""
 
     @abstractmethod
     def load_rows(self, session: Session, rows: Sequence[Row]) -> None:
@@ -256,7 +256,7 @@ class Statements(ABC):
 
     @abstractmethod
     def pattern_condition(self, pattern: BodyPattern) -> Condition:
-        """Return a condition for rows whose body contains this pattern. It may accept other rows, but rejects no match."""
+        """Return a condition for rows with this pattern in their body. It may accept other rows, but rejects no match."""
 
     @abstractmethod
     def number_condition(self, name: str, above: bool, bound: float) -> Condition:
@@ -351,7 +351,7 @@ class Database:
         """Finish a migration. Also called if no revision was applied."""
 
     def committed(self, transaction_id: str | None) -> bool | None:
-        """Return the outcome of a transaction whose COMMIT was interrupted, or None if it is unknown."""
+        """Return the outcome of a transaction with an interrupted COMMIT, or None if it is unknown."""
         return None
 
     # For databases with standbys (replicas.py).

@@ -161,7 +161,7 @@ def _patterns(prefilter: Prefilter) -> int:
     return sum(map(_patterns, prefilter.parts)) if isinstance(prefilter, AllOf | AnyOf) else 1
 
 
-# Paths.
+# Paths
 
 
 def _present(operand: Operand) -> Prefilter | None:
@@ -282,7 +282,7 @@ def _containing(path: Path, member: Value) -> Prefilter:
     return _attribute(path)
 
 
-# SQL.
+# SQL
 
 
 def condition_of(prefilter: Prefilter, statements: Statements) -> Condition:

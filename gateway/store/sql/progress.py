@@ -58,7 +58,7 @@ def listed(session: Session, at_most: int = COUNTED_ROWS, pieces: int = _PIECES)
     return found
 
 
-# Owners whose rows or entries are counted.
+# The work that waits, with the owner of the rows or entries to be counted.
 _WAITING = f"""
 SELECT '{PURGE}' AS work, id, kind, id AS counted FROM purges
 UNION ALL SELECT '{INDEX_BACKFILL}', id, 'table', table_id FROM indexes WHERE filled = 0

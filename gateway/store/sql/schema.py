@@ -385,7 +385,7 @@ staged_writes = Table(
     PrimaryKeyConstraint("transaction_id", "slot", "ordinal"),
 )
 
-# Dropped tables and indexes whose rows and entries are still to be deleted, in batches.
+# Dropped tables and indexes. Their rows and entries are still to be deleted, in batches.
 purges = Table(
     "purges",
     metadata,
@@ -394,7 +394,7 @@ purges = Table(
     PrimaryKeyConstraint("kind", "id"),
 )
 
-# Tables whose expiry rule changed, and the progress of updating their rows.
+# Tables with a changed expiry rule, and the progress of updating their rows.
 expiry_backfills = Table(
     "expiry_backfills",
     metadata,

@@ -1,1 +1,1 @@
-"""SQLite: its sessions and its SQL."""
+"""SQLite: sessions and SQL."""

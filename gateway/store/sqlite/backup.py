@@ -1,10 +1,10 @@
-"""A copy of a SQLite database that others go on writing: one file, as the database is at the copy's end.
+"""Online backup of a SQLite database into one file, with the state at the backup's end.
 
-SQLite's online backup copies one snapshot, page by page, while a read transaction holds it: without one every write of another
-process would have it begin anew ("Using the SQLite Online Backup API", https://sqlite.org/backup.html). What was committed
-since is in the write-ahead log and stays there: no checkpoint gets past a reader's snapshot, and the log begins anew only when
-nobody reads it (https://sqlite.org/wal.html, section 2.2). So the log is copied beside the copied pages, the last part of it
-while no writer may commit, and SQLite replays it when it opens the copy.
+SQLite's online backup copies a snapshot page by page inside a read transaction. Without that transaction, every write
+of another process would restart the copy ("Using the SQLite Online Backup API", https://sqlite.org/backup.html). Later
+commits stay in the write-ahead log: no checkpoint passes a reader's snapshot, and the log is not restarted while it has
+readers (https://sqlite.org/wal.html, section 2.2). So the log is copied after the pages, its last part while writers
+are locked out. SQLite replays it when it opens the copy.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import BinaryIO
 from tablegate.gateway.store.sql.databases import DatabaseUnusable
 
 Progress = Callable[[int, int], None]
-"""Called with how many pages are copied, and of how many."""
+"""Called with the number of pages copied and of all pages."""
 
 _PAGES_AT_ONCE = 256
 _WRITERS_WAIT_S = 30.0
-# With less of the log to copy than this, writers are held up for it.
+# Below this size, the rest of the log is copied while writers are locked out.
 _LITTLE_BYTES = 1 << 20
 _MOST_ROUNDS = 20
 _FRAMES_AT_ONCE = 64
@@ -32,8 +32,11 @@ _WAL_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
 
 
 def back_up(source: Path, target: Path, progress: Progress) -> float:
-    """Copy a database to a file that is not there yet; it appears when it is whole and on the disk. The moment (seconds since
-    1970) that the copy is of: what was acknowledged before is in it. Raises Unusable, OSError, sqlite3.Error."""
+    """Copy a database to a new file, which appears when it is complete and on disk.
+
+    Return the time of the copy (seconds since 1970). Writes acknowledged before it are included. Raises
+    DatabaseUnusable, OSError, sqlite3.Error.
+    """
     if not source.is_file():
         raise DatabaseUnusable(f"there is no database {source}")
     if os.path.lexists(target):
@@ -75,7 +78,7 @@ def _copy(source: Path, part: Path, progress: Progress) -> float:
 
 
 def _copy_log(source: Path, part: Path) -> float:
-    """Copy the write-ahead log, while a reader keeps all of it that matters. The moment that the copy is of."""
+    """Copy the write-ahead log while a reader keeps it from being restarted. Return the time of the copy."""
     wal = source.with_name(source.name + "-wal")
     descriptor = os.open(
         part.with_name(part.name + "-wal"), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
@@ -92,17 +95,19 @@ def _copy_log(source: Path, part: Path) -> float:
 
 
 def _copy_what_is_new(wal: Path, copied: BinaryIO, is_quiet: bool) -> int:
-    """Append the frames that the log has more than its copy, or all if it has begun anew since; how many bytes.
+    """Append the new frames of the log to its copy, or all if the log was restarted. Return their number of bytes.
 
-    A log that begins anew has other salts in its header, and is written over from its start: frames behind its end may be left of
-    an earlier one, and have the salts of that ("WAL File Format", https://sqlite.org/fileformat2.html#the_write_ahead_log). What
-    such a log had before is in the database file, which is copied: that happens to no frame which came after the snapshot.
-    Unless `is_quiet`, somebody may be writing: then only frames up to a commit are taken that another frame has come after.
+    A restarted log has other salts in its header and is overwritten from its start. Frames after its end may be left
+    over from the earlier log, with the earlier salts ("WAL File Format",
+    https://sqlite.org/fileformat2.html#the_write_ahead_log). All frames of the earlier log are then in the copied
+    database file, since frames after the snapshot prevent a restart.
+
+    Unless `is_quiet`, a write may be in progress. Then frames are taken only up to a commit that another frame follows.
     """
     try:
         log = wal.open("rb")
     except FileNotFoundError:
-        return 0  # nobody has written since the last one who had the database open closed it
+        return 0  # no write since the database was last closed by all
     with log:
         header = log.read(_WAL_HEADER_BYTES)
         copied.seek(0)
@@ -122,9 +127,9 @@ def _append_frames(log: BinaryIO, copied: BinaryIO, header: bytes, is_quiet: boo
     taken = after_commit = appended = 0
     while len(frame := log.read(frame_bytes)) == frame_bytes and frame[8:16] == salts:
         waiting.append(frame)
-        if not is_quiet and after_commit:  # the commit is whole: its writer has gone on
+        if not is_quiet and after_commit:  # a frame after the commit proves that the commit is complete
             taken = after_commit
-        if any(frame[4:8]):  # of a commit: how many pages the database has then
+        if any(frame[4:8]):  # a commit frame: the size of the database in pages
             after_commit = len(waiting)
         if taken and len(waiting) >= _FRAMES_AT_ONCE:
             appended += copied.write(b"".join(waiting[:taken]))
@@ -134,7 +139,7 @@ def _append_frames(log: BinaryIO, copied: BinaryIO, header: bytes, is_quiet: boo
 
 
 def _make_whole(part: Path) -> None:
-    """Replay the log into the copy, and look whether it is sound."""
+    """Replay the log into the copy, and check its integrity."""
     with contextlib.closing(_open(part)) as copy:
         copy.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         copy.execute("PRAGMA journal_mode = DELETE")
@@ -152,7 +157,7 @@ def _synchronise(path: Path) -> None:
 
 
 def _publish(part: Path, target: Path) -> None:
-    """Give the copy its name, if nobody else has taken it meanwhile."""
+    """Rename the finished copy to its target. Raises DatabaseUnusable if the target exists by now."""
     try:
         os.link(part, target)
     except FileExistsError:

@@ -1,7 +1,4 @@
-"""SQLite's connections: who holds one, and those that nobody holds at the moment.
-
-A thread keeps the connections that it has taken; when it ends, they are there for the next one. Knows nothing of transactions.
-"""
+"""Pooled SQLite connections. A thread keeps the connections it took until it ends. Then they can be reused."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from collections.abc import Callable
 
 
 class HeldConnection:
-    """A connection in somebody's hand. It is free again when its holder is gone."""
+    """A connection in use. It becomes free when this object is garbage-collected."""
 
     __slots__ = ("_connections", "connection")
 
@@ -20,7 +17,7 @@ class HeldConnection:
         self._connections: Connections | None = connections
 
     def discard(self) -> None:
-        """Close the connection; nobody gets it again."""
+        """Close the connection for good."""
         connections, self._connections = self._connections, None
         if connections is not None:
             connections.discard(self.connection)
@@ -31,7 +28,7 @@ class HeldConnection:
 
 
 class Connections:
-    """All connections to one database. Safe to use from several threads."""
+    """All connections to one database. Thread-safe."""
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self._connect = connect
@@ -39,13 +36,13 @@ class Connections:
         self.free: deque[sqlite3.Connection] = deque()
 
     def made(self) -> sqlite3.Connection:
-        """A new connection, which is closed with all others if its holder does not do so. Raises sqlite3.Error."""
+        """Return a new connection, which `close` also closes. Raises sqlite3.Error."""
         connection = self._connect()
         self._all.add(connection)
         return connection
 
     def take(self) -> HeldConnection:
-        """A connection that nobody else holds. Raises sqlite3.Error."""
+        """Return a free or new connection. Raises sqlite3.Error."""
         try:
             connection = self.free.pop()
         except IndexError:
@@ -53,12 +50,11 @@ class Connections:
         return HeldConnection(connection, self)
 
     def discard(self, connection: sqlite3.Connection) -> None:
-        """Close one."""
         self._all.discard(connection)
         connection.close()
 
     def close(self) -> None:
-        """Close all, those too that threads hold: files stay open with them."""
+        """Close all connections, including those in use by threads, because they keep files open."""
         self.free.clear()
         while self._all:
             self._all.pop().close()

@@ -1,4 +1,4 @@
-"""SQLite: one file in write-ahead mode; which of its errors mean what. See databases.py."""
+"""SQLite: one file in write-ahead mode, and the meaning of its errors. databases.py describes the interface."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _EFFECTIVE = os.access in os.supports_effective_ids
 
 
 def compact_file(path: Path) -> None:
-    """Rewrite the file without the room that deleted rows have left."""
+    """Rewrite the file without its free pages."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("VACUUM")
 
 
 def prepare_file(path: Path) -> None:
-    """Make a file that is not there, for its owner alone; raises Unusable if SQLite could not keep a database in it.
+    """Create a database file that only its owner can access. Raises DatabaseUnusable if SQLite could not use it.
 
-    SQLite gives the log beside the file the file's mode, so it must be right before SQLite first opens it (and a umask is
-    the whole process's). The mode of a file that is there is its owner's business. Two hard links would have a log each
-    ("How To Corrupt An SQLite Database File", 2.5); a symbolic link is followed, by SQLite too.
+    SQLite gives the log the mode of the database file. So the mode must be right before SQLite first opens the file,
+    and a umask would affect the whole process. The mode of an existing file is not changed. Two hard links would have
+    one log each ("How To Corrupt An SQLite Database File", 2.5). Symbolic links are followed, as by SQLite.
     """
     path = path.resolve()
     folder = path.parent
@@ -71,14 +71,14 @@ def prepare_file(path: Path) -> None:
 
 
 class SQLiteSession(Session):
-    """A connection inside a transaction."""
-
     statements = SQLiteStatements()
 
 
 class _ReadSession(AbstractContextManager[Session]):
-    """A session that reads, in a transaction; or for one statement, which is a snapshot by itself. (A class, because every tick
-    that reads makes one, and a generator would cost it more than the transaction does.)"""
+    """A reading session, in a transaction or for one statement, which has a snapshot by itself.
+
+    This is a class because a generator would cost more than the transaction, and every tick that reads opens one.
+    """
 
     __slots__ = ("_connection", "_is_one_statement", "_reader", "_readers")
 
@@ -106,7 +106,7 @@ class _ReadSession(AbstractContextManager[Session]):
             self._give_up(error)
 
     def _give_up(self, error: sqlite3.Error) -> NoReturn:
-        """The connection is not used again. Raises the error as one of ours."""
+        """Close the connection and raise the error as one of the gateway's."""
         self._readers.pop(self._reader).discard()
         raise _sqlite_error(error) from error
 
@@ -151,7 +151,7 @@ class SQLite(Database):
         connection.execute(f"PRAGMA page_size = {SQLITE_PAGE_BYTES}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
-        # Large enough that a checkpoint is rare, small enough that recovery is quick.
+        # Large enough that a checkpoint is rare, small enough that recovery is fast.
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
         connection.execute("PRAGMA journal_size_limit = 67108864")
         connection.execute("PRAGMA cache_size = -32768")
@@ -177,7 +177,7 @@ class SQLite(Database):
             raise _sqlite_error(error) from error
 
     def _readers_with(self, reader: int) -> dict[int, HeldConnection]:
-        """The connections that this thread reads on, by their numbers; the one of this number is among them."""
+        """Return this thread's read connections by number, including `reader`."""
         try:
             readers: dict[int, HeldConnection] = self._local.readers
         except AttributeError:
@@ -236,8 +236,10 @@ class SQLite(Database):
             raise OutOfSpace(self._lost)
 
     def _refuse_writes(self, connection: sqlite3.Connection) -> None:
-        """Refuse writes from now on, since a restart would not find them; and move what is in a log that was removed into the
-        database, where a restart finds it."""
+        """Refuse writes from now on, since they would be lost at a restart.
+
+        If the log was removed, move its contents into the database file, where a restart finds them.
+        """
         assert self._files is not None
         path = self._files.lost()
         if not self._lost:

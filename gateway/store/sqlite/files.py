@@ -1,7 +1,7 @@
 """The files of an open database: the database itself and its write-ahead log.
 
-SQLite keeps both open and does not notice if they are removed, renamed or replaced. It then goes on writing to files that no
-other process finds ("How To Corrupt An SQLite Database File", 4.1).
+SQLite keeps both open and does not notice if they are removed, renamed or replaced. It then writes to files that no
+other process can open ("How To Corrupt An SQLite Database File", 4.1).
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from pathlib import Path
 
 
 class OpenFiles:
-    """Which files are open, known from the first look on at which both are there."""
+    """The identities of the open files, recorded when both exist for the first time."""
 
     def __init__(self, path: Path) -> None:
         self._paths = os.fspath(path), f"{path}-wal"
         self._open: list[tuple[int, int]] | None = None
 
     def lost(self) -> str:
-        """Return the path of the first file that is no longer the open one; "" if there is none. Takes 2 microseconds."""
+        """Return the path of the first file that was removed or replaced, or "". Takes 2 microseconds."""
         found = [_identity(path) for path in self._paths]
         if self._open == found:
             return ""

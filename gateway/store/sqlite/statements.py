@@ -1,5 +1,8 @@
-"""SQLite's own SQL. Its write transaction is the lock of everything, so nothing is claimed; sets go row by row, which costs
-no round trip."""
+"""The SQL of SQLite.
+
+A write transaction locks the whole database, so nothing is claimed. Sets are written row by row, which costs no round
+trip.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from tablegate.gateway.store.sql.databases import (
 )
 from tablegate.gateway.store.sql.prefilters import spelled
 
-# Before this release aggregates have no order of their own; they take rows as the ordered query below them hands them on.
+# Earlier versions aggregate rows in the order of the ordered subquery.
 _HAS_ORDERED_AGGREGATES = sqlite3.sqlite_version_info >= (3, 44)
 _HAS_JSON = sqlite3.sqlite_version_info >= (3, 38)
 
@@ -33,7 +36,7 @@ _GLOB_SPECIAL = re.compile(r"[*?\[]")
 
 
 class SQLiteStatements(Statements):
-    """The SQL of SQLite; what each method is for, Statements says."""
+    """The SQL of SQLite. Statements documents the methods."""
 
     for_update = ""
     greatest = "max"
@@ -103,13 +106,15 @@ class SQLiteStatements(Statements):
         )
 
     def pattern_condition(self, pattern: BodyPattern) -> Condition:
-        """A GLOB, which is four times as fast as instr, and case-sensitive as LIKE is not."""
+        """Return a GLOB condition, which is four times as fast as instr and case-sensitive, unlike LIKE."""
         glob = f"*{''.join(spelled(pattern, _GLOB_WILD, _GLOB_SPECIAL, '[%s]'))}*"
         return "CAST(r.body AS TEXT) GLOB ?", [glob]
 
     def number_condition(self, name: str, above: bool, bound: float) -> Condition:
-        """A comparison with the number in the body's JSON, which SQLite reads faster than Python decodes rows. A
-        DOUBLE is let through whatever it is: not all of its spellings are numbers to SQLite."""
+        """Return a comparison with the number in the body's JSON, which SQLite reads faster than Python decodes rows.
+
+        Rows with a DOUBLE always pass, because SQLite cannot read all of its spellings as numbers.
+        """
         if not _HAS_JSON:
             return "(1 = 1)", []
         at = "json_extract(CAST(r.body AS TEXT), ?)"

@@ -1,1 +1,1 @@
-"""Streams and their followers as SQL."""
+"""SQL for change streams and their followers."""

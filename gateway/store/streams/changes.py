@@ -1,9 +1,9 @@
-"""Streams, shards and changes as SQL: open, close, append, page, trim.
+"""SQL for streams, shards and changes.
 
-A change takes its sequence from its shard's counter, whose row stays locked until the write's transaction ends: so in a
-shard sequence order is commit order, and a reader never passes a change that is yet to be committed. Both stand at the
-counter's slot, so that a distributed database has them on one node: else a reader could see a later change of one node
-before an earlier one of another, and pass it.
+A change takes its sequence from its shard's counter. The counter is locked until the write's transaction ends. So
+sequence order is commit order in a shard, and a reader never passes an uncommitted change. A distributed database keeps
+both on one node, because both have the counter's slot. Otherwise a reader could see a later change on one node before
+an earlier one on another, and pass it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CHANGE = (
     " new_modified_at, new_kinds, new_body, actions"
 )
 
-# Of images that are deleted together.
+# Maximum size of the images deleted in one batch.
 _TRIMMED_BYTES = 4_000_000
 
 Numbered = tuple[int, int]
@@ -42,7 +42,7 @@ Numbered = tuple[int, int]
 
 
 def add_stream(session: Session, stream: Stream) -> None:
-    """Keep a new stream."""
+    """Insert a new stream."""
     session.execute(
         f"INSERT INTO streams ({_STREAM}, label) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -60,12 +60,12 @@ def add_stream(session: Session, stream: Stream) -> None:
 
 
 def update_rule(session: Session, rule: StreamRule) -> None:
-    """Keep what was changed of a stream's rule."""
+    """Update the rule of a stream."""
     session.execute("UPDATE streams SET rule = ? WHERE id = ?", (_rule_json(rule), rule.id))
 
 
 def end_stream(session: Session, stream_id: int, now_ms: int) -> None:
-    """End a stream: it gets no more changes, and its shards are closed."""
+    """End a stream and close its shards."""
     session.execute(
         "UPDATE streams SET ended_at_ms = ? WHERE id = ? AND ended_at_ms IS NULL", (now_ms, stream_id)
     )
@@ -77,11 +77,11 @@ def end_stream(session: Session, stream_id: int, now_ms: int) -> None:
 def find_streams(
     session: Session, namespace: str, table_name: str | None = None, label: str | None = None
 ) -> list[Stream]:
-    """Streams of a namespace, of a table, or the one with a label, by name and age."""
+    """Return the streams of a namespace, optionally of one table or with one label, ordered by table name and age."""
     condition, values = "namespace = ?", [namespace]
     for column, value in (("table_name", table_name), ("label", label)):
         if value is not None:
-            if "\0" in value:  # no name has one, and PostgreSQL takes no text that has
+            if "\0" in value:  # no name has a NUL, and PostgreSQL accepts no text with one
                 return []
             condition += f" AND {column} = ?"
             values.append(value)
@@ -90,18 +90,18 @@ def find_streams(
 
 
 def all_streams(session: Session) -> list[Stream]:
-    """Every stream there is, for the command line."""
+    """Return all streams, for the command line."""
     return [_stream(columns) for columns in session.query(f"SELECT {_STREAM} FROM streams ORDER BY id")]
 
 
 def stream_by_id(session: Session, stream_id: int) -> Stream | None:
-    """The stream of that id, whoever may read it; None: it is gone."""
+    """Return the stream with this id, or None. Permissions are not checked."""
     found = session.query(f"SELECT {_STREAM} FROM streams WHERE id = ?", (stream_id,))
     return _stream(found[0]) if found else None
 
 
 def next_stream(session: Session, table_id: int, stream_id: int) -> Stream | None:
-    """The stream of a table that began next after another of it; None: there is none yet."""
+    """Return the next later stream of a table, or None."""
     found = session.query(
         f"SELECT {_STREAM} FROM streams WHERE table_id = ? AND id > ? ORDER BY id LIMIT 1",
         (table_id, stream_id),
@@ -110,7 +110,7 @@ def next_stream(session: Session, table_id: int, stream_id: int) -> Stream | Non
 
 
 def streams_after(session: Session, stream_id: int, limit: int) -> list[Stream]:
-    """The next streams by id."""
+    """Return the next streams by id."""
     found = session.query(
         f"SELECT {_STREAM} FROM streams WHERE id > ? ORDER BY id LIMIT ?", (stream_id, limit)
     )
@@ -118,7 +118,7 @@ def streams_after(session: Session, stream_id: int, limit: int) -> list[Stream]:
 
 
 def remove_stream(session: Session, stream_id: int) -> None:
-    """Forget a stream whose changes are gone."""
+    """Delete a stream and its shards. Its changes must be deleted already."""
     session.execute("DELETE FROM shards WHERE stream_id = ?", (stream_id,))
     session.execute("DELETE FROM streams WHERE id = ?", (stream_id,))
     counters.forget_stream(session, stream_id)
@@ -146,7 +146,7 @@ def _rule_json(rule: StreamRule) -> str:
 
 
 def add_shard(session: Session, stream_id: int, shard: Shard) -> None:
-    """Open a shard. Its first change comes after what counts as trimmed."""
+    """Insert a shard. Its first change comes after `trimmed`."""
     session.execute(
         f"INSERT INTO shards (stream_id, {_SHARD}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -165,8 +165,7 @@ def add_shard(session: Session, stream_id: int, shard: Shard) -> None:
 
 
 def close_shard(session: Session, shard: Numbered, now_ms: int) -> int:
-    """Close a shard, so that it gets no more changes; its last sequence. The caller has locked its table, so that nobody is
-    about to add one."""
+    """Close a shard and return its last sequence. The caller must have locked the table, so that no change can follow."""
     last = last_sequence(session, shard)
     session.execute(
         "UPDATE shards SET closed_at_ms = ?, last_sequence = ? WHERE stream_id = ? AND number = ?",
@@ -176,19 +175,19 @@ def close_shard(session: Session, shard: Numbered, now_ms: int) -> int:
 
 
 def shards_of(session: Session, stream_id: int) -> list[Shard]:
-    """The shards of a stream that hold changes or may yet, by number: parents come before their children."""
+    """Return the shards of a stream that are not deleted, by number. Parents come before their children."""
     found = session.query(f"SELECT {_SHARD} FROM shards WHERE stream_id = ? ORDER BY number", (stream_id,))
     return [_shard(columns) for columns in found]
 
 
 def remove_shard(session: Session, shard: Numbered) -> None:
-    """Forget a closed shard whose changes are gone."""
+    """Delete a closed shard. Its changes must be deleted already."""
     session.execute("DELETE FROM shards WHERE stream_id = ? AND number = ?", shard)
     counters.forget(session, counters.shard_counter(*shard))
 
 
 def find_shard(session: Session, shard: Numbered) -> Shard | None:
-    """A shard, or None."""
+    """Return a shard, or None."""
     found = session.query(f"SELECT {_SHARD} FROM shards WHERE stream_id = ? AND number = ?", shard)
     return _shard(found[0]) if found else None
 
@@ -207,12 +206,12 @@ def _shard(columns: Sequence[Any]) -> Shard:
 
 
 def last_sequence(session: Session, shard: Numbered) -> int:
-    """The sequence of the last change that was committed to a shard; 0 if there was none."""
+    """Return the sequence of the last committed change of a shard, or 0."""
     return counters.value_of(session, counters.shard_counter(*shard))
 
 
 def next_sequences(session: Session, stream_id: int) -> dict[int, int]:
-    """The sequence of the next change of each shard of a stream, by the number of the shard."""
+    """Return the next sequence of each shard of a stream, by shard number."""
     return {
         shard.number: last_sequence(session, (stream_id, shard.number)) + 1
         for shard in shards_of(session, stream_id)
@@ -220,7 +219,7 @@ def next_sequences(session: Session, stream_id: int) -> dict[int, int]:
 
 
 def _at_slot(shard: Numbered) -> tuple[int, int, int]:
-    """(stream id, shard number, slot): where the changes of a shard stand."""
+    """Return (stream id, shard number, slot), the key prefix of a shard's changes."""
     return (*shard, counters.slot_of_counter(counters.shard_counter(*shard)))
 
 
@@ -228,7 +227,7 @@ def _at_slot(shard: Numbered) -> tuple[int, int, int]:
 
 
 def append(session: Session, shard: Numbered, changes: Sequence[Change]) -> None:
-    """Add changes to a shard, in this order; their own sequences are not looked at."""
+    """Append changes to a shard in this order. Their own sequences are ignored."""
     name = counters.shard_counter(*shard)
     slot = counters.slot_of_counter(name)
     first = counters.advance(session, name, len(changes)) - len(changes) + 1
@@ -239,7 +238,7 @@ def append(session: Session, shard: Numbered, changes: Sequence[Change]) -> None
 
 
 def page(session: Session, shard: Numbered, sequence: int, limit: int) -> list[Change]:
-    """At most `limit` changes of a shard from a sequence on."""
+    """Return up to `limit` changes of a shard from a sequence on."""
     found = session.query(
         f"SELECT {_CHANGE} FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? AND sequence >= ?"
         " ORDER BY sequence LIMIT ?",
@@ -249,7 +248,7 @@ def page(session: Session, shard: Numbered, sequence: int, limit: int) -> list[C
 
 
 def first_since(session: Session, shard: Numbered, at_ms: int) -> int | None:
-    """The sequence of the first change made at that time or later; None: there is none yet."""
+    """Return the sequence of the first change made at this time or later, or None."""
     [(sequence,)] = session.query(
         "SELECT min(sequence) FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? AND at_ms >= ?",
         (*_at_slot(shard), at_ms),
@@ -258,8 +257,10 @@ def first_since(session: Session, shard: Numbered, at_ms: int) -> int | None:
 
 
 def trim(session: Session, shard: Numbered, before_ms: int, limit: int, below: int | None = None) -> int:
-    """Delete at most `limit` of the oldest changes of a shard, if they were made before that time and (None: whatever they are)
-    have sequences below that. How many went."""
+    """Delete up to `limit` of the oldest changes of a shard that were made before a time. Return their number.
+
+    If `below` is given, only changes with lower sequences are deleted.
+    """
     oldest = session.query(
         "SELECT sequence, at_ms, COALESCE(length(old_body), 0) + COALESCE(length(new_body), 0)"
         " FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? ORDER BY sequence LIMIT ?",
@@ -284,7 +285,7 @@ def trim(session: Session, shard: Numbered, before_ms: int, limit: int, below: i
 
 
 def has_older(session: Session, shard: Numbered, before_ms: int) -> bool:
-    """Whether a shard has changes that were made before that time."""
+    """Return True if a shard has changes made before this time."""
     return bool(
         session.query(
             "SELECT 1 FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? AND at_ms < ? LIMIT 1",
@@ -329,14 +330,14 @@ def _change(columns: Sequence[Any]) -> Change:
 
 
 def _row(modified_at: int | None, kinds: bytes | None, body: bytes | None) -> Row | None:
-    """A row as it was. It stands nowhere any more, so it has no position; its key is the change's."""
+    """Return a previous version of a row. It has no position, because the change has the key."""
     if modified_at is None:
         return None
     return Row(Position(LOWEST, LOWEST), Contents(body, kinds, 0), modified_at)
 
 
 def actions_json(actions: Iterable[Action]) -> bytes:
-    """Actions on cells as JSON."""
+    """Return actions on cells as JSON."""
     documents: list[list[Any]] = []
     for action in actions:
         match action:
@@ -350,7 +351,7 @@ def actions_json(actions: Iterable[Action]) -> bytes:
 
 
 def actions_of(data: bytes) -> tuple[Action, ...]:
-    """The inverse of actions_json."""
+    """Return the actions of a JSON text from actions_json."""
     found: list[Action] = []
     for document in orjson.loads(data):
         match document:
@@ -364,5 +365,5 @@ def actions_of(data: bytes) -> tuple[Action, ...]:
 
 
 def stream_of(table: Table, rule: StreamRule, stream_id: int, now_ms: int) -> Stream:
-    """The stream that begins with a rule."""
+    """Return the stream that a rule begins."""
     return Stream(stream_id, table.id, table.namespace, table.name, table.key_schema, rule, now_ms, None)

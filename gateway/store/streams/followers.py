@@ -1,4 +1,4 @@
-"""Who follows the changes of tables, and how far each has come, as SQL."""
+"""SQL for the followers of tables and their progress."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ _COLUMNS = "id, table_id, kind, target, stream_id, positions, copying, mark, end
 
 
 class FollowerEnd(NamedTuple):
-    """Where a follower ends: in a stream of the table, before a sequence of each shard. It was told to end at `at_ms`, when the
-    table was as `definition` has it (descriptors.definition)."""
+    """The end of a follower: a stream of the table, and the first excluded sequence of each shard.
+
+    `at_ms` is the time of the request to end, when the table had `definition` (descriptors.definition).
+    """
 
     stream_id: int
     positions: Mapping[int, int]
@@ -23,9 +25,12 @@ class FollowerEnd(NamedTuple):
 
 
 class Follower(NamedTuple):
-    """Somebody who is told each change of a table: what kind, and whom it means by `target`. It has come to a stream of the
-    table, and in it to a sequence of each shard that it has begun. `copying`: it is yet to be told the rows that were there,
-    from `mark` on. `ending`: where it ends; None: it goes on."""
+    """A subscription that delivers the changes of a table to a target.
+
+    `kind` defines the meaning of `target`. `stream_id` and `positions` are the progress: a stream of the table, and the
+    next sequence of each started shard. `copying`: the existing rows from `mark` on are still to be delivered.
+    `ending`: its end, or None if it is active.
+    """
 
     id: int
     table_id: int
@@ -38,14 +43,15 @@ class Follower(NamedTuple):
     ending: FollowerEnd | None = None
 
     def end_of(self, shard: int) -> int | None:
-        """The sequence before which it ends in a shard of the stream to which it has come; None: it goes on there."""
+        """Return the first excluded sequence of a shard of the current stream, or None if the follower does not end
+        there."""
         if self.ending is None or self.ending.stream_id > self.stream_id:
             return None
         return self.ending.positions.get(shard, 0) if self.ending.stream_id == self.stream_id else 0
 
 
 def add(session: Session, follower: Follower) -> None:
-    """Keep a new follower."""
+    """Insert a new follower."""
     session.execute(
         f"INSERT INTO followers ({_COLUMNS}, owner, owned_until_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '', 0)",
         _columns(follower),
@@ -53,34 +59,34 @@ def add(session: Session, follower: Follower) -> None:
 
 
 def of_kind(session: Session, kind: str, after: int = 0) -> Follower | None:
-    """The next follower of a kind, by id."""
+    """Return the next follower of a kind, by id."""
     return next(iter(_found(session, "kind = ? AND id > ? ORDER BY id LIMIT 1", (kind, after))), None)
 
 
 def by_id(session: Session, follower_id: int) -> Follower | None:
-    """The follower of that id; None: it is gone."""
+    """Return the follower with this id, or None."""
     return next(iter(_found(session, "id = ?", (follower_id,))), None)
 
 
 def of_table(session: Session, table_id: int, kind: str | None = None) -> list[Follower]:
-    """Those who follow a table."""
+    """Return the followers of a table."""
     if kind is None:
         return _found(session, "table_id = ? ORDER BY id", (table_id,))
     return _found(session, "table_id = ? AND kind = ? ORDER BY id", (table_id, kind))
 
 
 def of_target(session: Session, kind: str, target: str) -> list[Follower]:
-    """Those who tell one target."""
+    """Return the followers with this target."""
     return _found(session, "kind = ? AND target = ? ORDER BY id", (kind, target))
 
 
 def of_dropped_tables(session: Session) -> list[Follower]:
-    """Those who end and whose table is gone."""
+    """Return the ending followers of dropped tables."""
     return _found(session, "ending IS NOT NULL AND table_id NOT IN (SELECT id FROM tables) ORDER BY id", ())
 
 
 def advance(session: Session, old: Follower, new: Follower) -> bool:
-    """Note how far a follower has come. False: it was not where it is said to have been, and nothing is noted."""
+    """Update the progress of a follower. Return False, and change nothing, if it is no longer `old`."""
     return (
         session.execute(
             "UPDATE followers SET stream_id = ?, positions = ?, copying = ?, mark = ?"
@@ -92,12 +98,12 @@ def advance(session: Session, old: Follower, new: Follower) -> bool:
 
 
 def end(session: Session, follower_id: int, ending: FollowerEnd) -> None:
-    """Have a follower end somewhere."""
+    """Set the end of a follower."""
     session.execute("UPDATE followers SET ending = ? WHERE id = ?", (_ending_json(ending), follower_id))
 
 
 def own(session: Session, follower: Follower, owner: str, now_ms: int, until_ms: int) -> bool:
-    """Be the only one who delivers to a follower until a time. False: somebody else is."""
+    """Acquire or renew the exclusive lease on a follower. Return False if another server holds it."""
     return (
         session.execute(
             "UPDATE followers SET owner = ?, owned_until_ms = ? WHERE id = ? AND (owner = ? OR owned_until_ms <= ?)",
@@ -108,8 +114,11 @@ def own(session: Session, follower: Follower, owner: str, now_ms: int, until_ms:
 
 
 def held(session: Session, table_id: int, stream_id: int) -> Mapping[int, int] | None:
-    """What must not be trimmed of a stream: by shard, the sequence from which on some follower has still to be told. A shard that
-    is not named must stay whole. None: nothing is held."""
+    """Return the changes of a stream that must not be trimmed: by shard, the first sequence that a follower still
+    needs.
+
+    Shards that are not named must not be trimmed at all. None if no follower needs the stream.
+    """
     behind = [each for each in of_table(session, table_id) if each.stream_id <= stream_id]
     if not behind:
         return None
@@ -124,7 +133,7 @@ def held(session: Session, table_id: int, stream_id: int) -> Mapping[int, int] |
 
 
 def remove(session: Session, follower_id: int) -> None:
-    """Forget a follower."""
+    """Delete a follower."""
     session.execute("DELETE FROM followers WHERE id = ?", (follower_id,))
 
 

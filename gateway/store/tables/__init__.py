@@ -1,1 +1,1 @@
-"""Definitions of tables, their copies and backups as SQL."""
+"""SQL for tables, copies and backups."""

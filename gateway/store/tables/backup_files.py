@@ -1,9 +1,9 @@
-"""Backups as files of a directory: written whole and durably, read from their beginning. Knows nothing of SQL.
+"""Backups as files of a directory, written durably and read sequentially.
 
-A file is our JSON Lines (gateway/model/values/row_lines.py), compressed with Zstandard: a header that says which backup it is and
-how its table was defined, the rows just as they were stored, and an end with their number and checksum. It gets its name when all
-of it is on the disk; `Backup.file_stem` begins that name, then comes the attempt that has written it, so that no attempt writes
-over what another has written.
+A file has JSON Lines of our own format (gateway/model/values/row_lines.py), compressed with Zstandard. A header
+identifies the backup and has the definition of its table. The rows follow as they were stored, then an end with their
+number and checksum. A file gets its name once it is complete and on disk. The name begins with `Backup.file_stem`,
+followed by the attempt that wrote it, so that no attempt overwrites the file of another.
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ _WINDOW_BYTES = 1 << 27
 _BLOCK_BYTES = 1 << 16
 _NAME_CHARACTERS = 100
 _ATTEMPT = re.compile(r"\.([0-9]+)-([0-9]+)\.")
-# Of a file of no more than this all is looked at before a restore begins; it takes some milliseconds.
+# Files up to this size are checked as a whole before a restore begins, which takes some milliseconds.
 _CHECKED_BYTES = 8 << 20
 
 
 class WriteAttempt(NamedTuple):
-    """An attempt to write a file: by which job, under which claim. A later one is greater."""
+    """An attempt to write a file: the job and its claim. Later attempts compare as greater."""
 
     job_id: int
     claim: int
 
 
 class BackupDirectory:
-    """The files of a directory. Whatever the operating system refuses is raised as OSError."""
+    """The files of a directory. Failures of the operating system are raised as OSError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def begin(self, backup: Backup, attempt: WriteAttempt, table: Mapping[str, Any]) -> BackupWriter:
-        """Begin the file of a backup, whose table this document makes anew. What earlier attempts have left is removed."""
+        """Start the file of a backup, and remove the files of earlier attempts. `table`: the definition for a restore."""
         self._remove(backup.file_stem, before=attempt)
         shown = re.sub(r"[^A-Za-z0-9_-]", "_", backup.table_name)[:_NAME_CHARACTERS]
         name = f"{backup.file_stem}.{attempt.job_id}-{attempt.claim}.{shown}.jsonl.zst"
         return BackupWriter(self._path / name, row_lines.header_line(backup=_described(backup, table)))
 
     def open(self, file: BackupFile, stem: str) -> BackupReader:
-        """The file of the backup of that stem, at its first row. Raises BackupUnreadable."""
+        """Open the file of a backup at its first row. Raises BackupUnreadable."""
         return BackupReader(self._path / file.name, file, stem)
 
     def check(self, file: BackupFile, stem: str) -> None:
-        """Raise BackupUnreadable unless a file is there and, as far as can be told in a bounded time, as it was written."""
+        """Raise BackupUnreadable if a file is missing or found to be damaged in a check of bounded time."""
         try:
             self.open(file, stem).close()
             if file.size_bytes <= _CHECKED_BYTES:
@@ -70,7 +70,7 @@ class BackupDirectory:
             raise BackupUnreadable(f"the file {file.name}: {error.strerror}") from None
 
     def remove(self, stem: str) -> None:
-        """Remove all files of a backup that is gone."""
+        """Remove all files of a deleted backup."""
         self._remove(stem)
 
     def _remove(self, stem: str, before: WriteAttempt | None = None) -> None:
@@ -99,7 +99,7 @@ def _described(backup: Backup, table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class BackupWriter:
-    """A file while it is written."""
+    """A file that is being written."""
 
     def __init__(self, path: Path, header: bytes) -> None:
         self._path = path
@@ -112,7 +112,6 @@ class BackupWriter:
         self._put(header)
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Write rows."""
         lines = [row_lines.row_line(row) for row in rows]
         self._rows += len(lines)
         self._put(b"".join(lines))
@@ -122,7 +121,7 @@ class BackupWriter:
         self._packed.write(data)
 
     def finish(self) -> BackupFile:
-        """Write the end and give the file its name, durably."""
+        """Write the end, then flush and rename the file durably."""
         self._packed.write(row_lines.end_line(self._rows, self._crc64))
         self._packed.flush(zstandard.FLUSH_FRAME)
         self._file.sync()
@@ -132,40 +131,37 @@ class BackupWriter:
         return BackupFile(self._path.name, self._file.size_bytes, f"{self._file.crc64:016x}")
 
     def close(self) -> None:
-        """Let go of the file; if it is not finished, of what there is of it too."""
+        """Close the file, and remove it if it is unfinished."""
         self._file.close()
         self._unfinished.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove the finished file, which nobody wants."""
+        """Remove the finished file."""
         self._path.unlink(missing_ok=True)
 
 
 class _ChecksummedFile:
-    """A file that knows how much was written to it, and the CRC-64/XZ of that."""
+    """A file that tracks its size and its CRC-64/XZ."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.size_bytes = self.crc64 = 0
 
     def write(self, data: bytes) -> int:
-        """Write all of it."""
         self.crc64 = crc64.xz(bytes(data), self.crc64)
         self.size_bytes += len(data)
         return self._file.write(data)
 
     def sync(self) -> None:
-        """Bring it to the disk."""
         self._file.flush()
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 
 class BackupReader:
-    """The rows of a file, from its beginning: `rows` is how many have been taken, `is_over` whether that was all of them."""
+    """The rows of a file, read from its beginning. `rows` counts those read, `is_over` is True after the last one."""
 
     def __init__(self, path: Path, file: BackupFile, stem: str) -> None:
         self._name = path.name
@@ -188,7 +184,10 @@ class BackupReader:
             raise
 
     def take(self, limit: int, limit_bytes: int) -> list[bytes]:
-        """The lines of the next rows: at most `limit`, and no more after so many bytes. Raises BackupUnreadable."""
+        """Return the lines of the next rows. Raises BackupUnreadable.
+
+        At most `limit`. Ends after the row that reaches `limit_bytes`.
+        """
         lines: list[bytes] = []
         size = 0
         try:
@@ -219,7 +218,6 @@ class BackupReader:
         return line
 
     def close(self) -> None:
-        """Close the file."""
         with contextlib.suppress(zstandard.ZstdError):
             self._lines.close()
 

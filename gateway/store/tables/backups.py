@@ -1,4 +1,4 @@
-"""Backups as SQL."""
+"""SQL for backups."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _COLUMNS = (
     " expires_at_ms"
 )
 Defined = Callable[[str], Table]
-"""Makes a table of its definition (Catalog.defined)."""
+"""Returns the table of a definition (Catalog.defined)."""
 
 
 def add(session: Session, backup: Backup, definition: str) -> None:
-    """Keep a new backup."""
+    """Insert a new backup."""
     session.execute(
         f"INSERT INTO backups ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -40,7 +40,7 @@ def add(session: Session, backup: Backup, definition: str) -> None:
 
 
 def page(session: Session, defined: Defined, wanted: ListBackups) -> list[Backup]:
-    """The backups that a command asks for, in the order of their places."""
+    """Return the backups that a ListBackups command selects, in the order of its cursor."""
     conditions = ["namespace = ?", "(table_name, created_at_ms, id) > (?, ?, ?)"]
     parameters: list[Any] = [wanted.namespace, *wanted.after]
     for condition, value in (
@@ -57,13 +57,13 @@ def page(session: Session, defined: Defined, wanted: ListBackups) -> list[Backup
 
 
 def bytes_by_namespace(session: Session) -> dict[str, int]:
-    """The bytes of the backups of each namespace, as they were counted when they were made."""
+    """Return the bytes of the backups by namespace, as counted when they were made."""
     found = session.query("SELECT namespace, sum(size_bytes) FROM backups GROUP BY namespace")
     return {namespace: int(size) for namespace, size in found}
 
 
 def by_id(session: Session, defined: Defined, backup_id: int, lock: bool = False) -> Backup | None:
-    """The backup of that id; with `lock`, nobody else can change it until the transaction ends."""
+    """Return the backup with this id, or None. With `lock`, it is locked until the transaction ends."""
     if lock:
         session.statements.lock_rows(session, "backups", "id", [backup_id])
     found = _found(session, defined, "id = ?", (backup_id,))
@@ -71,13 +71,13 @@ def by_id(session: Session, defined: Defined, backup_id: int, lock: bool = False
 
 
 def of_copy(session: Session, defined: Defined, copy_id: int) -> Backup | None:
-    """The backup whose rows this table has."""
+    """Return the backup that has its rows in this table, or None."""
     found = _found(session, defined, "copy_id = ?", (copy_id,))
     return found[0] if found else None
 
 
 def expired(session: Session, defined: Defined, now_ms: int) -> list[Backup]:
-    """Some backups whose time is over."""
+    """Return a batch of expired backups."""
     return _found(session, defined, "expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?", (now_ms, _EXPIRED))
 
 
@@ -85,13 +85,13 @@ _EXPIRED = 20
 
 
 def of_namespace(session: Session, defined: Defined, namespace: str | None) -> list[Backup]:
-    """The backups of a namespace (None: of all)."""
+    """Return the backups of a namespace, or of all if None."""
     where, parameters = ("1 = 1", ()) if namespace is None else ("namespace = ?", (namespace,))
     return _found(session, defined, f"{where} ORDER BY copy_id", parameters)
 
 
 def in_tables(session: Session, limit: int) -> list[int]:
-    """The ids of some backups that are made and whose rows are in tables."""
+    """Return the ids of complete backups that have their rows in tables."""
     found = session.query(
         "SELECT b.id FROM backups b JOIN tables t ON t.id = b.copy_id WHERE b.ready = 1 ORDER BY b.id LIMIT ?",
         (limit,),
@@ -100,12 +100,12 @@ def in_tables(session: Session, limit: int) -> list[int]:
 
 
 def set_ready(session: Session, copy_id: int) -> None:
-    """Note that the rows of a backup are all there, if this is the table that has them."""
+    """Mark the backup in this table as complete."""
     session.execute("UPDATE backups SET ready = 1 WHERE copy_id = ?", (copy_id,))
 
 
 def remove(session: Session, copy_id: int) -> None:
-    """Forget a backup; its rows are the caller's business."""
+    """Delete a backup. The caller deletes its rows."""
     session.send("DELETE FROM backups WHERE copy_id = ?", (copy_id,))
 
 

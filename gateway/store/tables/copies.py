@@ -1,4 +1,4 @@
-"""Tables that are being filled with what others were, as SQL."""
+"""SQL for tables that are being filled with copies of others."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ _COLUMNS = "target_id, source_id, history_id, at, phase, mark"
 
 
 class CopyPhase(IntEnum):
-    """What is being done. Of a copy of a whole table: all rows are copied, then what changed since the moment is undone. Of what
-    changed in a window of time: keys and what they had before are gathered, then what they have now, and what changed since the
-    window is undone in that."""
+    """The current phase of a copy.
+
+    The copy of a whole table copies all rows, then undoes the changes since its point in time. The copy of a window of
+    changes gathers the changed keys and their values before the window, looks up their current values, and then undoes
+    in those the changes since the window.
+    """
 
     COPYING = 0
     UNDOING = 1
@@ -26,7 +29,7 @@ class CopyPhase(IntEnum):
 
 
 class PendingCopy(NamedTuple):
-    """A copy that is not done. `moment`: of which the target will be the source's rows; None: those that it has."""
+    """An unfinished copy. `moment`: the point in time to copy, or None for the current rows."""
 
     target_id: int
     source_id: int
@@ -36,7 +39,7 @@ class PendingCopy(NamedTuple):
 
 
 def add(session: Session, copy: PendingCopy) -> None:
-    """Ask for a table to be filled."""
+    """Insert a copy to be carried out."""
     history_id, at = copy.moment or (None, None)
     session.execute(
         f"INSERT INTO copies ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
@@ -45,7 +48,7 @@ def add(session: Session, copy: PendingCopy) -> None:
 
 
 def waiting(session: Session) -> list[tuple[int, str | None, str | None]]:
-    """The copies that wait or are under way: the target's id, the namespaces of target and source."""
+    """Return the unfinished copies: the target's id, and the namespaces of target and source."""
     return session.query(
         "SELECT copies.target_id, t.namespace, s.namespace FROM copies"
         " LEFT JOIN tables t ON t.id = copies.target_id LEFT JOIN tables s ON s.id = copies.source_id"
@@ -53,29 +56,29 @@ def waiting(session: Session) -> list[tuple[int, str | None, str | None]]:
 
 
 def by_target(session: Session, target_id: int) -> PendingCopy | None:
-    """A copy; None: it is done, or was given up."""
+    """Return the copy with this target, or None if it is finished or was cancelled."""
     found = session.query(f"SELECT {_COLUMNS} FROM copies WHERE target_id = ?", (target_id,))
     return _copy(*found[0]) if found else None
 
 
 def sources(session: Session) -> dict[int, int]:
-    """The tables that are being filled, each with the table whose rows it gets."""
+    """Return the source table of each table that is being filled."""
     return dict(session.query("SELECT target_id, source_id FROM copies"))
 
 
 def lock(session: Session, target_id: int) -> PendingCopy | None:
-    """A copy as it is now, which nobody else moves on until the transaction ends; None: it is done, or was given up."""
+    """Return a copy, locked until the transaction ends. None if it is finished or was cancelled."""
     session.statements.lock_rows(session, "copies", "target_id", [target_id])
     return by_target(session, target_id)
 
 
 def are_made_of(session: Session, source_id: int) -> bool:
-    """Whether some copy reads this table."""
+    """Return True if an unfinished copy reads this table."""
     return bool(session.query("SELECT 1 FROM copies WHERE source_id = ? LIMIT 1", (source_id,)))
 
 
 def save_progress(session: Session, copy: PendingCopy, number: int) -> None:
-    """Remember how far a copy has come, by so many rows more."""
+    """Save the progress of a copy, and add `number` to the rows done."""
     session.execute(
         "UPDATE copies SET phase = ?, mark = ? WHERE target_id = ?",
         (copy.phase.value, _packed(copy.mark), copy.target_id),
@@ -84,7 +87,7 @@ def save_progress(session: Session, copy: PendingCopy, number: int) -> None:
 
 
 def remove(session: Session, target_id: int) -> None:
-    """Take a copy off the list: it is done, or given up."""
+    """Delete a copy that is finished or cancelled."""
     session.execute("DELETE FROM copies WHERE target_id = ?", (target_id,))
     progress.forget(session, progress.COPY, target_id)
 

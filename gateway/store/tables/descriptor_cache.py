@@ -1,4 +1,4 @@
-"""The cache of descriptors of tables. There is one in each process."""
+"""The cache of table descriptors, one for each process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tablegate.gateway.model.tables.tables import Table
 
 
 class Cache:
-    """Descriptors by (namespace, name), each loaded at its first use. The least recently used one goes past `capacity`."""
+    """Descriptors by (namespace, name), loaded at first use. Beyond `capacity`, the least recently used one is evicted."""
 
     def __init__(self, capacity: int = 10_000) -> None:
         self._capacity = capacity
@@ -20,26 +20,26 @@ class Cache:
         self._lock = threading.Lock()
 
     def get(self, namespace: str, name: str) -> Table | None:
-        """The descriptor of a table, or None: it is not in the cache."""
+        """Return the cached descriptor of a table, or None."""
         table = self._tables.get((namespace, name))
         if table is not None:
             try:
                 self._tables.move_to_end((namespace, name))
-            except KeyError:  # another thread forgets it meanwhile
+            except KeyError:  # another thread has removed it
                 return table
         return table
 
     def get_azure(self, namespace: str, azure_name: str) -> Table | None:
-        """The descriptor of a table by its Azure name, in whatever case, or None: it is not in the cache."""
+        """Return the cached descriptor of a table by its Azure name, in any case, or None."""
         table = self._by_azure_name.get((namespace, azure_name.lower()))
         return None if table is None else self.get(namespace, table.name)
 
     def by_id(self, table_id: int) -> Table | None:
-        """The descriptor of a table, or None: it is not in the cache."""
+        """Return the cached descriptor of a table by its id, or None."""
         return self._by_id.get(table_id)
 
     def keep(self, table: Table) -> None:
-        """Put a descriptor in place of the one of its name."""
+        """Insert a descriptor, or replace the one of the same name."""
         with self._lock:
             known = self._tables.get((table.namespace, table.name))
             if known is not None:
@@ -51,7 +51,7 @@ class Cache:
             self._by_azure_name[table.namespace, table.azure_name.lower()] = table
 
     def forget(self, table_id: int) -> None:
-        """Take a descriptor out, if it is there."""
+        """Remove a descriptor, if it is cached."""
         with self._lock:
             table = self._by_id.get(table_id)
             if table is not None:

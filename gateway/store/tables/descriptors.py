@@ -1,4 +1,4 @@
-"""Descriptors of tables and indexes as rows of SQL and as JSON documents."""
+"""Conversion of table and index descriptors to SQL columns and JSON documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tablegate.gateway.model.values.values import Kind
 from tablegate.gateway.model.values.vectors import Metric
 
 Views = Mapping[str, IndexView]
-"""Dialect -> the function by which it reads the key columns of its indexes."""
+"""By dialect, the function that reads the key columns of its indexes."""
 TABLE_COLUMNS = "id, namespace, name, azure_name, key_schema, rules, properties, state, busy_until_ms, version, created_at_ms"
 INDEX_COLUMNS = "id, name, definition, properties, filled, busy_until_ms"
 
@@ -23,7 +23,7 @@ INDEX_COLUMNS = "id, name, definition, properties, filled, busy_until_ms"
 def table_of_columns(
     columns: tuple[Any, ...], indexes: Iterable[tuple[Any, ...]], views: Views
 ) -> tables.Table:
-    """Return the table of columns of SQL and the columns of its indexes."""
+    """Return the table of SQL columns and the columns of its indexes."""
     (table_id, namespace, name, azure_name, schema, rules, properties, state, busy, version, created) = (
         columns
     )
@@ -49,7 +49,7 @@ def table_of_columns(
 def index_of_columns(
     columns: tuple[Any, ...], table_keys: tuple[str, ...], views: Views
 ) -> Index | VectorIndex:
-    """Return the index of columns of SQL. `table_keys`: the names of its table's key columns."""
+    """Return the index of SQL columns. `table_keys`: the names of its table's key columns."""
     index_id, name, definition, properties, filled, busy_until_ms = columns
     stored = orjson.loads(definition)
     if "vector" in stored:
@@ -82,7 +82,7 @@ def index_of_columns(
 
 
 def document_of(table: tables.Table) -> dict[str, Any]:
-    """What makes a table anew, as JSON."""
+    """Return the JSON document from which a table can be created again."""
     return {
         "name": table.name,
         "azure_name": table.azure_name,
@@ -101,8 +101,10 @@ def document_of(table: tables.Table) -> dict[str, Any]:
 
 
 def table_of(document: Mapping[str, Any], views: Views) -> tables.Table:
-    """A table that is of no namespace and has no id yet. Raises KeyError, TypeError, ValueError for what `document_of` has
-    not made."""
+    """Return the table of a document from `document_of`, without namespace and id.
+
+    Raises KeyError, TypeError or ValueError for any other document.
+    """
     indexes = [
         (0, index["name"], json_of(index["definition"]), json_of(index["properties"]), True, 0)
         for index in document["indexes"]
@@ -115,18 +117,18 @@ def table_of(document: Mapping[str, Any], views: Views) -> tables.Table:
 
 
 def definition(table: tables.Table) -> str:
-    """A table and its indexes as a text, of which `defined` makes them again."""
+    """Return a table and its indexes as text, for `defined`."""
     return json_of([columns_of_table(table), [columns_of_index(index) for index in table.all_indexes]])
 
 
 def defined(definition: str, views: Views) -> tables.Table:
-    """The inverse of `definition`."""
+    """Return the table of a text from `definition`."""
     columns, indexes = orjson.loads(definition)
     return table_of_columns(tuple(columns), [tuple(index) for index in indexes], views)
 
 
 def columns_of_table(table: tables.Table) -> tuple[Any, ...]:
-    """Return a table as TABLE_COLUMNS."""
+    """Return a table in the order of TABLE_COLUMNS."""
     return (
         table.id,
         table.namespace,
@@ -143,7 +145,7 @@ def columns_of_table(table: tables.Table) -> tuple[Any, ...]:
 
 
 def columns_of_index(index: Index | VectorIndex) -> tuple[Any, ...]:
-    """Return an index as INDEX_COLUMNS."""
+    """Return an index in the order of INDEX_COLUMNS."""
     if isinstance(index, VectorIndex):
         definition, properties = _vector_definition_json(index), "{}"
     else:
@@ -168,7 +170,7 @@ def _columns_document(columns: tuple[KeyColumn, ...]) -> list[list[Any]]:
 
 
 def key_schema_document(schema: KeySchema) -> list[Any]:
-    """The JSON form of a key schema: the partition columns and the sort columns, each as [name, kind, auto-increment]."""
+    """Return a key schema as JSON: partition and sort columns, each as [name, kind, auto-increment]."""
     return [_columns_document(schema.partition), _columns_document(schema.sort)]
 
 
@@ -177,7 +179,7 @@ def _key_schema_json(schema: KeySchema) -> str:
 
 
 def key_schema_of(document: list[Any]) -> KeySchema:
-    """The key schema of a JSON form that key_schema_document made."""
+    """Return the key schema of a document from key_schema_document."""
     partition, sort = map(_key_columns, document)
     return KeySchema(partition, sort)
 
@@ -216,7 +218,7 @@ def _vector_definition_json(index: VectorIndex) -> str:
 
 
 def _vector_of(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of a VectorIndex that its JSON form has under `vector`."""
+    """Return the VectorIndex fields that the document stores under `vector`."""
     partition, *_ = _key_columns(document["partition"] or ()) or (None,)
     return {
         **document,
@@ -232,7 +234,7 @@ def rules_json(rules: tables.Rules) -> str:
 
 
 def stream_rule(document: Mapping[str, Any]) -> tables.StreamRule:
-    """A stream rule from its JSON form."""
+    """Return the stream rule of a document."""
     shards = tuple((number, first) for number, first in document.get("shards", ()))
     return tables.StreamRule(**{**document, "shards": shards})
 
@@ -246,7 +248,7 @@ def _replication_rule(document: Mapping[str, Any] | None) -> tables.ReplicationR
 
 
 def rules_of(document: Mapping[str, Any]) -> tables.Rules:
-    """The rules of a JSON form that dataclasses.asdict made."""
+    """Return the rules of a document from dataclasses.asdict."""
     expiry, stream, history = document["expiry"], document["stream"], document.get("history")
     log = document.get("log")
     return tables.Rules(

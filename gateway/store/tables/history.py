@@ -1,7 +1,7 @@
-"""What rows were before they changed, as SQL: begin, record, read backwards, trim, end; and all rows of a table in parts.
+"""SQL for histories: previous versions of rows, for point-in-time recovery.
 
-A history is a log: what is new is its end. What a row was at a moment stands where it first changed after that; if it did not,
-the row is what it was.
+A history is a log with the newest versions at its end. The first change of a row after a point in time has the row's
+version at that point. If there is no such change, the current row is that version.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tablegate.gateway.store.sql.databases import Pending, Session
 from tablegate.gateway.store.sql.positions import position_of, stored_position
 
 COLUMNS = "history_id, changed_at, slot, partition, sort, full_key, modified_at, size_bytes, kinds, body"
-# In the order of checksums.ROW_COLUMNS, with the time of the change in place of the expiry. NULL: a history has no checksums.
+# In the order of checksums.ROW_COLUMNS, with the time of the change in place of the expiry. NULL: no checksums.
 _IMAGE = "r.partition, r.sort, r.full_key, r.modified_at, r.changed_at, r.size_bytes, r.kinds, NULL, r.body"
 _CHANGED_AT = 4
 _BATCH_BYTES = 4_000_000
@@ -25,16 +25,16 @@ _BATCH_BYTES = 4_000_000
 HistoryKey = tuple[int, Position]
 """(history id, position of the row)."""
 Mark = tuple[int, int, bytes, bytes]
-"""How far a walk has come: by time (0 where there is none), slot and columns."""
+"""A cursor of a walk: time (0 if there is none), slot, and partition and sort columns."""
 NEWEST: Mark = (1 << 62, 0, b"", b"")
-"""Where a walk back through a history begins."""
+"""The start of a walk back through a history."""
 
 
 # Histories
 
 
 def begin(session: Session, history_id: int, table_id: int, days: int | None) -> None:
-    """Keep a new history, or this history for another time."""
+    """Start a history, or update its retention."""
     session.execute(
         "INSERT INTO histories (id, table_id, days) VALUES (?, ?, ?)"
         " ON CONFLICT (id) DO UPDATE SET days = excluded.days",
@@ -43,13 +43,13 @@ def begin(session: Session, history_id: int, table_id: int, days: int | None) ->
 
 
 def end(session: Session, history_id: int) -> None:
-    """Forget a history; what is in it is purged later. Its id is never used again."""
+    """End a history. Its contents are purged later, and its id is never reused."""
     session.send("DELETE FROM histories WHERE id = ?", (history_id,))
     session.send("INSERT INTO purges (kind, id) VALUES ('history', ?)", (history_id,))
 
 
 def kept_for_days(session: Session) -> list[tuple[int, int, int | None]]:
-    """(id, days, the earliest moment in it, in ticks, that is being copied) of every history that is kept for a time."""
+    """Return (id, days, earliest time in ticks that a copy needs) of each history with a retention."""
     found = session.query(
         "SELECT h.id, h.days, (SELECT min(c.at) FROM copies c WHERE c.history_id = h.id) FROM histories h"
         " WHERE h.days IS NOT NULL ORDER BY h.id"
@@ -61,7 +61,7 @@ def kept_for_days(session: Session) -> list[tuple[int, int, int | None]]:
 
 
 def latest_change(session: Session, history_ids: Iterable[int]) -> Pending[int]:
-    """The time of the last change in any of these histories, in ticks (0: there is none)."""
+    """Return the time of the last change in these histories, in ticks. 0 if there is none."""
     asked = [
         session.ask(
             "SELECT changed_at FROM history WHERE history_id = ? ORDER BY changed_at DESC LIMIT 1", (each,)
@@ -72,7 +72,7 @@ def latest_change(session: Session, history_ids: Iterable[int]) -> Pending[int]:
 
 
 def record(session: Session, changed: Iterable[tuple[HistoryKey, Row | None]], at: int) -> None:
-    """Note what rows (None: no row) were until a moment, which is later than any before at which they changed."""
+    """Record previous versions of rows, valid until `at`, which must be later than the rows' earlier changes."""
     session.execute_many(
         f"INSERT INTO history ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [_values(key, at, row) for key, row in changed],
@@ -86,7 +86,7 @@ def _values(key: HistoryKey, at: int, row: Row | None) -> tuple[Any, ...]:
 
 
 def trim(session: Session, history_id: int, before: int, limit: int) -> int:
-    """Delete at most `limit` of the oldest that is in a history, of what changed before a time, in ticks. How many went."""
+    """Delete up to `limit` of the oldest changes from before a time in ticks. Return their number."""
     oldest = session.query(
         "SELECT changed_at FROM history WHERE history_id = ? AND changed_at < ? ORDER BY changed_at LIMIT ?",
         (history_id, before, limit),
@@ -109,23 +109,25 @@ class HistoryPoint(NamedTuple):
 
 
 class HistoryPage(NamedTuple):
-    """A part of a walk: rows by position (None: there was none); the mark to go on after, None at the end; how many keys it went
-    over; of changes, when each row changed last."""
+    """A page of a walk: rows by position (None: no row), the next mark (None: the end), and the number of keys read.
+
+    `changed_at`: the time of the last change of each row, for a walk over changes.
+    """
 
     rows: dict[Position, Row | None]
     mark: Mark | None
     length: int
-    changed_at: dict[Position, int] = {}  # noqa: RUF012  # of a named tuple; nobody changes it
+    changed_at: dict[Position, int] = {}  # noqa: RUF012  # a default that is never changed
 
 
 def rows_after(session: Session, table_id: int, mark: Mark | None, limit: int) -> HistoryPage:
-    """The next rows of a table, by slot and columns. Nothing is locked."""
+    """Return the next rows of a table, by slot and columns, without locks."""
     source = _Source("rows r WHERE r.table_id = ?", (table_id,), "0, r.slot, r.partition, r.sort", ">", "<=")
     return _part(session, source, ROW_COLUMNS, mark or (0, 0, b"", b""), limit)
 
 
 def changes_before(session: Session, moment: HistoryPoint, mark: Mark, limit: int) -> HistoryPage:
-    """What rows were before their next changes, from a mark back to a moment. Of several changes of a row the earliest counts."""
+    """Return versions of rows before their changes, from a mark back to a time. The earliest change of a row counts."""
     source = _Source(
         "history r WHERE r.history_id = ? AND r.changed_at > ?",
         tuple(moment),
@@ -137,8 +139,10 @@ def changes_before(session: Session, moment: HistoryPoint, mark: Mark, limit: in
 
 
 class _Source(NamedTuple):
-    """What is walked: the table of SQL, called r, and which of it; the columns of a mark; how a mark that comes after another
-    compares with it, and one that comes no later."""
+    """The source of a walk: an SQL table with the alias r and its condition, and the columns of a mark.
+
+    `after` and `up_to`: the operators for marks after another one, and for marks not after it.
+    """
 
     tables: str
     parameters: tuple[int, ...]
@@ -154,7 +158,7 @@ def _part(session: Session, source: _Source, columns: str, mark: Mark, limit: in
     begin = mark if timed else mark[1:]
     places = ", ".join("?" * len(begin))
     where = f"{source.tables} AND ({key}) {source.after} ({places})"
-    # Bodies are not read before it is known how large they are.
+    # Sizes are read before bodies, to limit the size of a page.
     found = session.query(
         f"SELECT {source.mark}, r.size_bytes FROM {where} ORDER BY {order} LIMIT ?",
         (*source.parameters, *begin, limit),

@@ -1,4 +1,4 @@
-"""JSON documents that are kept under a name in a namespace."""
+"""SQL for JSON documents stored under a name in a namespace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def find(session: Session, namespace: str, name: str) -> Any:
 
 
 def lock(session: Session, namespace: str, name: str) -> dict[str, Any]:
-    """Return the document of a name, or an empty one. It is locked until the transaction ends."""
+    """Return the document of a name, or an empty one, locked until the transaction ends."""
     [(document,)] = session.query(
         "INSERT INTO namespace_properties (namespace, name, document) VALUES (?, ?, '{}')"
         " ON CONFLICT (namespace, name) DO UPDATE SET document = namespace_properties.document RETURNING document",
@@ -30,7 +30,7 @@ def lock(session: Session, namespace: str, name: str) -> dict[str, Any]:
 
 
 def keep(session: Session, namespace: str, name: str, document: Mapping[str, Any]) -> None:
-    """Store a document under a name, in place of the one that was there."""
+    """Insert or replace the document of a name."""
     session.execute(
         "INSERT INTO namespace_properties (namespace, name, document) VALUES (?, ?, ?)"
         " ON CONFLICT (namespace, name) DO UPDATE SET document = excluded.document",
@@ -39,7 +39,7 @@ def keep(session: Session, namespace: str, name: str, document: Mapping[str, Any
 
 
 def present(session: Session, namespace: str, names: Sequence[str]) -> set[str]:
-    """Return those of some names that have a document."""
+    """Return the names that have a document."""
     asked = [
         session.ask(
             "SELECT name FROM namespace_properties WHERE namespace = ? AND name = ?", (namespace, name)

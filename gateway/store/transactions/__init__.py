@@ -1,1 +1,1 @@
-"""Local transactions and idempotency tokens as SQL."""
+"""SQL for local transactions and idempotency tokens."""

@@ -1,11 +1,12 @@
-"""Open local transactions as SQL: the partition that each has locked, and the writes staged in it.
+"""SQL for open local transactions: the partition that each has locked, and its staged writes.
 
-A row of `partition_locks` is an open transaction and locks one partition of one table. Whoever writes to a table that has
-local transactions has the table's row of `tables` locked for share; whoever begins a transaction has that row locked for
-itself: so a writer either sees the partition lock or was done before. (With several nodes they meet at a guard: below.)
+A row of `partition_locks` is an open transaction and locks one partition of one table. A writer to a table with local
+transactions holds a share lock on the row in `tables`. The start of a transaction holds an exclusive lock on that row.
+So a writer either sees the partition lock or has finished before. With several nodes, guards replace that row (see
+below).
 
-All of a transaction stands at the slot of its partition, where the partition's rows are, so that a distributed database has it
-on their node. The end of the transaction's id says which slot that is.
+All data of a transaction has the slot of its partition, so that a distributed database keeps it on the partition's
+node. The end of the transaction's id encodes that slot.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _STAGED = "partition, sort, full_key, kind, modified_at, size_bytes, kinds, body
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """An open local transaction. `partition` as `stored_position` stores it; `writes`: how many have been staged."""
+    """An open local transaction. `partition`: as `stored_position` stores it. `writes`: number of staged writes."""
 
     id: str
     slot: int
@@ -47,7 +48,7 @@ class OpenTransaction:
 
 @dataclass(frozen=True, slots=True)
 class StagedWrite:
-    """A write as it was decided when it was staged: the row that it leaves (None: none), and what streams are told."""
+    """A decided write: the resulting row (None: no row), and its record for change streams."""
 
     position: Position
     new: Row | None
@@ -55,12 +56,12 @@ class StagedWrite:
 
 
 def locked_partition(partition: bytes) -> bytes:
-    """The bytes of a partition as partition locks and OpenTransaction name it: clipped like its column."""
+    """Return a partition as partition locks and OpenTransaction store it, clipped like its column."""
     return stored_position(Position(partition, LOWEST)).partition
 
 
 def slot_of_transaction(transaction: str) -> int:
-    """The slot at which a transaction stands: what its id ends in, two hexadecimal digits (BeginTransaction)."""
+    """Return the slot of a transaction, the last two hexadecimal digits of its id (BeginTransaction)."""
     return int(transaction[-2:], 16)
 
 
@@ -69,7 +70,7 @@ Partition = tuple[int, bytes]
 
 
 def partition_locks(session: Session, partitions: Iterable[Partition], now_ms: int) -> dict[Partition, str]:
-    """Which of these partitions are locked, and by whom: id of the transaction by partition. `now_ms`: since 1970."""
+    """Return the transaction ids that lock these partitions. `now_ms`: milliseconds since 1970."""
     asked = [
         (
             (table_id, partition),
@@ -84,14 +85,17 @@ def partition_locks(session: Session, partitions: Iterable[Partition], now_ms: i
     return {partition: found[0][0] for partition, answer in asked if (found := answer())}
 
 
-# Guards: where the row of a table is on many nodes (Statements.guards_partitions), a row at the slot of a partition is
-# locked in its place: by writers together, by who begins a transaction alone. It is made by whoever comes first, and who makes
-# it has it locked.
+# Guards. If the row of a table is on many nodes (Statements.guards_partitions), a row at the partition's slot is locked
+# in its place: shared by writers, exclusively by the start of a transaction. The first user inserts it, which also
+# locks it.
 
 
 def guard(session: Session, partitions: Iterable[Partition]) -> None:
-    """Let no transaction begin in these partitions until the transaction of the database ends, while others may write to them
-    likewise. To be done before a look at `partition_locks`."""
+    """Block transactions from starting in these partitions until the database transaction ends. Writers share this
+    lock.
+
+    Must be called before `partition_locks`.
+    """
     guards = sorted(
         {(slot_of(partition), counters.partition_guards(table)) for table, partition in partitions}
     )
@@ -103,7 +107,7 @@ def guard(session: Session, partitions: Iterable[Partition]) -> None:
 
 
 def guard_alone(session: Session, table_id: int, partition: bytes) -> None:
-    """Let nobody write to a partition, nor begin a transaction in it, until the transaction of the database ends."""
+    """Block writes and new transactions in a partition until the database transaction ends."""
     session.send(_LOCK_GUARD, (counters.partition_guards(table_id), slot_of(partition)))
 
 
@@ -116,8 +120,10 @@ _LOCK_GUARD = (
 
 
 def find(session: Session, transaction: str, now_ms: int, lock: bool = False) -> OpenTransaction | None:
-    """An open transaction; None if it never was, was ended, or is past its time. With `lock`, nobody else can stage, commit
-    or abort it until this transaction of the database ends."""
+    """Return an open transaction, or None if it does not exist, has ended or has expired.
+
+    With `lock`, no other session can stage, commit or abort it until the database transaction ends.
+    """
     suffix = session.statements.for_update if lock else ""
     found = session.query(
         f"SELECT {_OPEN_TRANSACTION} FROM partition_locks WHERE id = ? AND slot = ?{suffix}",
@@ -130,7 +136,7 @@ def find(session: Session, transaction: str, now_ms: int, lock: bool = False) ->
 
 
 def add(session: Session, opened: OpenTransaction) -> None:
-    """Open a transaction. What is left of one that had the partition locked and is past its time goes."""
+    """Insert a transaction. An expired one that still locks the partition is deleted."""
     old = session.query(
         "SELECT id FROM partition_locks WHERE table_id = ? AND partition = ? AND slot = ?",
         (opened.table_id, opened.partition, opened.slot),
@@ -152,7 +158,7 @@ def add(session: Session, opened: OpenTransaction) -> None:
 
 
 def remove(session: Session, transaction: str) -> None:
-    """End a transaction, and forget what was staged in it."""
+    """Delete a transaction and its staged writes."""
     session.execute("DELETE FROM staged_writes WHERE transaction_id = ? AND slot = ?", _key(transaction))
     session.execute("DELETE FROM partition_locks WHERE id = ? AND slot = ?", _key(transaction))
 
@@ -162,13 +168,13 @@ def _key(transaction: str) -> tuple[str, int]:
 
 
 def expired(session: Session, now_ms: int, limit: int) -> list[str]:
-    """The ids of some transactions that are past their time, `limit` at most."""
+    """Return the ids of up to `limit` expired transactions."""
     found = session.query("SELECT id FROM partition_locks WHERE expires_at_ms <= ? LIMIT ?", (now_ms, limit))
     return [transaction for (transaction,) in found]
 
 
 def stage(session: Session, opened: OpenTransaction, writes: Iterable[StagedWrite], size_bytes: int) -> None:
-    """Add writes to a transaction that this session has locked (`find`). `size_bytes`: of all its writes then."""
+    """Add writes to a transaction that this session has locked (`find`). `size_bytes`: total of all its writes."""
     values = [
         (opened.id, opened.slot, ordinal, *_columns(write))
         for ordinal, write in enumerate(writes, opened.writes)
@@ -185,7 +191,7 @@ def stage(session: Session, opened: OpenTransaction, writes: Iterable[StagedWrit
 
 
 def writes_of(session: Session, transaction: str) -> list[StagedWrite]:
-    """The writes that have been staged in a transaction, in order."""
+    """Return the staged writes of a transaction, in order."""
     found = session.query(
         f"SELECT {_STAGED} FROM staged_writes WHERE transaction_id = ? AND slot = ? ORDER BY ordinal",
         _key(transaction),
@@ -196,7 +202,7 @@ def writes_of(session: Session, transaction: str) -> list[StagedWrite]:
 def _columns(write: StagedWrite) -> tuple[Any, ...]:
     stored = stored_position(write.position)
     new, recorded = write.new, write.recorded
-    assert recorded.kind is not None  # what a client writes is told
+    assert recorded.kind is not None  # clients' writes are always recorded
     return (
         stored.partition,
         stored.sort,

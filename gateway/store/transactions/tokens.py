@@ -1,4 +1,4 @@
-"""Idempotency tokens as SQL: what a request with a token was, and what a replay must answer."""
+"""SQL for idempotency tokens: the digest of a request, and the answer to repeat."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ _PROBE = ("probe", "")
 
 
 def take(session: Session, scope: str, name: str, now_ms: int) -> tuple[bytes, str] | None:
-    """(digest, answer) of a token that is still remembered; None otherwise.
-
-    Either way nobody else can use the token until the transaction ends.
-    """
+    """Lock a token until the transaction ends. Return its (digest, answer), or None if it is unknown or expired."""
     key = _key(scope, name)
     session.statements.claim_token(session, key)
     rows = session.query(
@@ -29,7 +26,7 @@ def take(session: Session, scope: str, name: str, now_ms: int) -> tuple[bytes, s
 
 
 def remember(session: Session, key: tuple[str, str], digest: bytes, answer: str, expires_at_ms: int) -> None:
-    """Keep a token's answer."""
+    """Insert or replace the answer of a token."""
     session.execute(
         "INSERT INTO tokens (scope, name, slot, digest, answer, expires_at_ms) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (scope, name, slot) DO UPDATE SET digest = excluded.digest, answer = excluded.answer,"
@@ -39,7 +36,7 @@ def remember(session: Session, key: tuple[str, str], digest: bytes, answer: str,
 
 
 def forget_expired(session: Session, now_ms: int, limit: int) -> int:
-    """Drop some that need not be remembered any longer, and claims that came to nothing. How many went."""
+    """Delete up to `limit` expired tokens and unused claims. Return their number."""
     return session.execute(
         "DELETE FROM tokens WHERE (scope, name, slot) IN"
         " (SELECT scope, name, slot FROM tokens WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)",
@@ -48,7 +45,7 @@ def forget_expired(session: Session, now_ms: int, limit: int) -> int:
 
 
 def probe(write: Callable[[], AbstractContextManager[Session]]) -> None:
-    """Write as much as many requests do, and take it away again, each for good. Raises OutOfSpace if there is no room."""
+    """Write and delete as much as many requests do, each in its own transaction. Raises OutOfSpace if the disk is full."""
     with write() as session:
         remember(session, _PROBE, b"", secrets.token_hex(_PROBE_BYTES // 2), 0)
     with write() as session:
@@ -56,11 +53,11 @@ def probe(write: Callable[[], AbstractContextManager[Session]]) -> None:
 
 
 def _key(scope: str, name: str) -> tuple[str, str, int]:
-    """A token's primary key: (scope, name, slot). The slot is a hash of both."""
+    """Return a token's primary key: (scope, name, slot). The slot is a hash of both."""
     kept = _kept(name)
     return scope, kept, slot_of(f"{scope}/{kept}".encode())
 
 
 def _kept(name: str) -> str:
-    """A client's text as a text that PostgreSQL takes, which is any without NUL."""
+    """Escape a client's text for PostgreSQL, which accepts no NUL."""
     return name.replace("\\", "\\\\").replace("\0", "\\0") if "\0" in name or "\\" in name else name

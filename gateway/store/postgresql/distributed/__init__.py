@@ -1,1 +1,1 @@
-"""PostgreSQL whose tables Citus distributes over several nodes."""
+"""PostgreSQL with tables that Citus distributes over several nodes."""
