@@ -1,1 +1,1 @@
-"""Values, keys, predicates and writes: pure, without I/O and without a clock."""
+"""Values, keys, predicates, writes and commands: pure, without I/O and without a clock."""

@@ -1,39 +1,39 @@
-"""The closed hierarchy of what can go wrong with a command.
+"""The closed hierarchy of errors that commands end with.
 
     GatewayError
     ├── TableMissing, TableExists, TableBusy, IndexMissing, StreamMissing
     ├── ConditionFailed            the condition of one write was false
-    ├── GroupRefused               reasons, one for each write of a group (None: this one was fine)
+    ├── GroupRefused               the reasons of a group of writes, one for each write (None: no error)
     ├── InvalidInput
     │   ├── BadKey                 a key column is missing, of the wrong kind, or not a key column
     │   ├── KeyTooLong
-    │   ├── BadPath                a document path that does not lead anywhere in this row
-    │   ├── BadOperand             an operand of a kind the action or function does not take
+    │   ├── BadPath                a document path that does not exist in this row
+    │   ├── BadOperand             an operand of a kind that the action or function does not accept
     │   ├── NumberOutOfRange
-    │   └── RowRuleViolated             the row that a write would leave breaks a rule of the dialect that writes it
-    ├── LimitExceeded              what, the limit, and the actual figure
+    │   └── RowRuleViolated        the new row breaks a rule of the dialect that writes it
+    ├── LimitExceeded              the name, the limit, and the actual figure
     ├── PartitionLocked            an open local transaction has locked the partition
-    ├── TransactionMissing         a local transaction that never was, or is over
+    ├── TransactionMissing         a local transaction does not exist, or has ended
     ├── Throttled                  the provisioned throughput is used up
-    ├── QuotaExceeded              what the operator lets a caller take is used up
-    ├── Busy                       locks or the database did not yield in time; a retry may help
-    │   ├── Contended              internal: not now; whoever can wait without holding up others tries again
-    │   ├── OutOfSpace             the database has no room for writes, or its disk fails; reads may go on
-    │   └── SchemaTooNew           the database was migrated, and this server cannot serve it any more
-    ├── DatabaseFailed             the database refused a statement for good: a defect
-    │   └── DataCorrupted          what is stored is damaged: a row differs from its checksum, a page cannot be read
-    ├── Unknowable                 the connection broke at COMMIT and the outcome cannot be asked for
-    ├── PositionExpired            a stream position older than what is kept
+    ├── QuotaExceeded              a quota set by the operator is used up
+    ├── Busy                       a timeout of a lock or the database, a retry may help
+    │   ├── Contended              internal: a lock was not available at once, retry if that delays no other request
+    │   ├── OutOfSpace             the database is full or its disk fails, reads may still work
+    │   └── SchemaTooNew           a later release migrated the database to a schema that this one cannot use
+    ├── DatabaseFailed             the database refused a statement permanently: a defect
+    │   └── DataCorrupted          stored data is damaged: a checksum differs, or a page cannot be read
+    ├── CommitUnknown              the connection failed at COMMIT, and the outcome cannot be determined
+    ├── PositionExpired            a stream position older than the retained changes
     ├── BackupMissing, BackupBusy
-    ├── BackupUnreadable           the file of a backup is missing or broken
-    ├── TimeNotRetained              nothing is known of a table at a moment that is to be gone back to
-    ├── TokenReused                an idempotency token seen before with another request
-    ├── StaleTable                 internal: the descriptor that parse saw is out of date; parse again
-    ├── TooManyAttempts            wrong secrets were given too often; a later attempt may help
+    ├── BackupUnreadable           the file of a backup is missing or damaged
+    ├── TimeNotRetained            no history of a table at the requested time
+    ├── TokenReused                an idempotency token that was used with another request
+    ├── StaleTable                 internal: the table descriptor is out of date, parse the request again
+    ├── TooManyAttempts            too many wrong secrets, a later attempt may help
     └── NotAuthenticated, NotAllowed, NotPermitted
 
-Errors carry facts. Codes, statuses and texts belong to the adapters' `errors.py`, whose own errors are no GatewayErrors: nothing
-that the engine calls raises them.
+Errors carry facts. Codes, statuses and texts are in the `errors.py` of the adapters. Errors of adapters are no
+GatewayErrors, because the engine never raises them.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from typing import Any
 
 
 class GatewayError(Exception):
-    """Base of everything a command may be answered with instead of an outcome."""
+    """Base class of the errors that a command can have instead of an outcome."""
 
 
 class TableMissing(GatewayError):
-    """No table of this name in the namespace."""
+    """The namespace has no table of this name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -54,7 +54,7 @@ class TableMissing(GatewayError):
 
 
 class TableExists(GatewayError):
-    """The name is taken."""
+    """The name of the table is in use."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -62,8 +62,7 @@ class TableExists(GatewayError):
 
 
 class TableBusy(GatewayError):
-    """The table is in a state (`creating`, `updating`, `deleting`) that forbids the command; or its index of the name `index`
-    is."""
+    """The state of the table, or of its index `index`, forbids the command: `creating`, `updating` or `deleting`."""
 
     def __init__(self, name: str, state: str, index: str = "") -> None:
         super().__init__(name, state, index)
@@ -82,7 +81,7 @@ class IndexMissing(GatewayError):
 
 
 class StreamMissing(GatewayError):
-    """The table has no stream of this label, or it has no such shard, or all of it is past its time."""
+    """The table has no stream of this label, the stream has no such shard, or all of it has expired."""
 
     def __init__(self, table: str, label: str) -> None:
         super().__init__(table, label)
@@ -91,7 +90,7 @@ class StreamMissing(GatewayError):
 
 
 class NotInstalled(GatewayError):
-    """What was asked for needs a package that is not installed: one of the extra of this name."""
+    """A feature needs a package that is not installed. `extra`: the extra of tablegate that installs it."""
 
     def __init__(self, extra: str) -> None:
         super().__init__(extra)
@@ -99,15 +98,15 @@ class NotInstalled(GatewayError):
 
 
 class BackupMissing(GatewayError):
-    """No such backup."""
+    """The backup does not exist."""
 
 
 class BackupBusy(GatewayError):
-    """The backup is being made, or a table is being made of it."""
+    """The backup is being created, or a table is being restored from it."""
 
 
 class BackupUnreadable(GatewayError):
-    """The rows of a backup are in a file that cannot be read. `reason`: why, for people."""
+    """The rows of a backup are in a file that cannot be read. `reason`: the cause, for operators."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -115,8 +114,10 @@ class BackupUnreadable(GatewayError):
 
 
 class TimeNotRetained(GatewayError):
-    """A table cannot be copied as it was at a moment. `earliest_ms`, `latest_ms`: between which it can; None: it has no
-    history."""
+    """A table cannot be restored to a time.
+
+    `earliest_ms`, `latest_ms`: the times between which it can be restored. None if it has no history.
+    """
 
     def __init__(self, name: str, earliest_ms: int | None = None, latest_ms: int | None = None) -> None:
         super().__init__(name, earliest_ms, latest_ms)
@@ -126,7 +127,7 @@ class TimeNotRetained(GatewayError):
 
 
 class ConditionFailed(GatewayError):
-    """A write's condition was false. `condition` is the first conjunct that was; `row` the row as it stood."""
+    """The condition of a write was false. `condition`: the first false conjunct. `row`: the current row."""
 
     def __init__(self, condition: Any, row: Any) -> None:
         super().__init__("condition failed")
@@ -135,7 +136,7 @@ class ConditionFailed(GatewayError):
 
 
 class GroupRefused(GatewayError):
-    """A group of writes that did nothing: one reason for each write, None where that write was fine."""
+    """A group of writes failed and changed nothing. `reasons`: the error of each write, None for writes without one."""
 
     def __init__(self, reasons: list[GatewayError | None]) -> None:
         super().__init__(reasons)
@@ -143,7 +144,7 @@ class GroupRefused(GatewayError):
 
 
 class InvalidInput(GatewayError):
-    """Input that can never succeed. `rule` names what it broke; `facts` are for the adapter's text."""
+    """Input that can never succeed. `rule`: the rule that it breaks. `facts`: values for the text of the adapter."""
 
     def __init__(self, rule: str, **facts: Any) -> None:
         super().__init__(rule, facts)
@@ -152,7 +153,7 @@ class InvalidInput(GatewayError):
 
 
 class BadKey(InvalidInput):
-    """A key column is missing, of the wrong kind, or an attribute is no key column."""
+    """A key column is missing or of the wrong kind, or an attribute is no key column."""
 
 
 class KeyTooLong(InvalidInput):
@@ -160,24 +161,26 @@ class KeyTooLong(InvalidInput):
 
 
 class BadPath(InvalidInput):
-    """A document path that does not lead anywhere in this row."""
+    """A document path that does not exist in this row."""
 
 
 class BadOperand(InvalidInput):
-    """An operand of a kind that the action or function does not take."""
+    """An operand of a kind that the action or function does not accept."""
 
 
 class NumberOutOfRange(InvalidInput):
-    """A number (or the result of arithmetic) beyond the kind's magnitude or precision."""
+    """A number, or the result of arithmetic, beyond the magnitude or precision of its kind."""
 
 
 class RowRuleViolated(InvalidInput):
-    """What a write would leave breaks a rule of the dialect that writes it (`RowRule`, gateway/model/commands/writes.py): `rule`
-    names it as that dialect does."""
+    """The result of a write breaks a rule of the dialect that writes it (`RowRule`, gateway/model/commands/writes.py).
+
+    `rule`: the name of the rule in the dialect.
+    """
 
 
 class LimitExceeded(GatewayError):
-    """Something is larger than allowed: what, the limit, the actual figure."""
+    """A limit is exceeded: its name, the limit, and the actual figure."""
 
     def __init__(self, what: str, limit: int, actual: int) -> None:
         super().__init__(what, limit, actual)
@@ -191,12 +194,14 @@ class PartitionLocked(GatewayError):
 
 
 class TransactionMissing(GatewayError):
-    """A local transaction that never was, was ended, or timed out."""
+    """A local transaction does not exist, was ended, or timed out."""
 
 
 class Throttled(GatewayError):
-    """The throughput of `resource` (a table, or a table and an index) is used up. `limit` says which: what is provisioned,
-    or the maximum that somebody set for a table on demand."""
+    """The throughput of `resource` (a table, or a table and an index) is used up.
+
+    `limit`: the kind of the limit: provisioned throughput, or the maximum of an on-demand table.
+    """
 
     def __init__(self, resource: str, kind: str, limit: str = "provisioned") -> None:
         super().__init__(resource, kind, limit)
@@ -206,8 +211,10 @@ class Throttled(GatewayError):
 
 
 class QuotaExceeded(GatewayError):
-    """What the operator lets a credential or a namespace (`owner`) take is used up. `kind`: requests, read_units, write_units (of
-    these there will be more in a moment), bytes, tables."""
+    """A quota of a credential or a namespace (`owner`) is used up.
+
+    `kind`: requests, read_units and write_units are rates. bytes and tables are totals.
+    """
 
     def __init__(self, kind: str, limit: float, owner: str) -> None:
         super().__init__(kind, limit, owner)
@@ -216,18 +223,20 @@ class QuotaExceeded(GatewayError):
         self.owner = owner
 
     @property
-    def may_pass(self) -> bool:
-        """Whether trying again helps."""
+    def is_temporary(self) -> bool:
+        """True if a retry can succeed."""
         return self.kind not in ("bytes", "tables")
 
 
 class Busy(GatewayError):
-    """A lock, the database or the server did not yield in time; trying again may help."""
+    """A lock, the database or the server did not become available in time. A retry may help."""
 
 
 class Contended(Busy):
-    """Somebody else's lock did not yield at once, or the database cannot be reached, and nothing was done. The tick and `drive`
-    try again after a pause, for `wait_s` seconds; others may take it for Busy."""
+    """A lock was not available at once, or the database cannot be reached. Nothing was done.
+
+    The tick and `drive` retry after a pause, for `wait_s` seconds. Other callers can treat it as Busy.
+    """
 
     def __init__(self, reason: str, wait_s: float = 5.0) -> None:
         super().__init__(reason)
@@ -235,19 +244,19 @@ class Contended(Busy):
 
 
 class OutOfSpace(Busy):
-    """The database has no room for writes, or its disk fails them; reads may go on."""
+    """The database has no space for writes, or its disk fails. Reads may still work."""
 
 
 class SchemaTooNew(Busy):
-    """A later release has migrated the database to a schema that this one cannot serve."""
+    """A later release has migrated the database to a schema that this release cannot use."""
 
 
 class DatabaseFailed(GatewayError):
-    """The database refused a statement, and would again. A client that can cause this has found a defect."""
+    """The database refused a statement, and a retry would fail too. If a client can cause this, it is a defect."""
 
 
 class DataCorrupted(DatabaseFailed):
-    """Stored data is damaged. `row`: the row as it is stored, (partition, sort), if it is known which one it is."""
+    """Stored data is damaged. `row`: (partition, sort) of the stored row, if it is known."""
 
     def __init__(self, reason: str, row: tuple[bytes, bytes] | None = None) -> None:
         super().__init__(reason)
@@ -255,7 +264,7 @@ class DataCorrupted(DatabaseFailed):
 
 
 class CommitUnknown(GatewayError):
-    """The connection broke at COMMIT and nobody can say whether the write was kept."""
+    """The connection failed at COMMIT, and the outcome cannot be determined."""
 
 
 class PositionExpired(GatewayError):
@@ -267,11 +276,12 @@ class TokenReused(GatewayError):
 
 
 class StaleTable(GatewayError):
-    """The descriptor that parse saw is out of date: the request must be parsed again. Never reaches a client."""
+    """The descriptor that the parser used is out of date. The request must be parsed again. Clients never get this
+    error."""
 
 
 class NotAuthenticated(GatewayError):
-    """The signature or token does not prove who is asking. `rule` says which check failed."""
+    """The signature or token does not prove the identity of the caller. `rule`: the check that failed."""
 
     def __init__(self, rule: str, **facts: Any) -> None:
         super().__init__(rule, facts)
@@ -280,7 +290,7 @@ class NotAuthenticated(GatewayError):
 
 
 class TooManyAttempts(GatewayError):
-    """Wrong secrets were given too often from an address or for a name. The secret that came with this attempt was not read."""
+    """Too many wrong secrets came from an address or for a name. The secret of this attempt was not checked."""
 
     def __init__(self, retry_after_s: int) -> None:
         super().__init__(retry_after_s)
@@ -288,12 +298,12 @@ class TooManyAttempts(GatewayError):
 
     @property
     def text(self) -> str:
-        """What happened and what to do."""
+        """The message for the user."""
         return f"There were too many wrong secrets. Try again in {self.retry_after_s} s."
 
 
 class NotAllowed(GatewayError):
-    """The caller is known and may not do this. `rule` says which check failed."""
+    """The caller is authenticated but not allowed to do this. `rule`: the check that failed."""
 
     def __init__(self, rule: str, **facts: Any) -> None:
         super().__init__(rule, facts)
@@ -302,9 +312,11 @@ class NotAllowed(GatewayError):
 
 
 class NotPermitted(GatewayError):
-    """The caller's grants do not reach what a request asks for. `permission` and `path` (model/authorization/accesses.py) say
-    what and of which resource; `by`: what refused it (a Verdict's value, model/authorization/grants.py). Nothing of the request
-    was done."""
+    """The caller's grants do not cover the request. Nothing of the request was done.
+
+    `permission`, `path`: the missing permission and the resource (model/authorization/accesses.py). `by`: the source of
+    the refusal (value of a Verdict, model/authorization/grants.py).
+    """
 
     def __init__(self, permission: Any, path: str, by: str) -> None:
         super().__init__(permission, path, by)

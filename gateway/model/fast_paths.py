@@ -1,12 +1,12 @@
-"""Fast paths: second implementations that exist for speed only. Each equals a general way, which a property test says.
+"""Fast paths: second implementations that exist for speed only. A property test compares each with the general one.
 
-The table FAST_PATHS lists them, and so does docs/contribute/fast-paths.md. One switch turns all of them off, when
-the process starts: the environment variable TABLEGATE_FAST_PATHS=off. `make test-general` runs the tests like that. So the
-general way is never code that only its own tests have run. Whether a fast path is taken is decided when a module is loaded or
-an object made (`choose`, ARE_ON), so that no request pays for there being a switch.
+FAST_PATHS and docs/contribute/fast-paths.md list them. The environment variable TABLEGATE_FAST_PATHS=off disables all
+of them at the start of the process. `make test-general` runs the tests that way, so the general implementations are
+covered by all tests. The choice is made when a module is loaded or an object is created (`choose`, ARE_ON), not for
+each request.
 
-This is in the model because all packages have fast paths and all may import the model. It knows names of the other packages as
-texts and imports none of them.
+The module is in the model because all packages have fast paths and may import the model. It refers to other packages by
+name and imports none of them.
 """
 
 from __future__ import annotations
@@ -16,28 +16,32 @@ from dataclasses import fields, is_dataclass
 from typing import NamedTuple, TypeVar
 
 ARE_ON = os.environ.get("TABLEGATE_FAST_PATHS", "on").lower() != "off"
-"""Whether fast paths are taken. Read once."""
+"""True if fast paths are enabled. Read once."""
 
 _Way = TypeVar("_Way")
 
 
 def choose(fast: _Way, general: _Way, is_safe: bool = True) -> _Way:
-    """The fast way of two that give the same; the general one if fast paths are switched off, or this one is not safe."""
+    """Return the fast one of two equivalent implementations, or the general one if fast paths are off or this one is
+    not safe."""
     return fast if ARE_ON and is_safe else general
 
 
 def covers(kind: type, known: str) -> bool:
-    """Whether a fast path that has been thought through for these fields of a kind of command (or of its context) is safe,
-    because there are no others. With a field that it has not heard of it is never taken: whoever adds the field decides.
-    False if fast paths are off."""
+    """Return True if a command or context type has no other fields than the known ones, and fast paths are on.
+
+    A fast path is designed for the known fields. A new field disables it until the author of the field has checked it.
+    """
     names = {each.name for each in fields(kind)} if is_dataclass(kind) else {*kind._fields}  # type: ignore[attr-defined]
     return ARE_ON and names <= {*known.split()}
 
 
 class FastPath(NamedTuple):
-    """A fast path: where it is and where the general way is, both as `module:name`; the test that both give the same, as
-    pytest names it; and the ratio of the CPU time of a whole request by the general way to that by the fast path
-    (`python -m benchmarks.fast_paths`)."""
+    """A fast path and its general implementation, both as `module:name`.
+
+    `test`: the pytest id of the test that compares them. `general_takes`: CPU time of a whole request with the general
+    implementation, divided by that with the fast one (`python -m benchmarks.fast_paths`).
+    """
 
     fast: str
     general: str

@@ -1,7 +1,7 @@
 """The facts of a request: its operation, its caller, and the tables and keys that it names.
 
-The audit, the record of requests and planted faults read them. Grants and quotas are judged by commands (security/gate.py), not
-by these facts: what is executed is what is judged.
+The audit log, the recorder of requests and injected faults use them. Grants and quotas are evaluated on commands
+(security/gate.py), because only commands are executed.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 MAX_TEXT_LENGTH = 512
-"""Longer names and ids are cut."""
+"""Maximum length of names and ids, in characters. Longer ones are cut."""
 
 
 class RequestKind(Enum):
-    """The kind of a request. The values are the events of the audit."""
+    """The kind of a request. The values are the events of the audit log."""
 
     DEFINITION = "definition"
     WRITE = "write"
@@ -24,8 +24,7 @@ class RequestKind(Enum):
 
 
 class RejectedParts(NamedTuple):
-    """The parts of a request that were refused while the request as a whole was answered: the tables that they name, and the code
-    of the error."""
+    """The refused parts of a request that succeeded otherwise: the tables that they name, and the error code."""
 
     tables: Sequence[str]
     code: str
@@ -34,10 +33,12 @@ class RejectedParts(NamedTuple):
 class RequestFacts(NamedTuple):
     """The facts of a request and, once it has been answered, of its result.
 
-    `caller`: the access id that the request names. `tables`, `keys`: the tables, and (table, key as a JSON value) of each item,
-    that it names; they are not read from the body of a request that was refused before its caller was authenticated.
-    `error_code`: of the answer, or "". `is_refusal`: True if the error means that the caller is not permitted or not
-    authenticated. `refused_parts`: the parts that were refused while the rest was answered.
+    - `caller`: the access id that the request names.
+    - `tables`, `keys`: the tables and the items (table, key as a JSON value) that it names. They are not read from the
+      body if the request was refused before authentication.
+    - `error_code`: the code of the answer, or "".
+    - `is_refusal`: the caller is not permitted or not authenticated.
+    - `refused_parts`: the refused parts of a request that succeeded otherwise.
     """
 
     operation: str = ""
@@ -51,13 +52,12 @@ class RequestFacts(NamedTuple):
 
 
 def table_names(found: Iterable[Any]) -> list[str]:
-    """Return the non-empty texts among them, each once, cut to MAX_TEXT_LENGTH."""
+    """Return the distinct non-empty texts, cut to MAX_TEXT_LENGTH."""
     return list(dict.fromkeys(name[:MAX_TEXT_LENGTH] for name in found if isinstance(name, str) and name))
 
 
 def kind_of(operation: str, writes: Iterable[str], read_prefixes: tuple[str, ...]) -> RequestKind:
-    """Return WRITE for the operations that write rows, READ for names that begin as those of reading operations do, and
-    DEFINITION for all others."""
+    """Return WRITE for operations in `writes`, READ for names with a reading prefix, and DEFINITION for all others."""
     if operation in writes:
         return RequestKind.WRITE
     return RequestKind.READ if operation.startswith(read_prefixes) else RequestKind.DEFINITION

@@ -85,5 +85,5 @@ def finalize(
 
     `refuse`: words the refusal.
     """
-    refusal = authorization.refusal_unasked(reply.status >= 400)
+    refusal = authorization.refusal_before_access(reply.status >= 400)
     return reply if refusal is None else refuse(refusal) or reply

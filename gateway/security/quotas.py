@@ -249,7 +249,7 @@ class Quotas:
         for owner, allowance in self.allowances.items():
             asked = {}
             for name, bucket in allowance.buckets.items():
-                asked[name], bucket.asked = bucket.asked / period_s, 0.0
+                asked[name], bucket.requested = bucket.requested / period_s, 0.0
             if any(asked.values()):
                 found[owner] = asked
         return found

@@ -337,7 +337,7 @@ def foreign_resource(operation: str, access_id: str, account: str, arn: str) -> 
 
 def _quota_exceeded(error: model.QuotaExceeded, operation: str) -> errors.ServiceError:
     """Texts: "Error handling with DynamoDB", "Service, account, and table quotas"."""
-    if not error.may_pass:
+    if not error.is_temporary:
         what = "tables" if error.kind == "tables" else "bytes of storage"
         text = f"Subscriber limit exceeded: at most {error.limit:.0f} {what} are allowed."
         return errors.ServiceError("LimitExceededException", text)

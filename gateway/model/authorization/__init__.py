@@ -1,1 +1,1 @@
-"""Permissions, grants, quotas, and what a request did."""
+"""Permissions, grants, quotas, and the facts of requests."""

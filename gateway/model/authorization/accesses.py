@@ -1,6 +1,6 @@
-"""An access: one thing that a command does to one resource, and the facts about it that conditions ask for.
+"""Accesses: operations of a command on one resource, and the facts that conditions test.
 
-A fact is computed only when a condition asks for it (`Access.known`).
+A fact is computed only when a condition tests it (`Access.known`).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Access(NamedTuple):
     `source`: the command, or the part of it that needs the permission. `table`: the descriptor of the table, if known.
     """
 
-    # Decisions depend on these, and are cached by them.
+    # These determine a decision and are the key of its cache.
     permission: Permission
-    way: Channel
+    channel: Channel
     namespace: str
     path: Path
-    # Conditions depend on these.
+    # These are inputs of conditions.
     source: Any
     table: Table | None = None
 
@@ -92,18 +92,18 @@ def _selected(access: Access) -> Known:
 
 def _returned(access: Access) -> Known:
     source = access.source
-    if not isinstance(source, Write) or access.way is Channel.BATCH:
+    if not isinstance(source, Write) or access.channel is Channel.BATCH:
         return None
     return frozenset(each.value for each in source.shown)
 
 
 def _enclosing(access: Access) -> Known:
-    enclosing = _IN_TRANSACTIONS.get(access.way)
+    enclosing = _IN_TRANSACTIONS.get(access.channel)
     return None if enclosing is None else (enclosing[access.permission in _SELECTING],)
 
 
 def _full_scan(access: Access) -> Known:
-    if access.permission not in _SELECTING or access.way not in (
+    if access.permission not in _SELECTING or access.channel not in (
         Channel.STATEMENT,
         Channel.STATEMENT_TRANSACTION,
     ):
@@ -122,7 +122,7 @@ _FACTS: Mapping[ConditionKey, Callable[[Access], Known]] = {
 
 
 def leading_keys(source: Any) -> Known:
-    """The values of the first partition column that a part of a command is about, as text."""
+    """Return the values of the first partition column that a part of a command accesses, as text."""
     kind = type(source)
     if kind is row_commands.Get:
         return _leading(source.table.key_schema, source.position.partition)
@@ -154,7 +154,7 @@ def leading_keys(source: Any) -> Known:
 
 
 def partition_of(read: row_commands.Read) -> bytes | None:
-    """The one partition that a page is read of; None: it is not kept to one."""
+    """Return the only partition that a page can be in. None: there may be several."""
     lower, upper = read.range
     if read.segment is not None or lower.partition != upper.partition or lower.partition in (LOWEST, HIGHEST):
         return None
@@ -163,16 +163,16 @@ def partition_of(read: row_commands.Read) -> bytes | None:
 
 def _leading(schema: KeySchema, partition: bytes) -> Known:
     if schema.is_text_pair and partition[-1:] == b"\x00" and partition.find(b"\x00") == len(partition) - 1:
-        return (partition[1:-1].decode(),)  # as decode_column has it, of a text without a zero
+        return (partition[1:-1].decode(),)  # equals decode_column for a text without a zero byte
     try:
         values = schema.decode_partition(partition)
     except (ValueError, IndexError):
-        return EVERYTHING  # not a whole partition: it may be any that begins so
+        return EVERYTHING  # a prefix of a partition: any partition that begins with it is possible
     return (key_text(values[0]),)
 
 
 def key_text(value: Value) -> str:
-    """A key's value as conditions spell it: text as it is, numbers in canonical digits, bytes in base64."""
+    """Return a key value as conditions spell it: text unchanged, numbers in canonical digits, bytes in base64."""
     if value.kind is Kind.TEXT:
         return str(value.data)
     if value.kind is Kind.BYTES:
@@ -181,8 +181,10 @@ def key_text(value: Value) -> str:
 
 
 def attributes(source: Any) -> Known:
-    """The top-level attributes that a part of a command reads or writes: its keys, whatever its condition, filter or edits name,
-    and what its answer shows."""
+    """Return the top-level attributes that a part of a command reads or writes.
+
+    These are its keys, the names in its condition, filter or edits, and the attributes in its reply.
+    """
     match source:
         case row_commands.Get(table):
             return _with_shown(set(table.key_schema.names), source.shown, None)
@@ -209,7 +211,7 @@ _WHOLE_ROWS = frozenset({Returns.OLD, Returns.NEW})
 
 def _attributes_of_write(write: Write) -> Known:
     if not _WHOLE_ROWS.isdisjoint(write.shown):
-        return EVERYTHING  # the whole row is shown
+        return EVERYTHING
     names = {*write.table.key_schema.names, *_names_in(write.condition)}
     match write.change:
         case Replace(contents):
@@ -229,7 +231,7 @@ def _names_of_edit(actions: tuple[Action, ...]) -> Iterator[str]:
 
 
 def _names_of_range(read: row_commands.Read, schema: KeySchema) -> set[str]:
-    """The key columns that a range is about."""
+    """Return the key columns that a range constrains."""
     if partition_of(read) is None:
         return set()
     lower, upper = read.range
@@ -244,15 +246,17 @@ def _names_in(predicate: Predicate) -> set[str]:
 def _with_shown(
     names: set[str], shown: row_commands.VisibleAttributes | None, limit: frozenset[str] | None
 ) -> Known:
-    """`names` with those that are shown: the reader's choice, or else whatever the index has (None: everything)."""
+    """Return `names` and the visible attributes: those selected by the reader, else those of the index (None: all)."""
     if shown is not None:
         return frozenset(names | shown.names)
     return EVERYTHING if limit is None else frozenset(names | limit)
 
 
 def selected(source: Any) -> str | None:
-    """What a read shows of its rows: ALL_ATTRIBUTES, ALL_PROJECTED_ATTRIBUTES, SPECIFIC_ATTRIBUTES or COUNT; None: it is no
-    read."""
+    """Return the Select value of a read, None for other commands.
+
+    The values are ALL_ATTRIBUTES, ALL_PROJECTED_ATTRIBUTES, SPECIFIC_ATTRIBUTES and COUNT.
+    """
     match source:
         case row_commands.Get() | row_commands.Read():
             if source.shown is not None:

@@ -1,7 +1,7 @@
-"""What one request of one caller may do: its grants, who it is, what is known around it, and what it is for.
+"""The authorization of one request: the grants and identity of the caller, the facts of the request, and its purpose.
 
-`refusal` judges commands before they are carried out, `review` what a look-up has found. Callers who may do everything have no
-authorization at all. Pure; the one place that asks is gateway/security/gate.py.
+`refusal` evaluates commands before they run. `review` evaluates the results of look-ups. Unrestricted callers have no
+authorization object. Pure. Only gateway/security/gate.py calls it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tablegate.gateway.model.errors import NotPermitted, QuotaExceeded, StreamMi
 from tablegate.gateway.model.tables.changes import Stream
 from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Table
 
-# To look a member up takes longer than a call of C.
+# A global name is faster to read than a member of an enumeration.
 _ALLOWED, _READ = Verdict.ALLOWED, Permission.READ
 _LOOK_UPS = frozenset({FindTable, FindStream, ListBackups})
 _BY_LOOK_UP = frozenset(
@@ -37,11 +37,11 @@ _BY_LOOK_UP = frozenset(
         Permission.READ_POLICY,
     }
 )  # fmt: skip
-"""What a look-up may be all of: no other command is judged that says exactly what is told."""
+"""Permissions of requests that may consist of a look-up alone, so that the look-up itself must be authorized."""
 
 
 class CallerIdentity(NamedTuple):
-    """Who asks. `scheme` and `access_id` name the credential; `account` and `arn` are as policies name callers."""
+    """The caller. `scheme` and `access_id` name the credential, `account` and `arn` are the names in policies."""
 
     scheme: str
     access_id: str
@@ -50,7 +50,7 @@ class CallerIdentity(NamedTuple):
 
 
 class RequestSource(NamedTuple):
-    """Where a request came from: the peer's address, whether over TLS, and the region that it was signed for."""
+    """The origin of a request: address of the peer, use of TLS, and the region of the signature."""
 
     address: str
     is_secure: bool
@@ -58,42 +58,50 @@ class RequestSource(NamedTuple):
 
 
 class ResourceDecision(NamedTuple):
-    """What a resource's own policy says of one caller: `sufficient` by itself, because it names the caller or everybody; or
-    `delegating`, because it names the caller's account, whose own grants must allow the same (so that only its refusals
-    count)."""
+    """The statements of a resource policy that concern one caller.
+
+    - `sufficient`: the policy names the caller or all principals. An allowance needs no grant of the caller.
+    - `delegating`: the policy names the caller's account. The caller's grants must allow the access too, so only
+      denials of these statements take effect.
+    """
 
     sufficient: Policy = NOTHING
     delegating: Policy = NOTHING
 
 
 PoliciesOfTable = Mapping[str, Mapping[str, str]]
-"""The policies of a table, as its properties have them: "" or the label of a stream -> {"text", "revision"}, without
-"text" if the policy was deleted."""
+"""The policies of a table, as its properties store them: "" or the label of a stream -> {"text", "revision"}.
+
+There is no "text" if the policy was deleted.
+"""
 
 
 class ResourcePolicies(NamedTuple):
-    """The policies that resources have. `named`: as they were known lately, by namespace and table, for accesses that come
-    without the table's descriptor; `read`: what a document says of a caller."""
+    """The policies of resources.
+
+    `named`: cached policies by namespace and table, for accesses without the table's descriptor. `read`: returns the
+    statements of a document that concern a caller.
+    """
 
     named: Mapping[tuple[str, str], PoliciesOfTable]
     read: Callable[[str, CallerIdentity], ResourceDecision]
 
 
 class QuotaMeter(Protocol):
-    """What a request takes of its quotas (gateway/security/quotas.py)."""
+    """The consumption of quotas by a request (gateway/security/quotas.py)."""
 
     exceeded: QuotaExceeded | None
-    """The quota because of which something of the request was refused."""
+    """The quota that a refused part of the request exceeded."""
 
     def refusal(self, commands: list[AnyCommand]) -> QuotaExceeded | None:
         """Return the reason why commands are refused, or None."""
 
     def charge(self, commands: list[AnyCommand], outcomes: list[Any]) -> None:
-        """Take what commands cost."""
+        """Charge the consumption of commands."""
 
 
 class NamedResource(NamedTuple):
-    """A resource that a request names, before anything has been looked up. The request needs one of the permissions on it."""
+    """A resource that a request names, before any look-up. The request needs one of the permissions on it."""
 
     permissions: tuple[Permission, ...]
     namespace: str
@@ -101,7 +109,8 @@ class NamedResource(NamedTuple):
 
 
 class Authorization:
-    """What a request may do. Not shared between requests. `purpose` is said by the dialect as soon as it knows the operation."""
+    """The permissions of a request. Not shared between requests. The dialect sets `purpose` once it knows the
+    operation."""
 
     __slots__ = (
         "_named",
@@ -128,24 +137,24 @@ class Authorization:
         self.identity = identity
         self.purpose: Purpose = UNKNOWN_PURPOSE
         self.is_checked = False
-        """Whether anything that the request asked for has been judged."""
+        """True once some part of the request has been authorized or refused."""
         self.needs_review = False
         """True if `review` must see the outcomes of the commands."""
         self.usage: QuotaMeter | None = None
-        """What the request takes of quotas. None: there are none for it."""
+        """The consumption of quotas. None: no quota applies."""
         self.source = source
         self.now_ms = now_ms
         self._resources = resources
         self._named: dict[tuple[str, str], str] = {}
-        """Tables of which the request names a part that is not forbidden: (namespace, table) -> the path of that part."""
+        """Paths of resources that the request names and that are not forbidden: (namespace, table) -> path."""
 
     @property
     def exceeded_quota(self) -> QuotaExceeded | None:
-        """The quota because of which the request, a part of it or one of its commands was refused, or None."""
+        """The quota that the request, a part of it or one of its commands exceeded, or None."""
         return None if self.usage is None else self.usage.exceeded
 
     def value(self, fact: ConditionKey) -> str | None:
-        """The value of a fact of the request around an access (conditions.AuthorizationContext)."""
+        """Return the value of a fact of the request (conditions.AuthorizationContext)."""
         match fact:
             case ConditionKey.SOURCE_ADDRESS:
                 return self.source.address
@@ -166,23 +175,23 @@ class Authorization:
         return None
 
     def refusal(self, commands: list[AnyCommand]) -> NotPermitted | QuotaExceeded | None:
-        """Return the reason why commands are refused, or None. All are judged before any of them runs."""
+        """Return the reason why commands are refused, or None. All are evaluated before any of them runs."""
         purpose, policy = self.purpose, self.policy
         for command in commands:
             kind = type(command)
             is_own_read = False
-            if kind is Get:  # by far the commonest; mostly it has been decided
+            if kind is Get:  # the most frequent command, usually with a cached decision
                 get = cast(Get, command)
                 table = get.table
                 is_own_read = self._resources is None or RESOURCE_POLICIES not in table.properties
                 if is_own_read:
-                    way, namespace, name = purpose[1], table.namespace, table.name
+                    channel, namespace, name = purpose[1], table.namespace, table.name
                     readable = policy.readable
-                    key = way, namespace, name, get.position.partition
+                    key = channel, namespace, name, get.position.partition
                     if readable and readable.get(key) is table.key_schema:
                         self.is_checked = True
                         continue
-                    decided = policy.decisions.get((_READ, way, namespace, name))
+                    decided = policy.decisions.get((_READ, channel, namespace, name))
                     if decided is not None and decided[0] is _ALLOWED:
                         self.is_checked = True
                         continue
@@ -196,31 +205,34 @@ class Authorization:
         self.needs_review = True
         return self.usage.refusal(commands)
 
-    def refusal_of_command(self, command: AnyCommand, remembers: bool = False) -> NotPermitted | None:
-        """The reason why one of several commands is not permitted, or None: for parts of a request that are judged alone.
+    def refusal_of_command(self, command: AnyCommand, caches: bool = False) -> NotPermitted | None:
+        """Return the reason why one command is not permitted, or None. For parts of a request that are authorized
+        separately.
 
-        `remembers`: the command is a Get, and the policy may keep that it is allowed."""
+        `caches`: the command is a Get, and the policy may cache that it is allowed.
+        """
         for access in accesses_of(command, self.purpose):
             self.is_checked = True
             verdict = self.judge(access)
             if verdict is not _ALLOWED:
                 return NotPermitted(access.permission, access.path, verdict.value)
-            if remembers:
+            if caches:
                 self.policy.remember_readable(access)
         return None
 
     def refusal_of_named(
         self, named: Iterable[NamedResource], found: Table | None = None
     ) -> NotPermitted | None:
-        """Why a request cannot be allowed, whatever keys and attributes it is about; None: it could be.
+        """Return the reason why a request is refused for all keys and attributes, or None if it could be allowed.
 
-        Judged before a table is looked up or a key is read, so a forbidden table gets the answer of an absent one. `found`: the
-        table's descriptor, if it is at hand."""
-        way = self.purpose.way
+        It is evaluated before a table is looked up or a key is read. So forbidden and absent tables get the same
+        answer. `found`: the descriptor of the table, if it is available.
+        """
+        channel = self.purpose.channel
         for permissions, namespace, path in named:
             self.is_checked = True
             verdicts = [
-                self.judge(Access(permission, way, namespace, path, None, found), POSSIBLE)
+                self.judge(Access(permission, channel, namespace, path, None, found), POSSIBLE)
                 for permission in permissions
             ]
             if _ALLOWED not in verdicts:
@@ -229,20 +241,24 @@ class Authorization:
         return None
 
     def require_named(self, named: Iterable[NamedResource]) -> None:
-        """Raise NotPermitted if a request cannot be allowed what it names (refusal_of_named)."""
+        """Raise NotPermitted if the resources that a request names are forbidden (refusal_of_named)."""
         refusal = self.refusal_of_named(named)
         if refusal is not None:
             raise refusal
 
     def reaches(self, table: Table, path: str = "") -> bool:
-        """True if the purpose could be allowed on a table, or on a part of it by its path. Any other table must be looked up as
-        an absent one is, even if its descriptor is at hand."""
+        """Return True if the purpose could be allowed on a table, or on a part of it by its path.
+
+        Any other table must be looked up like an absent one, even if its descriptor is cached.
+        """
         named = NamedResource(self.purpose.permissions, table.namespace, path or table.name)
         return self.refusal_of_named([named], table) is None
 
     def judge(self, access: Access, facts: AccessFacts | None = None) -> Verdict:
-        """The verdict on one access, by the caller's grants and the policy of the resource. `facts`: those of the access, unless
-        given."""
+        """Return the verdict on one access by the caller's grants and the policy of the resource.
+
+        `facts` replaces the facts of the access.
+        """
         facts = access if facts is None else facts
         policy = self.policy
         decision = policy.decisions.get(access[:4]) or policy.decide(access)
@@ -250,21 +266,25 @@ class Authorization:
         if self._resources is None:
             return own
         theirs = self._of_resource(access.table, access.namespace, access.path)
-        if theirs is None or self._may_rescue(access.permission):
+        if theirs is None or self._ignores_resource_policies(access.permission):
             return own
-        return _together(
+        return _combined(
             own,
             theirs.sufficient.decide(access).judge(facts, self),
             theirs.delegating.decide(access).judge(facts, self),
         )
 
     def allows(self, namespace: str, path: str) -> bool:
-        """True if the purpose is allowed on a resource: for the entries of a list, of which callers see their own."""
-        permission, way = self.purpose.permissions[0], self.purpose.way
-        return self.judge(Access(permission, way, namespace, path, None)) is _ALLOWED
+        """Return True if the purpose is allowed on a resource. It filters lists, of which callers see only permitted
+        entries."""
+        permission, channel = self.purpose.permissions[0], self.purpose.channel
+        return self.judge(Access(permission, channel, namespace, path, None)) is _ALLOWED
 
     def _of_resource(self, table: Table | None, namespace: str, path: str) -> ResourceDecision | None:
-        """What the policy of a table (which is its indexes', too) or of a stream says of the caller; None: there is none."""
+        """Return the decision of the policy of a table or a stream for the caller, None without a policy.
+
+        The policy of a table also applies to its indexes.
+        """
         if self._resources is None:
             return None
         name, _, rest = path.partition("/")
@@ -277,17 +297,23 @@ class Authorization:
             else table.properties.get(RESOURCE_POLICIES)
         )
         found = known and known.get(label if kind == "stream" else "")
-        # The entry of a policy that was deleted has no text.
+        # A deleted policy has an entry without text.
         return self._resources.read(found["text"], self.identity) if found and "text" in found else None
 
-    def _may_rescue(self, permission: Permission) -> bool:
-        """Whether a policy counts for nothing because it is to be removed by somebody who was granted everything, as an
-        account's root may whatever the policy says (DeleteResourcePolicy, API reference)."""
+    def _ignores_resource_policies(self, permission: Permission) -> bool:
+        """True if resource policies are ignored: a caller with all permissions removes a policy.
+
+        The root of an account can always do this (DeleteResourcePolicy, API reference).
+        """
         return permission is Permission.REMOVE_POLICY and self.policy is EVERYTHING
 
     def review(self, commands: list[AnyCommand], outcomes: list[Any]) -> list[Any]:
-        """Return the outcomes, with a refusal in place of each found look-up that the caller may not see. A missing table is told
-        only to a caller with a matching grant, so that absent and forbidden have the same answer. Charges quotas."""
+        """Return the outcomes, with a refusal in place of each look-up result that the caller may not see. Charges
+        quotas.
+
+        TableMissing is returned only to a caller with a matching grant, so absent and forbidden tables get the same
+        answer.
+        """
         self.needs_review = False
         if self.usage is not None:
             self.usage.charge(commands, outcomes)
@@ -317,7 +343,7 @@ class Authorization:
         return None
 
     def _refusal_of_table(self, namespace: str, name: str, found: Table | None) -> NotPermitted | None:
-        permissions, way, *_ = self.purpose
+        permissions, channel, *_ = self.purpose
         path = self._named.get((namespace, name))
         if path is None:
             refusal = self.refusal_of_named([NamedResource(permissions, namespace, name)], found)
@@ -325,7 +351,7 @@ class Authorization:
                 return refusal
         if permissions[0] not in _BY_LOOK_UP:
             return None
-        access = Access(permissions[0], way, namespace, path or name, None, found)
+        access = Access(permissions[0], channel, namespace, path or name, None, found)
         verdict = self.judge(access)
         return None if verdict is _ALLOWED else NotPermitted(permissions[0], access.path, verdict.value)
 
@@ -335,7 +361,7 @@ class Authorization:
         )
 
     def _refusal_of_backups(self, command: ListBackups, outcome: Any) -> NotPermitted | None:
-        """A list of backups that is not the answer itself leads to one of them."""
+        """Refuse a list of backups that was read to find one of them, if the caller may not access that backup."""
         if Permission.LIST_BACKUPS in self.purpose.permissions or not isinstance(outcome, list):
             return None
         name, permissions = command.table_name or "", self.purpose.permissions
@@ -347,24 +373,28 @@ class Authorization:
             named = [NamedResource(permissions, command.namespace, f"{name}/backup/")]
         return self.refusal_of_named(named)
 
-    def refusal_unasked(self, is_error: bool) -> NotPermitted | None:
-        """Why a request is refused that was answered without anything having been judged: it must be for something that the
-        caller may do, to an account as a whole or to some table. So authorization comes before whatever else is wrong with a
-        request. `is_error`: the answer is one."""
+    def refusal_before_access(self, is_error: bool) -> NotPermitted | None:
+        """Return the refusal of a request that was answered before any authorization.
+
+        The caller needs the permission on the account or on some table. So authorization errors precede validation
+        errors. `is_error`: the answer is an error.
+        """
         if self.is_checked:
             return None
         self.is_checked = True
-        permission, way = self.purpose.permissions[0], self.purpose.way
+        permission, channel = self.purpose.permissions[0], self.purpose.channel
         if permission in OF_ACCOUNTS and not is_error:
-            verdict = self.judge(Access(permission, way, "", "", None))
+            verdict = self.judge(Access(permission, channel, "", "", None))
         else:
-            verdict = self.policy.may(self.purpose, self)
+            verdict = self.policy.possible_verdict(self.purpose, self)
         return None if verdict is Verdict.ALLOWED else NotPermitted(permission, "", verdict.value)
 
 
-def _together(own: Verdict, sufficient: Verdict, delegating: Verdict) -> Verdict:
-    """IAM guide, "Policy evaluation logic", within one account: a refusal on either side refuses, an allowance on either side
-    allows."""
+def _combined(own: Verdict, sufficient: Verdict, delegating: Verdict) -> Verdict:
+    """Combine verdicts within one account (IAM guide, "Policy evaluation logic").
+
+    A denial on either side denies. Otherwise an allowance on either side allows.
+    """
     if own is Verdict.REFUSED:
         return own
     if Verdict.REFUSED in (sufficient, delegating):

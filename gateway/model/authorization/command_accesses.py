@@ -1,8 +1,8 @@
-"""What commands access: for each type of command, one function that returns the permissions it needs, on which resources.
+"""The accesses of commands: for each type of command, a function that returns permissions and resources.
 
-The permission follows from the command. Where the permissions are finer than the commands (ALTER or TAG of a table), the purpose
-of the request chooses among those that the command can need (`_finer`), and never another one. So a wrong purpose cannot permit
-what its commands may not do.
+The permission follows from the command. Some permissions are finer than the commands (ALTER or TAG of a table). Then
+the purpose of the request selects one of those that the command can need (`_finer`), and never another one. So a wrong
+purpose cannot permit forbidden commands.
 
 A test checks that the table has every type of command. Only unrestricted callers may run a command that is not in it.
 """
@@ -42,7 +42,7 @@ _READING_STREAMS = (Permission.DESCRIBE_STREAM, Permission.POSITION_STREAM, Perm
 
 
 def _finer(purpose: Purpose, *possible: Permission) -> Permission:
-    """Which of the permissions that a command can be is meant; the first if nothing is said."""
+    """Return the permission of the purpose that is among the possible ones, else the first possible one."""
     for permission in purpose.permissions:
         if permission in possible:
             return permission
@@ -51,7 +51,7 @@ def _finer(purpose: Purpose, *possible: Permission) -> Permission:
 
 def _of_get(command: row_commands.Get, purpose: Purpose) -> Iterable[Access]:
     table = command.table
-    return (Access(Permission.READ, purpose.way, table.namespace, table.name, command, table),)
+    return (Access(Permission.READ, purpose.channel, table.namespace, table.name, command, table),)
 
 
 def _of_read_all(command: row_commands.ReadAll, purpose: Purpose) -> Iterator[Access]:
@@ -70,14 +70,14 @@ def _of_read(command: row_commands.Read, purpose: Purpose) -> Iterator[Access]:
     else:
         permission = _finer(purpose, Permission.QUERY, Permission.READ)
     path = table.name if index is None else f"{table.name}/index/{index.name}"
-    yield Access(permission, purpose.way, table.namespace, path, command, table)
+    yield Access(permission, purpose.channel, table.namespace, path, command, table)
 
 
 def _of_search(command: vector_commands.SearchVectors, purpose: Purpose) -> Iterator[Access]:
-    """A search accesses the table and its index. The rows that it will return are not known beforehand."""
+    """Return the accesses to the table and its index. The resulting rows are not known before the search."""
     table = command.table
     for path in (table.name, f"{table.name}/index/{command.index.name}"):
-        yield Access(Permission.SEARCH, purpose.way, table.namespace, path, command, table)
+        yield Access(Permission.SEARCH, purpose.channel, table.namespace, path, command, table)
 
 
 _CHANGES: Mapping[type, Permission] = {
@@ -91,7 +91,7 @@ _CHANGES: Mapping[type, Permission] = {
 def _of_group(command: row_commands.WriteGroup, purpose: Purpose) -> Iterator[Access]:
     for write in command.writes:
         table = write.table
-        yield Access(_CHANGES[type(write.change)], purpose.way, table.namespace, table.name, write, table)
+        yield Access(_CHANGES[type(write.change)], purpose.channel, table.namespace, table.name, write, table)
 
 
 def _of_stage(command: transaction_commands.StageWrites, purpose: Purpose) -> Iterator[Access]:
@@ -105,7 +105,7 @@ def _of_load(command: row_commands.BulkLoad, purpose: Purpose) -> Iterator[Acces
 
 def _of_create(command: table_commands.CreateTable, purpose: Purpose) -> Iterator[Access]:
     for permission in (Permission.CREATE, *purpose.also):
-        yield Access(permission, purpose.way, command.namespace, command.name, command)
+        yield Access(permission, purpose.channel, command.namespace, command.name, command)
 
 
 def _of_alter(command: table_commands.AlterTable, purpose: Purpose) -> Iterator[Access]:
@@ -113,24 +113,25 @@ def _of_alter(command: table_commands.AlterTable, purpose: Purpose) -> Iterator[
     permission = _finer(purpose, *_ALTERING)
     paths = _paths_of_policies(command) if permission in _OF_POLICIES else [table.name]
     for path in paths:
-        yield Access(permission, purpose.way, table.namespace, path, command, table)
+        yield Access(permission, purpose.channel, table.namespace, path, command, table)
     yield from _also(command, table, purpose)
 
 
 def _also(
     command: table_commands.AlterTable | stream_commands.Follow, table: Table, purpose: Purpose
 ) -> Iterator[Access]:
-    """The accesses of `Purpose.also`. Whatever tells others of all changes of a table needs the right to all of its streams."""
+    """Return the accesses of `Purpose.also`. READ_STREAM covers all streams, because followers receive all changes of a
+    table."""
     for permission in purpose.also:
         path = f"{table.name}/stream/{ANYWHERE}" if permission is Permission.READ_STREAM else table.name
-        yield Access(permission, purpose.way, table.namespace, path, command, table)
+        yield Access(permission, purpose.channel, table.namespace, path, command, table)
 
 
 _OF_POLICIES = frozenset({Permission.WRITE_POLICY, Permission.REMOVE_POLICY})
 
 
 def _paths_of_policies(command: table_commands.AlterTable) -> Iterator[Path]:
-    """The resources whose policies a command changes: the table, or streams of it."""
+    """Return the resources with changed policies: the table, or streams of it."""
     table, new = command.table, (command.properties or {}).get(RESOURCE_POLICIES, {})
     old = table.properties.get(RESOURCE_POLICIES, {})
     changed = [label for label in dict.fromkeys((*old, *new)) if old.get(label) != new.get(label)]
@@ -153,18 +154,21 @@ def _of_ended_follower(command: stream_commands.Unfollow, purpose: Purpose) -> I
 
 
 def _of_started_job(command: job_commands.StartJob, purpose: Purpose) -> Iterator[Access]:
-    """A job reads or writes all of a table, whatever conditions say of rows. An export needs the right to read its table, and a
-    bulk put the right to put a row, so that a refusal of these holds."""
+    """Return the accesses of a job, which reads or writes the whole table.
+
+    An export also needs the permission to scan its table, a bulk put the permission to put rows. So denials of these
+    apply to jobs.
+    """
     permission = _finer(purpose, Permission.EXPORT, Permission.IMPORT, Permission.LOAD)
     for each in (permission, *_ALSO_OF_JOBS.get(permission, ())):
-        yield Access(each, purpose.way, command.namespace, command.table_name, command, command.source)
+        yield Access(each, purpose.channel, command.namespace, command.table_name, command, command.source)
 
 
 _ALSO_OF_JOBS = {Permission.EXPORT: (Permission.SCAN,), Permission.LOAD: (Permission.PUT,)}
 
 
 def _of_job_list(command: job_commands.ListJobs, purpose: Purpose) -> Iterator[Access]:
-    """A list, or a look for one job: to tell of it, to cancel it, or to find an import that was asked for before."""
+    """Return the access of a list of jobs, or of the look-up of one job to describe, cancel or deduplicate it."""
     permission = _finer(
         purpose,
         Permission.LIST_JOBS,
@@ -174,13 +178,13 @@ def _of_job_list(command: job_commands.ListJobs, purpose: Purpose) -> Iterator[A
         Permission.LOAD,
     )
     path = command.path or command.table_name or ""
-    yield Access(permission, purpose.way, command.namespace, path, command)
+    yield Access(permission, purpose.channel, command.namespace, path, command)
 
 
 def _of_cancelled_job(command: job_commands.CancelJob, purpose: Purpose) -> Iterator[Access]:
     job = command.job
     namespace, path = served_by_job(job.namespace), command.path or job.table_name
-    yield Access(Permission.CANCEL_JOB, purpose.way, namespace, path, command)
+    yield Access(Permission.CANCEL_JOB, purpose.channel, namespace, path, command)
 
 
 def _of_new_replicas(command: replica_commands.AddReplicas, purpose: Purpose) -> Iterator[Access]:
@@ -190,7 +194,10 @@ def _of_new_replicas(command: replica_commands.AddReplicas, purpose: Purpose) ->
 
 
 def _of_removed_replicas(command: replica_commands.RemoveReplicas, purpose: Purpose) -> Iterator[Access]:
-    """The tables that go are called as the one that stays, and their keys' namespaces are of one account."""
+    """Return the accesses to the remaining table and, under the same name, to the dropped ones.
+
+    All replicas have the same table name, and their namespaces belong to one account.
+    """
     yield _of_table(command, command.table, Permission.ALTER, purpose)
     if not command.keeps:
         yield _of_table(command, command.table, Permission.DROP, purpose)
@@ -205,7 +212,7 @@ def _of_history(command: backup_commands.KeepHistory, purpose: Purpose) -> Itera
 
 
 def backup_path(backup: Backup) -> Path:
-    """The path of a backup below its table's, as its ARN has it: when it was made, and its id (0 for a system backup)."""
+    """Return the path of a backup below its table, as in its ARN: creation time and id (0 for a system backup)."""
     number = 0 if backup.kind is BackupKind.SYSTEM else backup.id & 0xFFFF_FFFF
     return f"{backup.table_name}/backup/{backup.created_at_ms:014}-{number:08x}"
 
@@ -216,7 +223,7 @@ def _of_backup(command: backup_commands.CreateBackup, purpose: Purpose) -> Itera
 
 def _of_deleted_backup(command: backup_commands.DeleteBackup, purpose: Purpose) -> Iterator[Access]:
     backup = command.backup
-    yield Access(Permission.DELETE_BACKUP, purpose.way, backup.namespace, backup_path(backup), command)
+    yield Access(Permission.DELETE_BACKUP, purpose.channel, backup.namespace, backup_path(backup), command)
 
 
 _COPIED = (
@@ -227,19 +234,21 @@ _COPIED = (
 
 
 def _of_restore(command: backup_commands.RestoreTable, purpose: Purpose) -> Iterator[Access]:
-    """What is restored from, what is made, and all that can be done to rows there (service authorization reference). The new
-    table shows the rows of the source, so the right to read the table that they come from is needed too."""
+    """Return the accesses to the source, the new table, and all row operations on it (service authorization reference).
+
+    The new table exposes the rows of the source, so the permission to scan the original table is needed too.
+    """
     made, source = command.made, command.source
     if isinstance(source, Table):
         permission = Permission.RESTORE_MOMENT
         yield _of_table(command, source, permission, purpose)
     else:
         permission = Permission.RESTORE_BACKUP
-        yield Access(permission, purpose.way, source.namespace, backup_path(source), command)
+        yield Access(permission, purpose.channel, source.namespace, backup_path(source), command)
     name = source.name if isinstance(source, Table) else source.table_name
     yield Access(Permission.SCAN, Channel.SINGLE, source.namespace, name, command)
-    for each, way in ((permission, purpose.way), *_COPIED):
-        yield Access(each, way, made.namespace, made.name, command)
+    for each, channel in ((permission, purpose.channel), *_COPIED):
+        yield Access(each, channel, made.namespace, made.name, command)
 
 
 def _of_begin(command: transaction_commands.BeginTransaction, purpose: Purpose) -> Iterator[Access]:
@@ -247,12 +256,12 @@ def _of_begin(command: transaction_commands.BeginTransaction, purpose: Purpose) 
 
 
 def _of_count(command: table_commands.CountRows, purpose: Purpose) -> Iterator[Access]:
-    """Counts are told with whatever else is told of a table."""
+    """Return the access of the request's own permission, because counts are part of its answer."""
     yield _of_table(command, command.table, purpose.permissions[0], purpose)
 
 
 def _of_table(command: Any, table: Table, permission: Permission, purpose: Purpose) -> Access:
-    return Access(permission, purpose.way, table.namespace, table.name, command, table)
+    return Access(permission, purpose.channel, table.namespace, table.name, command, table)
 
 
 def _of_stream(
@@ -264,26 +273,29 @@ def _of_stream(
     )
     stream = command.stream
     path = f"{stream.table_name}/stream/{stream.label}"
-    yield Access(_finer(purpose, *possible), purpose.way, stream.namespace, path, command)
+    yield Access(_finer(purpose, *possible), purpose.channel, stream.namespace, path, command)
 
 
 def _of_ended(
     command: transaction_commands.CommitTransaction | transaction_commands.AbortTransaction, purpose: Purpose
 ) -> Iterator[Access]:
-    """Writes are authorized when they are staged. Ending needs a permission, too: knowing the id of a transaction must not be
-    enough to end one on a foreign table or partition."""
+    """Return the access of a commit or an abort.
+
+    Writes are authorized when they are staged. Ending needs its own permission, because a known transaction id must not
+    be enough to end a transaction on a foreign table or partition.
+    """
     permission = (
         Permission.COMMIT if isinstance(command, transaction_commands.CommitTransaction) else Permission.ABORT
     )
     if command.held is None:
-        yield Access(permission, purpose.way, "", ANYWHERE, command)
+        yield Access(permission, purpose.channel, "", ANYWHERE, command)
     else:
         yield _of_table(command, command.held.table, permission, purpose)
 
 
 def _of_account(permission: Permission) -> Callable[[Any, Purpose], Iterator[Access]]:
     def accesses(command: Any, purpose: Purpose) -> Iterator[Access]:
-        yield Access(permission, purpose.way, getattr(command, "namespace", None) or "", "", command)
+        yield Access(permission, purpose.channel, getattr(command, "namespace", None) or "", "", command)
 
     return accesses
 
@@ -303,18 +315,18 @@ def _of_listing(
     | account_commands.GetProperties,
     purpose: Purpose,
 ) -> Iterator[Access]:
-    """A list that is the answer is an access. One that only leads to something is none: what is then done to it will be."""
+    """Return an access if the list is the answer. A list that only finds a resource needs none: the next command is
+    checked."""
     permission = _LOOK_UPS[type(command)]
     if permission in purpose.permissions:
-        yield Access(permission, purpose.way, command.namespace, "", command)
+        yield Access(permission, purpose.channel, command.namespace, "", command)
 
 
 def _of_look_up(
     command: table_commands.FindTable | stream_commands.FindStream | transaction_commands.FindTransaction,
     purpose: Purpose,
 ) -> Iterator[Access]:
-    """What was found is judged when it is there, under its own name (security/gate.py); of a transaction, what it is
-    ended by."""
+    """Return no access. The result is authorized under its own name (security/gate.py), a transaction when it ends."""
     yield from ()
 
 
@@ -366,11 +378,11 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterable[Access]]] = {
     transaction_commands.CommitTransaction: _of_ended,
     transaction_commands.AbortTransaction: _of_ended,
 }
-"""Each type of command, and what one of it accesses when it is for a purpose."""
+"""The function for each type of command. It returns the accesses of a command for a purpose."""
 
 _OF_UNKNOWN = _of_account(Permission.ADMINISTER)
 
 
 def accesses_of(command: commands.AnyCommand, purpose: Purpose) -> Iterable[Access]:
-    """All that a command accesses."""
+    """Return all accesses of a command."""
     return ACCESSES.get(type(command), _OF_UNKNOWN)(command, purpose)

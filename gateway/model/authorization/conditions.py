@@ -1,9 +1,9 @@
-"""Conditions of grants: operators over what is known of an access and of the request around it.
+"""Conditions of grants: operators on facts of an access and of its request.
 
-Three things can be known of a fact: its values; that there is none (None); or that it is about everything (EVERYTHING) - a scan
-reads every partition, a read without a projection every attribute. Of the last, no allowance holds and every refusal does: a
-grant that names partitions or attributes is for these. (IAM takes such a fact for absent, and for `ForAllValues` an absent
-fact is as good as a right one; docs/operate/grants.md says where that differs.)
+A fact is a collection of values, absent (None), or unbounded (EVERYTHING). A scan reads every partition, and a read
+without a projection every attribute. For an unbounded fact no allowance holds and every denial does. A grant of certain
+partitions or attributes covers these only. IAM treats such a fact as absent, and `ForAllValues` is true of an absent
+fact. docs/operate/grants.md lists the differences.
 
 Operators are those of the IAM guide, "IAM JSON policy elements: Condition operators".
 """
@@ -18,13 +18,13 @@ from typing import Any, Final, Protocol
 
 
 class AnyValue(Enum):
-    """The value of a fact that is about all there is."""
+    """The type of EVERYTHING: the value of an unbounded fact."""
 
     EVERYTHING = "everything"
 
 
 class NotYetKnown(Enum):
-    """The value of a fact that will be known later: whatever is needed."""
+    """The type of UNSAID: the value of a fact that is not known yet. Every condition on it is possible."""
 
     UNSAID = "unsaid"
 
@@ -35,16 +35,16 @@ Known = Collection[str] | AnyValue | NotYetKnown | None
 
 
 class ConditionKey(Enum):
-    """What conditions may ask for."""
+    """A fact that conditions can test."""
 
-    # Of an access
+    # Facts of an access
     LEADING_KEYS = "leading-keys"
     ATTRIBUTES = "attributes"
     SELECT = "select"
     RETURN_VALUES = "return-values"
     ENCLOSING = "enclosing-operation"
     FULL_SCAN = "full-scan"
-    # Of the request around it
+    # Facts of the request
     SOURCE_ADDRESS = "source-address"
     IS_SECURE = "is-secure"
     NOW = "now"
@@ -54,10 +54,10 @@ class ConditionKey(Enum):
     PRINCIPAL_KIND = "principal-kind"
     USER = "user"
     USER_ID = "user-id"
-    # Of a service that acts for somebody: never there, since none does
+    # Facts of a calling service: always absent, since there are none
     SOURCE_RESOURCE = "source-resource"
     SOURCE_ACCOUNT = "source-account"
-    # Of the caller's organization: never there, since accounts belong to none
+    # The caller's organization: always absent, since accounts belong to none
     ORGANIZATION = "organization"
 
     __hash__ = object.__hash__
@@ -77,26 +77,25 @@ MANY_VALUED = frozenset({ConditionKey.LEADING_KEYS, ConditionKey.ATTRIBUTES})
 
 
 class AccessFacts(Protocol):
-    """What is known of an access."""
+    """The facts of an access."""
 
     def known(self, fact: ConditionKey) -> Known:
-        """The values of a fact of OF_ACCESSES."""
+        """Return the values of a fact of OF_ACCESSES."""
         ...
 
 
 class AuthorizationContext(Protocol):
-    """What is known of the request around an access."""
+    """The facts of the request around an access."""
 
     def value(self, fact: ConditionKey) -> str | None:
-        """The value of a fact that is not of OF_ACCESSES."""
+        """Return the value of a fact that is not in OF_ACCESSES."""
         ...
 
 
 class _PossibleFacts:
-    """The facts of an access before it is known what it is."""
+    """Facts of an access that is not known yet."""
 
     def known(self, fact: ConditionKey) -> Known:
-        """Whatever is needed."""
         return UNSAID
 
 
@@ -104,7 +103,7 @@ POSSIBLE: Final = _PossibleFacts()
 
 
 class Quantifier(Enum):
-    """How many of a fact's values must be right."""
+    """The number of values of a fact that must match."""
 
     ONE = "the one"
     ALL = "for all values"
@@ -112,14 +111,18 @@ class Quantifier(Enum):
 
 
 Test = Callable[[str], bool]
-"""Whether a value of a fact is one that a condition names."""
+"""Returns True if a value of a fact matches a condition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on one fact. `test`: whether a value is among those named, and None where only the presence of the fact
-    matters; `negated`: it must not be. `if_exists`: it holds of a fact that is not there. `is_absent`: where `test` is None,
-    whether the fact must not be there."""
+    """A condition on one fact.
+
+    - `test`: the test of a value. None: only the presence of the fact is tested.
+    - `negated`: the result of the test is inverted.
+    - `if_exists`: the condition holds if the fact is absent.
+    - `is_absent`: the condition holds if the fact is absent, not if it is present. Used without `test`.
+    """
 
     fact: ConditionKey
     test: Test | None
@@ -128,13 +131,13 @@ class Condition:
     if_exists: bool = False
     is_absent: bool = False
 
-    def holds(self, facts: AccessFacts, circumstances: AuthorizationContext, is_allowance: bool) -> bool:
-        """Whether the condition holds. What cannot be said for certain is not enough to allow, and enough to refuse."""
+    def holds(self, facts: AccessFacts, context: AuthorizationContext, is_allowance: bool) -> bool:
+        """Return True if the condition holds. An uncertain result is False for an allowance and True for a denial."""
         known: Known
         if self.fact in OF_ACCESSES:
             known = facts.known(self.fact)
         else:
-            value = circumstances.value(self.fact)
+            value = context.value(self.fact)
             known = None if value is None else (value,)
         if known is UNSAID:
             return is_allowance
@@ -152,7 +155,7 @@ class Condition:
             return any(rights)
         if self.quantifier is Quantifier.ALL:
             return all(rights)
-        # A fact of one value that was said twice: what a write returns, and what it returns where it fails.
+        # A single-valued fact with two values: the ReturnValues of success and of failure.
         return all(rights) if is_allowance else any(rights)
 
     def _holds_of_none(self) -> bool:
@@ -162,7 +165,7 @@ class Condition:
 
 
 def in_networks(networks: Collection[Any]) -> Test:
-    """Whether an address is in one of these networks. Addresses of one family are in no network of the other."""
+    """Return a test for membership of an address in some network. IPv4 networks contain IPv4-mapped IPv6 addresses."""
 
     def test(value: str) -> bool:
         try:

@@ -1,6 +1,7 @@
-"""Patterns in which `*` stands for any run of characters and `?` for one, matched in a time that is linear in the text.
+"""Glob patterns, matched in linear or quadratic time.
 
-What a value has put into a pattern (a caller's name, say) is literal: its own `*` is no wildcard. Knows nothing of what is named.
+`*` matches any sequence of characters and `?` one character. Substituted values, such as the name of a caller, are
+literal: a `*` in them is no wildcard.
 """
 
 from __future__ import annotations
@@ -13,15 +14,14 @@ MANY, ANY_ONE = "*", "?"
 
 @dataclass(frozen=True, slots=True)
 class Glob:
-    """A pattern as a sequence of literal characters and wildcards: (character, whether it is a wildcard). `stops_at`: a character
-    that no wildcard stands for."""
+    """A pattern as a sequence of (character, is wildcard). `stops_at`: a character that wildcards do not match."""
 
     steps: tuple[tuple[str, bool], ...]
     stops_at: str = ""
     _parts: tuple[str, ...] | None = field(init=False, repr=False, compare=False)
-    """The texts between runs of any characters, where these are the only wildcards and stop at nothing."""
+    """The literal texts between `*` wildcards. None if the pattern has other wildcards or `stops_at`."""
     _pieces: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
-    """The patterns between the characters at which wildcards stop. Empty if they stop at nothing."""
+    """The patterns between the `stops_at` characters. Empty without `stops_at`."""
 
     def __post_init__(self) -> None:
         parts = None if self.stops_at else _parts_of(self.steps)
@@ -31,21 +31,21 @@ class Glob:
 
     @classmethod
     def of(cls, text: str, stops_at: str = "") -> Glob:
-        """The pattern that a text is, its wildcards being wildcards."""
+        """Parse a pattern."""
         return cls(tuple(_steps(text)), stops_at)
 
     @classmethod
     def literal(cls, text: str) -> Glob:
-        """The pattern that only this text matches."""
+        """Return the pattern that matches only this text."""
         return cls(tuple((character, False) for character in text))
 
     def __add__(self, other: Glob) -> Glob:
         return Glob(self.steps + other.steps, self.stops_at)
 
     def matches(self, text: str) -> bool:
-        """Whether the pattern stands for all of a text."""
+        """Return True if the pattern matches the whole text."""
         if self.stops_at:
-            # No wildcard crosses that character, so the text has it exactly where the pattern has it.
+            # No wildcard matches that character, so the text has it exactly where the pattern has it.
             found = text.split(self.stops_at, len(self._pieces))
             return len(found) == len(self._pieces) and all(map(Glob.matches, self._pieces, found))
         parts = self._parts
@@ -65,8 +65,10 @@ class Glob:
         return True
 
     def _after(self, text: str) -> set[int]:
-        """How many steps may be behind us once a text has been read. One step at a time for each place: the work is at most
-        the product of both lengths, whatever the pattern."""
+        """Return the numbers of steps that may be matched after the whole text.
+
+        The simulation needs at most len(pattern) * len(text) steps.
+        """
         reached = self._closed({0})
         for character in text:
             following = set()
@@ -84,7 +86,7 @@ class Glob:
         return reached
 
     def _closed(self, reached: set[int]) -> set[int]:
-        """With the places behind wildcards that stand for nothing."""
+        """Add the positions after `*` wildcards that match nothing."""
         for at in tuple(reached):
             while at < len(self.steps) and self.steps[at] == (MANY, True):
                 at += 1
@@ -117,7 +119,7 @@ def _pieces_of(steps: tuple[tuple[str, bool], ...], stops_at: str) -> tuple[Glob
 def _steps(text: str) -> Iterator[tuple[str, bool]]:
     previous = ""
     for character in text:
-        if not (character == previous == MANY):  # several in a row are one
+        if not (character == previous == MANY):
             yield character, character in (MANY, ANY_ONE)
         previous = character
 

@@ -1,13 +1,14 @@
-"""Grants: who holds them may do what, to what, under which conditions; an explicit refusal wins.
+"""Grants: which actions callers may perform on which resources, under which conditions. Explicit denials take
+precedence.
 
-    Door         a permission and the way in which it is asked for (model/authorization/permissions.py)
-    Access       one thing that a command does to one resource (model/authorization/command_accesses.py says which those are)
-    Statement    allows or refuses permissions on resources, if its conditions hold
-    Policy       statements; `judge` is the whole meaning of them
+    Action       a permission and the channel by which it is requested (model/authorization/permissions.py)
+    Access       an operation of a command on one resource (model/authorization/command_accesses.py lists them)
+    Statement    allows or denies actions on resources if its conditions hold
+    Policy       a tuple of statements
 
-Pure: knows neither dialects nor where grants are kept. IAM's documents and the other dialects' forms become this
-(gateway/security/policies/). Evaluation follows "Policy evaluation logic" of the IAM guide: refused unless allowed, and an
-explicit refusal beats every allowance.
+Pure: independent of the dialects and of how grants are stored. gateway/security/policies/ converts IAM documents and
+the forms of the other dialects. Evaluation follows "Policy evaluation logic" of the IAM guide: access is denied unless
+it is allowed, and an explicit denial overrides every allowance.
 """
 
 from __future__ import annotations
@@ -27,39 +28,44 @@ from tablegate.gateway.model.authorization.conditions import (
     ConditionKey,
 )
 from tablegate.gateway.model.authorization.globs import EVERY, Glob
-from tablegate.gateway.model.authorization.permissions import Channel, Door, Permission, Purpose
+from tablegate.gateway.model.authorization.permissions import Channel, GrantAction, Permission, Purpose
 from tablegate.gateway.model.values.keys import KeySchema
 
 _DECISIONS_KEPT = 4096
 _LONGEST_KEPT_BYTES = 128
-# Clients may name anything. No resource that exists has a longer path.
+# Clients may send any name. Paths of existing resources are not longer.
 _LONGEST_KEPT_PATH = 1024
 _ACCOUNT = re.compile(r"\d{12}", re.ASCII)
 
 
 class Effect(Enum):
-    """What a statement says to what it is about."""
+    """The effect of a statement on the accesses that it covers."""
 
     ALLOW = "allow"
     DENY = "deny"
 
 
 class Verdict(Enum):
-    """What comes of an access: allowed, refused because nothing allows it, or because something refuses it: the caller's own
-    grants, or the policy that the resource has."""
+    """The result for an access.
+
+    It is allowed, not allowed by any statement, or explicitly denied. The denial comes from the caller's grants or from
+    the policy of the resource.
+    """
 
     ALLOWED = "allowed"
     NOT_ALLOWED = "not allowed"
     REFUSED = "refused"
     REFUSED_BY_RESOURCE = "refused by the resource's policy"
 
-    # Verdicts are looked up; the default hashes the name through a Python-level __hash__.
+    # The inherited __hash__ is a Python function. Verdicts are dictionary keys.
     __hash__ = object.__hash__
 
 
 class TableLocation(NamedTuple):
-    """Where a table is, as policies name it: an account and a region, or an instance. "": nobody can say, and no
-    pattern looks."""
+    """The location of a table in terms of policies: an account and a region, or an instance.
+
+    An empty part is unknown, and no pattern is compared with it.
+    """
 
     account: str = ""
     region: str = ""
@@ -68,111 +74,120 @@ class TableLocation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Resources by pattern. `path` is matched against "TABLE", "TABLE/index/INDEX", "TABLE/stream/LABEL", or "" for what is no
-    table's; the others against the place of a table where tables are kept apart by it."""
+    """Resources by pattern.
+
+    `path` is matched against "TABLE", "TABLE/index/INDEX", "TABLE/stream/LABEL", or "" for resources outside of tables.
+    The other patterns are matched against the location of the table, if the namespace has one.
+    """
 
     path: Glob
     region: Glob = EVERY
     account: Glob = EVERY
     instance: Glob = EVERY
 
-    def covers(self, place: TableLocation, path: str) -> bool:
-        """Whether a resource is among these."""
-        return self._covers_place(place) and self.path.matches(path)
+    def covers(self, location: TableLocation, path: str) -> bool:
+        return self._covers_location(location) and self.path.matches(path)
 
-    def _covers_place(self, place: TableLocation) -> bool:
+    def _covers_location(self, location: TableLocation) -> bool:
         return all(
             not part or pattern.matches(part)
-            for part, pattern in zip(place, (self.account, self.region, self.instance), strict=True)
+            for part, pattern in zip(location, (self.account, self.region, self.instance), strict=True)
         )
 
 
-# To look a member up takes longer than a call of C.
+# A global name is faster to read than a member of an enumeration.
 _ALLOW, _ALLOWED, _REFUSED = Effect.ALLOW, Verdict.ALLOWED, Verdict.REFUSED
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Allows or refuses to go through doors to resources, if all conditions hold. `excludes`: to all resources but these."""
+    """A statement that allows or denies actions on resources if all conditions hold.
+
+    `excludes`: it covers all resources except those listed.
+    """
 
     effect: Effect
-    doors: frozenset[Door]
+    actions: frozenset[GrantAction]
     resources: tuple[Resources, ...]
     conditions: tuple[Condition, ...] = ()
     excludes: bool = False
 
     def covers(self, access: Access) -> bool:
-        """Whether it is about this permission and this resource, whatever its conditions."""
-        if (access.permission, access.way) not in self.doors:
+        """Return True if the statement covers the action and the resource. Conditions are ignored."""
+        if (access.permission, access.channel) not in self.actions:
             return False
-        place = place_of(access.namespace)
-        return any(each.covers(place, access.path) for each in self.resources) is not self.excludes
+        location = location_of(access.namespace)
+        return any(each.covers(location, access.path) for each in self.resources) is not self.excludes
 
-    def may_cover(self, purpose: Purpose) -> bool:
-        """True if it is about some permission of a purpose on some resource."""
-        if not any((permission, purpose.way) in self.doors for permission in purpose.permissions):
+    def can_cover(self, purpose: Purpose) -> bool:
+        """Return True if the statement covers some permission of a purpose on some resource."""
+        if not any((permission, purpose.channel) in self.actions for permission in purpose.permissions):
             return False
         return not (self.excludes and any(each.path.matches(ANYWHERE) for each in self.resources))
 
     def must_cover(self, purpose: Purpose) -> bool:
-        """True if it is about every permission of a purpose on every resource."""
-        if not all((permission, purpose.way) in self.doors for permission in purpose.permissions):
+        """Return True if the statement covers every permission of a purpose on every resource."""
+        if not all((permission, purpose.channel) in self.actions for permission in purpose.permissions):
             return False
         return any(each.path.matches("") for each in self.resources) is not self.excludes
 
-    def holds(self, facts: AccessFacts, circumstances: AuthorizationContext) -> bool:
-        """Whether all conditions hold. What is not known for certain makes an allowance fail and a refusal hold."""
+    def holds(self, facts: AccessFacts, context: AuthorizationContext) -> bool:
+        """Return True if all conditions hold. An uncertain fact makes an allowance fail and a denial hold."""
         is_allowance = self.effect is _ALLOW
         for each in (
             self.conditions
-        ):  # as `all` would have it, without a generator: it is asked of every row that is read
-            if not each.holds(facts, circumstances, is_allowance):
+        ):  # a loop is faster than `all` with a generator, and this runs for every row that is read
+            if not each.holds(facts, context, is_allowance):
                 return False
         return True
 
 
 class Decision(NamedTuple):
-    """What can be said of accesses through one door to one resource without their facts. `verdict` None: it depends on which
-    of these statements' conditions hold. `is_by_partition`: they ask for nothing but the partition."""
+    """The result for one action on one resource that needs no facts of an access.
+
+    If `verdict` is None, the result depends on the conditions of the statements. `is_by_partition`: these conditions
+    depend on the partition only.
+    """
 
     verdict: Verdict | None
     allowing: tuple[Statement, ...] = ()
     refusing: tuple[Statement, ...] = ()
     is_by_partition: bool = False
 
-    def judge(self, facts: AccessFacts, circumstances: AuthorizationContext) -> Verdict:
-        """The verdict on one access."""
+    def judge(self, facts: AccessFacts, context: AuthorizationContext) -> Verdict:
         if self.verdict is not None:
             return self.verdict
         for each in self.refusing:
-            if each.holds(facts, circumstances):
+            if each.holds(facts, context):
                 return _REFUSED
         for each in self.allowing:
-            if each.holds(facts, circumstances):
+            if each.holds(facts, context):
                 return _ALLOWED
         return Verdict.NOT_ALLOWED
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What somebody was granted. Frozen; a change of grants is another policy."""
+    """An immutable set of grants. A change of grants makes a new policy."""
 
     statements: tuple[Statement, ...]
     decisions: dict[tuple[Permission, Channel, str, str], Decision] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    """What was decided lately, by door, namespace and path."""
+    """Cache of decisions by permission, channel, namespace and path."""
     readable: dict[tuple[Channel, str, str, bytes], KeySchema] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    """Partitions whose rows were found to be readable where that depends on nothing else, by way, namespace, table and the bytes
-    of the partition; and the schema by which these were read."""
+    """Cache of partitions that may be read, if that depends on the partition only.
+
+    The key is channel, namespace, table and encoded partition. The value is the schema that decoded the partition.
+    """
 
     @property
     def is_everything(self) -> bool:
-        """Whether it allows everything, always."""
+        """True if the policy allows everything unconditionally."""
         return not any(each.effect is Effect.DENY for each in self.statements) and any(
-            each.doors == EVERY_DOOR
+            each.actions == EVERY_ACTION
             and not each.conditions
             and not each.excludes
             and any(resources == Resources(EVERY) for resources in each.resources)
@@ -180,7 +195,7 @@ class Policy:
         )
 
     def decide(self, access: Access) -> Decision:
-        """What can be said without the facts of an access."""
+        """Return the decision that needs no facts of the access, from the cache if possible."""
         key = access[:4]
         found = self.decisions.get(key)
         if found is None:
@@ -192,8 +207,8 @@ class Policy:
         return found
 
     def remember_readable(self, access: Access) -> None:
-        """Take note of a Get that this policy allowed, where that depended on nothing but the partition."""
-        _, way, namespace, name, get, table = access
+        """Cache the partition of an allowed Get, if the decision depended on the partition only."""
+        _, channel, namespace, name, get, table = access
         partition = get.position.partition
         if (
             table is not None
@@ -202,25 +217,26 @@ class Policy:
         ):
             if len(self.readable) >= _DECISIONS_KEPT:
                 self.readable.clear()
-            self.readable[way, namespace, name, partition] = table.key_schema
+            self.readable[channel, namespace, name, partition] = table.key_schema
 
-    def may(self, purpose: Purpose, circumstances: AuthorizationContext) -> Verdict:
-        """The verdict on a purpose before it is known what it is about: allowed if it could be allowed on some resource."""
+    def possible_verdict(self, purpose: Purpose, context: AuthorizationContext) -> Verdict:
+        """Return the verdict on a purpose whose resource is not known yet: allowed if some resource could be allowed."""
 
         def holds(statement: Statement, is_allowance: bool) -> bool:
-            return all(each.holds(POSSIBLE, circumstances, is_allowance) for each in statement.conditions)
+            return all(each.holds(POSSIBLE, context, is_allowance) for each in statement.conditions)
 
         for each in self.statements:
             if each.effect is Effect.DENY and each.must_cover(purpose) and holds(each, False):
                 return Verdict.REFUSED
         for each in self.statements:
-            if each.effect is Effect.ALLOW and each.may_cover(purpose) and holds(each, True):
+            if each.effect is Effect.ALLOW and each.can_cover(purpose) and holds(each, True):
                 return Verdict.ALLOWED
         return Verdict.NOT_ALLOWED
 
 
 def decide(statements: Sequence[Statement], access: Access) -> Decision:
-    """What statements say of a door and a resource, and which of them must be asked for each access."""
+    """Evaluate statements for an action and a resource, and select those whose conditions each access must be tested
+    against."""
     about = [each for each in statements if each.covers(access)]
     refusing = tuple(each for each in about if each.effect is Effect.DENY)
     allowing = tuple(each for each in about if each.effect is Effect.ALLOW)
@@ -234,15 +250,17 @@ def decide(statements: Sequence[Statement], access: Access) -> Decision:
     return Decision(None, allowing, refusing, facts == {ConditionKey.LEADING_KEYS})
 
 
-EVERY_DOOR = frozenset((permission, way) for permission in Permission for way in Channel)
-EVERYTHING = Policy((Statement(Effect.ALLOW, EVERY_DOOR, (Resources(EVERY),)),))
+EVERY_ACTION = frozenset((permission, channel) for permission in Permission for channel in Channel)
+EVERYTHING = Policy((Statement(Effect.ALLOW, EVERY_ACTION, (Resources(EVERY),)),))
 NOTHING = Policy(())
-REFUSING_ALL = Policy((Statement(Effect.DENY, EVERY_DOOR, (Resources(EVERY),)),))
+REFUSING_ALL = Policy((Statement(Effect.DENY, EVERY_ACTION, (Resources(EVERY),)),))
 
 
-def place_of(namespace: str) -> TableLocation:
-    """The place that the name of a namespace says, where there is one for each place. (By key instead of account: then patterns
-    look at the region alone.)"""
+def location_of(namespace: str) -> TableLocation:
+    """Return the location that a namespace names, if there is one namespace for each location.
+
+    Namespaces of access keys have no account, so that patterns are compared with the region only.
+    """
     kind, _, rest = namespace.partition("/")
     if kind == "tablestore":
         return TableLocation(instance=rest)

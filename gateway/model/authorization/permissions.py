@@ -1,6 +1,6 @@
-"""What can be done (Permission), in which way it is asked for (Way), and what a request is for (Purpose).
+"""Actions of authorization (Permission, Channel), and the purpose of a request.
 
-The words are finer than any one dialect's, so that each dialect's own words are sets of them.
+Permissions are finer than those of any one dialect. Each name in a policy of a dialect is a set of them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Permission(Enum):
-    """One kind of thing that can be done to a resource."""
+    """A kind of operation on a resource."""
 
     # Rows
     READ = "read"
@@ -30,7 +30,7 @@ class Permission(Enum):
     DROP = "drop"
     CREATE_INDEX = "create-index"
     DROP_INDEX = "drop-index"
-    ADD_COLUMNS = "add-columns"  # of those that a table defines besides its key
+    ADD_COLUMNS = "add-columns"  # of the defined columns besides the key
     DROP_COLUMNS = "drop-columns"
     DESCRIBE_EXPIRY = "describe-expiry"
     ALTER_EXPIRY = "alter-expiry"
@@ -41,23 +41,23 @@ class Permission(Enum):
     LIST_FEATURES = "list-features"
     ALTER_FEATURES = "alter-features"
     ALTER_INSIGHTS = "alter-insights"
-    ALTER_DELIVERIES = "alter-deliveries"  # whoever else is told of changes
+    ALTER_DELIVERIES = "alter-deliveries"  # destinations that receive the changes of a table
     ALTER_RECOVERY = "alter-recovery"
-    # Backups, and tables as they were
+    # Backups and point-in-time recovery
     LIST_BACKUPS = "list-backups"
     DESCRIBE_BACKUP = "describe-backup"
     CREATE_BACKUP = "create-backup"
     DELETE_BACKUP = "delete-backup"
     RESTORE_BACKUP = "restore-backup"
     RESTORE_MOMENT = "restore-moment"
-    # Long work: exports, imports, bulk puts
+    # Jobs: exports, imports, bulk puts
     EXPORT = "export"
     IMPORT = "import"
     LOAD = "load"
     LIST_JOBS = "list-jobs"
     DESCRIBE_JOB = "describe-job"
     CANCEL_JOB = "cancel-job"
-    # Who may do what to a table
+    # Resource policies
     READ_POLICY = "read-policy"
     WRITE_POLICY = "write-policy"
     REMOVE_POLICY = "remove-policy"
@@ -75,12 +75,12 @@ class Permission(Enum):
     WRITE_ACCOUNT = "write-account"
     ADMINISTER = "administer"
 
-    # Every access is looked up by its permission; the default hashes the name through a Python-level __hash__.
+    # The inherited __hash__ is a Python function. Permissions are hashed for every access.
     __hash__ = object.__hash__
 
 
 class Channel(Enum):
-    """How something is asked for. Services have names of their own for some of these, and grant them apart."""
+    """The form in which a permission is requested. Services name some of these forms and grant them separately."""
 
     SINGLE = "single"
     BATCH = "batch"
@@ -91,8 +91,8 @@ class Channel(Enum):
     __hash__ = object.__hash__
 
 
-Door = tuple[Permission, Channel]
-"""A permission, and a way in which it is asked for."""
+GrantAction = tuple[Permission, Channel]
+"""A permission and the channel by which it is requested."""
 
 READING = frozenset({Permission.READ, Permission.QUERY, Permission.SCAN, Permission.SEARCH})
 STREAMING = frozenset(
@@ -104,7 +104,7 @@ OF_ACCOUNTS = frozenset(
         Permission.READ_ACCOUNT, Permission.WRITE_ACCOUNT, Permission.ADMINISTER,
     }
 )  # fmt: skip
-"""What is done to no single table."""
+"""Permissions that concern an account, not one table."""
 DESCRIBING = frozenset(
     {
         Permission.LIST, Permission.DESCRIBE, Permission.DESCRIBE_EXPIRY, Permission.READ_TAGS,
@@ -120,13 +120,16 @@ DEFINING = DESCRIBING | {
 
 
 class Purpose(NamedTuple):
-    """What a request is for: the permissions that its kind needs, the likeliest first, and the way in which it asks for them.
-    `also`: what a change of a table needs besides, on the same table or, to read streams, on all of its streams."""
+    """The permissions that a kind of request needs, the most likely first, and its channel.
+
+    `also`: permissions that a change of a table needs in addition. They apply to the same table. READ_STREAM applies to
+    all streams of the table.
+    """
 
     permissions: tuple[Permission, ...]
-    way: Channel = Channel.SINGLE
+    channel: Channel = Channel.SINGLE
     also: tuple[Permission, ...] = ()
 
 
 UNKNOWN_PURPOSE = Purpose((Permission.ADMINISTER,))
-"""Of a request of which nobody has said what it is for: only who may do everything may make it."""
+"""The purpose of a request until its operation is known. Only unrestricted callers have it."""

@@ -1,1 +1,1 @@
-"""What the engine can be asked for, and single writes."""
+"""The commands of the engine, and single writes."""

@@ -12,7 +12,7 @@ from tablegate.gateway.model.tables.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class KeepHistory(BaseCommand[Table]):
-    """Retain the history of a table for `days`, for RestoreTable. None: stop. Outcome: Table; TableMissing."""
+    """Retain the history of a table for `days`, for RestoreTable. None: stop. Outcome: Table. Error: TableMissing."""
 
     table: Table
     days: int | None
@@ -20,11 +20,11 @@ class KeepHistory(BaseCommand[Table]):
 
 @dataclass(frozen=True, slots=True)
 class RestoreTable(BaseCommand[Table]):
-    """Create a table with the rows of a backup, or of another table at a time (`at`, in ticks; None: now).
+    """Create a table with the rows of a backup, or of another table at a time (`at`, in ticks, None: now).
 
     The new table is CREATING until background work has copied the rows. `size_bytes`: their approximate size, if known.
-    Outcome: Table; TableExists, TableBusy, TableMissing, TimeNotRetained, BackupMissing, BackupBusy, BackupUnreadable,
-    QuotaExceeded.
+    Outcome: Table. Errors: TableExists, TableBusy, TableMissing, TimeNotRetained, BackupMissing, BackupBusy,
+    BackupUnreadable, QuotaExceeded.
     """
 
     made: CreateTable
@@ -35,7 +35,7 @@ class RestoreTable(BaseCommand[Table]):
 
 @dataclass(frozen=True, slots=True)
 class CreateBackup(BaseCommand[Backup]):
-    """Create a backup of the current state of a table. Outcome: Backup; TableMissing.
+    """Create a backup of the current state of a table. Outcome: Backup. Error: TableMissing.
 
     Background work copies the rows. `size_bytes`: their approximate size, if known.
     """
@@ -63,7 +63,7 @@ class ListBackups(BaseCommand[list[Backup]]):
 
 @dataclass(frozen=True, slots=True)
 class DeleteBackup(BaseCommand[Backup]):
-    """Delete a backup. Outcome: the Backup; BackupMissing, BackupBusy."""
+    """Delete a backup. Outcome: the Backup. Errors: BackupMissing, BackupBusy."""
 
     backup: Backup
 

@@ -1,4 +1,4 @@
-"""The type of a command: what the engine is asked for, with the type of its outcome."""
+"""The type of a command of the engine, with the type of its outcome."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Command(Protocol[R_co]):
-    """A command whose outcome is an R.
+    """A command with an outcome of type R.
 
-    For the type checker only: no class inherits from it, and `outcome` is never called. A named tuple can have no generic base,
-    so it declares the method itself. Every other command inherits the method from `BaseCommand`.
+    For the type checker only: no class inherits from it, and `outcome` is never called. A named tuple cannot have a
+    generic base, so it declares the method itself. Every other command inherits the method from `BaseCommand`.
     """
 
     def outcome(self) -> R_co:

@@ -1,7 +1,8 @@
-"""All commands: the closed union of what adapters can ask the engine for.
+"""All commands: the closed union of the engine's input.
 
-Each type of command is in the module of its capability, beside this one. `engine.run` takes a list of commands and returns a
-list of the same length: the outcome of each command, or its GatewayError. Commands of one list are independent of each other.
+Each type of command is in the module of its capability, beside this one. `engine.run` takes a list of commands and
+returns a list of the same length. It has the outcome of each command, or its GatewayError. Commands of one list are
+independent of each other.
 """
 
 from __future__ import annotations
@@ -36,10 +37,13 @@ DefinitionCommand = (
 """Commands about tables, streams, backups, jobs and replicas."""
 
 SingleCommand = BulkLoad | TransactionCommand | DefinitionCommand
-"""Commands that run by themselves, each in a transaction of its own."""
+"""Commands that run in separate transactions."""
 
 AnyCommand = RowCommand | SingleCommand
 
 Exchange = Generator[list[AnyCommand], list[Any], R]
-"""The steps of a request: yields lists of commands, is sent their outcomes, returns an R. A whole request returns a Reply
-(gateway/http.py). `one` and `each` (gateway/exchanges.py) give the outcomes their types."""
+"""The steps of a request: yields lists of commands, is sent their outcomes, returns an R.
+
+A whole request returns a Reply (gateway/http.py). `one` and `each` (gateway/exchanges.py) give the outcomes their
+types.
+"""

@@ -16,13 +16,15 @@ from tablegate.gateway.model.tables.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class StartJob(BaseCommand[Job]):
-    """Start a job, which a worker runs (Engine.register_worker). Outcome: Job; TokenReused, LimitExceeded `jobs`,
-    TableMissing, TimeNotRetained, QuotaExceeded. If an equal command has used the token before: the job of that command.
+    """Start a job, which a worker runs (Engine.register_worker). Outcome: Job.
 
-    - `source`: a table whose rows at a time (`at`, in ticks; None: now) are copied to the job's own namespace, or its changes in
-      a `window` (from, until before).
-    - `most`: maximum number of jobs of the kind at a time in the namespace.
-    - `makes_table`, `stores_rows`: what quotas may limit. `bounds`: bounds of quotas.
+    If an equal command has used the token before, the outcome is the job of that command. Errors: TokenReused,
+    LimitExceeded `jobs`, TableMissing, TimeNotRetained, QuotaExceeded.
+
+    - `source`: a table. Its rows at a time (`at`, in ticks, None: now) are copied to the job's own namespace. With
+      `window` (from, until before), its changes are copied instead.
+    - `most`: maximum number of concurrent jobs of the kind in the namespace.
+    - `makes_table`, `stores_rows`: the job creates a table or stores rows, so quotas apply. `bounds`: bounds of quotas.
     """
 
     kind: str
@@ -44,7 +46,7 @@ class StartJob(BaseCommand[Job]):
 class ListJobs(BaseCommand[list[Job]]):
     """List jobs of a kind in a namespace, newest first, after a Job.place, at most `limit`. Outcome: list of Job.
 
-    The other members filter, if given: by table, by start. `path`: the path in grants of the one job that is looked up.
+    The other members filter, if given: by table, by start. `path`: the path in grants, if the list finds a single job.
     """
 
     namespace: str
@@ -72,7 +74,7 @@ class ListUnfinishedJobs(BaseCommand[list[Job]]):
 class CancelJob(BaseCommand["Job | None"]):
     """Request the cancellation of a job. The worker ends it before its next batch. `path`: as in ListJobs.
 
-    Outcome: Job; InvalidInput `cancel` if jobs of this kind cannot be cancelled.
+    Outcome: Job. Error: InvalidInput `cancel` if jobs of this kind cannot be cancelled.
     """
 
     job: Job
@@ -81,8 +83,10 @@ class CancelJob(BaseCommand["Job | None"]):
 
 @dataclass(frozen=True, slots=True)
 class AdvanceJob(BaseCommand["Job | None"]):
-    """Save a batch of a job: its writes and its progress, atomically. Outcome: Job; StaleTable, TableExists, TableBusy. None:
-    another server has the claim, and nothing was saved.
+    """Save a batch of a job atomically: its writes and its progress. Outcome: Job.
+
+    The outcome is None, and nothing was saved, if another server has the claim. Errors: StaleTable, TableExists,
+    TableBusy.
 
     - `groups`: writes, also to tables that are CREATING.
     - `settle`: returns the progress from the outcomes of the groups, in place of `progress`.

@@ -19,9 +19,9 @@ class NewReplica:
 
 @dataclass(frozen=True, slots=True)
 class AddReplicas(BaseCommand[Table]):
-    """Create replicas of a table. Each then follows the changes of the others.
+    """Create replicas of a table. Each then follows the changes of the others. Outcome: the Table.
 
-    `name`: the name of the table itself within the group. `strong`, `witness`: as in ReplicationRule. Outcome: the Table;
+    `name`: the name of the table itself within the group. `strong`, `witness`: as in ReplicationRule. Errors:
     StaleTable, TableExists, TableBusy.
     """
 
@@ -34,7 +34,7 @@ class AddReplicas(BaseCommand[Table]):
 
 @dataclass(frozen=True, slots=True)
 class RemoveReplicas(BaseCommand[Table]):
-    """Drop replicas of a table by name. `keeps`: only detach them. Outcome: the Table; StaleTable."""
+    """Drop replicas of a table by name. `keeps`: only detach them. Outcome: the Table. Error: StaleTable."""
 
     table: Table
     names: tuple[str, ...]

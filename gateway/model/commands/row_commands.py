@@ -1,6 +1,7 @@
 """Commands that read and write rows.
 
-Commands that are made for every request or row are named tuples: as immutable as a dataclass and three times quicker to make.
+Commands that are created for each request or row are named tuples. These are immutable and three times as fast to
+create as frozen dataclasses.
 """
 
 from __future__ import annotations
@@ -22,26 +23,26 @@ from tablegate.gateway.model.values.rows import Contents, Row
 
 
 class VisibleAttributes(Protocol):
-    """The part of a row that the reader will show. Looked up only for callers whose rights depend on it."""
+    """The visible part of a row. Evaluated only for callers with conditions on attributes."""
 
     @property
     def names(self) -> frozenset[str]:
-        """The top-level attributes that are shown or evaluated. Empty: the rows are only counted."""
+        """The top-level attributes that are returned or evaluated. Empty: the rows are only counted."""
         ...
 
 
 class VisibleNames(NamedTuple):
-    """These attributes."""
+    """A fixed set of visible attributes."""
 
     names: frozenset[str]
 
 
 class Get(NamedTuple):
-    """Read one row. Outcome: Row or None; TransactionMissing.
+    """Read one row. Outcome: Row or None. Error: TransactionMissing.
 
-    - `transaction`: read as this open local transaction sees the row.
+    - `transaction`: the id of an open local transaction. The read sees its staged writes.
     - `may_be_old`: an eventually consistent read, which a replica may answer.
-    - `shown`: the part of the row that the reader will show. None: everything.
+    - `shown`: the visible part of the row. None: everything.
     """
 
     table: Table
@@ -59,8 +60,8 @@ class Get(NamedTuple):
 class ReadAll(BaseCommand[list[Row | None]]):
     """Read rows of any tables in one snapshot. Outcome: list of Row or None, in order.
 
-    `max_bytes`: maximum billed size of all rows together. The row that exceeds it is LimitExceeded `rows-together`, and no row
-    after it is read.
+    `max_bytes`: maximum billed size of all rows together. The outcome of the row that exceeds it is LimitExceeded
+    `rows-together`. No row after it is read.
     """
 
     gets: tuple[Get, ...]
@@ -69,16 +70,17 @@ class ReadAll(BaseCommand[list[Row | None]]):
 
 
 class Read(NamedTuple):
-    """Read a page of a table or one of its indexes, in key order. Outcome: Page; IndexMissing, TableBusy.
+    """Read a page of a table or one of its indexes, in key order. Outcome: Page. Errors: IndexMissing, TableBusy.
 
     - `range`: positions of rows, or of entries if there is an index.
     - `segment`: a part of a parallel scan. The range is ignored, and `after` (position of a row or entry) resumes.
     - `whole_rows`: read all of each row through an index, not only its projection.
-    - `cut`: a pure function that returns the visible part of a row (columns, versions), or None. Filter, limits and page use
-      the visible part. A row without one counts as evaluated, has no bytes and is not returned.
+    - `cut`: a pure function that returns the visible part of a row (columns, versions), or None. Filter, limits and
+      page use the visible part. A row without one counts as evaluated, has no bytes and is not returned.
     - `cut_many`: the same for many rows at once, if `cut` never returns None. `cut` is given as well.
-    - `transaction`: read as this local transaction sees the table (not its indexes); TransactionMissing.
-    - `concatenation`: the reader needs no more of a row than this says, so many may come in one piece (Page.concatenated).
+    - `transaction`: the id of an open local transaction. The read sees its staged writes in the table, not in indexes.
+      Error: TransactionMissing.
+    - `concatenation`: the reader needs only this part of each row, so rows may be concatenated (Page.concatenated).
     - `may_be_old`, `shown`: as in Get.
     """
 
@@ -106,7 +108,7 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyToken:
-    """An idempotency token: a name in a scope, what the request was (digest), and how long it is remembered."""
+    """An idempotency token: a name in a scope, the digest of the request, and its lifetime in milliseconds."""
 
     scope: str
     name: str
@@ -115,11 +117,11 @@ class IdempotencyToken:
 
 
 class WriteGroup(NamedTuple):
-    """Atomic writes. Outcome: a list of Outcome, one for each write, in order.
+    """Atomic writes. Outcome: a list of WriteOutcome, one for each write, in order.
 
-    A group of one write fails with the error of that write, a larger one with GroupRefused. If an equal request has used the
-    token before, the outcome is Replayed. A partition that a local transaction has locked is PartitionLocked. `transaction`:
-    the local transaction that these writes commit.
+    A group of one write fails with the error of that write, a larger one with GroupRefused. If an equal request has
+    used the token before, the outcome is ReplayedOutcome. If a local transaction has locked the partition, the error is
+    PartitionLocked. `transaction`: the local transaction that these writes commit.
     """
 
     writes: tuple[Write, ...]
@@ -132,9 +134,10 @@ class WriteGroup(NamedTuple):
 
 
 class BulkLoad(NamedTuple):
-    """Put many rows of one table, replacing existing ones, atomically. Outcome: None, or the error that the group would get.
+    """Put many rows of one table atomically, replacing existing ones. Outcome: None, or the error that the group would
+    get.
 
-    The effect is that of a WriteGroup of puts that return no old row. It is faster where the rows are new.
+    The effect is that of a WriteGroup of puts that return no old row. It is faster for new rows.
     """
 
     table: Table
@@ -154,10 +157,11 @@ class WriteOutcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplayedOutcome:
-    """The outcome for a repeated idempotency token: billed sizes of each first write (old, new; None: no row)."""
+    """The outcome for a repeated idempotency token: billed sizes of each first write (old, new). None: there was no
+    row."""
 
     sizes: tuple[tuple[int | None, int | None], ...]
 
 
 GroupOutcome = list[WriteOutcome] | ReplayedOutcome | GatewayError
-"""The outcome or the error of a group of writes. Replayed: only for groups with a token."""
+"""The outcome or the error of a group of writes. ReplayedOutcome: only for groups with a token."""

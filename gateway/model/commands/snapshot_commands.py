@@ -13,11 +13,12 @@ from tablegate.gateway.model.values.rows import Row
 
 @dataclass(frozen=True, slots=True)
 class ResetTables(BaseCommand[int]):
-    """Drop tables, or empty them, atomically. Outcome: number of tables; TableMissing if one of `names` does not exist.
+    """Drop tables, or empty them, atomically. Outcome: number of tables. Error: TableMissing if one of `names` does not
+    exist.
 
     - `namespace`: None for all namespaces.
     - `names`: None for all tables. Then backups and jobs are dropped with the tables.
-    - `keeps_definitions`: the tables stay, without rows, as if they were new.
+    - `keeps_definitions`: the tables become empty, and their definitions stay.
     """
 
     namespace: str | None = None
@@ -26,8 +27,11 @@ class ResetTables(BaseCommand[int]):
 
 
 class DocumentChange(NamedTuple):
-    """A change of a document (PutProperties) in the transaction of another command. `apply` is called with the document, empty if
-    there is none, and the outcome of the command. It returns the new document. What it raises undoes the transaction."""
+    """A change of a document (PutProperties) in the transaction of another command.
+
+    `apply` is called with the document, empty if it does not exist, and the outcome of the command. It returns the new
+    document. An exception rolls back the transaction.
+    """
 
     namespace: str
     name: str
@@ -38,8 +42,8 @@ class DocumentChange(NamedTuple):
 class CopyTables(BaseCommand[int]):
     """Replace the tables of namespaces by copies of the tables of others, with their rows, in one snapshot.
 
-    `copies`: (source, target), each target once. `empties`: prefix of the namespaces to empty, too. Outcome: number of tables;
-    TableBusy if an index of a source is still being filled.
+    `copies`: (source, target), each target once. `empties`: prefix of further namespaces to empty. Outcome: number of
+    tables. Error: TableBusy while an index of a source is being filled.
     """
 
     copies: tuple[tuple[str, str], ...]
@@ -56,9 +60,9 @@ class DescribeTables(BaseCommand[list[tuple[Table, dict[str, Any]]]]):
 
 @dataclass(frozen=True, slots=True)
 class ImportDefinition(BaseCommand[Table]):
-    """Create an empty table from a document, in a namespace of copies. Outcome: Table; TableExists, InvalidInput `document`.
+    """Create an empty table from a document, in a namespace of copies. Outcome: Table.
 
-    No other command writes to such a namespace.
+    No other command writes to such a namespace. Errors: TableExists, InvalidInput `document`.
     """
 
     namespace: str
@@ -67,7 +71,8 @@ class ImportDefinition(BaseCommand[Table]):
 
 @dataclass(frozen=True, slots=True)
 class ImportRows(BaseCommand[None]):
-    """Put unchanged rows into an empty table that ImportDefinition has created. Outcome: None; InvalidInput `rows`."""
+    """Put unchanged rows into an empty table that ImportDefinition has created. Outcome: None. Error: InvalidInput
+    `rows`."""
 
     table: Table
     rows: Sequence[Row]
@@ -75,7 +80,7 @@ class ImportRows(BaseCommand[None]):
 
 @dataclass(frozen=True, slots=True)
 class ListNamespaces(BaseCommand[list[str]]):
-    """List the namespaces that have tables and whose names begin with `prefix`. Outcome: names in order."""
+    """List the namespaces that have tables and begin with `prefix`. Outcome: sorted names."""
 
     prefix: str = ""
 

@@ -13,7 +13,7 @@ from tablegate.gateway.model.tables.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class ListStreams(BaseCommand[list[Stream]]):
-    """The streams of a namespace, or of one table, by name and age. Outcome: list of Stream."""
+    """List the streams of a namespace, or of one table, by name and age. Outcome: list of Stream."""
 
     namespace: str
     table_name: str | None = None
@@ -21,7 +21,7 @@ class ListStreams(BaseCommand[list[Stream]]):
 
 @dataclass(frozen=True, slots=True)
 class FindStream(BaseCommand[Stream]):
-    """Look a stream up by its table's name and its label. Outcome: Stream; StreamMissing."""
+    """Look a stream up by its table's name and its label. Outcome: Stream. Error: StreamMissing."""
 
     namespace: str
     table_name: str
@@ -30,14 +30,14 @@ class FindStream(BaseCommand[Stream]):
 
 @dataclass(frozen=True, slots=True)
 class ListShards(BaseCommand[list[Shard]]):
-    """The shards of a stream, parents before children. Outcome: list of Shard."""
+    """List the shards of a stream, parents before children. Outcome: list of Shard."""
 
     stream: Stream
 
 
 @dataclass(frozen=True, slots=True)
 class FindPosition(BaseCommand[int]):
-    """Find where to begin reading a shard. Outcome: the sequence to pass to ReadChanges; StreamMissing."""
+    """Find where to begin reading a shard. Outcome: the sequence to pass to ReadChanges. Error: StreamMissing."""
 
     stream: Stream
     shard: int
@@ -46,9 +46,10 @@ class FindPosition(BaseCommand[int]):
 
 @dataclass(frozen=True, slots=True)
 class ReadChanges(BaseCommand[ChangePage]):
-    """Read changes of a shard from a sequence on, at most `limit` and (but for the first) `size_bytes` of row bodies.
+    """Read changes of a shard from a sequence on, at most `limit` of them.
 
-    Outcome: ChangePage; StreamMissing, PositionExpired. Nothing new: no changes, and `next` is the sequence asked for.
+    `size_bytes`: maximum size of the row bodies. The first change may exceed it. Outcome: ChangePage. Without new
+    changes it is empty, and `next` is the requested sequence. Errors: StreamMissing, PositionExpired.
     """
 
     stream: Stream
@@ -60,7 +61,7 @@ class ReadChanges(BaseCommand[ChangePage]):
 
 @dataclass(frozen=True, slots=True)
 class Reshard(BaseCommand[Table]):
-    """Give a table's stream another number of open shards. Outcome: Table; StaleTable, StreamMissing."""
+    """Give a table's stream another number of open shards. Outcome: Table. Errors: StaleTable, StreamMissing."""
 
     table: Table
     shards: int
@@ -68,9 +69,9 @@ class Reshard(BaseCommand[Table]):
 
 @dataclass(frozen=True, slots=True)
 class Follow(BaseCommand[Table]):
-    """Add a follower, which gets each change of a table from now on, and merge `properties` as AlterTable does.
+    """Add a follower, which receives all later changes of a table, and merge `properties` as AlterTable does.
 
-    `target`: the destination, in terms of its `kind`. Outcome: Table; StaleTable.
+    `target`: the destination, in terms of its `kind`. Outcome: Table. Error: StaleTable.
     """
 
     table: Table
@@ -81,7 +82,7 @@ class Follow(BaseCommand[Table]):
 
 @dataclass(frozen=True, slots=True)
 class Unfollow(BaseCommand[Table]):
-    """End a follower after the changes that are written so far. Outcome: Table; StaleTable."""
+    """End a follower after the changes that are written so far. Outcome: Table. Error: StaleTable."""
 
     table: Table
     kind: str
@@ -91,7 +92,7 @@ class Unfollow(BaseCommand[Table]):
 
 @dataclass(frozen=True, slots=True)
 class ListFollowers(BaseCommand[list[str]]):
-    """List the targets of a kind that follow a table, or have still to receive some changes. Outcome: list of targets."""
+    """List the targets of a kind that follow a table or have pending changes. Outcome: list of targets."""
 
     table: Table
     kind: str

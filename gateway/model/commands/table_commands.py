@@ -16,7 +16,8 @@ from tablegate.gateway.model.values.vectors import Metric
 
 @dataclass(frozen=True, slots=True)
 class NewIndex:
-    """An index to create. `fill`: existing rows get entries. `dialect`: reads the key columns, if not that of the command."""
+    """An index to create. `fill`: existing rows get entries. `dialect`: interprets the key columns (default: that of
+    the command)."""
 
     name: str
     key_schema: KeySchema
@@ -45,7 +46,7 @@ class NewVectorIndex:
 
 @dataclass(frozen=True, slots=True)
 class FindTable(BaseCommand[Table]):
-    """Look a table up by name, or by its Azure name. Outcome: Table; TableMissing."""
+    """Look a table up by name, or by its Azure name. Outcome: Table. Error: TableMissing."""
 
     namespace: str
     name: str
@@ -64,9 +65,10 @@ class ListTables(BaseCommand[list[Table]]):
 
 @dataclass(frozen=True, slots=True)
 class CreateTable(BaseCommand[Table]):
-    """Create a table. Outcome: Table; TableExists, TableBusy, QuotaExceeded. `dialect` reads the key columns of its indexes.
+    """Create a table. Outcome: Table. Errors: TableExists, TableBusy, QuotaExceeded.
 
-    `ignoring_case`: a table whose Azure name differs only in case counts as the same name. `bounds`: bounds of quotas.
+    `dialect` interprets the key columns of its indexes. `ignoring_case`: a table whose Azure name differs only in case
+    counts as the same name. `bounds`: bounds of quotas.
     """
 
     dialect: str
@@ -83,11 +85,12 @@ class CreateTable(BaseCommand[Table]):
 
 @dataclass(frozen=True, slots=True)
 class AlterTable(BaseCommand[Table]):
-    """Change rules, properties or indexes of a table. Outcome: Table; StaleTable, TableBusy, IndexMissing.
+    """Change rules, properties or indexes of a table. Outcome: Table. Errors: StaleTable, TableBusy, IndexMissing.
 
-    - `properties`: the new properties of the dialects that it names. Those of other dialects stay.
+    - `properties`: the new properties, by dialect. Those of other dialects stay.
     - `add_indexes`: maintained from now on, filled in the background.
-    - `instant`: the change is complete with the outcome. The table does not become UPDATING, and may be UPDATING already.
+    - `instant`: the change is complete with the outcome. The table does not become UPDATING, and may be UPDATING
+      already.
     """
 
     dialect: str
@@ -103,7 +106,7 @@ class AlterTable(BaseCommand[Table]):
 
 @dataclass(frozen=True, slots=True)
 class DropTable(BaseCommand[Table]):
-    """Drop a table, in constant time. Outcome: Table as it was; TableMissing, TableBusy.
+    """Drop a table, in constant time. Outcome: the former Table. Errors: TableMissing, TableBusy.
 
     `delay_ms`: minimum time for which the table is DELETING and its name taken.
     """

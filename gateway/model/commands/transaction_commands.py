@@ -12,10 +12,11 @@ from tablegate.gateway.model.tables.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class BeginTransaction(BaseCommand[None]):
-    """Lock a partition of a table for a local transaction. Outcome: None; PartitionLocked, StaleTable.
+    """Lock a partition of a table for a local transaction. Outcome: None. Errors: PartitionLocked, StaleTable.
 
-    All other writes to the partition fail until the transaction ends or its lifetime is over. The id `transaction` is new and
-    unguessable. It ends in two hexadecimal digits: the slot of the partition (model/values/keys.py), which finds the transaction.
+    All other writes to the partition fail until the transaction ends or its lifetime is over. The id `transaction` is
+    new and unguessable. It ends in two hexadecimal digits, the slot of the partition (model/values/keys.py), which
+    locate the transaction.
     """
 
     table: Table
@@ -28,8 +29,8 @@ class BeginTransaction(BaseCommand[None]):
 class StageWrites(BaseCommand[list[GroupOutcome]]):
     """Write inside a local transaction. Conditions are evaluated on the rows with its earlier writes applied.
 
-    Outcome: for each group the outcome or error of a WriteGroup, or InvalidInput `other-partition` or `auto-increment`, or
-    LimitExceeded `transaction-bytes`; TransactionMissing, StaleTable.
+    Outcome: for each group the outcome or error of a WriteGroup, or InvalidInput `other-partition` or `auto-increment`,
+    or LimitExceeded `transaction-bytes`. Errors: TransactionMissing, StaleTable.
     """
 
     transaction: str
@@ -46,14 +47,14 @@ class LockedPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FindTransaction(BaseCommand[LockedPartition]):
-    """Look up the partition of an open local transaction. Outcome: LockedPartition; TransactionMissing."""
+    """Look up the partition of an open local transaction. Outcome: LockedPartition. Error: TransactionMissing."""
 
     transaction: str
 
 
 @dataclass(frozen=True, slots=True)
 class CommitTransaction(BaseCommand[None]):
-    """Apply the staged writes of a local transaction atomically. Outcome: None; TransactionMissing.
+    """Apply the staged writes of a local transaction atomically. Outcome: None. Error: TransactionMissing.
 
     `held`: the locked partition, used for authorization. If None, only unrestricted callers may commit.
     """
@@ -64,7 +65,10 @@ class CommitTransaction(BaseCommand[None]):
 
 @dataclass(frozen=True, slots=True)
 class AbortTransaction(BaseCommand[None]):
-    """Discard the staged writes of a local transaction. Outcome: None; TransactionMissing. `held`: as in CommitTransaction."""
+    """Discard the staged writes of a local transaction. Outcome: None. Error: TransactionMissing.
+
+    `held`: as in CommitTransaction.
+    """
 
     transaction: str
     held: LockedPartition | None = None

@@ -15,11 +15,10 @@ from tablegate.gateway.model.values.values import Value
 
 @dataclass(frozen=True, slots=True)
 class SearchVectors(BaseCommand["list[VectorMatch]"]):
-    """Find the `count` nearest vectors in an index. Outcome: list of Nearest, nearest first; IndexMissing, TableBusy,
-    NotInstalled.
+    """Find the `count` nearest vectors in an index. Outcome: list of VectorMatch, nearest first.
 
     `vector`: packed as in model/values/vectors.py. `partition`: the partition to search, if the index has partitions.
-    `filters`: values that columns of the index must be equal to, by name.
+    `filters`: required values of columns of the index, by name. Errors: IndexMissing, TableBusy, NotInstalled.
     """
 
     table: Table

@@ -1,6 +1,6 @@
-"""A group of writes, applied whole or not at all: what an atomic group means, for the write path and for local transactions.
+"""Groups of writes, applied atomically. Used by the write path and by local transactions.
 
-Pure. Each write sees what the writes before it in the group have left. Knows no locks and no SQL.
+Pure: without locks and SQL. Each write sees the results of the earlier writes in the group.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def apply_group(
     now: int,
     refusal: Callable[[Write], GatewayError | None] | None = None,
 ) -> list[WriteOutcome] | GatewayError:
-    """Apply writes to a view, in order. `now` is in ticks of 100 ns since 1970; `refusal`: what keeps a write from being looked
-    at any further.
+    """Apply writes to a view, in order. `now` is in ticks of 100 ns since 1970.
 
-    Gives the outcome of each write, and the view has what they leave. Or, if one of them fails, what is wrong, and the view is
-    as it was: that write's own error if it is the only one of the group, else GroupRefused with an error or None for each. An
-    error that is not a GatewayError is a defect of ours: it becomes DatabaseFailed, with the error as its cause.
+    Returns the outcome of each write, and updates the view. If a write fails, the view is unchanged. The result is then
+    the error of the write if the group has one write, else GroupRefused with an error or None for each. `refusal`
+    returns an error for writes that must not be evaluated. An unexpected exception is a defect and becomes
+    DatabaseFailed, with the exception as its cause.
     """
     drafted: dict[RowKey, Row | None] = {}
     outcomes: list[WriteOutcome] = []
@@ -55,7 +55,7 @@ def apply_group(
 
 
 def defects(refused: GatewayError) -> list[BaseException]:
-    """The defects of ours for which a group was refused, to be logged."""
+    """Return the unexpected exceptions that failed a group, for the log."""
     reasons = refused.reasons if isinstance(refused, GroupRefused) else [refused]
     return [
         reason.__cause__

@@ -1,7 +1,7 @@
-"""One write, and the pure step that applies it to the row as it was.
+"""One write, and the pure function that applies it to the old row.
 
-`apply` is the whole meaning of a conditional write: condition first, then the change, then the dialect's own rule on the
-result. It reads no clock and no database, so the engine can replay it, reorder nothing, and test it alone.
+`apply` defines a conditional write: first the condition, then the change, then the dialect's rule for the result. It
+reads no clock and no database, so attempts can be repeated and tests need no server.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tablegate.gateway.model.values.values import Kind, Value
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Make the row's contents exactly these (key columns included)."""
+    """Replace the contents of the row, including its key columns."""
 
     contents: Contents
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Apply actions. Where there is no row: make one from its key if `may_create`, else nothing happens."""
+    """Apply actions. If there is no row, create one from its key if `may_create`, else do nothing."""
 
     actions: tuple[Action, ...]
     may_create: bool = True
@@ -38,19 +38,19 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Delete the row, if there is one."""
+    """Delete the row if it exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckOnly:
-    """Change nothing; only the condition matters."""
+    """Evaluate the condition only."""
 
 
 Change = Replace | Edit | Remove | CheckOnly
 
 
 class ChangeKind(Enum):
-    """What the write was. Insert, modify or remove follows from the old and the new row."""
+    """The kind of a write. Insert, modify or remove follows from the old and the new row."""
 
     PUT = "put"
     UPDATE = "update"
@@ -59,15 +59,17 @@ class ChangeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StreamRecording:
-    """What a stream is told of a write that is carried out later than it was made (engine/rows/local_transactions.py), or was
-    made elsewhere (engine/replication/replication.py). `kind` None: nothing."""
+    """The stream record of a deferred or replicated write. `kind` None: no record.
+
+    Deferred writes come from engine/rows/local_transactions.py, replicated ones from engine/replication/replication.py.
+    """
 
     kind: ChangeKind | None
     actions: tuple[Action, ...]
 
 
 class Returns(Enum):
-    """What the answer to a write shows of the row."""
+    """The part of the row that the reply to a write returns. The values are those of DynamoDB's ReturnValues."""
 
     NOTHING = "NONE"
     OLD = "ALL_OLD"
@@ -77,7 +79,7 @@ class Returns(Enum):
 
 
 class ReturnedRows(NamedTuple):
-    """What the answer to a write shows of the row: where it was carried out, and where its condition was false."""
+    """The returned part of the row for a successful write and for a failed condition."""
 
     done: Returns = Returns.NOTHING
     failed: Returns = Returns.NOTHING
@@ -87,17 +89,21 @@ SHOWN_NOT = ReturnedRows()
 
 
 RowRule = Callable[[Row | None, Contents], Contents]
-"""A dialect's say on what a write leaves behind: (old row, new contents) -> contents. It restores kinds that the dialect
-cannot spell, and raises RowRuleViolated or BadKey where the result breaks the dialect's rules. Pure."""
+"""A rule of a dialect for the result of a write: (old row, new contents) -> contents. Pure.
+
+It restores kinds that the dialect cannot represent. It raises RowRuleViolated or BadKey if the result breaks a rule.
+"""
 
 
 class Write(NamedTuple):
     """One write of one row.
 
-    `actor` is whoever a change stream names: "" for clients, "expiry" for the sweep. `view` is the asking dialect's.
-    `recorded`: what change streams are told, where it does not follow from `change`. `shown`: what the answer shows of the row.
-    `stamp`: of a Replace or Remove that was made in a replica of the table, when it was (ticks): it is carried out only if
-    nothing later has been written here.
+    - `view`: how the dialect of the request sees stored values.
+    - `actor`: the author of the change in streams: "" for clients, "expiry" for the expiry job.
+    - `recorded`: the stream record, if it does not follow from `change`.
+    - `shown`: the part of the row in the reply.
+    - `stamp`: for a Replace or Remove from another replica, its original time (ticks). It is ignored if the row is
+      newer.
     """
 
     table: Table
@@ -113,17 +119,17 @@ class Write(NamedTuple):
 
 
 def apply(write: Write, old: Row | None, now: int) -> Row | None:
-    """The row after the write (None: there is none). `now` is in ticks of 100 ns since 1970.
+    """Return the row after the write, None if there is none. `now` is in ticks of 100 ns since 1970.
 
-    Raises ConditionFailed with the first conjunct that is false, BadPath, BadOperand, NumberOutOfRange, and what the
-    write's rule raises.
+    Raises ConditionFailed with the first conjunct that is false, BadPath, BadOperand, NumberOutOfRange, and the errors
+    of the write's rule.
     """
     stored = old
     if write.stamp is not None:
         return _later(write, stored, write.stamp)
     if (
         write.table.rules.expiry is not None and not write.actor
-    ):  # the sweep sees what has expired, clients do not
+    ):  # expired rows are visible to the expiry job only
         old = write.table.visible(stored, now // 10_000)
     if write.condition is not ALWAYS:
         failed = failing_part(write.condition, old, write.view)
@@ -154,8 +160,10 @@ def apply(write: Write, old: Row | None, now: int) -> Row | None:
 
 
 def _later(write: Write, stored: Row | None, stamp: int) -> Row | None:
-    """What is there after a write that was made elsewhere at a time: the later of the two, in an order that is the same in every
-    replica. At the same time a row comes after a delete, and of two rows that which has the greater bytes."""
+    """Return the later of a row and a replicated write, in an order that is the same in every replica.
+
+    At equal times a row comes after a delete, and of two rows the one with the greater bytes is later.
+    """
     match write.change:
         case Replace(contents):
             if stored is not None and _rank(stored.modified_at, stored.contents) >= _rank(stamp, contents):
@@ -174,12 +182,12 @@ def _rank(stamp: int, contents: Contents) -> tuple[int, bytes, bytes]:
 
 
 def deleted_at(at_ms: int, old: Row) -> int:
-    """The time, in ticks, of a delete of which a stream tells: later than the row that went."""
+    """Return the time of a replicated delete in ticks, later than the deleted row."""
     return max(at_ms * TICKS_PER_MS, old.modified_at + 1)
 
 
 def numbered(write: Write, number: int) -> Write:
-    """A write with a number for the auto-increment column of its key, and of its contents if it has any."""
+    """Return a write with a number for the auto-increment column in its key and contents."""
     table = write.table
     values = tuple(
         Value(Kind.INT64, number) if value is AUTO_INCREMENT else value  # type: ignore[comparison-overlap]

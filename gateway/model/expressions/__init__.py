@@ -1,1 +1,1 @@
-"""Conditions, updates and ranges: closed trees and their evaluators."""
+"""Conditions, updates and key ranges as closed trees, and their evaluators."""

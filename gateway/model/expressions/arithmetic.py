@@ -1,4 +1,4 @@
-"""Sums that edits ask for: exact where they can be, and of the kind that is stored."""
+"""Arithmetic of edits: exact where possible, in the stored kind of number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tablegate.gateway.model.values import values
 
 
 def added(left: values.Value, right: values.Value, view: View | None, minus: bool = False) -> values.Value:
-    """The exact sum or difference, in the first stored kind among the operands that holds it, else a DECIMAL."""
+    """Return the exact sum or difference, in the first stored kind among the operands that can represent it, else a
+    DECIMAL."""
     mine, other = _decimal_of(left, view), _decimal_of(right, view)
     total = values.add_exactly(mine, -other if minus else other)
     if total is None:
@@ -25,8 +26,10 @@ def added(left: values.Value, right: values.Value, view: View | None, minus: boo
 
 
 def incremented(current: values.Value | None, delta: values.Value, view: View | None) -> values.Value:
-    """What `Increment` makes: a number of the kind that is stored, or of the delta's where nothing is. DOUBLEs are added as
-    such, which rounds."""
+    """Return the result of `Increment`: a number of the stored kind, or of the delta's kind if there is no value.
+
+    DOUBLEs use floating-point addition, which rounds.
+    """
     if current is None:
         return delta
     seen = current if view is None else view(current)
@@ -53,7 +56,7 @@ def _decimal_of(value: values.Value, view: View | None) -> Decimal:
 
 
 def _range_rule(left: Decimal, right: Decimal) -> str:
-    """Which limit a sum broke that no DECIMAL holds."""
+    """Return the limit that a sum exceeds which no DECIMAL can represent."""
     total = float(left) + float(right)
     if abs(total) >= 10.0 ** (values.DECIMAL_MAX_EXPONENT + 1):
         return "overflow"
@@ -64,7 +67,7 @@ _INTEGER_BITS = {values.Kind.INT32: 31, values.Kind.INT64: 63}
 
 
 def _in_kind(number: Decimal, kind: values.Kind) -> values.Value | None:
-    """The number as a value of that kind, None where the kind does not hold it exactly."""
+    """Return the number as a value of the kind, None if the kind cannot represent it exactly."""
     if kind in _INTEGER_BITS:
         bound = 1 << _INTEGER_BITS[kind]
         if number != number.to_integral_value() or not -bound <= number < bound:

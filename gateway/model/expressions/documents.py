@@ -1,7 +1,7 @@
-"""Changing documents along paths: what a set of edits makes of maps, lists and sets.
+"""Edits of maps, lists and sets along document paths.
 
-Knows that every edit sees the documents as they were before all of them, list indexes included. Knows nothing of rows,
-numbers or dialects.
+Every edit sees the documents as they were before all edits, list indexes included. Independent of rows, numbers and
+dialects.
 """
 
 from __future__ import annotations
@@ -17,19 +17,21 @@ from tablegate.gateway.model.values.values import SETS, Kind, Value
 
 @dataclass(slots=True)
 class _Branch:
-    """A document being changed. Children that are changed within are branches themselves; a list's indexes stay those
-    from before the edit until it is done, so that several can be removed at once."""
+    """A document that is being edited. Edited children are branches themselves.
+
+    List indexes stay those from before the edit until it is done, so that several elements can be removed at once.
+    """
 
     kind: Kind
     members: dict[
         Any, Any
-    ]  # name or index -> Value or _Branch; removed list elements are gone, so indexes may gap
+    ]  # name or index -> Value or _Branch. Removed list elements are missing, so indexes may have gaps.
     length: int = 0  # of a list, before the edit
-    added: dict[int, Value] = field(default_factory=dict)  # past a list's end, by the index asked for
+    added: dict[int, Value] = field(default_factory=dict)  # appended elements by the index in the path
 
     @classmethod
     def of(cls, value: Value | None, step: str | int) -> _Branch:
-        """The document that a value is, opened for a change at this step. Raises BadPath if it is no such document."""
+        """Open a document for an edit at this step. Raises BadPath if the value is not such a document."""
         wanted = Kind.MAP if isinstance(step, str) else Kind.LIST
         if value is None or value.kind is not wanted:
             raise BadPath("path")
@@ -38,14 +40,14 @@ class _Branch:
         return cls(wanted, dict(enumerate(value.data)), len(value.data))
 
     def put(self, step: str | int, value: Value) -> None:
-        """Set a member, or an element; an index past the end of the list appends."""
+        """Set a member or an element. An index past the end of the list appends."""
         if isinstance(step, int) and step >= self.length:
             self.added[step] = value
         else:
             self.members[step] = value
 
     def grown(self) -> Value:
-        """The document as a value again."""
+        """Return the edited document as a value."""
         members = {
             step: member.grown() if isinstance(member, _Branch) else member
             for step, member in self.members.items()
@@ -57,32 +59,32 @@ class _Branch:
 
 
 class Documents:
-    """What document actions make of the attributes before them. Actions do not see each other's work."""
+    """The edits of documents in a set of attributes. Edits do not see each other's results."""
 
     def __init__(self, before: Attributes) -> None:
         self._before = before
         self._changed: dict[str, Value | _Branch | None] = {}
 
     def old_at(self, path: Path) -> Value | None:
-        """The value at a path before the edit, as it is stored."""
+        """Return the stored value at a path before the edit."""
         return value_at(self._before, path)
 
     def put(self, path: Path, value: Value) -> None:
-        """Set what is at a path; a list index past the end appends, in the order of the indexes. Raises BadPath."""
+        """Set the value at a path. List indexes past the end append, in the order of the indexes. Raises BadPath."""
         if len(path) == 1:
             self._changed[str(path[0])] = value
         else:
             self._branch(path).put(path[-1], value)
 
     def remove(self, path: Path) -> None:
-        """Take away what is at a path, if anything is. Raises BadPath."""
+        """Remove the value at a path, if there is one. Raises BadPath."""
         if len(path) == 1:
             self._changed[str(path[0])] = None
         else:
             self._branch(path).members.pop(path[-1], None)
 
     def subtract(self, path: Path, value: Value) -> None:
-        """Take members out of the set at a path; an emptied set goes away. Raises BadPath, BadOperand."""
+        """Remove members from the set at a path. An empty set is removed. Raises BadPath, BadOperand."""
         current = self.old_at(path)
         if current is None:
             if len(path) > 1:
@@ -97,14 +99,14 @@ class Documents:
             self.remove(path)
 
     def results(self) -> list[tuple[str, Value | None]]:
-        """The attributes that were written: their new values, None where they are gone."""
+        """Return the edited attributes with their new values, None for removed ones."""
         return [
             (name, result.grown() if isinstance(result, _Branch) else result)
             for name, result in self._changed.items()
         ]
 
     def _branch(self, path: Path) -> _Branch:
-        """The document that holds the last step of a path, opened for change. Raises BadPath if it is not there."""
+        """Return the branch that contains the last step of a path. Raises BadPath if it does not exist."""
         name = str(path[0])
         branch = self._changed.get(name)
         if not isinstance(branch, _Branch):

@@ -1,8 +1,8 @@
-"""Regular expressions that clients may send: searched in time linear in the text, whatever the pattern.
+"""Regular expressions of clients, searched in linear time.
 
-Knows bounds on what a pattern may cost, and who searches: RE2, an engine made for patterns of strangers, which never
-backtracks. Its syntax is Perl's without what cannot be searched that way (back references, look-around, possessive repeats).
-Characters are those of Unicode; the classes (digits, spaces, letters of words) are those of ASCII, as in Perl's bytes.
+RE2 runs them: an engine for untrusted patterns that never backtracks. Its syntax is Perl's without back references,
+look-around and possessive quantifiers. Characters are Unicode code points. The classes (digits, spaces, word
+characters) are ASCII, as in Perl's bytes.
 """
 
 from __future__ import annotations
@@ -11,27 +11,30 @@ from functools import lru_cache
 from typing import Any
 
 TEXT_MAX_BYTES = 65_536
-"""Only so much of a text is searched."""
+"""Maximum searched length of a text."""
 _SEARCH_MAX_STEPS = 16 * 1024 * 1024
-# Of one pattern: its program, some 40,000 steps at most, and what the engine remembers while it searches.
+# Per pattern: its program of at most about 40,000 steps, and the caches of the engine.
 _MEMORY_MAX_BYTES = 512 * 1024
 _KEPT_PATTERNS = 64
 
 
 def reach_bytes(steps: int) -> int:
-    """How much of each text is searched for patterns that have so many steps together: at the very worst all searches then
-    take a fifth of a second (10 ns a byte and step, measured), and up to 256 steps nothing is left out."""
+    """Return the searched length of each text, given the total number of steps of all patterns.
+
+    In the worst case all searches then take 0.2 s (10 ns per byte and step, measured). Up to 256 steps, texts are
+    searched up to TEXT_MAX_BYTES.
+    """
     return min(TEXT_MAX_BYTES, _SEARCH_MAX_STEPS // max(steps, 1))
 
 
 class BadPattern(ValueError):
-    """Not a regular expression, or none of the kind this engine runs. Its text says why."""
+    """The pattern is not a regular expression that RE2 supports. The text says why."""
 
 
 class Pattern:
-    """A pattern that has been checked. Raises BadPattern. Immutable, and equal to another of the same source.
+    """A valid pattern. Raises BadPattern. Immutable, and equal to others with the same source.
 
-    `steps`: what it is compiled to; no text takes longer than its bytes times these.
+    `steps`: size of the compiled program. A search takes at most this number of steps for each byte.
     """
 
     __slots__ = ("source", "steps")
@@ -41,8 +44,11 @@ class Pattern:
         self.steps: int = _compiled(source).programsize
 
     def find(self, text: str, most_bytes: int = TEXT_MAX_BYTES) -> str | None:
-        """The leftmost match's first group, or the whole match where there is no group; None without a match. Of the text only
-        its first bytes are searched, whole characters."""
+        """Return the leftmost match's first group, or the whole match if the pattern has no group. None without a
+        match.
+
+        Only the first `most_bytes` of the text are searched, in whole characters.
+        """
         data = text[:most_bytes].encode("utf-8", "surrogatepass")
         if len(data) > most_bytes:
             data = data[:most_bytes].decode("utf-8", "ignore").encode()
@@ -64,7 +70,7 @@ class Pattern:
 
 @lru_cache(maxsize=_KEPT_PATTERNS)
 def _compiled(source: str) -> Any:
-    import re2  # loaded by the first pattern of a client
+    import re2  # imported with the first pattern of a client
 
     options = re2.Options()
     options.max_mem = _MEMORY_MAX_BYTES

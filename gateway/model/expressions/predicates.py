@@ -1,10 +1,10 @@
-"""Conditions and filters as one closed tree, and its one evaluator.
+"""Conditions and filters as one closed tree, and its evaluator.
 
-Every dialect's spelling (condition expressions, Expected, OData $filter, protobuf filters) is parsed into these few
-nodes. What a dialect adds is desugared by its parser: BETWEEN is two comparisons, IN is an Or of equalities, "pass if
-missing" is an Or with Not(Exists), a typed comparison is an And with HasKind.
+The syntaxes of the dialects (condition expressions, Expected, OData $filter, protobuf filters) are parsed into these
+nodes. Parsers desugar the rest. BETWEEN is two comparisons, IN is an Or of equalities, "pass if missing" is an Or with
+Not(Exists), and a typed comparison is an And with HasKind.
 
-A predicate is never a truth value: `bool(predicate)` raises, so that `and` between predicates cannot slip through.
+`bool(predicate)` raises TypeError, so that `and` between predicates fails early.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ Path = tuple[str | int, ...]
 """A document path: an attribute name, then member names (str) and list indexes (int)."""
 
 View = Callable[[Value], Value]
-"""How a dialect sees a stored value; pure. Numbers are seen as equal numbers or as text, what is not TEXT may be seen as its
-text, and nothing else changes its kind: store/sql/prefilters.py goes by that."""
+"""The view of a dialect on stored values. Pure.
+
+Numbers become equal numbers or text, other kinds except TEXT may become text, and nothing else changes its kind.
+store/sql/prefilters.py depends on that.
+"""
 
 
 class Node:
-    """Base of predicates and operands."""
+    """Base class of predicates and operands."""
 
     __slots__ = ()
 
@@ -48,7 +51,7 @@ class Attribute(Node):
 
 @dataclass(frozen=True, slots=True)
 class AnyVersion(Node):
-    """Each kept version of an attribute: a comparison is true if it is true of one of them."""
+    """Each stored version of an attribute. A comparison is true if it is true of one of them."""
 
     name: str
 
@@ -62,23 +65,28 @@ class Literal(Node):
 
 @dataclass(frozen=True, slots=True)
 class SizeOf(Node):
-    """The size of the value at a path: UTF-16 code units of TEXT, bytes of BYTES, number of elements of documents and
-    sets; absent for other kinds. (UTF-16: measured on DynamoDB, ExtendDB issue 60, where "\u00e9\U0001d11e" has size 3.)"""
+    r"""The size of the value at a path: UTF-16 code units of TEXT, bytes of BYTES, elements of documents and sets.
+
+    Other kinds have no size. UTF-16: measured on DynamoDB, ExtendDB issue 60, where "\u00e9\U0001d11e" has size 3.
+    """
 
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
 class Computed(Node):
-    """What a dialect computes from the row as a whole, pure: Azure's Timestamp, the text of a composite key."""
+    """A value that a dialect computes from the whole row: Azure's Timestamp, the text of a composite key. Pure."""
 
     of: Callable[[Row], Value | None]
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractedValue(Node):
-    """What a pattern finds in a TEXT value (see patterns.py), read as TEXT, BYTES, INT64 or DOUBLE. Where there is no TEXT,
-    no match, or what matched is no such value, there is nothing. `reach_bytes`: how much of the text is searched."""
+    """The match of a pattern in a TEXT value (see patterns.py), converted to TEXT, BYTES, INT64 or DOUBLE.
+
+    It is absent if the value is no TEXT, or without a match, or if the conversion fails. `reach_bytes`: searched length
+    of the text.
+    """
 
     operand: Attribute | AnyVersion
     pattern: Pattern
@@ -99,7 +107,7 @@ class Comparison(Enum):
     GT = ">"
     GE = ">="
 
-    # The default hashes the name through a Python-level __hash__; a comparison is looked up for every row.
+    # The inherited __hash__ is a Python function. Comparisons are hashed for every row.
     __hash__ = object.__hash__
 
 
@@ -108,33 +116,33 @@ class Comparison(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Always(Node):
-    """True for every row, and where there is no row."""
+    """True for every row, and without a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class And(Node):
-    """True if all parts are; the parts are judged from left to right."""
+    """True if all parts are true. The parts are evaluated from left to right."""
 
     parts: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or(Node):
-    """True if one part is."""
+    """True if any part is true."""
 
     parts: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Not(Node):
-    """True if the part is not."""
+    """True if the part is false."""
 
     part: Predicate
 
 
 @dataclass(frozen=True, slots=True)
 class Compare(Node):
-    """A comparison. With an absent operand, or operands without a common order, all but NE are false and NE is true."""
+    """A comparison. If an operand is absent, or the operands have no common order, NE is true and the others are false."""
 
     left: Operand
     comparison: Comparison
@@ -143,7 +151,7 @@ class Compare(Node):
 
 @dataclass(frozen=True, slots=True)
 class StartsWith(Node):
-    """Whether a TEXT or BYTES operand begins with another of its kind."""
+    """True if a TEXT or BYTES operand begins with another of its kind."""
 
     operand: Operand
     prefix: Operand
@@ -151,7 +159,7 @@ class StartsWith(Node):
 
 @dataclass(frozen=True, slots=True)
 class Contains(Node):
-    """Substring, member of a set, or element of a list."""
+    """True for a substring, a member of a set, or an element of a list."""
 
     container: Operand
     member: Operand
@@ -159,7 +167,7 @@ class Contains(Node):
 
 @dataclass(frozen=True, slots=True)
 class HasKind(Node):
-    """Whether a value is there and is of one of these kinds."""
+    """True if a value exists and is of one of these kinds."""
 
     operand: Operand
     kinds: frozenset[Kind]
@@ -167,19 +175,19 @@ class HasKind(Node):
 
 @dataclass(frozen=True, slots=True)
 class Exists(Node):
-    """Whether there is a value at the path."""
+    """True if a value exists at the path."""
 
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
 class RowExists(Node):
-    """Whether there is a row at all."""
+    """True if the row exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class RevisionIs(Node):
-    """Whether the row is there and was last modified at exactly this time (ticks of 100 ns since 1970)."""
+    """True if the row exists and was last modified at exactly this time (ticks of 100 ns since 1970)."""
 
     modified_at: int
 
@@ -192,10 +200,12 @@ ALWAYS = Always()
 
 
 def matches(predicate: Predicate, row: Row | None, view: View | None = None) -> bool:
-    """Whether a predicate is true of a row (None: there is no row) as a dialect sees it (None: as it is stored)."""
+    """Evaluate a predicate on a row, or on None if there is no row. `view`: None for the values as they are stored."""
     match predicate:
         case Compare(left, comparison, right):
-            if type(left) is Attribute and type(right) is Literal and row is not None:  # as most are
+            if (
+                type(left) is Attribute and type(right) is Literal and row is not None
+            ):  # the most frequent form
                 found = _seen_at(row, left.path, view)
                 return (
                     comparison is Comparison.NE if found is None else _JUDGES[comparison](found, right.value)
@@ -231,7 +241,7 @@ def matches(predicate: Predicate, row: Row | None, view: View | None = None) -> 
 
 
 def failing_part(predicate: Predicate, row: Row | None, view: View | None = None) -> Predicate | None:
-    """The first top-level conjunct that is false, or None if the predicate is true."""
+    """Return the first top-level conjunct that is false, or None if the predicate is true."""
     parts = predicate.parts if isinstance(predicate, And) else (predicate,)
     for part in parts:
         if not matches(part, row, view):
@@ -240,7 +250,7 @@ def failing_part(predicate: Predicate, row: Row | None, view: View | None = None
 
 
 def extracted(value: Value, operand: ExtractedValue) -> Value | None:
-    """The value that a pattern finds in another, or None. How Extracted is evaluated."""
+    """Evaluate ExtractedValue on a value."""
     kind = operand.kind
     found = operand.pattern.find(value.data, operand.reach_bytes) if value.kind is Kind.TEXT else None
     if found is None:
@@ -259,24 +269,24 @@ def extracted(value: Value, operand: ExtractedValue) -> Value | None:
 
 
 _INT64_END = 2**63
-_INTEGER_TEXT_MAX = 64  # characters; leading zeros are legal, thousands of digits a waste of time
+_INTEGER_TEXT_MAX = 64  # characters. Leading zeros are legal, but thousands of digits would waste time.
 
 
 class Attributes(Protocol):
-    """Attributes by name: a mapping of values, or the contents of a row, which decode only what they are asked for."""
+    """Attributes by name: a mapping of values, or the contents of a row, which decode single attributes on demand."""
 
     def get(self, name: str, /) -> Value | None:
-        """The value of an attribute, or None."""
+        """Return the value of an attribute, or None."""
         ...
 
 
 def value_at(values: Attributes, path: Path) -> Value | None:
-    """The value at a document path, or None."""
+    """Return the value at a document path, or None."""
     return _walk(values.get(path[0]), path)  # type: ignore[arg-type]
 
 
 def size_of(value: Value) -> int | None:
-    """What `SizeOf` counts of a value; None where nothing can be counted."""
+    """Return the result of `SizeOf` for a value, None if its kind has no size."""
     kind, data = value
     if kind is Kind.TEXT:
         return len(data) if data.isascii() else len(data.encode("utf-16-le", "surrogatepass")) // 2
@@ -286,7 +296,7 @@ def size_of(value: Value) -> int | None:
 
 
 def patterns_of(predicate: Predicate) -> Iterator[Pattern]:
-    """Every pattern that a predicate searches for, once for each search."""
+    """Yield the patterns of a predicate, once for each search."""
     match predicate:
         case And(parts) | Or(parts):
             for part in parts:
@@ -298,7 +308,7 @@ def patterns_of(predicate: Predicate) -> Iterator[Pattern]:
 
 
 def with_reach(predicate: Predicate, most_bytes: int) -> Predicate:
-    """A predicate that judges as this one does, but searches at most the first `most_bytes` of each text."""
+    """Return an equivalent predicate that searches at most the first `most_bytes` of each text."""
     match predicate:
         case And(parts) | Or(parts):
             return type(predicate)(tuple(with_reach(part, most_bytes) for part in parts))
@@ -312,7 +322,7 @@ def with_reach(predicate: Predicate, most_bytes: int) -> Predicate:
 
 
 def paths_of(predicate: Predicate) -> Iterator[Path]:
-    """Every document path that a predicate reads, from left to right, repeats included."""
+    """Yield every document path that a predicate reads, from left to right, with duplicates."""
     match predicate:
         case And(parts) | Or(parts):
             for part in parts:
@@ -339,7 +349,7 @@ def _paths_of_operand(operand: Operand) -> Iterator[Path]:
 
 
 def _values_of(operand: Operand, row: Row | None, view: View | None) -> tuple[Value, ...]:
-    """What an operand stands for: no value, one, or (of AnyVersion) several."""
+    """Return the values of an operand: none, one, or several (AnyVersion)."""
     match operand:
         case Literal(value):
             return (value,)
@@ -363,14 +373,14 @@ def _values_of(operand: Operand, row: Row | None, view: View | None) -> tuple[Va
 
 def _versions_of(row: Row, name: str, view: View | None) -> tuple[Value, ...]:
     cells = row.cells.get(name)
-    if cells is None:  # no such attribute, or a key column, which has no versions
+    if cells is None:  # missing, or a key column, which has no versions
         found = _seen_at(row, (name,), view)
         return () if found is None else (found,)
     return tuple(cell.value if view is None else view(cell.value) for cell in cells)
 
 
 def _seen_at(row: Row, path: Path, view: View | None) -> Value | None:
-    """The value at a path as the dialect sees it. What is inside a document is of every dialect's own kinds."""
+    """Return the value at a path as the dialect sees it. Values inside documents have kinds that all dialects have."""
     found = row.contents.value(path[0])  # type: ignore[arg-type]
     if found is not None and view is not None:
         found = view(found)

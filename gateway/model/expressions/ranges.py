@@ -1,6 +1,6 @@
-"""Ranges of keys: always half-open over positions, and how conditions on key columns become one.
+"""Key ranges: half-open intervals of positions, and their derivation from conditions on key columns.
 
-Knows encoded bytes and which comparisons they can answer. Knows nothing of tables in SQL.
+Depends on encoded bytes only, not on SQL.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from tablegate.gateway.model.values.values import Kind, Value
 
 
 class KeyRange(NamedTuple):
-    """Positions with lower <= position < upper. Direction is the reader's business."""
+    """Positions with lower <= position < upper. The direction of reading is separate."""
 
     lower: keys.Position
     upper: keys.Position
 
     @property
     def is_empty(self) -> bool:
-        """Whether no position is in the range."""
+        """True if no position is in the range."""
         return self.lower >= self.upper
 
     def after(self, position: keys.Position) -> KeyRange:
-        """What is left of the range above a position."""
+        """Return the part of the range above a position."""
         return KeyRange(max(self.lower, position.after), self.upper)
 
     def before(self, position: keys.Position) -> KeyRange:
-        """What is left of the range below a position."""
+        """Return the part of the range below a position."""
         return KeyRange(self.lower, min(self.upper, position))
 
 
@@ -47,32 +47,36 @@ EVERYTHING = KeyRange(keys.Position(keys.LOWEST, keys.LOWEST), keys.Position(key
 
 
 def within(partition: bytes, lower: bytes = keys.LOWEST, upper: bytes = keys.HIGHEST) -> KeyRange:
-    """The rows of one partition whose sort bytes are in lower <= sort < upper."""
+    """Return the range of one partition with lower <= sort bytes < upper."""
     return KeyRange(keys.Position(partition, lower), keys.Position(partition, upper))
 
 
 def prefix(head: bytes) -> tuple[bytes, bytes]:
-    """Bounds of the bytes that begin with `head`: the lowest bytes above all of them end in its last byte below 0xFF,
-    counted up by one. Every encoded column begins with a tag below that, so there is such a byte."""
+    """Return the bounds of all bytes that begin with `head`.
+
+    The upper bound is `head` up to its last byte below 0xFF, incremented by one. Every encoded column begins with a tag
+    below 0xFF, so there is such a byte.
+    """
     stem = head.rstrip(b"\xff")
     return head, stem[:-1] + bytes((stem[-1] + 1,)) if stem else keys.HIGHEST
 
 
 class ColumnBounds(NamedTuple):
-    """What one key column may be: its encoded bytes, whatever follows them, are in lower <= bytes < upper."""
+    """The bounds of one key column: lower <= encoded bytes < upper, including any bytes that follow the column."""
 
     lower: bytes = keys.LOWEST
     upper: bytes = keys.HIGHEST
 
     def also(self, other: ColumnBounds) -> ColumnBounds:
-        """The bounds of what is within these bounds and the others."""
+        """Return the intersection of both bounds."""
         return ColumnBounds(max(self.lower, other.lower), min(self.upper, other.upper))
 
 
 def bounds_of(comparison: Comparison, value: Value) -> ColumnBounds | None:
-    """The bounds that a comparison with a key value sets; None: it sets none (NE).
+    """Return the bounds for a comparison with a key value. None if it has none (NE).
 
-    An encoded column delimits itself and no column begins with 0xFF, so that byte behind it is above all that follows.
+    An encoded column is self-delimiting, and no column begins with 0xFF. So the value followed by 0xFF is above all of
+    its continuations.
     """
     exact = keys.encode_column(value)
     match comparison:
@@ -90,14 +94,14 @@ def bounds_of(comparison: Comparison, value: Value) -> ColumnBounds | None:
 
 
 def bounds_of_prefix(value: Value) -> ColumnBounds:
-    """The bounds of the TEXT or BYTES keys that begin with a value."""
+    """Return the bounds of the TEXT or BYTES keys that begin with a value."""
     return ColumnBounds(*prefix(keys.encode_prefix(value)))
 
 
 def range_of(
     schema: keys.KeySchema, equal: Sequence[Value], following: ColumnBounds | None = None
 ) -> KeyRange:
-    """The keys whose first columns equal these values and whose next column is within the bounds."""
+    """Return the range of keys with these values in the first columns and the next column within the bounds."""
     head = schema.position(equal)
     lower, upper = following or ColumnBounds()
     if len(equal) < len(schema.partition):
@@ -109,10 +113,11 @@ def range_of(
 
 
 def narrow(predicate: Predicate, schema: keys.KeySchema) -> tuple[KeyRange, Predicate]:
-    """The range of keys outside of which no row can meet a predicate, and what is left to be judged of each row in it.
+    """Return the range of keys that can match a predicate, and the rest of the predicate for the rows in it.
 
-    Looks at the conjuncts that compare a TEXT key column with a literal, from the first column on: equalities, and the
-    first column after them that has bounds. Every dialect sees TEXT as it is stored, so these need no further look.
+    It uses the conjuncts that compare a TEXT key column with a literal: equalities from the first column on, and the
+    bounds of the first column without one. Every dialect sees TEXT as it is stored, so these need no further
+    evaluation.
     """
     equal: list[Value] = []
     used: list[Predicate] = []
@@ -137,7 +142,7 @@ def _narrowest(found: KeyRange) -> KeyRange:
 
 
 def _conjuncts(predicate: Predicate) -> list[Predicate]:
-    """The parts that must all be true, Ands within Ands opened."""
+    """Return the conjuncts of a predicate, with nested Ands flattened."""
     if isinstance(predicate, And):
         return [conjunct for part in predicate.parts for conjunct in _conjuncts(part)]
     return [] if isinstance(predicate, Always) else [predicate]
@@ -146,9 +151,9 @@ def _conjuncts(predicate: Predicate) -> list[Predicate]:
 def _bounds_on(
     column: keys.KeyColumn, conjuncts: list[Predicate]
 ) -> tuple[ColumnBounds | None, Value | None, list[Predicate]]:
-    """What the conjuncts say of one column: its bounds if they set any, its value if they fix it, and who said so.
+    """Return the bounds of a column, its value if it is fixed, and the conjuncts that were used.
 
-    Of two equalities one is enough for the range; the other is left to be judged.
+    One equality is enough for the range. Any other conjunct then stays in the rest.
     """
     if column.kind is not Kind.TEXT:
         return None, None, []
@@ -178,8 +183,10 @@ _FLIPPED = {
 
 
 def _key_comparison(conjunct: Predicate, name: str) -> tuple[Comparison | None, Value | None]:
-    """The comparison of a column with a TEXT that a conjunct is, the column put on the left; comparison None: begins
-    with; value None: the conjunct is something else."""
+    """Return a conjunct as a comparison of the column with a TEXT value, the column on the left.
+
+    A comparison of None is a prefix test. A value of None: the conjunct is something else.
+    """
     match conjunct:
         case Compare(Attribute((found,)), comparison, Literal(value)) if found == name:
             pass
@@ -193,7 +200,7 @@ def _key_comparison(conjunct: Predicate, name: str) -> tuple[Comparison | None, 
 
 
 def _is_spellable(value: Value) -> bool:
-    """Whether a value can be part of a TEXT key: a lone surrogate has no bytes."""
+    """Return True if a value can be part of a TEXT key. A lone surrogate cannot be encoded."""
     if value.kind is not Kind.TEXT:
         return False
     try:

@@ -1,7 +1,7 @@
-"""Edits of a row as one closed tree of actions, and its one evaluator.
+"""Edits of a row as one closed tree of actions, and its evaluator.
 
-DynamoDB's update expressions and AttributeUpdates, Azure's merge and Table Store's UpdateRow are all parsed into these
-actions. Operands of document actions read the row as it was before the edit; cell actions apply in the order given.
+DynamoDB's update expressions and AttributeUpdates, Azure's merge and Table Store's UpdateRow are parsed into these
+actions. Operands of document actions read the row as it was before the edit. Cell actions apply in the given order.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """The value at a path before the edit. Absent: BadPath with rule `operand-missing`."""
+    """The value at a path before the edit. If it is missing: BadPath with rule `operand-missing`."""
 
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentOrDefault:
-    """The value at a path before the edit, or else the fallback (if_not_exists)."""
+    """The value at a path before the edit, or the fallback if it is missing (if_not_exists)."""
 
     path: Path
     fallback: Operand
@@ -52,8 +52,10 @@ class CurrentOrDefault:
 
 @dataclass(frozen=True, slots=True)
 class Plus:
-    """Exact sum of two numbers, in the stored kind of an operand where it fits, else a DECIMAL. BadOperand for other
-    kinds, NumberOutOfRange beyond what a DECIMAL holds."""
+    """The exact sum of two numbers, in the stored kind of an operand if it fits, else a DECIMAL.
+
+    BadOperand for other kinds, NumberOutOfRange for results beyond DECIMAL.
+    """
 
     left: Operand
     right: Operand
@@ -61,7 +63,7 @@ class Plus:
 
 @dataclass(frozen=True, slots=True)
 class Minus:
-    """Exact difference of two numbers."""
+    """The exact difference of two numbers."""
 
     left: Operand
     right: Operand
@@ -69,7 +71,7 @@ class Minus:
 
 @dataclass(frozen=True, slots=True)
 class Concatenate:
-    """Two lists one after the other (list_append)."""
+    """The concatenation of two lists (list_append)."""
 
     left: Operand
     right: Operand
@@ -83,7 +85,7 @@ Operand = Literal | Current | CurrentOrDefault | Plus | Minus | Concatenate
 
 @dataclass(frozen=True, slots=True)
 class SetTo:
-    """Put a value at a path. A list index past the end appends. BadPath (rule `path`) if the parent is not there."""
+    """Set the value at a path. A list index past the end appends. BadPath (rule `path`) if the parent does not exist."""
 
     path: Path
     operand: Operand
@@ -91,14 +93,15 @@ class SetTo:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Take away what is at a path, if anything is. List indexes are those from before the edit."""
+    """Remove the value at a path, if there is one. List indexes are those from before the edit."""
 
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Add to a number, unite with a set, or append to a list; creates each. BadOperand if the kinds do not fit."""
+    """Add to a number, unite with a set, or append to a list. A missing value is created. BadOperand if the kinds do
+    not fit."""
 
     path: Path
     value: Value
@@ -106,7 +109,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Subtract:
-    """Take members out of a set; an emptied set goes away. BadOperand if the kinds do not fit."""
+    """Remove members from a set. An empty set is removed. BadOperand if the kinds do not fit."""
 
     path: Path
     value: Value
@@ -126,7 +129,7 @@ class PutCell:
 
 @dataclass(frozen=True, slots=True)
 class DeleteCell:
-    """Take away one version."""
+    """Delete one version."""
 
     name: str
     stamp_ms: int
@@ -134,15 +137,17 @@ class DeleteCell:
 
 @dataclass(frozen=True, slots=True)
 class DeleteCells:
-    """Take away all versions."""
+    """Delete all versions."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Increment:
-    """Add to the newest version and keep the result as a new one; a missing cell counts as zero. BadOperand if it is no
-    integer, NumberOutOfRange if the result does not fit its kind."""
+    """Add to the newest version and store the result as a new one. A missing cell counts as zero.
+
+    BadOperand if it is no integer, NumberOutOfRange if the result does not fit its kind.
+    """
 
     name: str
     delta: Value
@@ -153,8 +158,12 @@ Action = SetTo | Remove | Add | Subtract | PutCell | DeleteCell | DeleteCells | 
 
 
 class EditContext(NamedTuple):
-    """What an edit needs to know besides the row. `now_ms`: the stamp of cells that are given none; `stamped`: cells keep
-    their stamps, newest first, up to `max_versions`; `view`: how the asking dialect sees stored values."""
+    """The input of an edit besides the row.
+
+    - `now_ms`: the default stamp of cells.
+    - `stamped`: cells keep their stamps, newest first, up to `max_versions`.
+    - `view`: the view of the dialect on stored values.
+    """
 
     key_values: Mapping[str, Value]
     now_ms: int
@@ -164,11 +173,11 @@ class EditContext(NamedTuple):
 
 
 def edit(old: Row | None, actions: tuple[Action, ...], context: EditContext) -> Contents:
-    """The contents of a row after the actions. With no row there is only its key before them.
+    """Return the contents of a row after the actions. A new row starts with its key only.
 
-    Attributes that no action names keep value, kind and stamps; so does one that is set to just what the dialect saw of
-    it. Raises BadPath (rules `operand-missing`, `path`), BadOperand (`operand`), NumberOutOfRange (`overflow`,
-    `underflow`, `precision`).
+    Attributes that no action names keep value, kind and stamps. So does an attribute that is set to the value that the
+    dialect sees. Raises BadPath (rules `operand-missing`, `path`), BadOperand (`operand`), NumberOutOfRange
+    (`overflow`, `underflow`, `precision`).
     """
     draft = _draft_of(old, context)
     before = dict(context.key_values) if old is None else old.contents
@@ -184,7 +193,10 @@ def edit(old: Row | None, actions: tuple[Action, ...], context: EditContext) -> 
 def _whole_attributes(
     actions: tuple[Action, ...], before: Attributes, view: View | None
 ) -> dict[str, Value] | None:
-    """The new attributes if the actions write whole ones, as most edits do. None: an action changes part of one, or removes."""
+    """Return the new attributes if the actions write whole ones, as most edits do.
+
+    None if an action removes an attribute or changes a part of one.
+    """
     changed: dict[str, Value] = {}
     for action in actions:
         if type(action) is SetTo and len(action.path) == 1:
@@ -237,7 +249,7 @@ def _carry_out(
 
 
 def names_of(actions: tuple[Action, ...]) -> tuple[str, ...]:
-    """The top-level attributes that actions write, in order, repeats included."""
+    """Return the top-level attributes that actions write, in order, with duplicates."""
     return tuple(
         [
             str(action.path[0]) if isinstance(action, (SetTo, Remove, Add, Subtract)) else action.name
@@ -247,7 +259,7 @@ def names_of(actions: tuple[Action, ...]) -> tuple[str, ...]:
 
 
 def paths_read(operand: Operand) -> Iterator[Path]:
-    """Every path whose value goes into an operand, in order."""
+    """Yield the paths that an operand reads, in order."""
     match operand:
         case Current(path):
             yield path
@@ -260,7 +272,7 @@ def paths_read(operand: Operand) -> Iterator[Path]:
 
 
 def _fast_draft_of(old: Row | None, context: EditContext) -> RowDraft | FastDraft:
-    """The draft of an edit: a fast one for the rows that it is made for."""
+    """Return the draft of an edit: a FastDraft if the row allows it."""
     if old is not None and old.is_native and not context.stamped:
         return FastDraft(dict(old.contents.members), old.size_bytes, context, old.modified_at // TICKS_PER_MS)
     return RowDraft.of(old, context)
@@ -268,8 +280,11 @@ def _fast_draft_of(old: Row | None, context: EditContext) -> RowDraft | FastDraf
 
 @dataclass(slots=True)
 class FastDraft:
-    """The fast path of `RowDraft`: a row whose attributes are all of DynamoDB's own kinds and have no stamps. They stay tagged,
-    as the body has them; only those that an action names become values, and the size follows their change."""
+    """The fast path of `RowDraft`, for rows with attributes of DynamoDB's kinds only and without stamps.
+
+    The attributes stay tagged JSON. Only edited ones are converted to values, and the size is updated by the
+    difference.
+    """
 
     members: dict[str, dict[str, Any]]
     size_bytes: int
@@ -278,12 +293,11 @@ class FastDraft:
     foreign: set[str] = field(default_factory=set)
 
     def newest(self, name: str) -> Value | None:
-        """The newest value of an attribute; None if it is not there."""
         member = self.members.get(name)
         return None if member is None else untagged(member)
 
     def put(self, name: str, value: Value, stamp_ms: int | None) -> None:
-        """Set the one version that there is."""
+        """Set the only version of an attribute."""
         member = self.members.get(name)
         if member is None:
             self.size_bytes += len(name.encode()) + size_bytes(value)
@@ -299,7 +313,6 @@ class FastDraft:
             self.foreign.discard(name)
 
     def drop(self, name: str) -> None:
-        """Take an attribute away."""
         stored = self.newest(name)
         if stored is not None:
             del self.members[name]
@@ -307,12 +320,11 @@ class FastDraft:
             self.size_bytes -= len(name.encode()) + size_bytes(stored)
 
     def drop_version(self, name: str, stamp_ms: int) -> None:
-        """Take away the one version, if it is of that stamp: it has the time of its row's write."""
+        """Remove the only version if it has that stamp, which is the time of the last write."""
         if stamp_ms == self.default_stamp_ms:
             self.drop(name)
 
     def contents(self) -> Contents:
-        """What the row contains after the edit."""
         for name, value in self.context.key_values.items():
             if name not in self.members:
                 self.put(name, value, None)
@@ -321,7 +333,7 @@ class FastDraft:
 
 @dataclass(slots=True)
 class RowDraft:
-    """The row being written: latest values by name and, where the row keeps stamps, the versions of each attribute."""
+    """The row being written: latest values by name and, if the row keeps stamps, the versions of each attribute."""
 
     latest: dict[str, Value]
     cells: dict[str, tuple[Cell, ...]] | None
@@ -330,7 +342,7 @@ class RowDraft:
 
     @classmethod
     def of(cls, old: Row | None, context: EditContext) -> RowDraft:
-        """A draft of the row as it was; None: of one that is made from its key."""
+        """Return a draft of the old row, or of a new one with its key."""
         if old is None:
             latest = dict(context.key_values)
             return cls(latest, {} if context.stamped else None, context.now_ms, context)
@@ -342,11 +354,10 @@ class RowDraft:
         return cls(dict(old.latest), cells, old.modified_at // TICKS_PER_MS, context)
 
     def newest(self, name: str) -> Value | None:
-        """The newest value of an attribute; None if it is not there."""
         return self.latest.get(name)
 
     def put(self, name: str, value: Value, stamp_ms: int | None) -> None:
-        """Add a version. The same stamp again replaces; what is over `max_versions` falls away, oldest first."""
+        """Add a version, replacing one with the same stamp. The oldest beyond `max_versions` are dropped."""
         stored = self.latest.get(name)
         if stored is not None:
             value = _in_stored_kind(value, stored, self.context.view)
@@ -360,13 +371,13 @@ class RowDraft:
         self._keep(name, tuple(versions[: max(self.context.max_versions, 1)]))
 
     def drop(self, name: str) -> None:
-        """Take an attribute away with all its versions."""
+        """Remove an attribute with all its versions."""
         self.latest.pop(name, None)
         if self.cells is not None:
             self.cells.pop(name, None)
 
     def drop_version(self, name: str, stamp_ms: int) -> None:
-        """Take away the version of that stamp; a cell stored without a stamp has the time of its row's write."""
+        """Remove the version with that stamp. A cell without a stamp has the time of the row's last write."""
         if self.cells is not None:
             self._keep(name, tuple(cell for cell in self.cells.get(name, ()) if cell.stamp_ms != stamp_ms))
         elif stamp_ms == self.default_stamp_ms:
@@ -381,7 +392,6 @@ class RowDraft:
             self.drop(name)
 
     def contents(self) -> Contents:
-        """What the row contains after the edit."""
         for name, value in self.context.key_values.items():
             self.latest.setdefault(name, value)
         if self.cells is None:
@@ -391,7 +401,8 @@ class RowDraft:
 
 
 def _in_stored_kind(value: Value, stored: Value, view: View | None) -> Value:
-    """The stored value, if the new one is just what the dialect saw of it: writing back what was read changes nothing."""
+    """Return the stored value if the new one equals the dialect's view of it. Writing back a value that was read
+    changes nothing."""
     if view is None or stored.kind is value.kind:
         return value
     seen = view(stored)
@@ -426,7 +437,7 @@ def _resolve(operand: Operand, before: Attributes, view: View | None) -> Value:
 
 
 def _sum_of(current: Value | None, value: Value, view: View | None) -> Value:
-    """What `Add` makes of a value that is there, or not."""
+    """Return the result of `Add`."""
     if current is None:
         return value
     if value.kind in NUMBERS:

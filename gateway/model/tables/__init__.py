@@ -1,1 +1,1 @@
-"""Tables, their streams, backups and jobs, and pages of their rows."""
+"""Tables, their streams, backups and jobs, and pages of rows."""

@@ -1,4 +1,4 @@
-"""Backups of tables: what one is, and where one stands among others."""
+"""Backups of tables."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from typing import NamedTuple
 from tablegate.gateway.model.tables.tables import Table
 
 RECOVERY_DAYS = 35
-"""Longest time a history is kept, and the lifetime of the backup of a dropped table that had one (botocore 1.44.5,
-RecoveryPeriodInDays; DynamoDB developer guide, "Point-in-time recovery")."""
+"""Maximum retention of a history, and the lifetime of a system backup, in days.
+
+Sources: botocore 1.44.5, RecoveryPeriodInDays, and DynamoDB developer guide, "Point-in-time recovery".
+"""
 
 
 class BackupKind(Enum):
-    """Who made a backup: somebody who asked for it, or the gateway when it dropped a table that could be gone back in."""
+    """The origin of a backup.
+
+    USER: a client requested it. SYSTEM: the gateway created it when a table with point-in-time recovery was dropped.
+    """
 
     USER = "user"
     SYSTEM = "system"
@@ -22,9 +27,14 @@ class BackupKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A backup. `source`: the table as it was then; `copy_id`: of the table that has its rows, which nobody can name, or that had
-    them before they went into a file; `ready`: whether all of them are there; `expires_at_ms`: None means never. Counts are of
-    the moment when it was asked for."""
+    """A backup.
+
+    - `source`: the descriptor of the table at that time.
+    - `copy_id`: the id of the internal table with the rows, also after the rows were moved to a file.
+    - `rows`, `size_bytes`: counted when the backup was requested.
+    - `ready`: all rows have been copied.
+    - `expires_at_ms`: None means never.
+    """
 
     id: int
     namespace: str
@@ -41,18 +51,20 @@ class Backup:
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """Where it stands in lists: by table, and by age."""
+        """The sort key of lists: by table, and by age."""
         return self.table_name, self.created_at_ms, self.id
 
     @property
     def file_stem(self) -> str:
-        """How the names of its files begin, up to a point."""
+        """The prefix of the names of its files, up to a dot."""
         return f"{self.created_at_ms:014}-{self.id:08x}"
 
 
 class BackupFile(NamedTuple):
-    """The file that has the rows of a backup: its name in the directory of backups, its length, and the CRC-64/XZ of all its
-    bytes in hexadecimal."""
+    """The file with the rows of a backup.
+
+    It has a name in the directory of backups, a length, and the CRC-64/XZ of all its bytes in hexadecimal.
+    """
 
     name: str
     size_bytes: int

@@ -1,8 +1,8 @@
-"""Changes of a stream, the shards in which they stand, and the streams themselves. Dialect-neutral.
+"""Streams of changes, their shards, and the changes. Independent of the dialects.
 
-A stream belongs to one table and begins when it is enabled; a table that is enabled anew has a new stream. A shard is a
-range of hash slots for a time: within a shard, sequence order is commit order, and all changes of a row are in the shard of
-its slot, or in the shards that followed it.
+A stream belongs to one table and begins when it is enabled. Enabling it again creates a new stream. A shard is a range
+of hash slots for a time. Within a shard, sequence order is commit order. All changes of a row are in the shard of its
+slot, or in the successors of that shard.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from tablegate.gateway.model.values.values import Value
 class Change:
     """One recorded write.
 
-    `sequence` rises within its shard in commit order. `actions`: an update's cell actions in the order of the request,
-    times and sums worked out; none where the update was not made of such. `is_noop`: the row's latest values are what they
-    were before.
+    - `sequence`: increases within its shard in commit order.
+    - `actions`: the cell actions of an update in the order of the request, with resolved times and sums. Empty for
+      other writes.
+    - `is_noop`: the latest values of the row did not change.
     """
 
     shard: int
@@ -41,8 +42,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream of a table. `ended_at_ms`: when it was disabled or its table dropped; its changes can be read until they are
-    past `rule.retention_ms`."""
+    """A stream of a table.
+
+    `ended_at_ms`: the time when it was disabled or its table dropped. Its changes can be read until `rule.retention_ms`
+    has passed.
+    """
 
     id: int
     table_id: int
@@ -55,15 +59,15 @@ class Stream:
 
     @property
     def label(self) -> str:
-        """The part of the stream's address that tells it from the table's other streams."""
+        """The part of the stream's address that distinguishes the streams of a table."""
         return self.rule.label
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A shard: its slots (first and last), the shards it came from, and once it is closed the last sequence in it.
+    """A shard: its first and last slot, its parent shards, and once it is closed its last sequence.
 
-    `trimmed`: sequences up to this one are no longer kept, or were its parents'.
+    `trimmed`: sequences up to this one are no longer retained, or belong to the parents.
     """
 
     number: int
@@ -77,14 +81,17 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
-    """Changes in sequence order. `next`: the sequence at which to go on; None: the shard is closed and read to its end."""
+    """Changes in sequence order.
+
+    `next`: the sequence to continue at. None if the shard is closed and was read to its end.
+    """
 
     changes: list[Change]
     next: int | None
 
 
 def kind_of(write: Write) -> ChangeKind | None:
-    """What a stream calls a write; None: it changes nothing."""
+    """Return the kind of change that a stream records for a write, None if it changes nothing."""
     match write.change:
         case Replace():
             return ChangeKind.PUT
@@ -96,15 +103,17 @@ def kind_of(write: Write) -> ChangeKind | None:
 
 
 def is_noop(old: Row | None, new: Row | None) -> bool:
-    """Whether a write left the latest values as they were."""
+    """Return True if a write did not change the latest values."""
     if old is None or new is None:
         return old is new
     return old.body == new.body or old.latest == new.latest
 
 
 def resolved_actions(write: Write, new: Row | None, now_ms: int) -> tuple[Action, ...]:
-    """The actions of an Edit as a stream's reader can repeat them: every put with its stamp, increments as puts of their
-    sums. Empty if they are not all actions on cells. Where there is no row, all of them are deletes."""
+    """Return the actions of an Edit with explicit stamps, and increments as puts of their sums.
+
+    Empty if some action is not on cells. If the new row is None, all of them are deletes.
+    """
     if not isinstance(write.change, Edit):
         return ()
     found: list[Action] = []
@@ -123,21 +132,21 @@ def resolved_actions(write: Write, new: Row | None, now_ms: int) -> tuple[Action
     return tuple(found)
 
 
-# Where to begin reading a shard
+# Positions to begin reading a shard at
 
 
 @dataclass(frozen=True, slots=True)
 class Oldest:
-    """The oldest change that is kept."""
+    """The oldest retained change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """The change that will come next."""
+    """The next change to come."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """The first change made at that time or later."""
+    """The first change at this time or later."""
 
     at_ms: int

@@ -1,4 +1,4 @@
-"""Secondary and vector indexes: their definitions, and the entry that a row has in each."""
+"""Secondary and vector indexes: their definitions, and the entry of a row in each."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value, size_bytes
 
 IndexView = Callable[[Value, bool], Value | None]
-"""How the dialect that made an index sees a value of a key column (of the partition key: True, of the sort key: False);
-None: such a value is not indexed."""
+"""The value of a key column as the dialect of an index sees it: (value, is partition column) -> value.
+
+None if the value is not indexed.
+"""
 
 
 class IndexProjection(Enum):
-    """Which attributes an index shows besides its own and the table's key."""
+    """The attributes that an index shows besides its own key and the table's."""
 
     ALL = "all"
     KEYS = "keys"
@@ -27,9 +29,11 @@ class IndexProjection(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A secondary index. `local`: shares the table's partition key. `filled`: all rows that were there have entries.
+    """A secondary index. `local`: it shares the table's partition key. `filled`: all rows from before its creation have
+    entries.
 
-    `dialect` made the index, and its `view` reads the key columns (None in place of a value: not to be indexed).
+    `dialect` created the index. `view` is the view of that dialect on the key columns. A row is not indexed if it
+    returns None.
     """
 
     id: int
@@ -46,18 +50,18 @@ class Index:
     view: IndexView | None = field(default=None, compare=False)
 
     def is_active(self, now_ms: int) -> bool:
-        """Whether the index can be read."""
+        """Return True if the index can be read."""
         return self.filled and now_ms >= self.busy_until_ms
 
     @property
     def shown(self) -> frozenset[str] | None:
-        """Names of the attributes the index shows; None: all."""
+        """Names of the attributes that the index shows. None: all."""
         if self.projection is IndexProjection.ALL:
             return None
         return frozenset(self.key_schema.names + self.table_keys + self.included)
 
     def entry(self, row: Row) -> Entry | None:
-        """The row's entry: None if a key column is missing or of another kind. The only place that decides it."""
+        """Return the row's entry. None if a key column is missing or of another kind. No other code decides this."""
         values = row.latest
         found = []
         split = len(self.key_schema.partition)
@@ -77,7 +81,8 @@ class Index:
 class Entry:
     """One index entry. Its position ends in the row's own key bytes, so entries are unique and totally ordered.
 
-    `size_bytes`: billed size of what the index shows of the row."""
+    `size_bytes`: billed size of the attributes that the index shows.
+    """
 
     position: Position
     row: Row
@@ -85,7 +90,7 @@ class Entry:
 
 
 def projected_size_bytes(row: Row, names: frozenset[str] | None) -> int:
-    """Billed size of the attributes of a row that an index shows."""
+    """Return the billed size of the attributes of a row that an index shows."""
     if names is None:
         return row.size_bytes
     latest = row.latest
@@ -94,10 +99,12 @@ def projected_size_bytes(row: Row, names: frozenset[str] | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class VectorIndex:
-    """An index by the vectors in `attribute`. `partition`: the column by which searches must say where they look, if there is
-    one; `filters`: those by which they may narrow the search. `filled`: all rows that were there have entries.
+    """An index of the vectors in `attribute`.
 
-    `dialect` made the index, and its `view` reads the columns.
+    - `partition`: the column that every search must specify, if there is one.
+    - `filters`: columns that searches can filter by.
+    - `filled`: all rows from before its creation have entries.
+    - `dialect`: created the index. `view` is the view of that dialect on the columns.
     """
 
     id: int
@@ -116,24 +123,26 @@ class VectorIndex:
     view: IndexView | None = field(default=None, compare=False)
 
     def is_active(self, now_ms: int) -> bool:
-        """Whether the index can be searched."""
+        """Return True if the index can be searched."""
         return self.filled and now_ms >= self.busy_until_ms
 
     @property
     def columns(self) -> tuple[KeyColumn, ...]:
-        """The columns of the search schema: that of the partition first."""
+        """The columns of the search schema: the partition column first."""
         return self.filters if self.partition is None else (self.partition, *self.filters)
 
     @property
     def shown(self) -> frozenset[str] | None:
-        """Names of the attributes the index shows; None: all."""
+        """Names of the attributes that the index shows. None: all."""
         if self.projection is IndexProjection.ALL:
             return None
         return frozenset((*self.table_keys, *(column.name for column in self.columns), *self.included))
 
     def entry(self, row: Row) -> VectorEntry | None:
-        """The row's entry: None if it has no vector that the index can take, or no value for its partition, or a column of the
-        search schema has a value of another kind. The only place that decides it."""
+        """Return the row's entry. No other code decides this.
+
+        None if the row has no valid vector, no value for the partition column, or a value of another kind in a column.
+        """
         contents = row.contents
         vector = vectors.vector_of(contents.members.get(self.attribute), self.dimensions)
         if vector is None:
@@ -157,12 +166,14 @@ class VectorIndex:
         if value is None or self.view is None:
             return value
         if column is not self.partition and value.kind in (Kind.TEXT, Kind.BYTES):
-            return value  # the view knows how long a key may be, and a filter may be longer
+            return value  # the view checks the length of keys, and a filter may be longer
         return self.view(value, True)
 
     def size_bytes(self, contents: Contents) -> int:
-        """What an entry counts as: its vector, the name of that, and the other attributes that the index shows
-        (docs/protocols/dynamodb.md rule 42)."""
+        """Return the billed size of an entry: vector, its name, and the other attributes that the index shows.
+
+        Source: docs/protocols/dynamodb.md rule 42.
+        """
         size = len(self.attribute.encode()) + vectors.COMPONENT_BYTES * self.dimensions
         members, shown = contents.members, self.shown
         for name in members if shown is None else shown:
@@ -174,8 +185,11 @@ class VectorIndex:
 
 
 class VectorEntry(NamedTuple):
-    """One entry of a vector index: the vector; digests of the value of its partition (b"" where the index has none) and of its
-    filters, one behind the other."""
+    """One entry of a vector index.
+
+    `partition`: digest of the value of the partition column, b"" without one. `filters`: concatenated digests of the
+    filter columns.
+    """
 
     row: Row
     vector: bytes
@@ -184,5 +198,5 @@ class VectorEntry(NamedTuple):
     size_bytes: int
 
     def is_stored_as(self, other: VectorEntry) -> bool:
-        """Whether two entries of one row are the same in the database."""
+        """Return True if the entries of one row are equal in the database."""
         return self[1:] == other[1:]

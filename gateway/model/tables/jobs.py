@@ -1,4 +1,4 @@
-"""Jobs: long work that a client started and asks after, carried on in the background by whoever comes next."""
+"""Jobs: long work that a client starts and polls. Any server process continues it in the background."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job. `kind`: who carries it on; `definition`: what was asked for; `progress`: how far it has come, and what is told of
-    it; `state`: as its dialect calls it. Plain JSON values all of them.
+    """A job.
 
-    `cancelled`: it is to end. `claim`: the number of the claim that a server has on it; a server whose claim is
-    not the last one can change nothing.
+    - `kind`: the worker that runs it.
+    - `definition`: the request.
+    - `progress`: the position of the worker, and figures for the client.
+    - `state`: the state in terms of the dialect.
+    - `cancelled`: cancellation was requested.
+    - `claim`: number of the last claim. A server process with an older claim cannot change the job.
+
+    `definition` and `progress` are plain JSON values.
     """
 
     id: int
@@ -30,5 +35,5 @@ class Job:
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where it stands in lists: by age."""
+        """The sort key of lists: by age."""
         return self.created_at_ms, self.id

@@ -1,6 +1,6 @@
-"""Pages of rows: where one stops, what it holds, and which part of a table it is of.
+"""Pages of rows: their limits, their contents, and the segments of a table.
 
-Where exactly a page ends is decided by engine/rows/page_budget.py.
+engine/rows/page_budget.py decides where a page ends.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from tablegate.gateway.model.values.rows import Row
 
 
 class PageLimits(NamedTuple):
-    """Where a page stops: rows looked at, rows returned, billed bytes looked at, time. A page holds at least one row.
+    """The limits of a page: rows evaluated, rows returned, billed bytes evaluated, time. A page has at least one row.
 
-    `size_bytes`: the page stops before the row that would make it larger; `filled_bytes`: after the row that makes it so
-    large; `returned_bytes`: after the returned row that makes what is returned so large. `peek`: whether the page looks at one
-    row more, so that it can say whether and where there is more to read.
+    - `size_bytes`: the page ends before the row that would exceed this size.
+    - `filled_bytes`: the page ends after the row that reaches this size.
+    - `returned_bytes`: the page ends after the returned row with which the returned rows reach this size.
+    - `peek`: the page looks one row ahead to find out if and where there is more.
     """
 
     scanned: int | None = None
@@ -32,14 +33,14 @@ class PageLimits(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One of `total` parts of a table, by hash of the partition: lowest <= partition_hash < highest (model/values/keys.py)."""
+    """One of `total` parts of a table, by hash of the partition: lowest <= partition_hash < highest
+    (model/values/keys.py)."""
 
     number: int
     total: int
 
     @property
     def lowest(self) -> int:
-        """The lowest partition_hash of the segment."""
         return self.number * PARTITION_HASHES // self.total
 
     @property
@@ -48,13 +49,16 @@ class Segment:
         return (self.number + 1) * PARTITION_HASHES // self.total
 
     def contains(self, position: Position) -> bool:
-        """Whether a row at this position belongs to the segment."""
         return self.lowest <= partition_hash(position.partition) < self.highest
 
 
 class Concatenation(NamedTuple):
-    """What a reader wants of rows in one piece: the bodies with these characters between them; native ones only, or whichever
-    there are; and when each was written."""
+    """A request to concatenate the bodies of rows.
+
+    - `separator`: the characters between bodies.
+    - `native`: only native rows. If False, all rows.
+    - `moments`: also return the times of modification.
+    """
 
     separator: str
     native: bool = True
@@ -62,8 +66,7 @@ class Concatenation(NamedTuple):
 
 
 class ConcatenatedRows(NamedTuple):
-    """Rows of a page in one piece: how many, their bodies with what the reader wants between them, and when they were
-    written (empty if the reader does not ask)."""
+    """Concatenated rows of a page: their number, their bodies, and the times of modification (empty unless requested)."""
 
     number: int
     bodies: bytes
@@ -71,10 +74,15 @@ class ConcatenatedRows(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A page: the rows that passed the filter; how many rows and billed bytes were looked at (of bytes too few may be told
-    where no limit is on them); `last`: the last row looked at, if a limit stopped the page; `next`: the first row not looked
-    at, if the limits said to peek and there is one; `concatenated`: rows before `rows`, piece by piece, where the command said
-    what to concatenate."""
+    """A page of rows.
+
+    - `rows`: the rows that passed the filter.
+    - `scanned`, `scanned_bytes`: the evaluated rows and their billed bytes. Without a limit on bytes these may be too
+      few.
+    - `last`: the last evaluated row, if a limit ended the page.
+    - `next`: the first row that was not evaluated, if `peek` was set and there is one.
+    - `concatenated`: concatenated rows that precede `rows`, if the command has a Concatenation.
+    """
 
     rows: list[Row]
     scanned: int

@@ -1,4 +1,4 @@
-"""The definition of a table that is to have the rows of another."""
+"""Definitions of tables that receive the rows of another table."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Rules, Tabl
 
 
 def alone(rules: Rules) -> Rules:
-    """The rules of a table that is made again, or restored: without what belongs to the table that it is made of, as its history,
-    those who follow it and its replicas."""
+    """Return the rules for a copy of a table, without its history, followers, replicas and local transactions."""
     return dataclasses.replace(
         rules, history=None, has_local_transactions=False, followed=False, log=None, replication=None
     )
 
 
 def like(source: Table, namespace: str, name: str) -> CreateTable:
-    """The definition of a table as another was defined, without its stream, its history and its policies, which let callers do
-    something to the other one alone."""
+    """Return a definition like that of another table, without its stream, its history and its resource policies.
+
+    The policies grant access to the original table only.
+    """
     rules = dataclasses.replace(alone(source.rules), stream=None)
     return CreateTable(
         "",
@@ -33,7 +34,7 @@ def like(source: Table, namespace: str, name: str) -> CreateTable:
 
 
 def indexes_like(source: Table) -> tuple[NewIndex, ...]:
-    """Indexes as another table has them."""
+    """Return definitions of the same indexes as another table."""
     return tuple(
         NewIndex(
             index.name,
@@ -49,7 +50,7 @@ def indexes_like(source: Table) -> tuple[NewIndex, ...]:
 
 
 def vector_indexes_like(source: Table) -> tuple[NewVectorIndex, ...]:
-    """Vector indexes as another table has them."""
+    """Return definitions of the same vector indexes as another table."""
     return tuple(
         NewVectorIndex(
             index.name,

@@ -1,7 +1,7 @@
-"""Tables: key schema, indexes, the rules that every write obeys, and when a row expires.
+"""Tables: key schema, indexes, rules for writes, and expiry of rows.
 
-What only a dialect uses (billing mode, tags, access policies) is in `properties` under the name of the dialect. The gateway does
-not interpret it.
+Properties of one dialect (billing mode, tags) are in `properties` under the name of the dialect. The gateway does not
+interpret them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from tablegate.gateway.model.values.rows import Cell, Contents, Row, VersionWind
 from tablegate.gateway.model.values.values import Kind, Value, number_of
 
 RESOURCE_POLICIES = "resource_policies"
-"""In Table.properties: who else may do what to the table and its indexes (""), and to streams of it, by label; of each the
-document as text, and its revision. Of all properties the only one that is not a dialect's: it holds in all of them."""
+"""Key in Table.properties of the policies of the table and its indexes (""), and of its streams, by label.
+
+Each has the document as text and a revision. It is the only property that applies to all dialects.
+"""
 
 
 class State(Enum):
-    """Where a table or an index is in its life. `active` accepts everything."""
+    """The state of a table or an index. ACTIVE accepts every command."""
 
     CREATING = "creating"
     ACTIVE = "active"
@@ -35,8 +37,11 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ExpiryRule:
-    """When rows expire: at the second named by a numeric attribute (DynamoDB), or `age_ms` after a cell's stamp
-    (Table Store; a row goes when its youngest cell does)."""
+    """The expiry of rows: at the Unix time in a numeric attribute (DynamoDB), or `age_ms` after a cell's stamp (Table
+    Store).
+
+    A row of Table Store expires with its newest cell.
+    """
 
     attribute: str | None = None
     age_ms: int | None = None
@@ -44,10 +49,11 @@ class ExpiryRule:
 
 @dataclass(frozen=True, slots=True)
 class StreamRule:
-    """A change stream of a table: its label (part of its address), what its reader shows, how long changes are kept.
+    """A change stream of a table: its label (part of its address), its view type, and the retention of changes.
 
-    The engine's own: `id`, given when a rule with a new label is enabled, and `shards`, the open ones in the order of their
-    slots as (number, first slot). They stand here so that a writer, who has the table's row locked, need not look further.
+    The engine sets `id` when a rule with a new label is enabled, and `shards`, the open ones as (number, first slot),
+    sorted by slot. They are stored here because a writer has already locked the table's row and needs no further
+    look-up.
     """
 
     label: str
@@ -60,17 +66,19 @@ class StreamRule:
     shards: tuple[tuple[int, int], ...] = ()
 
     def shard_of(self, slot: int) -> int:
-        """The number of the open shard that a slot belongs to."""
+        """Return the number of the open shard of a slot."""
         return self.shards[bisect.bisect_right(self.shards, slot, key=lambda shard: shard[1]) - 1][0]
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryRule:
-    """What rows were is kept, so that the table can be copied as it was. `days`: for how long (None: only until the copies that
-    are being made are done); `since_ms`: nothing can be told of earlier times.
+    """The retention of old rows for point-in-time recovery.
 
-    The engine's own: `id`, new with each rule; `floor`: every change from now on happens later than that (in ticks), so that
-    nothing can be added to a moment that is being copied.
+    - `days`: the retention. None: only until pending copies are complete.
+    - `since_ms`: the start of the history.
+    - `id`: set by the engine, new for each rule.
+    - `floor`: set by the engine, in ticks. All later changes have a later time, so a time that is being copied is
+      final.
     """
 
     days: int | None
@@ -79,14 +87,16 @@ class HistoryRule:
     floor: int = 0
 
     def earliest_ms(self, now_ms: int) -> int:
-        """The first moment that can be gone back to."""
+        """Return the earliest time that can be restored."""
         return self.since_ms if self.days is None else max(self.since_ms, now_ms - self.days * 86_400_000)
 
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A table that has the same rows as others: what its group calls it (DynamoDB: the region), and its id. `ready`: whether all
-    rows that were there when it came have been brought."""
+    """A table with the same rows as others: its name in the group (DynamoDB: the region), and its id.
+
+    `ready`: all rows from before its creation have been copied.
+    """
 
     name: str
     table_id: int
@@ -95,9 +105,11 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationRule:
-    """A table is one of several that have the same rows: what it is called among them, and the others. `strong`: a write is
-    in all of them or in none; else it follows later, and of two writes of a row the later one stays. `witness`: what stands
-    in for a third one, without rows."""
+    """The replicas of a table, and its own name among them.
+
+    `strong`: writes are atomic over all replicas. Otherwise they follow asynchronously, and the later of two writes of
+    a row wins. `witness`: the name of a replica without rows, which stands for a third one.
+    """
 
     name: str
     peers: tuple[Replica, ...]
@@ -106,28 +118,27 @@ class ReplicationRule:
 
     @property
     def others(self) -> tuple[str, ...]:
-        """The names of the others."""
         return tuple(peer.name for peer in self.peers)
 
     @property
     def regions(self) -> tuple[str, ...]:
-        """The names of all, its own first."""
+        """The names of all replicas, its own first."""
         return self.name, *self.others
 
 
-# DynamoDB: a time to live more than five years in the past does not count (docs/protocols/dynamodb.md rule 39).
+# DynamoDB ignores a time to live more than five years in the past (docs/protocols/dynamodb.md rule 39).
 _EXPIRY_WINDOW_S = 5 * 365 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What every write of a table obeys, whatever its dialect.
+    """The rules for every write of a table, in all dialects.
 
-    `stamped`: cells keep the time of their own write (tables made through Table Store). `has_local_transactions`:
-    it has had one, so writers look for locked partitions.
+    `stamped`: cells keep the time of their own write (tables created through Table Store). `has_local_transactions`: it
+    has had one, so writers look for locked partitions.
 
-    The engine's own: `followed`: somebody follows its changes (engine/streams/following.py), for whom they are recorded in `log`,
-    a stream that no client sees, while clients have no stream of their own.
+    The engine sets `followed` if the table has followers (engine/streams/following.py). Their changes are recorded in
+    `log`, an internal stream, while clients have not enabled a stream.
     """
 
     expiry: ExpiryRule | None = None
@@ -142,13 +153,13 @@ class Rules:
 
     @property
     def recorder(self) -> StreamRule | None:
-        """The stream in which writes are recorded, if there is one."""
+        """The stream that records writes, if there is one."""
         return self.stream if self.stream is not None and self.stream.enabled else self.log
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table's descriptor, as it was at `version`. `state` lasts until `busy_until_ms`, and is ACTIVE from then on."""
+    """The descriptor of a table at `version`. `state` lasts until `busy_until_ms`. The table is ACTIVE after that."""
 
     id: int
     namespace: str
@@ -170,30 +181,28 @@ class Table:
         object.__setattr__(self, "features", _features_of(self))
 
     def state_at(self, now_ms: int) -> State:
-        """The state at a moment. A table whose DELETING is over is gone: the catalogue no longer gives it."""
+        """Return the state at a time. After DELETING the table no longer exists, and the catalogue does not return it."""
         return State.ACTIVE if now_ms >= self.busy_until_ms else self.state
 
     @property
     def all_indexes(self) -> tuple[Index | VectorIndex, ...]:
-        """The indexes of both sorts."""
+        """The secondary indexes, then the vector indexes."""
         return (*self.indexes, *self.vector_indexes)
 
     def index(self, name: str) -> Index | None:
-        """The index of that name."""
         for index in self.indexes:
             if index.name == name:
                 return index
         return None
 
     def vector_index(self, name: str) -> VectorIndex | None:
-        """The vector index of that name."""
         for index in self.vector_indexes:
             if index.name == name:
                 return index
         return None
 
     def expires_at_ms(self, row: Row) -> int | None:
-        """When a row expires, or None: never."""
+        """Return the expiry time of a row. None: never."""
         rule = self.rules.expiry
         if rule is None:
             return None
@@ -213,13 +222,15 @@ class Table:
         return youngest + rule.age_ms
 
     def cells_of(self, row: Row) -> dict[str, tuple[Cell, ...]]:
-        """A row's cells without those of the key columns, which have no versions."""
+        """Return the cells of a row without those of the key columns, which have no versions."""
         names = self.key_schema.names
         return {name: versions for name, versions in row.cells.items() if name not in names}
 
     def visible(self, row: Row | None, now_ms: int) -> Row | None:
-        """What is left of a row at a moment: cells past the table's age are gone, and with the last of them the row. Where
-        the table's rule is no age, rows stay until the sweep has deleted them."""
+        """Return the part of a row that is visible at a time. None if all its cells are past the table's maximum age.
+
+        If rows expire by an attribute, they stay visible until the expiry job has deleted them.
+        """
         age_ms = None if self.rules.expiry is None else self.rules.expiry.age_ms
         if row is None or age_ms is None:
             return row
@@ -237,14 +248,17 @@ class Table:
         return Row(row.position, contents, row.modified_at, row.expires_at_ms)
 
     def key_values(self, values: Mapping[str, Value]) -> dict[str, Value]:
-        """The key columns among these attributes."""
+        """Return the key columns among these attributes."""
         return {name: values[name] for name in self.key_schema.names if name in values}
 
 
 def _features_of(table: Table) -> frozenset[str]:
-    """What a table has beyond rows with a key: indexes, an enabled stream, each rule and each property of a key column that is
-    not the usual one. A new field of Rules, ExpiryRule or KeyColumn is a feature as soon as it is there: a fast path has a list
-    of the features that it can do with, and so leaves alone what it has not been thought through for."""
+    """Return the features of a table beyond rows with a key: indexes, an enabled stream, and each non-default rule.
+
+    Non-default properties of key columns are features too. A new field of Rules, ExpiryRule or KeyColumn becomes a
+    feature automatically. Each fast path lists the features that it supports, so it never handles a table with a new
+    one.
+    """
     rules = table.rules
     found = {f"expiry.{name}" for name in _unusual(rules.expiry)} if rules.expiry is not None else set()
     found |= _unusual(rules) - {"expiry", "stream"}
@@ -260,7 +274,7 @@ def _features_of(table: Table) -> frozenset[str]:
 
 
 def _unusual(described: Any) -> set[str]:
-    """The names of the fields of a dataclass that have another value than their default."""
+    """Return the names of the dataclass fields that differ from their defaults."""
     return {
         each.name
         for each in fields(described)
@@ -272,8 +286,11 @@ _AZURE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
 
 
 def azure_name_for(name: str, taken: Callable[[str], bool]) -> str:
-    """The name under which Azure knows a table: its own if legal there and free without case, else a readable stem with a
-    digest. Stored at creation and looked up, never computed back."""
+    """Return the Azure name of a table: its own if it is legal and unique without case, else a readable stem with a
+    digest.
+
+    It is stored at creation and never computed again.
+    """
     if _AZURE_NAME.fullmatch(name) and name.lower() != "tables" and not taken(name.lower()):
         return name
     stem = re.sub("[^A-Za-z0-9]", "", name)[:40]

@@ -1,1 +1,1 @@
-"""Values, keys and rows: what is stored, and its bytes."""
+"""Values, keys and rows, and their encodings."""

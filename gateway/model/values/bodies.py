@@ -1,12 +1,12 @@
-"""Row contents <-> body bytes: canonical typed JSON, with DynamoDB's own tags wherever DynamoDB has the kind.
+"""Encoding of row contents as body bytes: canonical typed JSON, with DynamoDB's tags for the kinds that DynamoDB has.
 
     {"id": {"S": "a"}, "n": {"N": "1.5"}, "tags": {"SS": ["x", "y"]}, "seen": {"DT": "638000000000000000"}}
 
-Tags of the other dialects' kinds: I32, I64, D (double, shortest text that reads back), DT (ticks of 100 ns), G (GUID).
-Canonical: numbers in plain digits, set members sorted, attributes in the order they were given. A body of DynamoDB's own
-kinds is thereby what DynamoDB answers, byte for byte, and is copied into replies without being decoded.
+Tags of the other dialects' kinds: I32, I64, D (double, shortest round-trip text), DT (ticks of 100 ns), G (GUID).
+Numbers are in plain digits, set members are sorted, and attributes keep their order. A body with DynamoDB's own kinds
+equals DynamoDB's answer byte for byte, and is copied into replies without decoding.
 
-Sits in the model and not in the store, because adapters hand over bodies they have made themselves (splicing).
+The module is in the model and not in the store, because adapters can build bodies themselves.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ FOREIGN = frozenset({Kind.INT32, Kind.INT64, Kind.DOUBLE, Kind.DATETIME, Kind.GU
 
 
 def encode(values: Mapping[str, Value]) -> bytes:
-    """The body of a row with these attributes."""
+    """Return the body of a row with these attributes."""
     return orjson.dumps({name: tagged(value) for name, value in values.items()})
 
 
 def decode(body: bytes) -> dict[str, Value]:
-    """The attributes of a body."""
+    """Return the attributes of a body."""
     return untagged_all(orjson.loads(body))
 
 
 def untagged_all(members: Mapping[str, Mapping[str, Any]]) -> dict[str, Value]:
-    """The values of tagged objects by name."""
+    """Return the values of tagged objects by name."""
     values: dict[str, Value] = {}
     for name, member in members.items():
         for tag, data in member.items():
-            # The two commonest kinds without a call: pages of Table Store are decoded row by row.
+            # The two most frequent kinds without a call: pages of Table Store are decoded row by row.
             if tag == "S":
                 values[name] = _new(Value, (Kind.TEXT, data))
             elif tag == "I64":
@@ -49,21 +49,21 @@ def untagged_all(members: Mapping[str, Mapping[str, Any]]) -> dict[str, Value]:
     return values
 
 
-_new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
+_new = tuple.__new__  # creates a named tuple in half the time of its own constructor
 
 
 def is_native(values: Mapping[str, Value]) -> bool:
-    """Whether every attribute is of a kind that DynamoDB has (nested values always are)."""
+    """Return True if every attribute is of a kind that DynamoDB has. Nested values always are."""
     return not any(value.kind in FOREIGN for value in values.values())
 
 
 def is_foreign(value: Value) -> bool:
-    """Whether an attribute is of a kind that DynamoDB lacks."""
+    """Return True if an attribute is of a kind that DynamoDB lacks."""
     return value.kind in FOREIGN
 
 
 def tagged(value: Value) -> dict[str, Any]:
-    """A value as its one-member tagged object."""
+    """Return a value as a tagged object with one member."""
     kind, data = value
     match kind:
         case Kind.TEXT:
@@ -99,7 +99,7 @@ def tagged(value: Value) -> dict[str, Any]:
 
 
 def untagged(member: Mapping[str, Any]) -> Value:
-    """The value of a tagged object that this module or a splicing adapter made."""
+    """Return the value of a tagged object that this module or an adapter created."""
     ((tag, data),) = member.items()
     return _new(Value, (Kind.TEXT, data)) if tag == "S" else _READERS[tag](data)
 

@@ -1,9 +1,9 @@
-"""Several key columns as one text, and back: how dialects with two keys see the three or four of a Table Store table.
+"""Composite keys as one text: the keys of Table Store with three or four columns in dialects with two.
 
-Knows the one spelling that all dialects share, so that a key copied from one is good in another: each column as its
-canonical text (text as it is; plain digits of a number; lower-case hexadecimal of bytes), joined by "|", with "%" and "|"
-inside a column written %25 and %7C. One column by itself is its canonical text. No two keys have the same spelling, and a
-text that is not what some key would be shown as belongs to no row. Knows nothing of what dialects call these texts.
+All dialects use the same form, so that a key copied from one works in another. Each column is its canonical text: text
+unchanged, plain digits of a number, lower-case hexadecimal of bytes. Columns are joined by "|", with "%" and "|" inside
+a column encoded as %25 and %7C. A single column is its canonical text. Different keys have different texts, and any
+other text belongs to no row.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def name_of(columns: Sequence[KeyColumn]) -> str:
-    """What the one text is called where it needs a name: "c2/c3/c4". No column of a Table Store table has "/" in its name."""
+    """Return the name of the composite column: "c2/c3/c4". No column of a Table Store table has "/" in its name."""
     return "/".join([column.name for column in columns])
 
 
 def text_of(value: Value) -> str:
-    """The canonical text of one key value."""
+    """Return the canonical text of one key value."""
     kind, data = value
     if kind is Kind.TEXT:
         return str(data)
@@ -35,14 +35,14 @@ def text_of(value: Value) -> str:
 
 
 def composite_text(values: Sequence[Value]) -> str:
-    """The values of some columns as one text, "" if there are none."""
+    """Return the values of some columns as one text, "" if there are none."""
     if len(values) == 1:
         return text_of(values[0])
     return "|".join([text_of(value).replace("%", "%25").replace("|", "%7C") for value in values])
 
 
 def split(columns: Sequence[KeyColumn], text: str) -> list[Value] | None:
-    """The values that are shown as this text, or None: no values of these columns are."""
+    """Return the values with this composite text, or None if it is no such text."""
     if len(columns) == 1:
         value = value_of(columns[0].kind, text)
         return None if value is None else [value]
@@ -62,7 +62,7 @@ def split(columns: Sequence[KeyColumn], text: str) -> list[Value] | None:
 
 
 def value_of(kind: Kind, text: str) -> Value | None:
-    """The key value of a kind whose canonical text this is, or None."""
+    """Return the key value of a kind with this canonical text, or None."""
     if kind is Kind.TEXT:
         return Value(kind, text)
     if kind is Kind.BYTES:

@@ -1,10 +1,11 @@
 """Keys: typed columns, and their order-preserving bytes.
 
-Each column is a tag byte and a self-delimiting body whose byte order is the value order; a position is the pair
-(bytes of the partition columns, bytes of the sort columns). Pairs compare as keys do, whatever the columns' kinds, so
-nothing after this module branches on key type or arity. Empty bytes are below every key; `HIGHEST` is above every key.
+Each column is a tag byte and a self-delimiting body. The order of the bytes is the order of the values. A position is
+the pair (bytes of the partition columns, bytes of the sort columns). Pairs compare like keys of any kinds, so other
+modules do not depend on key types or the number of columns. Empty bytes are below every key, `HIGHEST` is above every
+key.
 
-Idea: FoundationDB's tuple layer. Numbers: integers and decimals of equal value have equal bytes.
+Idea: FoundationDB's tuple layer. Integers and decimals of equal value have equal bytes.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ _COMPLEMENT = bytes(255 - byte for byte in range(256))
 partition_hash = zlib.crc32
 """A 32-bit hash of the partition, by which parallel scans divide a table."""
 PARTITION_HASHES = 1 << 32
-"""How many values `partition_hash` can take."""
+"""Number of values of `partition_hash`."""
 SLOT_SHIFT = 24
-"""A slot is what is left of a partition_hash without so many of its lower bits."""
+"""Number of lower bits of a partition_hash that are not part of the slot."""
 
 
 class Position(NamedTuple):
-    """Where a row stands: encoded partition and sort columns. Also the bounds of ranges, where either may be partial."""
+    """The position of a row: encoded partition and sort columns. As a bound of a range, either may be partial."""
 
     partition: bytes
     sort: bytes
@@ -48,7 +49,7 @@ class Position(NamedTuple):
 
 
 def encode_column(value: Value) -> bytes:
-    """Order-preserving, self-delimiting bytes of one key value (TEXT, BYTES or a number)."""
+    """Return order-preserving, self-delimiting bytes of one key value (TEXT, BYTES or a number)."""
     kind, data = value
     if kind is Kind.TEXT:
         return _TEXT + data.encode().replace(b"\x00", b"\x00\xff") + b"\x00"
@@ -58,12 +59,12 @@ def encode_column(value: Value) -> bytes:
 
 
 def encode_prefix(value: Value) -> bytes:
-    """The bytes that every TEXT or BYTES value beginning with this one starts with."""
+    """Return the common prefix of all encoded TEXT or BYTES values that begin with this one."""
     return encode_column(value)[:-1]
 
 
 def decode_column(data: bytes, start: int, kind: Kind) -> tuple[Value, int]:
-    """The value that begins at `start`, as `kind`, and where the next one begins."""
+    """Return the value of a kind at an offset, and the offset of the next one."""
     if kind is Kind.TEXT or kind is Kind.BYTES:
         end = start + 1
         while True:
@@ -78,7 +79,7 @@ def decode_column(data: bytes, start: int, kind: Kind) -> tuple[Value, int]:
 
 
 def _encode_number(number: Decimal | int) -> bytes:
-    """Sign, biased exponent, digits in pairs (each + 1), 0; after the sign byte complemented if negative."""
+    """Return sign, biased exponent, pairs of digits (each + 1) and 0. All but the sign is complemented if negative."""
     if not number:
         return bytes((_ZERO,))
     if isinstance(number, int):
@@ -117,12 +118,16 @@ def _decode_number(data: bytes, start: int) -> tuple[Decimal, int]:
 
 
 def slot_of(partition: bytes) -> int:
-    """The fixed hash slot, 0..255, of a partition: the top byte of its partition_hash. Never changed: rows are stored by it."""
+    """Return the hash slot, 0..255, of a partition: the top byte of its partition_hash.
+
+    Stored rows depend on it, so it must never change.
+    """
     return partition_hash(partition) >> SLOT_SHIFT
 
 
 class AutoIncrement:
-    """Stands in a key for a value that the write path draws from the partition's counter."""
+    """The type of AUTO_INCREMENT, a placeholder in a key. The write path replaces it by a number of the partition's
+    counter."""
 
     def __repr__(self) -> str:
         return "AUTO_INCREMENT"
@@ -141,8 +146,11 @@ class KeyColumn:
 
 
 class Key(NamedTuple):
-    """A row's key: its values in the schema's column order, and its position. AUTO_INCREMENT may stand in for one of
-    them (no type says so); the position is then that of the columns before it."""
+    """A row's key: its values in the order of the schema, and its position.
+
+    AUTO_INCREMENT may replace one of the values, which the type does not express. The position then covers the columns
+    before it.
+    """
 
     values: tuple[Value, ...]
     position: Position
@@ -154,8 +162,9 @@ class KeySchema:
 
     partition: tuple[KeyColumn, ...]
     sort: tuple[KeyColumn, ...] = ()
-    # What every request asks for, kept: all columns in order and their names. `is_pair`: one partition column and at most one
-    # sort column. `is_text_pair`: all of them TEXT, too, which is by far the commonest key.
+    # Computed once, because every request uses them: all columns in order and their names. `is_pair`: one partition
+    # column and at most one sort column. `is_text_pair`: such columns, all of them TEXT, which is the most frequent
+    # key.
     columns: tuple[KeyColumn, ...] = field(init=False, repr=False, compare=False)
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     is_pair: bool = field(init=False, repr=False, compare=False)
@@ -171,9 +180,9 @@ class KeySchema:
         object.__setattr__(self, "is_text_pair", is_pair and is_text)
 
     def key(self, values: Mapping[str, Value]) -> Key:
-        """The key that these attributes hold.
+        """Return the key in these attributes.
 
-        Raises BadKey: rule `missing` or `kind`, with the column and what was there.
+        Raises BadKey: rule `missing` or `kind`, with the column and the actual value.
         """
         found = []
         for column in self.columns:
@@ -186,22 +195,22 @@ class KeySchema:
         return Key(tuple(found), self.position(found))
 
     def position(self, values: Any) -> Position:
-        """The position of values in column order. Of fewer values: the prefix they make."""
+        """Return the position of values in column order. Fewer values give a prefix."""
         split = len(self.partition)
-        if split == 1 and len(values) == 2:  # the commonest key, without lists
+        if split == 1 and len(values) == 2:  # the most frequent key, without lists
             (one, first), (other, second) = values
-            if one is other is Kind.TEXT:  # as encode_column has it
+            if one is other is Kind.TEXT:  # equals encode_column
                 partition = _TEXT + first.encode().replace(b"\x00", b"\x00\xff") + b"\x00"
                 sort = _TEXT + second.encode().replace(b"\x00", b"\x00\xff") + b"\x00"
                 return Position(partition, sort)
             return Position(encode_column(values[0]), encode_column(values[1]))
-        if split == 1 == len(values):  # what most pages are of
+        if split == 1 == len(values):  # the partition of a page
             return Position(encode_column(values[0]), b"")
         encoded = [encode_column(value) for value in values]
         return Position(b"".join(encoded[:split]), b"".join(encoded[split:]))
 
     def decode_partition(self, partition: bytes) -> tuple[Value, ...]:
-        """The values of the partition columns. Raises ValueError if these bytes are not a whole partition."""
+        """Return the values of the partition columns. Raises ValueError if the bytes are not a whole partition."""
         values: list[Value] = []
         start = 0
         for column in self.partition:
@@ -212,7 +221,7 @@ class KeySchema:
         return tuple(values)
 
     def decode(self, position: Position) -> Key:
-        """The key at a position; the inverse of `key`."""
+        """Return the key at a position, the inverse of `key`."""
         values: list[Value] = []
         for columns, data in ((self.partition, position.partition), (self.sort, position.sort)):
             start = 0

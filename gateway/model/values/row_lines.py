@@ -1,12 +1,12 @@
-"""Rows as lines of JSON, and back: a header, a row a line, and an end that says how many there were and what they sum up to.
+"""Rows as lines of JSON: a header, one line for each row, and an end with a count and a checksum.
 
     {"tablegate":"rows","version":1,"definition":{...}}
     {"row":{"id":{"S":"a"}},"modified_at":17000000000000000}
     {"end":{"rows":1,"crc64":"00c0ffee00c0ffee"}}
 
-A row is its body (bodies.py), and whatever a row has beyond, as it is stored (rows.py): `kinds` with the stamps of cells and
-their older versions, `modified_at`, `expires_at_ms`. The sum is the CRC-64/XZ of all bytes before the end's line. Knows nothing
-of files.
+The line of a row has its body (bodies.py) and the other stored columns (rows.py): `kinds` with the stamps of cells and
+their older versions, `modified_at`, `expires_at_ms`. The checksum is the CRC-64/XZ of all bytes before the end. This
+module does not open files.
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ VERSION = 1
 HEADER_START = b'{"tablegate":'
 END_START = b'{"end":'
 LINE_BYTES = 64 << 20
-"""No row of any dialect comes near to it; a longer line is no line of this format."""
+"""Maximum length of a line. Rows of all dialects are much smaller, so a longer line is not of this format."""
 
 
 class UnreadableFile(ValueError):
-    """A file, or a part of it, is not what it should be. The text says why."""
+    """A file or a part of it is invalid. The text says why."""
 
 
 def header_line(**members: Any) -> bytes:
-    """The first line, which tells whose rows these are: `definition`, of a table (transfer/), or `backup`
-    (store/tables/backup_files.py)."""
+    """Return the first line. `members` describe the origin of the rows.
+
+    They are `definition`, of a table (transfer/), or `backup` (store/tables/backup_files.py).
+    """
     return orjson.dumps({"tablegate": FORMAT, "version": VERSION, **members}) + b"\n"
 
 
 def read_header(line: bytes) -> dict[str, Any]:
-    """What a first line tells. Raises Unreadable."""
+    """Parse the first line. Raises UnreadableFile."""
     header = json_object(line)
     if header.get("tablegate") != FORMAT:
         raise UnreadableFile("no header of tablegate's JSON Lines")
@@ -51,12 +53,12 @@ def read_header(line: bytes) -> dict[str, Any]:
 
 
 def end_line(rows: int, crc64: int) -> bytes:
-    """The last line, of so many rows, where the lines before sum up to this."""
+    """Return the last line, with the number of rows and the checksum of the lines before."""
     return orjson.dumps({"end": {"rows": rows, "crc64": f"{crc64:016x}"}}) + b"\n"
 
 
 def check_end(line: bytes, rows: int, crc64: int) -> None:
-    """Raise Unreadable if the end does not tell what was read."""
+    """Raise UnreadableFile if the last line differs from the count and the checksum of the rows that were read."""
     end = json_object(line).get("end")
     if not isinstance(end, dict) or not isinstance(end.get("rows"), int):
         raise UnreadableFile("the end's line is damaged")
@@ -67,14 +69,14 @@ def check_end(line: bytes, rows: int, crc64: int) -> None:
 
 
 def row_line(row: Row) -> bytes:
-    """A row's line."""
+    """Return the line of a row."""
     kinds = b"" if row.kinds is None else b',"kinds":' + row.kinds
     expires = b"" if row.expires_at_ms is None else b',"expires_at_ms":%d' % row.expires_at_ms
     return b'{"row":%b%b,"modified_at":%d%b}\n' % (row.body, kinds, row.modified_at, expires)
 
 
 def read_row(line: bytes, schema: KeySchema) -> Row:
-    """The row of a line. Raises Unreadable."""
+    """Parse the line of a row. Raises UnreadableFile."""
     record = json_object(line)
     try:
         values = bodies.untagged_all(record.get("row"))  # type: ignore[arg-type]
@@ -86,14 +88,14 @@ def read_row(line: bytes, schema: KeySchema) -> Row:
 
 
 def position_of_members(members: Mapping[str, Any], schema: KeySchema) -> Position:
-    """Where a row stands whose values are tagged still, and of which only the key is needed. Raises Unreadable."""
+    """Return the position of a row from its tagged values. Only the key columns are decoded. Raises UnreadableFile."""
     return position_of(
         {name: bodies.untagged(members[name]) for name in schema.names if name in members}, schema
     )
 
 
 def position_of(values: Mapping[str, Value], schema: KeySchema) -> Position:
-    """Where a row of these values stands. Raises Unreadable."""
+    """Return the position of a row with these values. Raises UnreadableFile."""
     try:
         return schema.key(values).position
     except BadKey as error:
@@ -109,7 +111,7 @@ def position_of(values: Mapping[str, Value], schema: KeySchema) -> Position:
 def row_of_values(
     values: dict[str, Value], kinds: Any, modified_at: Any, expires_at_ms: Any, schema: KeySchema
 ) -> Row:
-    """A row just as it was stored. `kinds`: as the row had them, from JSON. Raises Unreadable."""
+    """Return the stored row. `kinds`: its stored value as parsed JSON. Raises UnreadableFile."""
     try:
         for value in values.values():
             check(value)
@@ -120,14 +122,13 @@ def row_of_values(
 
 
 def times_of(modified_at: Any, expires_at_ms: Any) -> tuple[int, int | None]:
-    """When a row was written and when it expires. Raises Unreadable."""
+    """Return the times of modification and expiry. Raises UnreadableFile."""
     if type(modified_at) is not int or type(expires_at_ms) not in (int, type(None)):
         raise UnreadableFile("no row: its times are no integers")
     return modified_at, expires_at_ms
 
 
 def _contents(kinds: Any, values: dict[str, Value], schema: KeySchema) -> Contents:
-    """The contents just as they were stored."""
     size = sum(len(name.encode()) + size_bytes(value) for name, value in values.items())
     if kinds is None:
         return Contents(None, None, size, values)
@@ -150,7 +151,7 @@ _RANGES = {Kind.INT32: 2**31, Kind.INT64: 2**63}
 
 
 def check(value: Value) -> None:
-    """Raise ValueError or TypeError if a value is not what its kind says."""
+    """Raise ValueError or TypeError if the data of a value do not fit its kind."""
     kind, data = value
     wanted = _TYPES.get(kind)
     if wanted is not None and type(data) is not wanted:
@@ -178,7 +179,7 @@ def _check_number(number: Any) -> None:
 
 
 def json_object(line: bytes) -> dict[str, Any]:
-    """A line that is a JSON object. Raises Unreadable."""
+    """Parse a line with a JSON object. Raises UnreadableFile."""
     try:
         found = orjson.loads(line)
     except orjson.JSONDecodeError as error:

@@ -1,12 +1,11 @@
-"""Rows: contents, versions of cells, and when a row was last modified.
+"""Rows: contents, versions of cells, and the time of the last modification.
 
-Knows how contents look from outside (latest values, windows on versions) and how they are packed. Knows nothing of tables
-in SQL, nor of who reads them.
+Independent of SQL and of readers.
 
-Contents are packed as two columns. `body` is the canonical JSON of the latest values (bodies.py). `kinds` is None when the
-body holds only DynamoDB's own kinds and no cell has a stamp of its own: then the body can be copied into a DynamoDB reply
-as it is. Otherwise `kinds` is a JSON object: `{}` says only that foreign kinds are inside;
-`{"cells": {name: [stamp_ms, [older stamp_ms, tagged value], ...]}}` carries stamps and older versions.
+Contents are stored in two columns. `body` is the canonical JSON of the latest values (bodies.py). `kinds` is None if
+the body has only DynamoDB's own kinds and no cell has its own stamp. Then the body can be copied into a DynamoDB reply.
+Otherwise `kinds` is a JSON object. `{}` means that there are foreign kinds. `{"cells": {name: [stamp_ms, [older
+stamp_ms, tagged value], ...]}}` has stamps and older versions.
 """
 
 from __future__ import annotations
@@ -25,25 +24,27 @@ FOREIGN_KINDS = b"{}"
 
 
 class Cell(NamedTuple):
-    """One version of one attribute. `stamp_ms`: its version, milliseconds since 1970."""
+    """One version of an attribute. `stamp_ms`: its version, in milliseconds since 1970."""
 
     value: Value
     stamp_ms: int
 
 
-_new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
+_new = tuple.__new__  # creates a named tuple in half the time of its own constructor
 
 
 class VersionWindow(NamedTuple):
-    """Which versions of a cell a reader sees: those stamped in start_ms <= stamp < end_ms (None: unbounded), and of these
-    the newest `versions` (None: all)."""
+    """The versions of a cell that a reader sees.
+
+    These are stamped in start_ms <= stamp < end_ms (None: unbounded), and of them the newest `versions` (None: all).
+    """
 
     start_ms: int | None = None
     end_ms: int | None = None
     versions: int | None = None
 
     def of(self, cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
-        """What is seen of an attribute's versions, newest first."""
+        """Return the visible versions of an attribute, newest first."""
         start_ms, end_ms, versions = self
         if start_ms is not None or end_ms is not None:
             cells = tuple(
@@ -56,9 +57,9 @@ class VersionWindow(NamedTuple):
 
 
 class Contents:
-    """What a row holds, decoded only when somebody asks. Immutable once made.
+    """The contents of a row, decoded on demand. Immutable.
 
-    `size_bytes` is the billed size: names and latest values (older versions included for rows that keep them).
+    `size_bytes`: billed size of names and latest values. For rows that keep older versions, these are included.
     """
 
     __slots__ = ("_body", "_cells", "_latest", "_members", "kinds", "size_bytes")
@@ -71,7 +72,7 @@ class Contents:
         latest: dict[str, Value] | None = None,
         members: dict[str, dict[str, Any]] | None = None,
     ) -> None:
-        """`members`: the latest values tagged already, as the body has them; of `kinds` and `size` the caller knows."""
+        """Store the parts unchecked. `members`: the latest values as tagged JSON. `kinds` and `size` must match."""
         self._body = body
         self.kinds = kinds
         self.size_bytes = size
@@ -81,7 +82,7 @@ class Contents:
 
     @classmethod
     def measured(cls, body: bytes, kinds: bytes | None) -> Contents:
-        """Contents that are packed already, of a size that nobody has kept."""
+        """Return contents of stored bytes, and compute their size."""
         made = cls(body, kinds, 0)
         for name, versions in made.cells(0).items():
             made.size_bytes += sum(len(name.encode()) + size_bytes(cell.value) for cell in versions)
@@ -89,13 +90,13 @@ class Contents:
 
     @classmethod
     def of_values(cls, values: dict[str, Value]) -> Contents:
-        """Contents of one version, stamped with the time of the write."""
+        """Return contents with one version, stamped with the time of the write."""
         size = sum(len(name.encode()) + size_bytes(value) for name, value in values.items())
         return cls(None, None if bodies.is_native(values) else FOREIGN_KINDS, size, values)
 
     @classmethod
     def of_cells(cls, key_values: Mapping[str, Value], cells: Mapping[str, tuple[Cell, ...]]) -> Contents:
-        """Contents whose attributes have stamps, newest version first. Key columns have none."""
+        """Return contents with stamped attributes, newest version first. Key columns have no stamps."""
         latest = dict(key_values)
         stamps: dict[str, Any] = {}
         size = sum(len(name.encode()) + size_bytes(value) for name, value in key_values.items())
@@ -112,7 +113,8 @@ class Contents:
 
     @classmethod
     def seen(cls, key_values: Mapping[str, Value], cells: dict[str, tuple[Cell, ...]]) -> Contents:
-        """What a reader sees of a row: these key columns and cells. To be filtered, measured and shown, never stored."""
+        """Return the visible contents of a row: these key columns and cells. For filters, sizes and replies, never
+        stored."""
         latest = dict(key_values)
         size = 0
         for name, value in key_values.items():
@@ -131,7 +133,7 @@ class Contents:
         return made
 
     def replacing(self, values: Mapping[str, Value], key_names: tuple[str, ...]) -> Contents:
-        """These contents with other latest values for some attributes; stamps stay."""
+        """Return contents with new latest values of some attributes. Stamps stay."""
         cells = self._cells
         if cells is None and (self.kinds is None or self.kinds == FOREIGN_KINDS):
             return Contents.of_values({**self.latest, **values})
@@ -146,7 +148,7 @@ class Contents:
         return Contents.of_cells(key_values, cells)
 
     def only(self, names: frozenset[str]) -> Contents:
-        """These contents without the attributes that are not named."""
+        """Return contents with only the named attributes."""
         cut = {name: value for name, value in self.latest.items() if name in names}
         if len(cut) == len(self.latest):
             return self
@@ -170,20 +172,20 @@ class Contents:
 
     @property
     def latest(self) -> dict[str, Value]:
-        """Attribute name -> latest value, key columns included. Not to be changed."""
+        """Attribute name -> latest value, key columns included. Must not be modified."""
         if self._latest is None:
             self._latest = bodies.untagged_all(self.members)
         return self._latest
 
     @property
     def members(self) -> dict[str, dict[str, Any]]:
-        """Attribute name -> its latest value still tagged, as the body has it. Not to be changed."""
+        """Attribute name -> latest value as tagged JSON. Must not be modified."""
         if self._members is None:
             self._members = orjson.loads(self._body or self.body)
         return self._members
 
     def value(self, name: str) -> Value | None:
-        """The latest value of one attribute; the others are not decoded for it."""
+        """Return the latest value of one attribute without decoding the others."""
         if self._latest is not None:
             return self._latest.get(name)
         members = self._members
@@ -192,10 +194,10 @@ class Contents:
         member = members.get(name)
         return None if member is None else bodies.untagged(member)
 
-    get = value  # as a mapping has it
+    get = value  # the interface of Attributes
 
     def some(self, names: Iterable[str]) -> dict[str, Value]:
-        """The latest values of attributes that are all there, in the order of the names."""
+        """Return the latest values of attributes that all exist, in the order of the names."""
         if self._latest is not None:
             latest = self._latest
             return {name: latest[name] for name in names}
@@ -204,11 +206,11 @@ class Contents:
 
     @property
     def is_native(self) -> bool:
-        """Whether the body is, byte for byte, what DynamoDB shows."""
+        """True if the body equals DynamoDB's representation byte for byte."""
         return self.kinds is None
 
     def cells(self, default_stamp_ms: int) -> dict[str, tuple[Cell, ...]]:
-        """Attribute name -> versions, newest first; without the key columns only where `cells` made these contents.
+        """Return attribute name -> versions, newest first. Key columns are omitted only in contents of `of_cells`.
 
         A cell that was stored without a stamp has the default: the time at which its row was written.
         """
@@ -229,8 +231,11 @@ class Contents:
 
 
 class Row:
-    """A stored row: position, contents, `modified_at` (ticks of 100 ns since 1970, strictly growing per row; the ETag of
-    every dialect that has one) and `expires_at_ms` (None: never)."""
+    """A stored row: position, contents, time of modification and of expiry.
+
+    `modified_at`: ticks of 100 ns since 1970, strictly increasing for each row, and the ETag of every dialect that has
+    one. `expires_at_ms`: None means never.
+    """
 
     __slots__ = ("contents", "expires_at_ms", "modified_at", "position")
 
@@ -244,22 +249,21 @@ class Row:
 
     @property
     def body(self) -> bytes:
-        """Canonical JSON of the latest values (bodies.py)."""
         return self.contents.body
 
     @property
     def kinds(self) -> bytes | None:
-        """What the body does not say: see the top of this module."""
+        """The complement of the body: see the module's docstring."""
         return self.contents.kinds
 
     @property
     def is_native(self) -> bool:
-        """Whether the body is, byte for byte, what DynamoDB shows."""
+        """True if the body equals DynamoDB's representation byte for byte."""
         return self.contents.is_native
 
     @property
     def latest(self) -> dict[str, Value]:
-        """Attribute name -> latest value, key columns included. Not to be changed."""
+        """Attribute name -> latest value, key columns included. Must not be modified."""
         return self.contents.latest
 
     @property
@@ -269,7 +273,7 @@ class Row:
 
     @property
     def cells(self) -> dict[str, tuple[Cell, ...]]:
-        """Attribute name -> versions, newest first. A cell stored without a stamp has the time of the row's last write."""
+        """Attribute name -> versions, newest first. A cell without a stamp has the time of the row's last write."""
         return self.contents.cells(self.modified_at // TICKS_PER_MS)
 
     def __repr__(self) -> str:

@@ -1,9 +1,9 @@
-"""Tagged values: every kind that any dialect can store, and when two of them are equal or ordered.
+"""Tagged values: the kinds of all dialects, equality and order.
 
-Knows kinds and numbers. Knows nothing of rows, wires or databases.
+Independent of rows, wire formats and databases.
 
-A value is tagged because in Python `True == 1 == 1.0`, and in the dialects they differ. Numbers (DECIMAL, INT32, INT64,
-DOUBLE) are one family: they compare by value. Every other kind compares only with itself.
+Values are tagged because `True == 1 == 1.0` in Python, while the dialects distinguish them. Numbers (DECIMAL, INT32,
+INT64, DOUBLE) are one family and compare by value. Every other kind compares only with itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 
 class Kind(Enum):
-    """The closed set of kinds. The name of a member is also what logs and `tablegate tables` show."""
+    """The closed set of kinds. Logs and `tablegate tables` show the names of the members."""
 
     TEXT = "TEXT"
     BYTES = "BYTES"
@@ -33,13 +33,16 @@ class Kind(Enum):
     DECIMAL_SET = "DECIMAL_SET"
     BYTES_SET = "BYTES_SET"
 
-    # The default hashes the name through a Python-level __hash__; kinds are dictionary keys on every hot path.
+    # The inherited __hash__ is a Python function. Kinds are dictionary keys on every hot path.
     __hash__ = object.__hash__
 
 
 class Value(NamedTuple):
-    """One value: `data` is str, bytes, bool, Decimal, int, float, int ticks of 100 ns since 0001-01-01, UUID, None,
-    a tuple of values (LIST), a dict of values (MAP, never changed after it is made), or a frozenset."""
+    """A tagged value.
+
+    `data` is str, bytes, bool, Decimal, int, float, int ticks of 100 ns since 0001-01-01, UUID, None, a tuple of values
+    (LIST), a dict of values (MAP, never modified), or a frozenset.
+    """
 
     kind: Kind
     data: Any
@@ -63,19 +66,19 @@ _WIDE = Context(prec=400)
 
 
 def text(data: str) -> Value:
-    """A TEXT value."""
+    """Return a TEXT value."""
     return Value(Kind.TEXT, data)
 
 
 def decimal(data: Decimal | int | str) -> Value:
-    """A DECIMAL value."""
+    """Return a DECIMAL value."""
     return Value(Kind.DECIMAL, Decimal(data))
 
 
 def number_of(value: Value) -> Decimal | int | None:
-    """The exact number of a value of the number family, or None: other kinds, NaN and the infinities.
+    """Return the exact number of a value, or None for other kinds, NaN and the infinities.
 
-    A finite DOUBLE's number is its shortest round-trip decimal, so that 0.1 equals the decimal 0.1.
+    A finite DOUBLE is its shortest round-trip decimal, so that 0.1 equals the decimal 0.1.
     """
     kind = value.kind
     if kind is Kind.DECIMAL or kind is Kind.INT64 or kind is Kind.INT32:
@@ -86,7 +89,7 @@ def number_of(value: Value) -> Decimal | int | None:
 
 
 def equal(left: Value, right: Value) -> bool:
-    """Whether two values are equal: numbers by value, everything else within its kind. NaN equals nothing."""
+    """Return True if two values are equal: numbers by value, everything else within its kind. NaN equals nothing."""
     if left.kind in NUMBERS and right.kind in NUMBERS:
         if left.kind is right.kind:
             return bool(left.data == right.data)
@@ -98,9 +101,9 @@ def equal(left: Value, right: Value) -> bool:
 
 
 def compare(left: Value, right: Value) -> int | None:
-    """-1, 0 or 1; None where no order is defined (different kinds, NaN, kinds without an order).
+    """Return -1, 0 or 1. None if there is no order (different kinds, NaN, unordered kinds).
 
-    TEXT orders by its UTF-8 bytes, which is code point order; BYTES by unsigned bytes.
+    TEXT is ordered by its UTF-8 bytes, which is code point order, and BYTES by unsigned bytes.
     """
     if left.kind in NUMBERS and right.kind in NUMBERS:
         mine: Any = number_of(left)
@@ -119,7 +122,7 @@ def compare(left: Value, right: Value) -> int | None:
 
 
 def contains(container: Value, member: Value) -> bool:
-    """Substring, subsequence of bytes, member of a set, or element of a list."""
+    """Return True for a substring, a subsequence of bytes, a member of a set, or an element of a list."""
     kind = container.kind
     if kind is Kind.LIST:
         return any(equal(element, member) for element in container.data)
@@ -138,7 +141,7 @@ def _float_of(value: Value) -> float:
 
 
 def decimal_text(number: Decimal | int) -> str:
-    """The canonical text of a number: plain digits, no exponent, no superfluous zeros, no negative zero."""
+    """Return the canonical text of a number: plain digits, no exponent, no superfluous zeros, no negative zero."""
     if isinstance(number, int):
         return str(number)
     if not number:
@@ -150,7 +153,7 @@ def decimal_text(number: Decimal | int) -> str:
 
 
 def decimal_fits(number: Decimal) -> bool:
-    """Whether a number has at most 38 significant digits and a magnitude in 1E-130 .. 9.99E+125 (or is zero)."""
+    """Return True if a number is zero, or has at most 38 significant digits and a magnitude in 1E-130 .. 9.99E+125."""
     if not number:
         return True
     if not DECIMAL_MIN_EXPONENT <= number.adjusted() <= DECIMAL_MAX_EXPONENT:
@@ -160,15 +163,16 @@ def decimal_fits(number: Decimal) -> bool:
 
 
 def add_exactly(left: Decimal, right: Decimal) -> Decimal | None:
-    """The sum, or None when it needs more than 38 digits or is out of range."""
+    """Return the sum, or None if it needs more than 38 digits or is out of range."""
     total = _WIDE.add(left, right)
     return total if decimal_fits(total) else None
 
 
 def number_size_bytes(number: Decimal | int) -> int:
-    """Billed size of a number: 1 + a byte for every two significant digits on each side of the point, + 1 if negative.
+    """Return the billed size of a number in bytes.
 
-    Source: docs/protocols/dynamodb.md rule 25 (measured by dynoxide and paritysuite).
+    It is 1, plus a byte for every two significant digits on each side of the point, plus 1 if negative. Source:
+    docs/protocols/dynamodb.md rule 25 (measured by dynoxide and paritysuite).
     """
     if not number:
         return 1
@@ -185,9 +189,9 @@ def number_size_bytes(number: Decimal | int) -> int:
 
 
 def size_bytes(value: Value) -> int:
-    """Billed size of a value in bytes, by DynamoDB's arithmetic, which is the gateway's unit of account.
+    """Return the billed size of a value in bytes, by DynamoDB's rules, which apply to all dialects.
 
-    Kinds that DynamoDB lacks count as Azure documents them: 4, 8 and 16 bytes.
+    Kinds that DynamoDB lacks have the sizes that Azure documents: 4, 8 and 16 bytes.
     """
     kind, data = value
     if kind is Kind.TEXT:

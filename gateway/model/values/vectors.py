@@ -1,8 +1,8 @@
-"""Vectors as vector indexes keep them, and digests of the values by which a search is narrowed.
+"""Encoded vectors of vector indexes, and digests of the values that searches filter by.
 
-A vector is a list of numbers in an attribute; an index keeps it as 32-bit floating point numbers, little-endian, one behind the
-other. Knows nothing of tables, of where entries are kept and how they are searched. Without numpy, so that rows of tables with
-such an index can be written where it is not installed.
+A vector is a list of numbers in an attribute. An index stores it as concatenated 32-bit floating-point numbers,
+little-endian. Searching is in other modules. The module does not use numpy, so that tables with vector indexes can be
+written without it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ from tablegate.gateway.model.values.values import Kind, Value, number_of
 
 DIGEST_BYTES = 16
 ABSENT = bytes(DIGEST_BYTES)
-"""In place of the digest of a value that is not there."""
+"""The digest of a missing value."""
 COMPONENT_BYTES = 4
-"""The bytes of one component of a vector."""
+"""Bytes of one component of a vector."""
 
 
 class Metric(Enum):
-    """How the distance of two vectors is measured: one minus the cosine of their angle; the straight line between their ends; or
-    their dot product, of which the greater is the nearer."""
+    """The distance of two vectors: one minus the cosine of their angle, Euclidean distance, or dot product.
+
+    A greater dot product is nearer.
+    """
 
     COSINE = "cosine"
     EUCLIDEAN = "euclidean"
@@ -35,7 +37,7 @@ class Metric(Enum):
 
 
 def vector_of(member: Any, dimensions: int) -> bytes | None:
-    """The components of a tagged value (bodies.py), or None: it is no list of so many numbers of 32 bits."""
+    """Return the vector in a tagged value (bodies.py), or None if it is not a list of `dimensions` 32-bit numbers."""
     elements = member.get("L") if member is not None else None
     if elements is None or len(elements) != dimensions:
         return None
@@ -46,22 +48,22 @@ def vector_of(member: Any, dimensions: int) -> bytes | None:
 
 
 def packed(components: Sequence[float]) -> bytes:
-    """Numbers as the components of a vector. Raises OverflowError if one is too great for 32 bits."""
+    """Return the encoded vector of numbers. Raises OverflowError if one is too great for 32 bits."""
     return _form(len(components)).pack(*components)
 
 
 def float_of(text: str) -> float:
-    """The number of 32 bits that is nearest to a decimal."""
+    """Return the 32-bit number that is nearest to a decimal."""
     return unpacked(packed([float(text)]))[0]
 
 
 def unpacked(vector: bytes) -> tuple[float, ...]:
-    """The components of a vector."""
+    """Return the components of a vector."""
     return _form(len(vector) // COMPONENT_BYTES).unpack(vector)
 
 
 def components_of(vector: bytes) -> list[Decimal]:
-    """The components of a vector, each as the shortest decimal that is read back as it."""
+    """Return the components of a vector, each as the shortest decimal that converts back to it."""
     found = []
     for component in unpacked(vector):
         shortest = next(
@@ -77,12 +79,12 @@ def _form(dimensions: int) -> struct.Struct:
 
 
 def is_of_kind(value: Value, kind: Kind) -> bool:
-    """Whether a value is one of a column: numbers of any kind are DECIMAL."""
+    """Return True if a value fits the kind of a column. Numbers of all kinds fit DECIMAL."""
     return value.kind is kind or (kind is Kind.DECIMAL and number_of(value) is not None)
 
 
 def digest_of(value: Value) -> bytes:
-    """A digest of a TEXT, a BYTES or a number; that of equal values is equal, and never ABSENT."""
+    """Return the digest of a TEXT, a BYTES or a number. Equal values have equal digests, and none is ABSENT."""
     number = number_of(value)
     if number is not None:
         value = Value(Kind.DECIMAL, number)

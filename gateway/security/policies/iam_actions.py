@@ -11,19 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tablegate.gateway.model.authorization.globs import Glob
-from tablegate.gateway.model.authorization.permissions import Channel, Door, Permission
+from tablegate.gateway.model.authorization.permissions import Channel, GrantAction, Permission
 
 _P = Permission
 _BY_ITSELF = (Channel.SINGLE, Channel.TRANSACTION)
 _BY_STATEMENT = (Channel.STATEMENT, Channel.STATEMENT_TRANSACTION)
 
 
-def _doors(permissions: Iterable[Permission], ways: Iterable[Channel] = (Channel.SINGLE,)) -> frozenset[Door]:
+def _doors(
+    permissions: Iterable[Permission], ways: Iterable[Channel] = (Channel.SINGLE,)
+) -> frozenset[GrantAction]:
     ways = tuple(ways)
     return frozenset((permission, way) for permission in permissions for way in ways)
 
 
-ACTIONS: Mapping[str, frozenset[Door]] = {
+ACTIONS: Mapping[str, frozenset[GrantAction]] = {
     "GetItem": _doors([_P.READ], _BY_ITSELF),
     "Query": _doors([_P.QUERY], _BY_ITSELF),
     "Scan": _doors([_P.SCAN, _P.SPLIT], _BY_ITSELF),
@@ -99,9 +101,9 @@ ACTIONS: Mapping[str, frozenset[Door]] = {
 """Action -> the doors that it opens. An action of the service that is not here is one that this server has no operation for."""
 
 
-def doors_of(patterns: Iterable[str], is_refusal: bool) -> frozenset[Door]:
+def doors_of(patterns: Iterable[str], is_refusal: bool) -> frozenset[GrantAction]:
     """The doors that actions by pattern (`dynamodb:Get*`, without case) open, or close."""
-    found: set[Door] = set()
+    found: set[GrantAction] = set()
     for pattern in patterns:
         service, separator, name = pattern.lower().partition(":")
         if not separator:
@@ -120,14 +122,14 @@ def doors_of(patterns: Iterable[str], is_refusal: bool) -> frozenset[Door]:
 _EVERY = frozenset((permission, way) for permission in Permission for way in Channel)
 
 
-def _closed(action: str, doors: frozenset[Door]) -> frozenset[Door]:
+def _closed(action: str, doors: frozenset[GrantAction]) -> frozenset[GrantAction]:
     """The doors that the refusal of an action closes: of one that is not a batch's or a statement's own, every way."""
     if action.startswith(("Batch", "PartiQL")):
         return doors
     return frozenset((permission, way) for permission, _ in doors for way in Channel)
 
 
-def everything_but(patterns: Iterable[str]) -> frozenset[Door]:
+def everything_but(patterns: Iterable[str]) -> frozenset[GrantAction]:
     """The doors that NotAction leaves: what none of these actions opens."""
     return _EVERY - doors_of(patterns, is_refusal=False)
 

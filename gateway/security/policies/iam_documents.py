@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from tablegate.gateway.model.authorization import grants
 from tablegate.gateway.model.authorization.authorizations import CallerIdentity, ResourceDecision
 from tablegate.gateway.model.authorization.globs import EVERY, Glob
-from tablegate.gateway.model.authorization.permissions import Door
+from tablegate.gateway.model.authorization.permissions import GrantAction
 from tablegate.gateway.security.policies.errors import BadPolicy
 from tablegate.gateway.security.policies.iam_actions import doors_of, everything_but, is_known
 from tablegate.gateway.security.policies.iam_conditions import conditions_of
@@ -194,7 +194,7 @@ class _Reader:
         conditions = tuple(conditions_of(element.get("Condition", {}), self._glob))
         return grants.Statement(effect, doors, resources, conditions, excludes)
 
-    def _doors(self, element: dict[str, Any], effect: grants.Effect) -> frozenset[Door]:
+    def _doors(self, element: dict[str, Any], effect: grants.Effect) -> frozenset[GrantAction]:
         if ("Action" in element) is ("NotAction" in element):
             raise BadPolicy("a statement has an Action or a NotAction")
         name = "Action" if "Action" in element else "NotAction"

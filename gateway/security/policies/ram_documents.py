@@ -15,7 +15,7 @@ from typing import Any
 from tablegate.gateway.model.authorization.conditions import Condition
 from tablegate.gateway.model.authorization.globs import EVERY, Glob
 from tablegate.gateway.model.authorization.grants import Effect, Policy, Resources, Statement
-from tablegate.gateway.model.authorization.permissions import Channel, Door, Permission
+from tablegate.gateway.model.authorization.permissions import Channel, GrantAction, Permission
 from tablegate.gateway.security.policies.errors import BadPolicy
 from tablegate.gateway.security.policies.iam_conditions import conditions_of
 from tablegate.gateway.security.policies.iam_documents import read_document
@@ -25,12 +25,12 @@ _MEMBERS = frozenset({"Effect", "Action", "NotAction", "Resource", "NotResource"
 _ROW = (Channel.SINGLE, Channel.TRANSACTION)
 
 
-def _doors(*permissions: Permission, ways: Iterable[Channel] = (Channel.SINGLE,)) -> frozenset[Door]:
+def _doors(*permissions: Permission, ways: Iterable[Channel] = (Channel.SINGLE,)) -> frozenset[GrantAction]:
     ways = tuple(ways)
     return frozenset((permission, way) for permission in permissions for way in ways)
 
 
-ACTIONS: Mapping[str, frozenset[Door]] = {
+ACTIONS: Mapping[str, frozenset[GrantAction]] = {
     "GetRow": _doors(_P.READ, ways=_ROW),
     "GetRange": _doors(_P.QUERY, _P.SCAN),
     "PutRow": _doors(_P.PUT, ways=_ROW),
@@ -111,8 +111,8 @@ def _texts(given: Any) -> list[str]:
     return texts
 
 
-def _doors_of(patterns: list[str], is_refusal: bool) -> frozenset[Door]:
-    found: set[Door] = set()
+def _doors_of(patterns: list[str], is_refusal: bool) -> frozenset[GrantAction]:
+    found: set[GrantAction] = set()
     for pattern in patterns:
         service, _, name = pattern.partition(":") if pattern != "*" else ("ots", ":", "*")
         if not name:

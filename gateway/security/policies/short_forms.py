@@ -19,7 +19,7 @@ from tablegate.gateway.model.authorization.permissions import (
     READING,
     STREAMING,
     Channel,
-    Door,
+    GrantAction,
     Permission,
 )
 from tablegate.gateway.security.policies.errors import BadPolicy
@@ -87,7 +87,7 @@ def _statements(
         yield Statement(effect, _doors(of_account), (Resources(Glob.literal("")),))
 
 
-def _doors(permissions: frozenset[Permission]) -> frozenset[Door]:
+def _doors(permissions: frozenset[Permission]) -> frozenset[GrantAction]:
     return frozenset((permission, way) for permission in permissions for way in Channel)
 
 

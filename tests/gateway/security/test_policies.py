@@ -261,10 +261,10 @@ def test_what_could_be_done_to_a_resource() -> None:
 def test_what_could_be_done_to_any_resource() -> None:
     """Of a request that names nothing that can be read."""
     reading = Purpose((Permission.READ,))
-    assert read(where(**LIKE_U)).may(reading, Given()) is Verdict.ALLOWED
-    assert read(one(action="dynamodb:PutItem")).may(reading, Given()) is Verdict.NOT_ALLOWED
+    assert read(where(**LIKE_U)).possible_verdict(reading, Given()) is Verdict.ALLOWED
+    assert read(one(action="dynamodb:PutItem")).possible_verdict(reading, Given()) is Verdict.NOT_ALLOWED
     refusal = {**one("*", "dynamodb:GetItem"), "Effect": "Deny"}
-    assert read(one("*", "*"), refusal).may(reading, Given()) is Verdict.REFUSED
+    assert read(one("*", "*"), refusal).possible_verdict(reading, Given()) is Verdict.REFUSED
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_every_operation_of_table_store_is_an_action_of_ram(operation: str) -> N
     an action is the name of an API operation).
     """
     purpose = OPERATIONS[operation].purpose
-    access = Access(purpose.permissions[0], purpose.way, "shared", "things", None)
+    access = Access(purpose.permissions[0], purpose.channel, "shared", "things", None)
     assert ram("Allow", operation).decide(access).verdict is Verdict.ALLOWED
     refused = Policy((*EVERYTHING.statements, *ram("Deny", operation).statements))
     assert refused.decide(access).verdict is Verdict.REFUSED

@@ -115,10 +115,10 @@ def test_a_quota_that_has_not_changed_keeps_what_is_left() -> None:
 
 def test_debts_are_paid_before_anything_else_is_let_in() -> None:
     bucket = RateBucket(rate=10, share=1.0, now=0.0)
-    assert bucket.may_take(0.0)
+    assert bucket.can_take(0.0)
     bucket.take(32.5)
-    assert not bucket.may_take(3.0)
-    assert bucket.may_take(3.11)
+    assert not bucket.can_take(3.0)
+    assert bucket.can_take(3.11)
 
 
 # Shares
@@ -162,11 +162,11 @@ def test_keepers_of_two_processes_share_through_the_database(
         assert quotas.is_on
         assert quotas.allowances["aws/K"].buckets["requests"].share == 0.5
         bucket = quotas.allowances["aws/K"].buckets["requests"]
-        bucket.asked = times
+        bucket.requested = times
     for keeper in keepers:
         keeper._share(1.0)
     for keeper, quotas, times in zip(keepers, both, (300, 100), strict=True):
-        quotas.allowances["aws/K"].buckets["requests"].asked = times
+        quotas.allowances["aws/K"].buckets["requests"].requested = times
         keeper._share(1.0)
     assert [quotas.allowances["aws/K"].buckets["requests"].share for quotas in both] == [0.75, 0.25]
     with store.write() as session:

@@ -38,14 +38,18 @@ def test_every_operation_of_dynamodb_can_be_granted_by_its_name() -> None:
         name = target.partition(".")[2]
         if name not in parts:
             doors = iam_actions.ACTIONS[name]
-            assert any((permission, row.purpose.way) in doors for permission in row.purpose.permissions), name
+            assert any(
+                (permission, row.purpose.channel) in doors for permission in row.purpose.permissions
+            ), name
 
 
 def test_every_operation_of_table_store_can_be_granted_by_its_name() -> None:
     for name, row in TABLE_STORE.items():
         if name not in ("AddDefinedColumn", "DeleteDefinedColumn"):  # parts of ots:UpdateTable
             doors = ram_documents.ACTIONS[name]
-            assert any((permission, row.purpose.way) in doors for permission in row.purpose.permissions), name
+            assert any(
+                (permission, row.purpose.channel) in doors for permission in row.purpose.permissions
+            ), name
 
 
 def test_who_puts_many_rows_may_put_one() -> None:

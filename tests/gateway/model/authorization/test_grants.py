@@ -6,7 +6,7 @@ from tablegate.gateway.model.authorization.accesses import Access
 from tablegate.gateway.model.authorization.globs import Glob
 from tablegate.gateway.model.authorization.grants import (
     _LONGEST_KEPT_PATH,
-    EVERY_DOOR,
+    EVERY_ACTION,
     Effect,
     Policy,
     Resources,
@@ -17,7 +17,7 @@ from tablegate.gateway.model.authorization.permissions import Channel, Permissio
 
 
 def test_a_long_path_is_judged_and_not_kept() -> None:
-    policy = Policy((Statement(Effect.ALLOW, EVERY_DOOR, (Resources(Glob.of("a*")),)),))
+    policy = Policy((Statement(Effect.ALLOW, EVERY_ACTION, (Resources(Glob.of("a*")),)),))
     for first, verdict in (("a", Verdict.ALLOWED), ("b", Verdict.NOT_ALLOWED)):
         longest = Access(Permission.READ, Channel.SINGLE, "", first * _LONGEST_KEPT_PATH, None)
         longer = longest._replace(path=longest.path + first)
