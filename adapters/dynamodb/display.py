@@ -1,4 +1,4 @@
-"""Rows as this dialect's clients see them, for people (gateway/console)."""
+"""Rows in the form of this dialect, for the console (gateway/console)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FORM = "DynamoDB JSON"
 
 
 def shown_row(table: Table, row: Row) -> Any:
-    """An item as a JSON document with typed values."""
+    """Return an item as a JSON document with typed values."""
     return orjson.loads(render(table.key_schema, row))
 
 
 def put_of(table: Table, document: Any) -> Write:
-    """The write that puts an item given as such a document. Raises ValueError."""
+    """Return the write that puts an item, given as a JSON document with typed values. Raises ValueError."""
     if not isinstance(document, dict):
         raise ValueError("an item is a JSON object")
     try:
@@ -39,7 +39,7 @@ def put_of(table: Table, document: Any) -> Write:
 
 
 def snippet(table: Table, url: str) -> str:
-    """A few lines of the SDK that read the table."""
+    """Return a few lines of SDK code that read the table."""
     return f"""import boto3
 
 dynamodb = boto3.resource("dynamodb", endpoint_url={url!r})

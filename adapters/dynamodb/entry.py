@@ -1,7 +1,7 @@
-"""DynamoDB's one endpoint: which handler a request belongs to, and what becomes of it on the way there and back.
+"""The entry of the DynamoDB dialect: how requests reach their handlers, and how answers and errors are sent.
 
-The order of checks is the service's (docs/protocols/dynamodb.md rule 5): size, method and content type, JSON, target, signature,
-then operation_schemas.check, then the handler.
+The checks have the service's order (docs/protocols/dynamodb.md rule 5): size, method and content type, JSON, target,
+signature, then operation_schemas.check, then the handler.
 """
 
 from __future__ import annotations
@@ -54,19 +54,21 @@ _SERVICE_HOSTS = re.compile(
 
 
 def create(gateway: Gateway) -> Dialect:
-    """Make the dialect on a gateway."""
+    """Create the dialect for a gateway."""
     return DynamoDB(gateway)
 
 
 def listed(table: Table) -> tuple[str, str, str]:
-    """(name, key attributes, address) of a table of any dialect, for `tablegate tables`. In the ARN "*" stands for whatever
-    account and region a caller has."""
+    """Return (name, key attributes, ARN) of a table of any dialect, for `tablegate tables`.
+
+    In the ARN, "*" stands for any account and region.
+    """
     shown = ", ".join(f"{key.name} {key.role} {key.type}" for key in shown_table_keys(table.key_schema))
     return table.name, shown, f"arn:aws:dynamodb:*:*:table/{table.name}"
 
 
 def _deliver_to_kinesis(gateway: Gateway) -> None:
-    """Have changes delivered to Kinesis. Raises BadSetting where boto3 is not installed."""
+    """Register delivery of changes to Kinesis. Raises BadSetting if boto3 is not installed."""
     try:
         from tablegate.adapters.dynamodb.kinesis.destinations import KIND
         from tablegate.adapters.dynamodb.kinesis.producer import Producer
@@ -76,7 +78,7 @@ def _deliver_to_kinesis(gateway: Gateway) -> None:
 
 
 class DynamoDB(Dialect):
-    """The dialect on a gateway, with what it reads once from the settings."""
+    """The dialect for a gateway, with values read once from the settings."""
 
     name = DIALECT
     hint = _HINT
@@ -104,27 +106,30 @@ class DynamoDB(Dialect):
             _deliver_to_kinesis(gateway)
         self._throttle = Throttle(gateway.now_ms) if gateway.settings.throughput == "enforce" else None
 
-    # Which requests are this dialect's
+    # Detection of the dialect
 
     def matches(self, request: Request) -> bool:
-        """True if a request is DynamoDB's (Dialect.matches): by its target or signature, or at the root without marks of Azure,
-        whose account may be in the host name."""
+        """Return True for a request of DynamoDB (Dialect.matches).
+
+        It has the target or signature of AWS, or is at the root without marks of Azure. Azure accounts may be in the
+        host name.
+        """
         known = request.header_map
         if known.get("x-amz-target") or known.get("authorization", "").startswith("AWS4"):
             return True
         if request.path not in ("/", ""):
             return False
-        if "\nx-ms-" in "\n" + "\n".join(known):  # no name has a line break
+        if "\nx-ms-" in "\n" + "\n".join(known):  # header names contain no line break
             return False
         return not any(mark in f"&{request.query}" for mark in ("&comp=", "&restype=", "&sig="))
 
     def operation(self, request: Request) -> str:
-        """The operation's name, or "" where there is none."""
+        """Return the name of the operation, or "" if there is none."""
         target = request.header_map.get("x-amz-target", "")
         return target.partition(".")[2] if target in self._operations else ""
 
     def refusal_of_head(self, request: Request) -> Reply | None:
-        """The refusal of a request whose signature fails whatever the body is (Dialect.refusal_of_head)."""
+        """Return the error reply if the signature fails regardless of the body (Dialect.refusal_of_head)."""
         try:
             auth.check_head(request, self.gateway.credentials, self.gateway.real_now_ms())
         except ServiceError as error:
@@ -132,7 +137,7 @@ class DynamoDB(Dialect):
         return None
 
     def only_reads(self, request: Request) -> bool:
-        """Whether a request wants nothing but to read rows (Dialect.only_reads)."""
+        """Return True if a request only reads rows (Dialect.only_reads)."""
         return self.operation(request) in READING and self._throttle is None
 
     def facts(self, request: Request, reply: Reply | None = None) -> RequestFacts:
@@ -154,22 +159,25 @@ class DynamoDB(Dialect):
         return seeds.load_seed(self.gateway, seed)
 
     def fault(self, request: Request, name: str) -> Reply:
-        """An error reply that was planted (Dialect.fault)."""
+        """Return an error reply injected by a test (Dialect.fault)."""
         told = planted_errors.PLANTED[name]
         return http.reply(request, told.status, render(told, self._style))
 
     # From request to reply
 
     def handle(self, request: Request) -> Begun:
-        """Begin to answer a request (Dialect.handle). Some answers are no operation's: health checks and CORS."""
+        """Start answering a request (Dialect.handle). Health checks and CORS are answered directly."""
         plain = http.plain_answer(request)
         if plain is None:
             return super().handle(request)
         return (http.emulator_health(request) if self.gateway.settings.emulator_health else None) or plain
 
     def authenticate(self, request: Request) -> Caller | None:
-        """Return the caller (Dialect.authenticate). With auth `dev` nothing is proven, and errors come in the service's order, in
-        which broken JSON precedes a missing signature (docs/protocols/dynamodb.md rule 5): None."""
+        """Return the caller (Dialect.authenticate).
+
+        Returns None with auth `dev`: nothing is verified, and errors come in the service's order, in which broken JSON
+        precedes a missing signature (docs/protocols/dynamodb.md rule 5).
+        """
         credentials = self.gateway.credentials
         if credentials.is_dev:
             return None
@@ -178,10 +186,10 @@ class DynamoDB(Dialect):
     def parse(self, request: Request, caller: Caller | None) -> CallContext:
         """Return the call (Dialect.parse). Raises BodyTooLarge, ServiceError, Busy.
 
-        The garbage collector is off while a large body is parsed: JSON has no cycles, and the collections that a million new
-        objects cause took five times as long as the parsing.
+        The garbage collector is off while a large body is parsed. JSON has no cycles, and the collections caused by a
+        million new objects took five times as long as the parsing.
         """
-        # Until it is known what a request is for, there is nothing to authorize.
+        # Nothing can be authorized until the operation is known.
         authorization, request.authorization = request.authorization, None
         text = self._text(request) if "content-encoding" in request.header_map else request.body
         if len(text) > MIN_PARSED_BYTES:
@@ -192,15 +200,17 @@ class DynamoDB(Dialect):
         try:
             return self._read(request, text, caller, authorization)
         except ServiceError as error:
-            # What was read is let go before the collector sees it.
+            # The parsed text is released before the collector runs.
             error.__traceback__ = error.__context__ = None
             raise
         finally:
             gc.enable()
 
     def begin(self, call: CallContext) -> Steps[Answer]:
-        """Authorize what a call names, and begin its operation (Dialect.begin). The command of a single step names its one table
-        itself, and is authorized in front of the engine."""
+        """Authorize the resources that a call names, and start its operation (Dialect.begin).
+
+        A single step needs no authorization here: its command names its only table and is authorized before the engine.
+        """
         steps = self._handlers[call.operation](call)
         if call.authorization is not None and type(steps) is not SingleStep:
             purpose = call.authorization.purpose
@@ -209,13 +219,13 @@ class DynamoDB(Dialect):
 
     def render(self, request: Request, caller: Caller | None, answer: Answer) -> Reply:
         """Return the reply with an answer (Dialect.render)."""
-        # Answers of batches of statements have errors, whose texts have a style.
+        # Answers of statement batches contain errors. Their texts depend on the message style.
         if not isinstance(answer, bytes):
             answer = b"" if answer is None else self._encode(answer)
         return http.reply(request, 200, answer)
 
     def _text(self, request: Request) -> bytes:
-        """The body without its content coding. Raises BodyTooLarge, ServiceError, Busy."""
+        """Return the body without its content coding. Raises BodyTooLarge, ServiceError, Busy."""
         memory = self.gateway.memory
         memory.hold_inflated(request, limits.REQUEST_BYTES)
         text = http.body_of(request)
@@ -225,7 +235,10 @@ class DynamoDB(Dialect):
     def _read(
         self, request: Request, text: bytes, caller: Caller | None, authorization: Authorization | None
     ) -> CallContext:
-        """`caller`: None if it is not known yet (auth `dev`); `authorization`: what it has, if it is limited."""
+        """Parse the body.
+
+        `caller`: None if still unknown (auth `dev`). `authorization`: None if the caller is unrestricted.
+        """
         target = request.header_map.get("x-amz-target", "")
         name = target.partition(".")[2]
         dense = None
@@ -235,7 +248,7 @@ class DynamoDB(Dialect):
             parse = partial(self._schemas.parse, name)
         try:
             body = parse(text) if text and dense is None else None
-        except Exception as error:  # nesting bombs, lone surrogates, NaN and bytes that are no UTF-8, too
+        except Exception as error:  # also nesting bombs, lone surrogates, NaN and bytes that are not UTF-8
             raise http.json_failure(error) from None
         row = self._operations.get(target)
         if row is None:
@@ -286,7 +299,10 @@ class DynamoDB(Dialect):
         return service_error_of(error, self.operation(request))
 
     def render_error(self, request: Request, caller: Caller | None, error: Exception) -> Reply:
-        """Return the error reply (Dialect.render_error). It is logged under the id that the client gets, too."""
+        """Return the error reply (Dialect.render_error).
+
+        Server errors are logged with the request id that the client gets.
+        """
         if isinstance(error, http.BodyTooLarge):
             return http.too_large(request)
         told = self._told(request, error)
@@ -298,7 +314,7 @@ class DynamoDB(Dialect):
         return http.reply(request, told.status, render(told, self._style))
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
-        """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse)."""
+        """Return the reply to a request that the server itself rejects (Dialect.refuse)."""
         if isinstance(error, LimitExceeded):
             return http.too_large(request)
         told = self._told(request, error) if isinstance(error, GatewayError) else internal()

@@ -1,6 +1,6 @@
-"""The operation table: X-Amz-Target -> the handler that answers it.
+"""The operation table: X-Amz-Target -> handler.
 
-An operation that is not here is answered with UnknownOperationException.
+An operation that is absent is answered with UnknownOperationException.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, C
 
 
 class Operation(NamedTuple):
-    """One operation of the API. `purpose`: what a caller must be allowed to do. `may_block`: it may wait for something else than
-    the database, so the server runs it on a thread."""
+    """One operation of the API.
+
+    `purpose`: the permissions that a caller needs. `may_block`: it may wait for something other than the database, so
+    the server runs it on a thread.
+    """
 
     handler: Handler
     purpose: Purpose = UNKNOWN_PURPOSE
@@ -189,11 +192,11 @@ PURPOSES: Mapping[str, Purpose] = {
     "PutResourcePolicy": Purpose((_P.WRITE_POLICY,)),
     "DeleteResourcePolicy": Purpose((_P.REMOVE_POLICY,)),
 }
-"""Operation -> what it is for. Who has not everything may not use one that is not here."""
+"""Operation -> its purpose. Restricted callers may not use an operation that is absent."""
 
 
 def purpose_of(purpose: Purpose, body: Mapping[str, Any]) -> Purpose:
-    """The purpose of one CreateTable: a new table may come with tags, and with a policy of its own."""
+    """Return the purpose of a CreateTable, which may also set tags and a policy."""
     also = [permission for member, permission in _BESIDES_TABLES.items() if body.get(member)]
     return purpose._replace(also=tuple(also))
 
@@ -226,4 +229,4 @@ OPERATIONS: Mapping[str, Operation] = {
     **_operations(_CONTROL),
 }
 READING = frozenset({"BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems"})
-"""Operations that do nothing but read items."""
+"""Operations that only read items."""

@@ -1,7 +1,7 @@
 """The facts of a DynamoDB request (gateway/model/request_facts.py), read apart from its handling.
 
-The request is not checked yet, so only what is of the right form is taken. Of items only the keys are read, of statements
-only the tables.
+The request is not checked yet, so values of a wrong form are ignored. Only the keys of items and the tables of statements
+are read.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ KINDS: Mapping[str, request_facts.RequestKind] = {
 _AUTHENTICATED_REFUSALS = frozenset({"AccessDeniedException"})
 """Refusals of authenticated callers."""
 _PART_CODE = "AccessDenied"
-"""The error code of a refused member of a BatchExecuteStatement (BatchStatementError, API reference)."""
+"""The error code of a rejected member of a BatchExecuteStatement (BatchStatementError, API reference)."""
 PART_MARKS: Mapping[str, bytes] = {"BatchExecuteStatement": b'"Code":"%s"' % _PART_CODE.encode()}
-"""In an item such a text could only stand with its quotation marks escaped, or with an object behind the name."""
+"""An item cannot contain these bytes: its quotation marks are escaped, and an object follows each name."""
 _NAMING = (
     "TableName", "TableArn", "ResourceArn", "SourceTableName", "SourceTableArn", "TargetTableName", "BackupArn", "StreamArn",
     "ShardIterator", "ExportArn", "ImportArn", "BulkOperationArn", "GlobalTableName",
@@ -50,10 +50,11 @@ def read(
     caller: Caller | None,
     gateway: Gateway,
 ) -> request_facts.RequestFacts:
-    """Return the facts of a request. `head`: its operation and kind. `reply`: None if it is not answered yet. `caller`:
-    authenticated if there is no reply, otherwise only claimed by the request.
+    """Return the facts of a request. Raises the errors of http.document_of.
 
-    Raises what http.document_of raises."""
+    `head`: its operation and kind. `reply`: None before the answer. `caller`: authenticated before the answer, afterwards
+    only claimed by the request.
+    """
     code = "" if reply is None else _error_code(reply)
     facts = head._replace(
         caller="" if caller is None else caller.access_id, error_code=code, is_refusal=code in REFUSALS
@@ -111,7 +112,7 @@ def _error_code(reply: Reply) -> str:
 
 
 def _statements(body: dict[str, Any]) -> Iterator[str]:
-    """The PartiQL statements of a request."""
+    """Yield the PartiQL statements of a request."""
     for holder in (body, *_listed(body, "Statements"), *_listed(body, "TransactStatements")):
         text = holder.get("Statement") if isinstance(holder, dict) else None
         if isinstance(text, str):
@@ -124,13 +125,13 @@ def _listed(body: dict[str, Any], member: str) -> list[Any]:
 
 
 def _table_of(statement: str) -> str | None:
-    # Longer statements are refused. The pattern takes some 130 bytes of memory for each character.
+    # Longer statements are rejected. The pattern takes some 130 bytes of memory for each character.
     found = _TABLE_IN_STATEMENT.search(statement[: limits.STATEMENT_CHARACTERS])
     return None if found is None else (found[1] or "").replace('""', '"') or found[2]
 
 
 def _bare(name: str) -> str:
-    """The table of a name or an ARN, which may go on behind the table's name; "" for an ARN of something else."""
+    """Return the table of a name or an ARN, "" for an ARN of another resource. The ARN may have further parts."""
     if not name.startswith("arn:"):
         return name
     return name.partition(":table/")[2].partition("/")[0]
@@ -139,7 +140,7 @@ def _bare(name: str) -> str:
 def _members(
     body: dict[str, Any],
 ) -> Iterator[tuple[str, Mapping[str, Any] | None, Mapping[str, Any] | None]]:
-    """(table, key, item) of each member of a request: the one that it is, or those of a batch or a transaction."""
+    """Yield (table, key, item) of the request itself and of each member of a batch or transaction."""
     yield from _member(body.get("TableName"), body)
     requests = body.get("RequestItems")
     for name, wanted in requests.items() if isinstance(requests, dict) else ():
@@ -169,7 +170,7 @@ def _member(
 def _key_of_item(
     gateway: Gateway, namespace: str, name: str, item: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """The key of an item that is put; None if the table is not cached."""
+    """Return the key of an item. None if the table is not cached."""
     table = gateway.engine.cached_table(namespace, name)
     if table is None:
         return None

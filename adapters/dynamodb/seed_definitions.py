@@ -1,9 +1,9 @@
-"""Tables as others describe them -> requests of CreateTable (and UpdateTimeToLive): a request as JSON or what DescribeTable
-answers, a CloudFormation template (JSON), the state of Terraform.
+"""Conversion of table definitions to CreateTable and UpdateTimeToLive requests.
 
-Members that CreateTable has are taken, others (backups, replicas, alarms) are not: a seed is for tests.
-Sources: AWS::DynamoDB::Table (CloudFormation template reference); aws_dynamodb_table (Terraform AWS provider), format version 4
-of the state.
+A definition is a CreateTable request or a DescribeTable answer in JSON, a CloudFormation template (JSON), or a
+Terraform state. Members that CreateTable has are used. Others (backups, replicas, alarms) are ignored, as a seed is for
+tests. Sources: AWS::DynamoDB::Table (CloudFormation template reference); aws_dynamodb_table (Terraform AWS provider),
+format version 4 of the state.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _ON_DEMAND = "PAY_PER_REQUEST"
 
 
 class SeedTable(NamedTuple):
-    """The input of CreateTable, and the attribute that says when an item expires, if there is one."""
+    """The input of CreateTable, and the attribute with the expiry time. Empty if items do not expire."""
 
     request: dict[str, Any]
     time_to_live: str
 
 
 class NoDefinition(ValueError):
-    """A document that describes no table. The text says what is missing."""
+    """The document defines no table. The text names the missing part."""
 
 
 def tables_of(document: Any) -> Iterator[SeedTable]:
-    """The tables that a JSON document describes, in its order. Raises NoDefinition."""
+    """Yield the tables that a JSON document defines, in its order. Raises NoDefinition."""
     if isinstance(document, list):
         for each in document:
             yield from tables_of(each)
@@ -50,7 +50,7 @@ def tables_of(document: Any) -> Iterator[SeedTable]:
 
 
 def _of_properties(given: Mapping[str, Any]) -> SeedTable:
-    """A table whose members are called as CreateTable's are."""
+    """Return a table from members named as in CreateTable."""
     if not isinstance(given.get("TableName"), str) or "KeySchema" not in given:
         raise NoDefinition("a table has a TableName, which is a text, and a KeySchema")
     summary = given.get("BillingModeSummary", {})
@@ -80,7 +80,7 @@ def _index(given: Mapping[str, Any], mode: str) -> dict[str, Any]:
 
 
 def _throughput(given: Mapping[str, Any]) -> dict[str, int]:
-    # Templates may have numbers as texts, and descriptions have more members.
+    # Templates may have numbers as strings. Descriptions have further members.
     return {name: int(given[name]) for name in ("ReadCapacityUnits", "WriteCapacityUnits")}
 
 

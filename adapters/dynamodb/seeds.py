@@ -1,11 +1,11 @@
-"""Files of a seed: definitions of tables, and items of tables that are named by the file.
+"""Files of a seed: definitions of tables, and items. The file name gives the table of the items.
 
     *.json                     tables (seed_definitions.py)
     TABLE.jsonl, TABLE.ndjson  items, one a line: DynamoDB JSON in any of the forms of export_files/lines.py, or Ion
     TABLE.csv                  items; the first line names attributes with their types: id:S,n:N,tags:SS,more:M
     AWSDynamoDB/ID/...         a full export to S3, found by its manifest-summary.json
 
-Any of them may be compressed (gzip, Zstandard). A table that is there already is left as it is, and gets the items.
+Any of them may be compressed (gzip, Zstandard). An existing table keeps its definition and gets the items.
 """
 
 from __future__ import annotations
@@ -44,12 +44,15 @@ _API = "DynamoDB_20120810."
 _LINES = frozenset({".jsonl", ".ndjson", ".ion"})
 _COMPRESSED = frozenset({".gz", ".zst"})
 _ITEMS_AT_ONCE = 500
-# What a cell of a CSV file is, by the type that its column says; of other types it is JSON of the wire.
+# Types with plain values in CSV cells. Cells of other types are wire JSON.
 _PLAIN_CELLS = frozenset({"S", "N", "B"})
 
 
 def load_seed(gateway: Gateway, seed: Seed) -> dict[str, int]:
-    """Make the tables of a seed and put its items; table -> how many items. Raises BadSeed, with the file."""
+    """Create the tables of a seed and put its items.
+
+    Return the number of items by table. Raises BadSeed, with the file.
+    """
     account, region = seed.place or (DEFAULT_ACCOUNT, DEFAULT_REGION)
     namespace = gateway.credentials.namespace(Scheme.AWS, account, region)
     caller = Caller("seed", account, region, namespace)
@@ -74,7 +77,7 @@ class _SeedLoader:
         self.items: dict[str, int] = {}
 
     def file(self, name: str, work: Any) -> None:
-        """Do something with one file. Raises BadSeed, with its name."""
+        """Process one file. Raises BadSeed, with its name."""
         try:
             work(PurePosixPath(name))
         except (
@@ -93,7 +96,7 @@ class _SeedLoader:
             raise BadSeed(f"{name}: {told.code}: {told.message}") from None
 
     def define(self, path: PurePosixPath) -> None:
-        """Make the tables that a file describes."""
+        """Create the tables that a file defines."""
         if _kind(path) != ".json" or self._is_of_export(path):
             return
         with self._opened(path) as stream:
@@ -171,7 +174,7 @@ class _SeedLoader:
 
 
 def _kind(path: PurePosixPath) -> str:
-    """What a file's name ends with, without that of its compression."""
+    """Return the suffix of a file's name, without that of its compression."""
     return PurePosixPath(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
 
 
@@ -207,7 +210,10 @@ def _of_csv(stream: BinaryIO) -> Iterator[ParsedItem]:
 
 
 def _cell(kind: str, cell: str, number: int) -> Mapping[str, Any]:
-    """An attribute value of the wire. An empty cell is no attribute, so that there is no empty text in a CSV file."""
+    """Return the attribute value of a cell on the wire.
+
+    An empty cell is absent, so a CSV file cannot hold an empty string.
+    """
     if kind in _PLAIN_CELLS:
         return {kind: cell}
     try:

@@ -78,8 +78,7 @@ def index_write_units(index: Index, old: Row | None, new: Row | None) -> float |
 
 
 def vector_write_bytes(index: VectorIndex, old: Row | None, new: Row | None) -> int:
-    """Return the bytes that a write costs a vector index: the size of the entry, or 0 if what the index projects is
-    unchanged.
+    """Return the bytes that a write costs a vector index: the size of the entry, or 0 if the entry does not change.
 
     A delete costs the size of the old entry. A move to another partition costs both (docs/protocols/dynamodb.md rule
     42).
@@ -160,8 +159,9 @@ class TableConsumption:
         return self.table_units + sum(self.global_units.values()) + sum(self.local_units.values())
 
     def add_write(self, table: Table, outcome: WriteOutcome, factor: int = 1) -> None:
-        """Add one write. `factor` multiplies the units of the table only, also in transactions: indexes cost the same
-        as always.
+        """Add one write.
+
+        `factor` multiplies the units of the table only, also in transactions: indexes cost the same as always.
         """
         old, new = outcome.old, outcome.new
         if table.vector_indexes:
@@ -177,7 +177,7 @@ class TableConsumption:
 
     @property
     def vector_bytes(self) -> dict[str, int]:
-        """The bytes of each vector index whose entries have changed. Computed on access."""
+        """The changed bytes of each vector index. Computed on access."""
         found: dict[str, int] = {}
         for index, outcome in self._vector_writes:
             size = vector_write_bytes(index, *outcome)
@@ -285,7 +285,7 @@ def replayed(tables: Iterable[tuple[str, int | None, int | None]]) -> RequestCon
 
 
 def tell_failed(meter: Meter, table_name: str, row: Row | None) -> None:
-    """Count the consumption of a write whose condition failed, by the size of the existing item. The answer omits it."""
+    """Count the consumption of a write after a failed condition, by the size of the existing item. The answer omits it."""
     meter(table_name, "", WRITE, write_units(_size(row), None))
 
 

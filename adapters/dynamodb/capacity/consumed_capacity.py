@@ -100,7 +100,7 @@ def item_write(call: CallContext, write: Write, outcome: WriteOutcome) -> Blocks
 
 
 def failed_write(table: Table, row: Row | None) -> None:
-    """Count a write whose condition failed. The answer omits it."""
+    """Count a write after a failed condition. The answer omits it."""
     capacity.tell_failed(meter, table.name, row)
 
 

@@ -30,8 +30,9 @@ _RULES = {ACCESSED: ("PKC", "PKT", "SKC", "SKT"), THROTTLED: ("PKT", "SKT")}
 
 
 def update_contributor_insights(call: CallContext) -> Exchange[Answer]:
-    """UpdateContributorInsights: switch insights on or off, or change the mode. A request for the current state changes
-    nothing.
+    """UpdateContributorInsights: switch insights on or off, or change the mode.
+
+    A request for the current state changes nothing.
 
     Raises ServiceError, TableMissing.
     """
@@ -79,8 +80,9 @@ def _not_active(what: str) -> ServiceError:
 
 
 def describe_contributor_insights(call: CallContext) -> Exchange[Answer]:
-    """DescribeContributorInsights: the state of insights of a table or a global index. Raises ServiceError,
-    TableMissing.
+    """DescribeContributorInsights: the state of insights of a table or a global index.
+
+    Raises ServiceError, TableMissing.
     """
     table = yield from find_table(call)
     index = _index_name(call, table)
@@ -125,8 +127,9 @@ def list_contributor_insights(call: CallContext) -> Exchange[Answer]:
 def _candidates(
     call: CallContext, table: Table, after: tuple[str, str]
 ) -> list[tuple[tuple[str, str], dict[str, Any]]]:
-    """Return ((table, index), summary) of a table and its indexes after a position. A summary is empty if insights are
-    DISABLED.
+    """Return ((table, index), summary) of a table and its indexes after a position.
+
+    A summary is empty if insights are DISABLED.
     """
     found = []
     known_of = _known(call, table)
@@ -176,7 +179,7 @@ def _known(call: CallContext, table: Table) -> Mapping[str, Mapping[str, Any] | 
 
 
 def _index_name(call: CallContext, table: Table) -> str:
-    """The global index that is asked about, or "": the table. Raises ServiceError."""
+    """Return the global index of a request, or "" for the table. Raises ServiceError."""
     name: str = call.input.get("IndexName", "")
     if name not in _places(call, table):
         text = f"Requested resource not found: Index: {name} not found for table: {table.name}"
@@ -196,7 +199,7 @@ def _state(call: CallContext, known: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rules(call: CallContext, table: Table, index: str, known: Mapping[str, Any]) -> list[str]:
-    """Names of the rules; those of whole keys only where there is a sort key."""
+    """Return the names of the rules. Rules of whole keys need a sort key."""
     has_sort = _places(call, table)[index]
     name = f"{table.name}-{index}" if index else table.name
     return [

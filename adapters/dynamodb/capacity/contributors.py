@@ -61,8 +61,9 @@ _sketches: OrderedDict[tuple[str, str, str], SpaceSaving] = OrderedDict()
 
 
 def _count(table: Table, index: str, kind: str, values: Iterable[Value]) -> None:
-    """Count the values of a key in the lists of partition keys and of whole keys. Partition key values alone are
-    allowed.
+    """Count the values of a key in the lists of partition keys and of whole keys.
+
+    Partition key values alone are allowed.
     """
     shown = tuple(_text(value) for value in values)
     schema = table.key_schema if not index else _index_of(table, index).key_schema

@@ -111,8 +111,9 @@ class Throttle:
         return commands.value
 
     def _refusals(self, call: CallContext, commands: list[AnyCommand]) -> list[GatewayError | None]:
-        """Return the error of each command that is not sent, None for the others. Commands of one list are counted
-        together.
+        """Return the error of each command that is not sent, None for the others.
+
+        Commands of one list are counted together.
         """
         promised: dict[tuple[int, str, str], float] = {}
         refusals: list[GatewayError | None] = []
@@ -149,7 +150,7 @@ class Throttle:
                 bucket.units -= cost.units
 
 
-# What commands cost
+# Costs of commands
 
 _TRANSACTIONS = frozenset({"TransactWriteItems", "ExecuteTransaction"})
 

@@ -1,7 +1,7 @@
-"""Compressed bytes as a stream and back, in the compressions that imports know; and what makes a file unreadable.
+"""Compressed bytes as a stream and back, in the compressions of imports, with the errors of unreadable files.
 
-Reads in bounded memory, several members (gzip) or frames (Zstandard) behind each other, and never takes a file that was cut off
-for a whole one: zstandard's own reader does.
+Reading takes bounded memory and accepts several members (gzip) or frames (Zstandard) in a row. A truncated file is
+always an error, unlike in zstandard's own reader.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tablegate.gateway.model.values.row_lines import UnreadableFile as Unreadabl
 
 
 class Compression(Enum):
-    """As ImportTable's InputCompressionType calls them."""
+    """The values of ImportTable's InputCompressionType."""
 
     NONE = "NONE"
     GZIP = "GZIP"
@@ -27,15 +27,15 @@ class Compression(Enum):
 
 
 BLOCK_BYTES = 1 << 16
-_GZIP_WINDOW = 31  # zlib: the widest window, with gzip's head and checksum
+_GZIP_WINDOW = 31  # zlib: the widest window, with gzip's header and checksum
 _ZSTD_WINDOW_BYTES = 1 << 27
 _LEVEL = {Compression.GZIP: 6, Compression.ZSTD: 3}
-# So little is given to a decompressor at a time, since it may become a thousand (zlib) or 32,000 (Zstandard) times as much.
+# Bytes passed to a decompressor at a time. They may grow by a factor of a thousand (zlib) or 32,000 (Zstandard).
 _STEP_BYTES = {Compression.GZIP: 4_096, Compression.ZSTD: 256}
 
 
 def compression_of(head: bytes) -> Compression:
-    """The compression of a file that begins with these bytes."""
+    """Return the compression of a file that begins with these bytes."""
     if head.startswith(b"\x1f\x8b"):
         return Compression.GZIP
     return Compression.ZSTD if head.startswith(b"\x28\xb5\x2f\xfd") else Compression.NONE
@@ -44,10 +44,11 @@ def compression_of(head: bytes) -> Compression:
 def blocks(
     stream: BinaryIO, compression: Compression, window_bytes: int = _ZSTD_WINDOW_BYTES
 ) -> Iterator[bytes]:
-    """Yield what a stream holds, inflated, in blocks of at most BLOCK_BYTES. Raises Unreadable.
+    """Yield the decompressed contents of a stream in blocks of at most BLOCK_BYTES. Raises UnreadableFile.
 
-    `window_bytes`: the largest window of Zstandard that is accepted. The work for one block is bounded. A block is empty if the
-    compressed bytes that were read for it hold nothing."""
+    `window_bytes`: the largest accepted window of Zstandard. The work for one block is bounded. A block is empty if the
+    compressed bytes read for it yield no data.
+    """
     if compression is Compression.NONE:
         while block := stream.read(BLOCK_BYTES):
             yield block
@@ -76,14 +77,14 @@ def blocks(
 
 
 def reading(stream: BinaryIO, compression: Compression) -> BinaryIO:
-    """What a stream holds, inflated while it is read. Reading raises Unreadable."""
+    """Return a file of the decompressed contents of a stream. Reading it raises UnreadableFile."""
     if compression is Compression.NONE:
         return stream
     return cast(BinaryIO, io.BufferedReader(_Inflating(stream, compression), BLOCK_BYTES))
 
 
 def compressed(data: bytes, compression: Compression) -> bytes:
-    """Data as a member of its own, that others may stand before and behind."""
+    """Return data as a complete member or frame, which can be concatenated with others."""
     if compression is Compression.NONE:
         return data
     if compression is Compression.GZIP:

@@ -1,7 +1,7 @@
-"""Amazon Ion text as exports write it, to wire values and back.
+"""Conversion of Amazon Ion text, in the form of exports, to wire values and back.
 
-amazon-ion reads it (ion_values.py), if it is installed. Writing needs no library. Numbers keep their digits and are spelled
-as in the service's exports (`103.`).
+amazon-ion parses it (ion_values.py), if it is installed. Writing needs no library. Numbers keep their digits and are
+spelled as in the service's exports (`103.`).
 
 Source: https://amazon-ion.github.io/ion-docs/docs/spec.html; "Data formats" in the guide to exports.
 """
@@ -36,7 +36,7 @@ def reader() -> Callable[[str], dict[str, Any]]:
 
 
 def parse(text: str) -> dict[str, Any]:
-    """The one struct of a line, as a wire map: name -> attribute value. Raises Unreadable."""
+    """Return the only struct of a line as a wire map: name -> attribute value. Raises UnreadableFile."""
     try:
         value = reader()(text)
     except NotInstalled:
@@ -47,7 +47,7 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def text_of(members: Wire) -> str:
-    """Attribute values by name as a struct."""
+    """Return the struct of attribute values by name."""
     return "{" + ",".join([f"{_name(name)}:{_spelled(member)}" for name, member in members.items()]) + "}"
 
 
@@ -58,7 +58,7 @@ def _name(name: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """JSON's escapes are Ion's too."""
+    """Return the text with JSON's escapes, which are valid in Ion."""
     return orjson.dumps(text).decode()
 
 

@@ -1,7 +1,9 @@
-"""Values of Amazon's Ion library as DynamoDB's wire values. Importing this module needs amazon-ion (`tablegate[ion]`).
+"""Conversion of values of Amazon's Ion library to DynamoDB's wire values.
+
+Importing it needs amazon-ion (`tablegate[ion]`).
 
 Structs, lists, strings, numbers, blobs, booleans, null and the annotations of sets are values of DynamoDB. Timestamps,
-symbols, clobs and s-expressions are none and are refused.
+symbols, clobs and s-expressions are not, and are rejected.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ from amazon.ion.simpleion import IonPyValueModel, loads
 
 from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 
-# By annotation: the tag of the set, and that of its members.
+# Annotation -> tag of the set, tag of its members
 _SETS = {"$dynamodb_SS": ("SS", "S"), "$dynamodb_NS": ("NS", "N"), "$dynamodb_BS": ("BS", "B")}
-_DEEPEST = 64  # far beyond what an item may have; keeps recursion bounded
+_DEEPEST = 64  # far more than an item may have, to bound recursion
 
 
 def read(text: str) -> dict[str, Any]:
-    """The attribute value that a text holds. Raises Unreadable."""
+    """Return the attribute value of a text. Raises UnreadableFile."""
     try:
         value = loads(text, value_model=IonPyValueModel.MAY_BE_BARE)
     except (IonException, ValueError) as error:
@@ -34,7 +36,7 @@ def read(text: str) -> dict[str, Any]:
 
 
 def _wire(value: Any, depth: int) -> dict[str, Any]:
-    """The attribute value of an Ion value. Plain Python values have no annotations and no `ion_type`."""
+    """Return the attribute value of an Ion value. Plain Python values have no annotations and no `ion_type`."""
     if depth > _DEEPEST:
         raise UnreadableFile("Ion is nested too deep")
     if getattr(value, "ion_annotations", ()):

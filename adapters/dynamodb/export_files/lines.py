@@ -1,7 +1,7 @@
-"""Lines of data files: an item, or a change of an incremental export, in DynamoDB JSON or Ion, and back.
+"""Lines of data files: items, or changes of an incremental export, in DynamoDB JSON or Ion, and back.
 
-Values are checked and brought into canonical form by the function that requests use (values/values.py). Which form a file's
-lines have is told from its first line and holds for all of them: a line of another form is an error, never a guess.
+The function that requests use (values/values.py) checks values and brings them into canonical form. The first line
+determines the form of a file. A later line of another form is an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tablegate.gateway.model.values.rows import Row
 
 
 class LineFormat(Enum):
-    """How lines are written."""
+    """The form of lines."""
 
     ITEM = '{"Item":{...}}, as exports have it'
     BARE = "an item without a wrapper"
@@ -34,20 +34,20 @@ class LineFormat(Enum):
 
 
 class ItemChange(NamedTuple):
-    """What became of an item in a window of time; `new` None: it was deleted."""
+    """The change of an item in a window of time. `new` is None if it was deleted."""
 
     keys: ParsedItem
     new: ParsedItem | None
 
 
 _TAGS = frozenset({"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"})
-# As fields of the Java SDK's class are called: s, sS, bOOL, nULLValue.
+# In the notation of the Java SDK's fields: s, sS, bOOL, nULLValue.
 _LOWER_CASE_TAGS = {tag.lower(): tag for tag in _TAGS} | {"nullvalue": "NULL"}
-_UNQUOTED_NAME = re.compile(rb"\s*\{\s*['A-Za-z_$]")  # JSON has none
+_UNQUOTED_NAME = re.compile(rb"\s*\{\s*['A-Za-z_$]")  # never valid in JSON
 
 
 def form_of(line: bytes) -> LineFormat:
-    """The form of a file whose first line this is. Raises Unreadable."""
+    """Return the form of a file with this first line. Raises UnreadableFile."""
     if _is_ion(line):
         return LineFormat.ION_CHANGE if "Keys" in _ion_record(line) else LineFormat.ION
     record = json_object(line)
@@ -66,7 +66,7 @@ def form_of(line: bytes) -> LineFormat:
 
 
 def read_item(line: bytes, form: LineFormat) -> ParsedItem:
-    """The item of a line. Raises Unreadable."""
+    """Return the item of a line. Raises UnreadableFile."""
     match form:
         case LineFormat.ION:
             return _item(_member(_ion_record(line), "Item"))
@@ -81,7 +81,7 @@ def read_item(line: bytes, form: LineFormat) -> ParsedItem:
 
 
 def read_change(line: bytes, form: LineFormat) -> ItemChange:
-    """The change of a line. Raises Unreadable."""
+    """Return the change of a line. Raises UnreadableFile."""
     if form not in (LineFormat.CHANGE, LineFormat.ION_CHANGE):
         raise UnreadableFile(f"{form.value} is no change")
     record = json_object(line) if form is LineFormat.CHANGE else _ion_record(line)
@@ -90,19 +90,22 @@ def read_change(line: bytes, form: LineFormat) -> ItemChange:
 
 
 def line_of(row: Row, as_ion: bool = False) -> bytes:
-    """A row of DynamoDB's kinds as a line of a full export."""
+    """Return the line of a full export for a row of DynamoDB's kinds."""
     return item_line(values.render_row(row), as_ion)
 
 
 def item_line(item: bytes, as_ion: bool) -> bytes:
-    """An item, given as JSON, as a line of a full export."""
+    """Return the line of a full export for an item given as JSON."""
     if as_ion:
         return f"{ion.VERSION_MARKER} {{Item:{ion.text_of(orjson.loads(item))}}}\n".encode()
     return b'{"Item":' + item + b"}\n"
 
 
 def change_line(written_at_us: int, images: Mapping[str, bytes], as_ion: bool) -> bytes:
-    """A change as a line of an incremental export. `images`: Keys, and OldImage and NewImage as far as they are told, as JSON."""
+    """Return the line of an incremental export for a change.
+
+    `images`: Keys, OldImage and NewImage as JSON, if selected.
+    """
     if as_ion:
         members = "".join([f",{name}:{ion.text_of(orjson.loads(image))}" for name, image in images.items()])
         metadata = f"Metadata:{{WriteTimestampMicros:{written_at_us}.}}"
@@ -116,7 +119,7 @@ def change_line(written_at_us: int, images: Mapping[str, bytes], as_ion: bool) -
 
 
 def _is_wrapped(line: bytes) -> bool:
-    """Whether `ParsedItem` is a wrapper, and not the name of an item's only attribute."""
+    """Return True if `Item` is a wrapper, False if it is the name of an item's only attribute."""
     try:
         read_item(line, LineFormat.ITEM)
     except UnreadableFile:
@@ -129,7 +132,7 @@ def _is_ion(line: bytes) -> bool:
 
 
 def _ion_record(line: bytes) -> dict[str, Any]:
-    """The fields of a line, in the shape that JSON gives. A change may stand in a struct called Record."""
+    """Return the fields of a line in the shape of JSON. A struct named Record may wrap those of a change."""
     try:
         text = line.decode()
     except UnicodeDecodeError:

@@ -1,8 +1,8 @@
-"""The manifests of an export, its names of files, and where a reader may find them.
+"""The manifests of an export, the names of its files, and the places where a reader may find them.
 
-Knows the layout under a bucket's root (or a folder's): AWSDynamoDB/EXPORTID/ with `_started`, two manifests, each with its MD5,
-and data/. Reads what other writers made of it as well: absent members, keys relative to the bucket, to the prefix or to the
-manifest. Opens nothing.
+The layout under the root of a bucket or folder is AWSDynamoDB/EXPORTID/ with `_started`, two manifests, each with its
+MD5, and data/. The variants of other writers are read, too: absent members, and keys relative to the bucket, the prefix
+or the manifest. The module opens no files.
 
 Source: "DynamoDB table export output format" in the developer guide.
 """
@@ -29,23 +29,23 @@ STARTED = "_started"
 FULL_VERSION = "2020-06-30"
 INCREMENTAL_VERSION = "2023-08-01"
 OUTPUT_FORMATS = {"DYNAMODB_JSON": "json", "ION": "ion"}
-"""OutputFormat -> what its data files end with, before .gz."""
+"""OutputFormat -> suffix of its data files, before .gz."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestSummary:
-    """manifest-summary.json, as far as anybody reads it. `document`: all of it, by the names of the file."""
+    """The members of manifest-summary.json that readers need. `document`: the whole file."""
 
     document: dict[str, Any]
 
     @property
     def is_incremental(self) -> bool:
-        """Whether it tells of a window of changes. Without an exportType it is a full export."""
+        """True if it describes a window of changes. Without an exportType it is a full export."""
         return self.document.get("exportType", "FULL_EXPORT") == "INCREMENTAL_EXPORT"
 
     @property
     def items(self) -> int | None:
-        """How many items (or changes) the data files have together, if it is said."""
+        """The number of items or changes in all data files, or None if absent."""
         count = self.document.get("itemCount")
         return count if isinstance(count, int) else None
 

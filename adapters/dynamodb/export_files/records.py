@@ -1,8 +1,8 @@
 """Records of an imported object: DynamoDB JSON, Ion or CSV, read one after another in bounded memory.
 
-A record without a clear end ends the object: nothing after it is read (ack-api-quirks, October 2026: of ten lines whose
-sixth is no JSON, six are processed). The caller checks whether a record can be stored. CSV follows RFC 4180, optionally
-with another delimiter. An absent cell is an absent attribute.
+A record without a clear end ends the object: nothing after it is read. For example, of ten lines with a sixth that is
+no JSON, six are processed (ack-api-quirks, October 2026). The caller checks whether a record can be stored. CSV follows
+RFC 4180, optionally with another delimiter. An absent cell is an absent attribute.
 
 Source: "DynamoDB import format quotas and validation", "Import formats" in the developer guide.
 """
@@ -19,11 +19,11 @@ from tablegate.adapters.dynamodb.export_files.compression import UnreadableFile
 from tablegate.gateway.model.values.row_lines import json_object
 
 RECORD_BYTES = 8 << 20
-"""No record is longer: an item of 400 KB whose every character is escaped has less than half of it."""
+"""Maximum length of a record. An item of 400 KB with every character escaped takes less than half of it."""
 RECORD_MARKS = 1_000_000
-"""No record has more values: an item of 400 KB has at most 400,000, each with a comma and perhaps a brace."""
+"""Maximum number of values of a record. An item of 400 KB has at most 400,000, each with a comma and perhaps a brace."""
 CSV_RECORD_BYTES = 2 << 20
-"""The same for CSV, where a character becomes two at most, and for its header."""
+"""Maximum length of a CSV record or header, in which a character becomes at most two."""
 _CELL_CHARACTERS = 1 << 20
 csv.field_size_limit(_CELL_CHARACTERS)
 _JSON = json.JSONDecoder()

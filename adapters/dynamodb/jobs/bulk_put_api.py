@@ -78,8 +78,9 @@ def list_bulk_operations(call: CallContext) -> Exchange[Answer]:
 
 
 def cancel_bulk_operation(call: CallContext) -> Exchange[Answer]:
-    """CancelBulkOperation: stop a bulk put. Items put already stay. If it has ended, its state is returned. Raises
-    ServiceError.
+    """CancelBulkOperation: stop a bulk put.
+
+    Items put already stay. If it has ended, its state is returned. Raises ServiceError.
     """
     job = yield from _find(call)
     cancelled = yield from one(CancelJob(job, job_names.path_of(call.input["BulkOperationArn"])))

@@ -73,8 +73,9 @@ class BulkPutReport:
         return writes
 
     def write_next(self) -> int | None:
-        """Write the next object of the report and save the position. Return its number of lines, or None if all are
-        written.
+        """Write the next object of the report and save the position.
+
+        Return its number of lines, or None if all are written.
         """
         progress = self._job.progress
         kinds = sorted(set(self._job.definition["request"]["OutputS3Configuration"]["OutputType"]))

@@ -88,8 +88,9 @@ def describe_export(call: CallContext) -> Exchange[Answer]:
 
 
 def list_exports(call: CallContext) -> Exchange[Answer]:
-    """ListExports: a page of exports, newest first. With TableArn, those of the existing table of that name. Raises
-    ServiceError.
+    """ListExports: a page of exports, newest first.
+
+    With TableArn, those of the existing table of that name. Raises ServiceError.
     """
     given = call.input
     name, since_ms = None, 0
@@ -186,8 +187,9 @@ def _moment(call: CallContext, table: Table) -> int | None:
 
 
 class ExportSelection(NamedTuple):
-    """The items that a FilterSpecification selects: a range of keys, a filter, and the projected attributes (None for
-    all).
+    """The items that a FilterSpecification selects.
+
+    It has a range of keys, a filter, and the projected attributes (None for all).
     """
 
     bounds: KeyRange = EVERYTHING
@@ -214,8 +216,9 @@ def selection_of(call: CallContext, given: Mapping[str, Any], table: Table) -> E
 
 
 def _window(call: CallContext, table: Table) -> tuple[int, int] | None:
-    """Return the window of an incremental export in ticks, or None for a full export. Raises ServiceError,
-    TimeNotRetained.
+    """Return the window of an incremental export in ticks, or None for a full export.
+
+    Raises ServiceError, TimeNotRetained.
     """
     spec = call.input.get("IncrementalExportSpecification")
     if spec is None:

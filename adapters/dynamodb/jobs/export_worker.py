@@ -49,9 +49,7 @@ _CHANGES_AT_ONCE = 8  # a few, as their images may be large
 
 @dataclass(slots=True)
 class _OpenDataFile:
-    """The data file being written: its contents, and the position of the first row that is not in it yet (None if no
-    row is left).
-    """
+    """The data file being written. `next`: the position of the first row that is not in it yet, None if no row is left."""
 
     buffer: BinaryIO
     file: DataFileWriter
@@ -185,8 +183,9 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
         object_worker.ask(self._gateway, AdvanceJob(job, now))
 
     def _data_key(self, job: Job, number: int) -> str:
-        """Return the key of a data file. Its random-looking part is a digest of the export's ARN, so it is the same on
-        a retry.
+        """Return the key of a data file.
+
+        Its random-looking part is a digest of the export's ARN, so it is the same on a retry.
         """
         random = hashlib.sha256(f"{EXPORT.arn(job)}/{number}".encode()).digest()[:16]
         request = job.definition["request"]

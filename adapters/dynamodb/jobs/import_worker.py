@@ -122,9 +122,7 @@ class ImportWorker(ObjectWorker[source_objects.SourceObjects]):
     def _writes(
         self, job: Job, table: Table, found: list[source_objects.LocatedRecord]
     ) -> tuple[list[WriteGroup], list[source_objects.LocatedRecord], int]:
-        """Return a group for each record that is an item, the records of these groups, and the number of invalid
-        records.
-        """
+        """Return a group for each valid record, the records of these groups, and the number of invalid records."""
         groups: list[WriteGroup] = []
         sources: list[source_objects.LocatedRecord] = []
         errors = 0

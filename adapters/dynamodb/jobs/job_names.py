@@ -133,9 +133,7 @@ _CHECK_BYTES = 32
 
 
 def next_token(kind: JobKind, job: Job) -> str:
-    """Return the token of the page after a job: 112 hexadecimal digits, the length that botocore's model demands for
-    imports.
-    """
+    """Return the token of the page after a job: 112 hexadecimal digits, which botocore's model demands for imports."""
     packed = _POSITION.pack(kind.part.encode()[:8], job.created_at_ms, job.id)
     return (packed + hashlib.sha256(packed).digest()).hex()
 

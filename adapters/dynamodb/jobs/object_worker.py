@@ -39,7 +39,7 @@ class ObjectWorker(ABC, Generic[Held]):
     """
 
     name: ClassVar[str]
-    """What a job of its kind is called where one is given up."""
+    """The name of its kind of job in failure texts."""
 
     def __init__(self, gateway: Gateway, store: object_store.ObjectStore) -> None:
         self._gateway = gateway

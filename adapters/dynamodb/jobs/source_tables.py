@@ -1,5 +1,4 @@
-"""The table of the rows in an object: recorded in the object by the job that writes it, checked by the job that reads
-it.
+"""The table of the rows in an object: written by the job that stores the object, checked by the job that reads it.
 
 An export and the report of a bulk put hold rows of a table. The caller of a job that reads them must be permitted to
 scan that table. Objects that no job has written name no table.
@@ -27,8 +26,9 @@ def table_of(job: Job) -> str:
 
 
 def check_readable(gateway: Gateway, job: Job, table: str, prefix: str) -> None:
-    """Check that the caller of a job may read an object of a table. Raises ObjectStoreRejection, which omits the
-    table's name.
+    """Check that the caller of a job may read an object of a table.
+
+    Raises ObjectStoreRejection, which omits the table's name.
     """
     if table and not _may_read(gateway, job, table):
         text = f"{prefix} has objects with rows of a table that you are not authorized to scan"

@@ -29,7 +29,7 @@ from tablegate.gateway.model.commands.table_commands import AlterTable
 from tablegate.gateway.model.tables.tables import State, Table
 
 KIND = "kinesis"
-"""The kind of these followers; the target is the ARN of the stream."""
+"""The kind of these followers. Their target is the ARN of the stream."""
 MILLISECOND, MICROSECOND = "MILLISECOND", "MICROSECOND"
 
 _STREAM = re.compile(
@@ -48,8 +48,9 @@ def region_of(stream_arn: str) -> str:
 
 
 def describe_destination(call: CallContext) -> Exchange[Answer]:
-    """DescribeKinesisStreamingDestination: the live destination of a table, and former and failed ones. Raises
-    TableMissing.
+    """DescribeKinesisStreamingDestination: the live destination of a table, and former and failed ones.
+
+    Raises TableMissing.
     """
     table = yield from find_table(call)
     statuses = yield from _statuses(call, table)
@@ -113,8 +114,9 @@ def _failure(call: CallContext, arn: str) -> str | None:
 
 
 def disable_destination(call: CallContext) -> Exchange[Answer]:
-    """DisableKinesisStreamingDestination: deliver the changes written so far, then stop. Raises ServiceError,
-    TableMissing.
+    """DisableKinesisStreamingDestination: deliver the changes written so far, then stop.
+
+    Raises ServiceError, TableMissing.
     """
     given = call.input
     arn = given["StreamArn"]
@@ -166,7 +168,7 @@ def update_destination(call: CallContext) -> Exchange[Answer]:
 
 
 _LISTED = 50
-"""Destinations that are remembered; all but the newest are DISABLED or ENABLE_FAILED."""
+"""Maximum number of stored destinations. All but the newest are DISABLED or ENABLE_FAILED."""
 _LIVE = ("ENABLING", "ACTIVE", "UPDATING", "DISABLING")
 
 

@@ -1,5 +1,6 @@
-"""Delivery of changes to Kinesis data streams with PutRecords, through boto3. Loaded only if `--kinesis-endpoint-url`
-is set.
+"""Delivery of changes to Kinesis data streams with PutRecords, through boto3.
+
+Loaded only if `--kinesis-endpoint-url` is set.
 
 The record is the JSON in the developer guide ("Using Kinesis Data Streams to capture changes to DynamoDB"; LocalStack's
 snapshots of the service). The partition key is the item's key, so that all changes of an item are in one shard.
@@ -49,8 +50,9 @@ class Producer:
         self._clients: dict[str, Any] = {}
 
     def deliver(self, table: Table, stream_arn: str, changes: Sequence[Change]) -> None:
-        """Put the records of changes into a stream, and return when all are stored. Raises RecordsNotAccepted and
-        errors of boto3.
+        """Put the records of changes into a stream, and return when all are stored.
+
+        Raises RecordsNotAccepted and errors of boto3.
         """
         region = region_of(stream_arn)
         is_fine = precision_of(table, stream_arn) == MICROSECOND

@@ -1,7 +1,7 @@
 """A folder as an object store: its sub-folders are the buckets, and the files in them are the objects.
 
-Nothing outside of the folder can be listed, read or written. Keys whose parts are not plain names are rejected, and so
-are symbolic links that lead out of it. An object gets its name only after all of it is on the disk.
+Nothing outside of the folder can be listed, read or written. Keys with parts that are not plain names are rejected, and
+so are symbolic links that lead out of it. An object gets its name only after all of it is on the disk.
 
 A file beside the objects keeps the table of an object, as not every file system has extended attributes. It is written
 before the object and stays if the object is removed.
@@ -126,8 +126,9 @@ class Folder:
 
 
 def _files(top: Path, prefix: str) -> Iterator[tuple[str, Path]]:
-    """Yield (key, path) of the files of a bucket: all with this prefix, and possibly more. Symbolic links are not
-    followed.
+    """Yield (key, path) of the files of a bucket: all with this prefix, and possibly more.
+
+    Symbolic links are not followed.
     """
     for folder, folders, names in os.walk(top):
         within = Path(folder).relative_to(top).as_posix()
@@ -178,7 +179,7 @@ def _may_begin(head: str, prefix: str) -> bool:
 
 
 def _refused(error: OSError, key: str) -> Exception:
-    """What is the matter for good, or the error itself, which may pass (a full disk)."""
+    """Return ObjectStoreRejection for a lasting failure, or the error itself if it may be temporary (a full disk)."""
     if isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)):
         return object_store.ObjectStoreRejection(object_store.ACCESS_DENIED, f"{error.strerror}: {key}")
     if error.strerror == "File name too long":

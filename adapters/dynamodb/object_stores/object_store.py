@@ -1,4 +1,4 @@
-"""What a place of objects is, whether an S3 or a folder, and how it refuses."""
+"""The interface of object stores and their error."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import BinaryIO, NamedTuple, Protocol
 
 
 class ObjectStoreRejection(Exception):
-    """The object store refuses for good. `code` and `text` become FailureCode and FailureMessage of the job. Any other
-    exception may be temporary."""
+    """A lasting rejection by the object store. `code` and `text` become FailureCode and FailureMessage of the job.
+
+    Any other exception may be temporary.
+    """
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(f"{code}: {text}")
@@ -17,7 +19,7 @@ class ObjectStoreRejection(Exception):
 
 
 class BucketReference(NamedTuple):
-    """A bucket that an account names. `owner`: the account that it must belong to; empty: any."""
+    """A bucket named by an account. `owner`: the account that must own it. Empty for any."""
 
     name: str
     owner: str = ""
@@ -25,28 +27,28 @@ class BucketReference(NamedTuple):
 
 
 class Encryption(NamedTuple):
-    """How a new object is to be encrypted: AES256 or KMS, as S3SseAlgorithm has it; empty: as the bucket has it."""
+    """The encryption of a new object: AES256 or KMS, as in S3SseAlgorithm. Empty for the bucket's default."""
 
     algorithm: str = ""
     key: str = ""
 
 
 class NewObject(NamedTuple):
-    """What is said of an object when it is written. `table`: the table whose rows it holds (source_tables.py)."""
+    """Properties of an object to be written. `table`: the table of its rows (source_tables.py)."""
 
     encryption: Encryption = Encryption()
     table: str = ""
 
 
 class OpenObject(NamedTuple):
-    """An object that is being read, and the table that was named when it was written; empty: none."""
+    """An object being read, and the table recorded when it was written. Empty if none."""
 
     stream: BinaryIO
     table: str
 
 
 class StoredObject(NamedTuple):
-    """An object in a list."""
+    """An entry of a listing."""
 
     key: str
     size_bytes: int
@@ -57,16 +59,16 @@ ACCESS_DENIED = "S3AccessDenied"
 
 
 class ObjectStore(Protocol):
-    """A place of objects. Every method raises Refused."""
+    """An object store. Every method raises ObjectStoreRejection."""
 
     def listed(self, bucket: BucketReference, prefix: str, after: str = "") -> Iterator[StoredObject]:
-        """The objects whose keys begin so, in the order of their keys' bytes, behind a key."""
+        """Yield the objects with this prefix and a key greater than `after`, in byte order of the keys."""
         ...
 
     def read(self, bucket: BucketReference, key: str) -> OpenObject:
-        """Open an object, at its beginning."""
+        """Open an object for reading."""
         ...
 
     def write(self, bucket: BucketReference, key: str, data: BinaryIO, new: NewObject) -> str:
-        """Store an object whole, over whatever is there; its ETag."""
+        """Store a whole object, replacing an existing one. Return its ETag."""
         ...

@@ -1,4 +1,4 @@
-"""Which place of objects the settings name."""
+"""Creation of the object store that the settings name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tablegate.gateway.configuration.settings import BadSetting, Settings
 
 
 def open_store(settings: Settings) -> ObjectStore:
-    """The place that the settings name, with the buckets that they allow. Raises BadSetting."""
+    """Return the object store of the settings, restricted to the allowed buckets. Raises BadSetting."""
     return AllowedBuckets(_opened(settings), settings)
 
 

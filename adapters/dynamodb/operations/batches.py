@@ -127,10 +127,10 @@ def _writes(table: Table, members: list[dict[str, Any]]) -> Iterator[Write]:
 def _some_left_out(
     call: CallContext, owners: Sequence[tuple[str, Any]], commands: Sequence[Command[R]], kind: str
 ) -> Exchange[list[R | GatewayError]]:
-    """Return the outcome of every command, in order: Throttled for those that a test fault leaves out
-    (gateway/request_context.py).
+    """Return the outcome of every command, in order.
 
-    `owners`: for each command a tuple that begins with its table's name.
+    It is Throttled for members that a test fault leaves out (gateway/request_context.py). `owners`: for each command a
+    tuple that begins with its table's name.
     """
     is_left_out = request_context.is_left_out or bool
     left_out = [is_left_out() for _ in commands]

@@ -1,7 +1,7 @@
 """Single items: GetItem, PutItem, UpdateItem, DeleteItem.
 
-Each is a single step (call_context.on_table). Input errors that need no table come first, as with the service:
-expressions are parsed before the table is looked up, keys are checked against its schema after.
+Each is a single step (call_context.on_table). As in the service, input errors that need no table come first:
+expressions are parsed before the table is looked up, and keys are checked against its schema afterwards.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ def _update(call: CallContext, clauses: WriteClauses, table: Table) -> SingleSte
     write = update_write(table, call.input["Key"], clauses)
     assert isinstance(write.change, Edit)
     if "UpdateExpression" in call.input:
-        # Transactions, PartiQL and AttributeUpdates are measured by the finished item alone (paritysuite, October 2026).
+        # In transactions, PartiQL and AttributeUpdates only the size of the updated item counts (paritysuite, October
+        # 2026).
         check_statement_size(clauses.facts, write.change.actions)
     return _single_write(call, write)
 
 
 def _single_write(call: CallContext, write: Write) -> SingleStep:
-    """The step that carries out the write of one item."""
     return SingleStep(WriteGroup((write,)), partial(_written, call, write), partial(_refused, call, write))
 
 
@@ -77,8 +77,7 @@ def _single_write(call: CallContext, write: Write) -> SingleStep:
 
 
 def put_write(table: Table, item: ParsedItem, clauses: WriteClauses | None) -> Write:
-    """The write that puts an item whose size has been checked. `clauses`: its condition, if it has one. Raises ServiceError,
-    BadKey, KeyTooLong."""
+    """Return the write that puts an item of a checked size. Raises ServiceError, BadKey, KeyTooLong."""
     key = keys.item_key(table, item)
     if table.vector_indexes:
         vectors.check_put(table, item.contents)
@@ -91,7 +90,7 @@ def put_write(table: Table, item: ParsedItem, clauses: WriteClauses | None) -> W
 
 
 def delete_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses | None) -> Write:
-    """The write that deletes the item under a wire key. `clauses`: its condition, if it has one. Raises ServiceError, BadKey."""
+    """Return the write that deletes the item with a wire key. Raises ServiceError, BadKey."""
     key = keys.key_of(table, wire_key)
     condition = clauses.condition(table) if clauses is not None and clauses.has_condition else ALWAYS
     shown = SHOWN_NOT if clauses is None else clauses.shown
@@ -99,8 +98,7 @@ def delete_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClause
 
 
 def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
-    """The write that updates the item under a wire key by the actions and the condition of `clauses`. Raises ServiceError,
-    BadKey."""
+    """Return the write that updates the item with a wire key. Raises ServiceError, BadKey."""
     key = keys.key_of(table, wire_key)
     facts = clauses.facts
     change = Edit(clauses.actions(table), facts.may_create)
@@ -110,8 +108,7 @@ def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClause
 
 
 def check_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
-    """The write that changes nothing and only checks a condition: the ConditionCheck of a transaction. Raises ServiceError,
-    BadKey."""
+    """Return the write of a ConditionCheck, which changes nothing. Raises ServiceError, BadKey."""
     key = keys.key_of(table, wire_key)
     condition = clauses.condition(table) if clauses.has_condition else ALWAYS
     return Write(table, key, CheckOnly(), condition, view, shown=clauses.shown)
@@ -121,14 +118,16 @@ def check_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses
 
 
 def written(call: CallContext, write: Write) -> Exchange[dict[str, Any]]:
-    """Carry out the write of one item; the members of the answer, consumed capacity included. Raises ServiceError if the
-    condition is false, else what the write met."""
+    """Run the write of one item, and return the members of the answer, with consumed capacity.
+
+    Raises ServiceError if the condition fails, else the error of the write.
+    """
     members: dict[str, Any] = yield from exchange_of(_single_write(call, write))
     return members
 
 
 def _written(call: CallContext, write: Write, outcomes: Sequence[WriteOutcome]) -> dict[str, Any]:
-    """The answer to a write, by ReturnValues."""
+    """Return the answer to a write."""
     [outcome] = outcomes
     blocks = consumed_capacity.item_write(call, write, outcome)
     if write.table.properties.get(INSIGHTS):
@@ -137,7 +136,7 @@ def _written(call: CallContext, write: Write, outcomes: Sequence[WriteOutcome]) 
 
 
 def _refused(call: CallContext, write: Write, error: GatewayError) -> Exception:
-    """The error of a write that was refused."""
+    """Return the error of a failed write."""
     if isinstance(error, ConditionFailed):
         consumed_capacity.failed_write(write.table, error.row)
         wanted = call.input.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and error.row is not None
@@ -148,7 +147,7 @@ def _refused(call: CallContext, write: Write, error: GatewayError) -> Exception:
 
 
 def returned(call: CallContext, write: Write, outcome: WriteOutcome) -> dict[str, Any]:
-    """The members of the answer to a write that ReturnValues asks for."""
+    """Return the members of the answer that ReturnValues selects."""
     mode = call.input.get("ReturnValues", "NONE")
     if mode == "NONE":
         return {}

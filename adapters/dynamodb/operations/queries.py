@@ -205,8 +205,9 @@ def _page(call: CallContext, clauses: ReadClauses, read: Read, page: Page) -> An
 
 
 def _is_alone(call: CallContext, read: Read) -> bool:
-    """Return True if a Query can find one item at most. start_keys.py rejects a start key there, so the answer has
-    none.
+    """Return True if a Query can find one item at most.
+
+    start_keys.py rejects a start key for such a query, so its answer has no LastEvaluatedKey.
     """
     return call.operation == "Query" and read.index is None and not read.table.key_schema.sort
 

@@ -54,8 +54,9 @@ class StartKey:
         key_value(column, is_partition, self._wire, self._is_ours)
 
     def check_index(self) -> None:
-        """Check all key attributes of the index, if there is one, as a Scan does. Raises ServiceError, BadKey,
-        KeyTooLong.
+        """Check all key attributes of the index, if there is one, as a Scan does.
+
+        Raises ServiceError, BadKey, KeyTooLong.
         """
         if self._index is not None:
             schema = self._index.key_schema
@@ -88,8 +89,9 @@ class StartKey:
         return Position(head.partition, head.sort + row.partition + row.sort)
 
     def rest_of_query(self, bounds: KeyRange, has_sort_test: bool, reverse: bool) -> KeyRange:
-        """Return the part of a query's range after the start key. `has_sort_test`: the range has a condition on a sort
-        key.
+        """Return the part of a query's range after the start key.
+
+        `has_sort_test`: the range has a condition on a sort key.
 
         Raises ServiceError if the start key is outside the range, or if nothing can follow it.
         """

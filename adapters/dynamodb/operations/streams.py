@@ -248,7 +248,7 @@ def _sequence_of(number: str) -> int:
 
 
 class _Iterator(NamedTuple):
-    """A shard iterator: opaque to clients, and all that the server must know to go on."""
+    """A shard iterator: opaque to clients, it holds the position from which to continue."""
 
     arn: str
     shard: int
@@ -261,7 +261,7 @@ class _Iterator(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> _Iterator:
-        """Raises ValidationException for what is no iterator of ours."""
+        """Parse a shard iterator. Raises ServiceError if it is invalid."""
         try:
             arn, _, inside = text.split("|")
             shard, sequence, issued_at_ms = orjson.loads(base64.urlsafe_b64decode(inside))

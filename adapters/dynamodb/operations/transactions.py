@@ -39,7 +39,7 @@ from tablegate.gateway.model.values.rows import Row
 _EMPTY = b"{}"
 _TWICE = "Transaction request cannot include multiple operations on one item"
 REASON_RULES = frozenset({"schema", "missing", "kind", "index-kind"})
-"""Rules of BadKey that cancel the transaction; all others refuse the request (rule 36)."""
+"""Rules of BadKey that cancel the transaction. All others reject the request (rule 36)."""
 
 
 def transact_write_items(call: CallContext) -> Exchange[Answer]:

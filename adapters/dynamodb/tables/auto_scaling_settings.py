@@ -29,7 +29,7 @@ _NEW_INDEX = {
     "MaximumUnits": 10,
     "ScalingPolicyUpdate": {"TargetTrackingScalingPolicyConfiguration": {"TargetValue": 70.0}},
 }
-"""What the service sets of the writes of an index that is added to a provisioned global table."""
+"""The default write settings of an index that is added to a provisioned global table."""
 
 
 def role_of(call: CallContext) -> str:

@@ -128,7 +128,7 @@ def restore_from_backup(call: CallContext) -> Exchange[Answer]:
         text = f"Backup is being used to restore another table: {arn}"
         raise ServiceError("BackupInUseException", text) from None
     except BackupUnreadable as error:
-        # The service has no such error. A backup whose rows cannot be read is reported as missing.
+        # The service has no such error. A backup with unreadable rows is reported as missing.
         raise ServiceError("BackupNotFoundException", f"Backup not found: {arn}: {error.reason}") from None
 
 
@@ -180,8 +180,9 @@ def _find(call: CallContext) -> Exchange[Backup]:
 
 
 def _after(call: CallContext) -> tuple[str, int, int]:
-    """Return the position after which a page begins. An ARN is a position even if no such backup exists. Raises
-    ServiceError.
+    """Return the position after which a page begins.
+
+    An ARN is a position even if no such backup exists. Raises ServiceError.
     """
     arn = call.input.get("ExclusiveStartBackupArn")
     if arn is None:

@@ -1,7 +1,8 @@
-"""Billing mode and throughput: what CreateTable and UpdateTable say of them, against what the table has.
+"""Billing mode and throughput in CreateTable and UpdateTable, compared with those of the table. Pure.
 
-Pure. Rules that need no table are table_rules.py's. Sources: dynalite actions/updateTable.js; dynoxide (captures in
-eu-west-2, July 2026); ack-api-quirks (live service, October 2026: findings 049, 056, 059, 128, 134, 152, 153, 164, 178).
+Rules that need no table are in table_rules.py. Sources: dynalite actions/updateTable.js; dynoxide (captures in
+eu-west-2, July 2026); ack-api-quirks (live service, October 2026: findings 049, 056, 059, 128, 134, 152, 153, 164,
+178).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Units = Mapping[str, Any]
 
 
 def of_new_table(given: Units, now_ms: int) -> properties.TableProperties:
-    """Billing and throughput of a table to be made."""
+    """Return the properties of a new table with its billing and throughput."""
     mode = given.get("BillingMode", properties.PROVISIONED)
     throughput, warm, on_demand = _of_new(given, mode, "table")
     since = now_ms if mode == properties.ON_DEMAND else None
@@ -40,7 +41,7 @@ def of_new_table(given: Units, now_ms: int) -> properties.TableProperties:
 
 
 def of_new_index(given: Units, mode: str, updating: bool = False) -> properties.IndexProperties:
-    """Billing and throughput of a global index to be made, together with its table or later (`updating`)."""
+    """Return the properties of a new global index. `updating`: UpdateTable adds it."""
     name = given["IndexName"]
     units = given.get("ProvisionedThroughput")
     if mode == properties.ON_DEMAND and units:
@@ -62,7 +63,7 @@ def of_new_index(given: Units, mode: str, updating: bool = False) -> properties.
 def _of_new(
     given: Units, mode: str, owner: str
 ) -> tuple[properties.Throughput, properties.WarmThroughput, dict[str, int]]:
-    """(throughput, warm throughput, on-demand maxima) of something new, called `owner` in texts."""
+    """Return (throughput, warm throughput, on-demand maxima) of a new table or index. `owner`: its name in texts."""
     on_demand = given.get("OnDemandThroughput", {})
     floor = properties.ON_DEMAND_WARM
     throughput = properties.Throughput()
@@ -86,7 +87,10 @@ def _of_new(
 
 
 def of_table(table: Table, given: Units, now_ms: int) -> properties.TableProperties:
-    """The table's properties after an UpdateTable. Raises ValidationException for what does not go with what it has."""
+    """Return the table's properties after an UpdateTable.
+
+    Raises ServiceError for a conflict with its present properties.
+    """
     known = properties.TableProperties.of(table)
     mode = given.get("BillingMode", known.billing)
     units = given.get("ProvisionedThroughput")
@@ -125,7 +129,7 @@ def of_table(table: Table, given: Units, now_ms: int) -> properties.TablePropert
 
 
 def _mode_before(table: Table, known: properties.TableProperties, now_ms: int) -> str:
-    """The billing mode of a table; while it is switched, the former one."""
+    """Return the billing mode of a table, or the former one during a change."""
     change = known.change if table.state_at(now_ms) is State.UPDATING else None
     mode: str = (change or {}).get("former_billing", known.billing)
     return mode
@@ -134,7 +138,7 @@ def _mode_before(table: Table, known: properties.TableProperties, now_ms: int) -
 def of_indexes(
     table: Table, mode: str, updates: Iterable[Units], now_ms: int
 ) -> dict[str, properties.IndexProperties]:
-    """The properties of global indexes after an UpdateTable: of those that it names, and of all when the mode changes.
+    """Return the properties of global indexes after an UpdateTable: of the named ones, or of all if the mode changes.
 
     `updates`: the Update members of GlobalSecondaryIndexUpdates.
     """
@@ -162,7 +166,7 @@ def of_indexes(
 
 
 def global_index(table: Table, name: str, verb: str) -> Index:
-    """A global index of a table, by name, to be updated or deleted. Raises ResourceNotFound, or says that it is local."""
+    """Return a global index to be updated or deleted. Raises ServiceError if it is missing or local."""
     index = table.index(name)
     if index is None:
         text = f"Requested resource not found: Index {name} for table {table.name}"
@@ -193,7 +197,7 @@ def _of_index(
     owner = f"index {index.name}"
     if on_demand is not None:
         if mode == properties.PROVISIONED:
-            # The service writes a space in front of this colon, and none in CreateTable (ack-api-quirks 128, 153).
+            # The service writes a space before this colon, unlike in CreateTable (ack-api-quirks 128, 153).
             rest = f"cannot be specified when the table BillingMode is {properties.PROVISIONED}"
             _refuse_on_demand(on_demand, rest, f"index : {index.name}")
         _check_on_demand(on_demand, owner, lowest=-1)
@@ -216,7 +220,7 @@ def _refuse_unchanged(known: properties.Throughput, units: Units, owner: str) ->
 
 
 def _refuse_decrease(known: properties.Throughput, read: int, write: int, now_ms: int) -> None:
-    """Refuse one decrease too many of a day (ack-api-quirks 157, 184, 185, 326)."""
+    """Check the limit on decreases in a day. Raises ServiceError (ack-api-quirks 157, 184, 185, 326)."""
     until_ms = known.refused_until_ms(read, write, now_ms)
     if until_ms is None:
         return
@@ -230,7 +234,7 @@ def _refuse_decrease(known: properties.Throughput, read: int, write: int, now_ms
 
 
 def _in_words(at_ms: int) -> str:
-    """A moment as in "Friday, October 9, 2026 at 1:21:34 AM Coordinated Universal Time"."""
+    """Return a time in the form "Friday, October 9, 2026 at 1:21:34 AM Coordinated Universal Time"."""
     at = datetime.fromtimestamp(at_ms / 1000, UTC)
     return f"{at:%A, %B} {at.day}, {at.year} at {at.hour % 12 or 12}:{at:%M:%S %p} Coordinated Universal Time"
 
@@ -243,7 +247,7 @@ def _refuse_on_demand(given: Units, rest: str, owner: str) -> None:
 
 
 def _check_on_demand(given: Units, owner: str, lowest: int) -> None:
-    """Maxima are at least 1; -1, which takes one away, only where there can be one."""
+    """Check that maxima are at least 1. If `lowest` permits it, -1 removes a maximum."""
     for name in ("MaxReadRequestUnits", "MaxWriteRequestUnits"):
         value = given.get(name, 1)
         if value == 0 or value < lowest:
@@ -256,7 +260,10 @@ def _check_on_demand(given: Units, owner: str, lowest: int) -> None:
 def _warmed(
     given: Units, floor: properties.WarmThroughput, owner: str, below: str
 ) -> properties.WarmThroughput:
-    """Warm throughput at creation: what was given, not below what it has anyway."""
+    """Return the warm throughput of a new table or index.
+
+    Raises ServiceError if the request is below the minimum `floor`.
+    """
     read, write = given.get(_WARM_NAMES[0], floor.read), given.get(_WARM_NAMES[1], floor.write)
     pairs = ((read, floor.read, "ReadCapacityUnits"), (write, floor.write, "WriteCapacityUnits"))
     for name, (asked, least, units) in zip(_WARM_NAMES, pairs, strict=True):
@@ -267,7 +274,7 @@ def _warmed(
 
 
 def _raised(given: Units, known: properties.WarmThroughput, owner: str) -> properties.WarmThroughput:
-    """Warm throughput after a change: it never decreases."""
+    """Return the warm throughput after a change. Raises ServiceError for a decrease."""
     read, write = given.get(_WARM_NAMES[0], known.read), given.get(_WARM_NAMES[1], known.write)
     for name, asked, least in ((_WARM_NAMES[0], read, known.read), (_WARM_NAMES[1], write, known.write)):
         if asked < least:

@@ -1,9 +1,8 @@
-"""A table as DescribeTable shows it: pure, from the descriptor, its statistics and who asks.
+"""Descriptions of tables, as in DescribeTable. Pure: made from the descriptor, its statistics and the caller.
 
-Also of tables that other dialects made: integer keys look like N, and where a table has more than one sort column they are
-shown as one composite S attribute (composites.py).
-Shapes: botocore 1.44.5 TableDescription; what is absent when, and in which order lists come: measured on the service by
-ack-api-quirks in October 2026 (findings 028, 033, 125, 134, 138).
+Tables of other dialects are described too. Integer keys become N. Several sort columns become one composite S attribute
+(composites.py). Shapes: botocore 1.44.5 TableDescription. Absent members and the order of lists: measured on the
+service by ack-api-quirks in October 2026 (findings 028, 033, 125, 134, 138).
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ EMPTY = TableStatistics(0, 0, {})
 
 
 class ShownKey(NamedTuple):
-    """A key attribute as a DynamoDB client sees it. `role` is HASH or RANGE, `type` S, N or B."""
+    """A key attribute for DynamoDB clients. `role` is HASH or RANGE, `type` S, N or B."""
 
     name: str
     type: str
@@ -54,7 +53,7 @@ class ShownKey(NamedTuple):
 
 
 def shown_table_keys(schema: KeySchema) -> tuple[ShownKey, ...]:
-    """The one or two key attributes of a table. Several columns of one role look like one composite text."""
+    """Return the one or two key attributes of a table. Several columns of one role become one composite text."""
     keys = [_shown_as_one(schema.partition, "HASH")]
     if schema.sort:
         keys.append(_shown_as_one(schema.sort, "RANGE"))
@@ -68,7 +67,7 @@ def _shown_as_one(columns: tuple[Any, ...], role: str) -> ShownKey:
 
 
 def shown_index_keys(schema: KeySchema) -> tuple[ShownKey, ...]:
-    """The key attributes of an index, which may be several of each role (up to 4 + 4 in one that DynamoDB made)."""
+    """Return the key attributes of an index: up to 4 of each role if DynamoDB created it."""
     roles = (("HASH", schema.partition), ("RANGE", schema.sort))
     return tuple(
         ShownKey(column.name, KEY_TYPES[column.kind], role) for role, columns in roles for column in columns
@@ -76,7 +75,7 @@ def shown_index_keys(schema: KeySchema) -> tuple[ShownKey, ...]:
 
 
 def describe(table: Table, statistics: TableStatistics | None, caller: Caller, now_ms: int) -> dict[str, Any]:
-    """The TableDescription of a table at a moment. Without statistics its counts are zero."""
+    """Return the TableDescription of a table. Without statistics its counts are zero."""
     counted = statistics or EMPTY
     properties = of_table(table)
     state = table.state_at(now_ms)
@@ -118,7 +117,10 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
 
 
 def _replication(table: Table, properties: TableProperties, now_ms: int) -> dict[str, Any]:
-    """The members about the other regions of a global table. A table of one region has at most the mode that was set."""
+    """Return the members about the other regions of a global table.
+
+    Without replicas, only the replication mode, if set.
+    """
     rule = table.rules.replication
     if rule is None:
         mode = properties.replication_mode

@@ -25,8 +25,9 @@ _KMS = "com.amazonaws.services.kms.model."
 
 
 def key_of(call: CallContext, given: Mapping[str, Any]) -> str | None:
-    """Return the ARN of the key that an SSESpecification names. None stands for the service's own key, which is not
-    shown.
+    """Return the ARN of the key that an SSESpecification names.
+
+    None stands for the service's own key, which is not shown.
 
     Raises ServiceError for a key of another account, region or service.
     """

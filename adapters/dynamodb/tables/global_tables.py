@@ -1,7 +1,7 @@
-"""Global tables of version 2017.11.29, as the service answers for them today: nobody can make one any more.
+"""Global tables of version 2017.11.29, which the service no longer creates.
 
-Texts, and that missing names, Regional tables and tables of version 2019.11.21 are told alike: ack-api-quirks (live service,
-October 2026). Global tables of version 2019.11.21 are made by UpdateTable (replicas.py).
+Texts: ack-api-quirks (live service, October 2026). Missing names, Regional tables and tables of version 2019.11.21 get
+the same error. Global tables of version 2019.11.21 are created by UpdateTable (replicas.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.gateway.model.commands.commands import Exchange
 
-# Where the service offered them before version 2019.11.21.
+# The regions that had global tables before version 2019.11.21.
 _REGIONS = (
     "eu-west-2",
     "eu-west-1",
@@ -28,19 +28,19 @@ _REGIONS = (
 
 
 def list_global_tables(call: CallContext) -> Exchange[Answer]:
-    """ListGlobalTables: none."""
+    """ListGlobalTables: always empty."""
     yield from ()
     return {"GlobalTables": []}
 
 
 def describe_global_table(call: CallContext) -> Exchange[Answer]:
-    """DescribeGlobalTable: not there. Raises ServiceError."""
+    """DescribeGlobalTable: always missing. Raises ServiceError."""
     yield from ()
     raise _missing(call, "Global table not found: ")
 
 
 def refuse_settings(call: CallContext) -> Exchange[Answer]:
-    """DescribeGlobalTableSettings and UpdateGlobalTableSettings: not there. Raises ServiceError."""
+    """DescribeGlobalTableSettings and UpdateGlobalTableSettings: always missing. Raises ServiceError."""
     yield from ()
     raise _missing(call)
 
@@ -52,7 +52,7 @@ def create_global_table(call: CallContext) -> Exchange[Answer]:
 
 
 def update_global_table(call: CallContext) -> Exchange[Answer]:
-    """UpdateGlobalTable: not there, and what is not there cannot be made any more. Raises ServiceError."""
+    """UpdateGlobalTable: always missing, or no longer supported if it adds a replica. Raises ServiceError."""
     yield from ()
     updates = call.input["ReplicaUpdates"]
     if not all(updates) or not updates:

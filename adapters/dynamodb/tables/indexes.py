@@ -1,6 +1,6 @@
-"""Key schemas and secondary indexes: from their wire shape to the gateway's, and what an UpdateTable may do to indexes.
+"""Key schemas and secondary indexes: conversion to the gateway's types, and the rules for UpdateTable. Pure.
 
-Pure. What a definition must be in itself is table_rules.py's business; here is what needs the table.
+Rules that need no table are in table_rules.py.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Wire = Mapping[str, Any]
 
 
 def defined_types(given: Wire) -> dict[str, str]:
-    """Attribute name -> S, N or B, of AttributeDefinitions."""
+    """Return attribute name -> S, N or B, from AttributeDefinitions."""
     return {item["AttributeName"]: item["AttributeType"] for item in given.get("AttributeDefinitions", ())}
 
 
 def key_schema(elements: Sequence[Wire], types: Mapping[str, str]) -> KeySchema:
-    """The gateway's schema of a KeySchema whose attributes all have a type."""
+    """Return the gateway's schema of a KeySchema. All its attributes must have a type."""
     by_role: dict[str, list[KeyColumn]] = {"HASH": [], "RANGE": []}
     for element in elements:
         name = element["AttributeName"]
@@ -41,7 +41,7 @@ def key_schema(elements: Sequence[Wire], types: Mapping[str, str]) -> KeySchema:
 
 
 def _projection(given: Wire) -> tuple[IndexProjection, tuple[str, ...]]:
-    """(what an index shows, further attributes that it names)."""
+    """Return (projection, further attributes that it names)."""
     projection = given["Projection"]
     if "ProjectionType" not in projection:
         raise validation(f"{messages.INVALID}Unknown ProjectionType: null")
@@ -49,13 +49,16 @@ def _projection(given: Wire) -> tuple[IndexProjection, tuple[str, ...]]:
 
 
 def new_local(given: Wire, types: Mapping[str, str]) -> NewIndex:
-    """A member of LocalSecondaryIndexes."""
+    """Return the index of a member of LocalSecondaryIndexes."""
     keys = key_schema(given["KeySchema"], types)
     return NewIndex(given["IndexName"], keys, *_projection(given), local=True)
 
 
 def new_global(given: Wire, types: Mapping[str, str], mode: str, updating: bool = False) -> NewIndex:
-    """A member of GlobalSecondaryIndexes, or the Create of an UpdateTable, in a table of this billing mode."""
+    """Return the index of a member of GlobalSecondaryIndexes or of a Create in UpdateTable.
+
+    `mode`: the billing mode of the table.
+    """
     keys = key_schema(given["KeySchema"], types)
     properties = billing.of_new_index(given, mode, updating).document()
     return NewIndex(given["IndexName"], keys, *_projection(given), properties=properties)
@@ -64,8 +67,10 @@ def new_global(given: Wire, types: Mapping[str, str], mode: str, updating: bool 
 def changes(
     table: Table, given: Wire, mode: str, now_ms: int
 ) -> tuple[tuple[NewIndex, ...], tuple[str, ...]]:
-    """(indexes to make, names to drop) of an UpdateTable. Raises ValidationException, ResourceNotFoundException and
-    LimitExceededException, in the service's order (rule 37)."""
+    """Return (indexes to create, names to drop) of an UpdateTable.
+
+    Raises ServiceError, in the service's order (rule 37).
+    """
     updates = given.get("GlobalSecondaryIndexUpdates", ())
     vector_updates = given.get("VectorIndexUpdates", ())
     creates = [update["Create"] for update in updates if "Create" in update]
@@ -92,13 +97,15 @@ def changes(
 
 
 def _vectors_stopped(updates: Sequence[Wire]) -> list[str]:
-    """The names of vector indexes that these updates are about: one that is being made may go, and of one that is to be made
-    again vector_indexes.py has something else to say."""
+    """Return the names of the vector indexes in these updates.
+
+    An index being created may be dropped. For one to be created again, vector_indexes.py has another error.
+    """
     return [change["IndexName"] for update in updates for change in update.values()]
 
 
 def _check_new(table: Table, create: Wire, types: Mapping[str, str]) -> None:
-    """Whether an index may be added to a table."""
+    """Check that an index may be added to a table. Raises ServiceError."""
     if table.index(create["IndexName"]) or table.vector_index(create["IndexName"]):
         raise validation("Attempting to create an index which already exists")
     names = [element["AttributeName"] for element in create["KeySchema"]]
@@ -109,7 +116,7 @@ def _check_new(table: Table, create: Wire, types: Mapping[str, str]) -> None:
         )
     _refuse_redefinition(table, create, types)
     if composite_name(table.key_schema) in names:
-        # Entries are made from what is stored, and only its columns are.
+        # Entries are made from the stored columns. Composite attributes are not stored.
         raise validation(
             f"{messages.INVALID}A key of several columns cannot be an index key; its columns can"
         )
@@ -124,7 +131,7 @@ def _check_new(table: Table, create: Wire, types: Mapping[str, str]) -> None:
 
 
 def _refuse_redefinition(table: Table, create: Wire, types: Mapping[str, str]) -> None:
-    """An attribute that is a key already keeps its type: writes could not obey two (test_gsi_updatetable.py)."""
+    """Check that a key attribute keeps its type, as writes could not obey two types (test_gsi_updatetable.py)."""
     known = {key.name: key for key in shown_table_keys(table.key_schema)}
     for index in table.indexes:
         known |= {key.name: key for key in shown_index_keys(index.key_schema)}

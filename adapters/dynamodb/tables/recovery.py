@@ -1,8 +1,8 @@
 """Continuous backups: UpdateContinuousBackups, DescribeContinuousBackups, RestoreTableToPointInTime.
 
-Continuous backups by themselves only say that point-in-time recovery could be switched on, and are ENABLED on every table
-seconds after it became ACTIVE. Order of checks and texts: ack-api-quirks, live service, October 2026; shapes: botocore 1.44.5.
-A table can be restored as it was a moment ago, where the service lags by five minutes.
+Continuous backups only mean that point-in-time recovery can be switched on. They become ENABLED on every table seconds
+after it is ACTIVE. Order of checks and texts: ack-api-quirks (live service, October 2026). Shapes: botocore 1.44.5. A
+table can be restored to the present time. The service lags by five minutes.
 """
 
 from __future__ import annotations
@@ -31,13 +31,16 @@ from tablegate.gateway.security.credentials import Scheme
 
 
 def describe_continuous_backups(call: CallContext) -> Exchange[Answer]:
-    """DescribeContinuousBackups: whether, and to when, a table can be restored. Raises TableMissing."""
+    """DescribeContinuousBackups: the state of recovery and the restorable times of a table. Raises TableMissing."""
     table = yield from find_table(call)
     return _described(call, table)
 
 
 def update_continuous_backups(call: CallContext) -> Exchange[Answer]:
-    """UpdateContinuousBackups: switch point-in-time recovery on or off, at once. Raises ServiceError, TableMissing."""
+    """UpdateContinuousBackups: switch point-in-time recovery on or off, without delay.
+
+    Raises ServiceError, TableMissing.
+    """
     given = call.input["PointInTimeRecoverySpecification"]
     is_on, days = given["PointInTimeRecoveryEnabled"], given.get("RecoveryPeriodInDays")
     if not is_on and days is not None:
@@ -56,14 +59,13 @@ def update_continuous_backups(call: CallContext) -> Exchange[Answer]:
 
 
 def _refuse_new(call: CallContext, table: Table) -> None:
-    """A table that is CREATING has no backups yet."""
     if table.state_at(call.gateway.now_ms()) is State.CREATING:
         text = f"Backups are being enabled for the table: {table.name}. Please retry later"
         raise ServiceError("ContinuousBackupsUnavailableException", text)
 
 
 def _is_new(call: CallContext, table: Table) -> bool:
-    """True until continuous backups are ENABLED by themselves, or by switching recovery on."""
+    """Return True until continuous backups are ENABLED, after a delay or because recovery was switched on."""
     if TableProperties.of(table).continuous_backups:
         return False
     active_at_ms = table.created_at_ms + call.gateway.settings.table_creation_delay * 1000
@@ -92,7 +94,10 @@ def _described(call: CallContext, table: Table) -> Answer:
 
 
 def restore_to_point_in_time(call: CallContext) -> Exchange[Answer]:
-    """RestoreTableToPointInTime: make a table with what another had at a moment. Raises ServiceError, TableMissing."""
+    """RestoreTableToPointInTime: create a table with the rows of another at a given time.
+
+    Raises ServiceError, TableMissing.
+    """
     given = call.input
     asked = given.get("RestoreDateTime")
     _check_times(asked, given.get("UseLatestRestorableTime", False))

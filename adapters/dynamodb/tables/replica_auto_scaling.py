@@ -1,8 +1,8 @@
-"""UpdateTableReplicaAutoScaling and DescribeTableReplicaAutoScaling: auto scaling of global tables, as it was set.
+"""UpdateTableReplicaAutoScaling and DescribeTableReplicaAutoScaling: auto scaling settings of global tables.
 
-Nothing is scaled: settings are kept with the table in all regions and read back. The service keeps them in Application Auto
-Scaling and passes its errors on. Texts and what is absent when: ack-api-quirks, measured in October 2026 (findings 187 to 198,
-237 to 243, 253 to 256, 289 to 291, 317, 322, 323); shapes: botocore 1.44.5.
+Nothing is scaled: settings are only stored with the table, in all regions. The service stores them in Application Auto
+Scaling and forwards its errors. Texts and absent members: ack-api-quirks, measured in October 2026 (findings 187 to
+198, 237 to 243, 253 to 256, 289 to 291, 317, 322, 323). Shapes: botocore 1.44.5.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _LEAST_TARGET, _MOST_TARGET = 10.0, 90.0
 
 
 def describe_replica_auto_scaling(call: CallContext) -> Exchange[Answer]:
-    """DescribeTableReplicaAutoScaling: of every region of a global table. Raises ServiceError."""
+    """DescribeTableReplicaAutoScaling: the settings of every region of a global table. Raises ServiceError."""
     table = yield from _find(call)
     return _described(call, table)
 
 
 def update_replica_auto_scaling(call: CallContext) -> Exchange[Answer]:
-    """UpdateTableReplicaAutoScaling: keep settings. The answer shows those that were. Raises ServiceError."""
+    """UpdateTableReplicaAutoScaling: store settings. The answer shows the former ones. Raises ServiceError."""
     table = yield from _find(call)
     failed = f"Failed to update settings for global table with name: \u2018{table.name}\u2019"
     updates = list(_updates(call, table, failed))
@@ -56,7 +56,7 @@ def update_replica_auto_scaling(call: CallContext) -> Exchange[Answer]:
 
 
 def _find(call: CallContext) -> Exchange[Table]:
-    """The global table that is meant. Raises ServiceError where it has one region, or is not there."""
+    """Return the global table of a request. Raises ServiceError if it is missing or has one region only."""
     name = call.input["TableName"]
     [found] = yield [FindTable(call.caller.namespace, own_name(call, name))]
     if not isinstance(found, Table) or found.rules.replication is None:
@@ -65,11 +65,11 @@ def _find(call: CallContext) -> Exchange[Table]:
     return found
 
 
-# What is asked for
+# Updates
 
 
 def _updates(call: CallContext, table: Table, failed: str) -> Iterator[tuple[str, str, Wire]]:
-    """(place, kind, settings) of each update of a request."""
+    """Yield (key of the settings, kind, settings) for each update of a request."""
     given = call.input
     rule = table.rules.replication
     assert rule is not None
@@ -120,7 +120,7 @@ def _updates_of(
 
 
 def _has_index(call: CallContext, table: Table, name: str) -> bool:
-    """True if there is a global index of that name; one that is still CREATING is not known here."""
+    """Return True if there is a global index of that name. An index in state CREATING does not count."""
     found = table.index(name)
     return found is not None and not found.local and found.is_active(call.gateway.now_ms())
 
@@ -128,7 +128,7 @@ def _has_index(call: CallContext, table: Table, name: str) -> bool:
 def _check(
     call: CallContext, table: Table, properties: TableProperties, kind: str, update: Wire, failed: str
 ) -> None:
-    """Refuse settings that contradict each other or the table. Raises ValidationException."""
+    """Check that settings contradict neither each other nor the table. Raises ServiceError."""
     members = ("MaximumUnits", "ScalingPolicyUpdate", "MinimumUnits")
     if update.get("AutoScalingDisabled"):
         given = ", ".join(f"'{member}'" for member in members if member in update)
@@ -179,12 +179,12 @@ def _check_target(kind: str, target: float) -> None:
 
 
 def _of_auto_scaling(text: str) -> ServiceError:
-    """An error of Application Auto Scaling, as it is passed on."""
+    """Return an error of Application Auto Scaling, as the service forwards it."""
     kind = "Service: AWSApplicationAutoScaling; Status Code: 400; Error Code: ValidationException"
     return validation(f"{text} ({kind}; Request ID: {uuid4()}; Proxy: null)")
 
 
-# What is told
+# Descriptions
 
 
 def _described(call: CallContext, table: Table) -> dict[str, Any]:

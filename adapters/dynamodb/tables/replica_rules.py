@@ -1,7 +1,7 @@
-"""What may be done with the replicas of a global table: where they may be, when they change, and what their keys are.
+"""Rules for replicas of a global table: their regions, when they may change, and their encryption keys.
 
-Texts: ack-api-quirks (live service, October 2026). The regions of strong consistency: developer guide, "Multi-Region strong
-consistency". The guide also wants them to be of one set. The service does not (TABLE-257).
+Texts: ack-api-quirks (live service, October 2026). The regions of strong consistency: developer guide, "Multi-Region
+strong consistency". The guide demands that they are of one set. The service does not check this (TABLE-257).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import key_arn
 from tablegate.gateway.model.tables.tables import ReplicationRule, State, Table
 
-# Where replicas may be (Amazon DynamoDB endpoints and quotas, AWS General Reference), the first of them in the order in which the
-# service lists them.
+# Regions that can have replicas (Amazon DynamoDB endpoints and quotas, AWS General Reference). They begin in the order
+# of the service's own list.
 REGIONS = (
     "ap-south-2", "ap-south-1", "eu-south-1", "eu-south-2", "me-central-1", "il-central-1", "ca-central-1", "ap-east-2",
     "mx-central-1", "eu-central-1", "eu-central-2", "us-west-1", "us-west-2", "af-south-1", "ap-east-1", "ap-northeast-1",
@@ -39,14 +39,17 @@ Wire = Mapping[str, Any]
 
 
 def in_region(call: CallContext, region: str) -> Caller:
-    """The caller as it would be in another region."""
+    """Return the caller with another region."""
     known = call.caller
     namespace = call.gateway.credentials.aws_namespace(known.access_id, known.account, region)
     return replace(known, region=region, namespace=namespace)
 
 
 def check_regions(call: CallContext, table: Table, updates: Sequence[tuple[str, Wire]]) -> None:
-    """Refuse regions that are not there, the own one, and those that are no replicas."""
+    """Check that regions exist, differ from the caller's, and are replicas if the update demands it.
+
+    Raises ServiceError.
+    """
     rule = table.rules.replication
     members: set[str] = set() if rule is None else set(rule.others)
     for action, entry in updates:
@@ -84,7 +87,7 @@ def _refuse_unknown(region: str) -> None:
 
 
 def _denied(call: CallContext, table: Table) -> ServiceError:
-    """What the service says of a region without a name."""
+    """Return the service's error for a region without a name."""
     account = call.caller.account
     return ServiceError(
         "AccessDeniedException",
@@ -94,7 +97,7 @@ def _denied(call: CallContext, table: Table) -> ServiceError:
 
 
 def refuse_source(call: CallContext, table: Table) -> None:
-    """A region from which a replica was added within a day cannot go before that."""
+    """Check that no replica was added from a region to be removed within the last day. Raises ServiceError."""
     rule = table.rules.replication
     names: set[str] = set() if rule is None else set(rule.others)
     since_ms = call.gateway.now_ms() - _DAY_MS
@@ -107,7 +110,10 @@ def refuse_source(call: CallContext, table: Table) -> None:
 
 
 def refuse_busy(table: Table, updates: Sequence[tuple[str, Wire]], now_ms: int) -> None:
-    """One change of replicas at a time, and none while an index is filled or the table is UPDATING (TABLE-263)."""
+    """Check that no other change runs: of replicas, of the table, or the fill of an index (TABLE-263).
+
+    Raises ServiceError.
+    """
     rule = table.rules.replication
     if rule is None:
         return
@@ -124,14 +130,14 @@ def refuse_busy(table: Table, updates: Sequence[tuple[str, Wire]], now_ms: int) 
 
 
 def in_use() -> ServiceError:
-    """The error of a change while the replicas of a table are being changed."""
+    """Return the error for a change while the replicas of a table are being changed."""
     return ServiceError(
         "ResourceInUseException", "The resource which you are attempting to change is in use."
     )
 
 
 def coming_to(table: Table, now_ms: int) -> list[str]:
-    """The regions whose replicas do not have all items yet."""
+    """Return the regions whose replicas do not have all items yet."""
     rule = table.rules.replication
     peers = () if rule is None else rule.peers
     properties = TableProperties.of(table)
@@ -139,14 +145,14 @@ def coming_to(table: Table, now_ms: int) -> list[str]:
 
 
 def refuse_incomplete(table: Table, now_ms: int) -> None:
-    """No change of the replicas in the region of one that does not have all items yet."""
+    """Check that this region's replica has all items, before a change of replicas. Raises ServiceError."""
     rule = table.rules.replication
     if rule is not None and table.state_at(now_ms) is State.CREATING:
         raise being_added(table, rule.name)
 
 
 def being_added(table: Table, region: str) -> ServiceError:
-    """The error of a change that no replica may have while it is added."""
+    """Return the error for a change that is not allowed while a replica is added."""
     return validation(
         "Create/Update/Delete of replica is not allowed while the replica is being added to table with name: "
         f"\u2018{table.name}\u2019 in region: \u2018{region}\u2019."
@@ -154,7 +160,7 @@ def being_added(table: Table, region: str) -> ServiceError:
 
 
 def check_keys(call: CallContext, known: TableProperties, entries: Sequence[Wire]) -> None:
-    """A table with a key of the customer's has one in each region."""
+    """Check that replicas name keys in all regions if the table has a customer's key. Raises ServiceError."""
     is_customers = known.encryption_key not in (None, service_key(call, call.caller.region))
     for entry in entries:
         region, given = entry["RegionName"], entry.get("KMSMasterKeyId")
@@ -172,7 +178,7 @@ def check_keys(call: CallContext, known: TableProperties, entries: Sequence[Wire
 
 
 def service_key(call: CallContext, region: str) -> str:
-    """The ARN of the key that the service itself has in a region."""
+    """Return the ARN of the service's own key in a region."""
     return key_arn(in_region(call, region), "alias/aws/dynamodb")
 
 
@@ -182,8 +188,10 @@ def service_key(call: CallContext, region: str) -> str:
 def check_strong(
     call: CallContext, table: Table, updates: Sequence[tuple[str, Wire]], witness: Sequence[tuple[str, Wire]]
 ) -> None:
-    """Raise ServiceError unless a group of strong consistency is made, or taken apart, as a whole. What a request says by itself
-    is judged before the group that there is (TABLE-202, TABLE-260)."""
+    """Check that a group with strong consistency is created or dissolved as a whole. Raises ServiceError.
+
+    The request itself is checked before the existing group (TABLE-202, TABLE-260).
+    """
     rule = table.rules.replication
     is_strong = rule is not None and rule.strong
     regions = list(dict.fromkeys(entry["RegionName"] for _, entry in updates))
@@ -205,7 +213,7 @@ def check_strong(
 
 
 def _check_new_group(call: CallContext, regions: Sequence[str], witnesses: Sequence[str]) -> None:
-    """Raise ServiceError unless these can be the other regions of a new group."""
+    """Check that these can be the other regions of a new group. Raises ServiceError."""
     for region in witnesses:
         _refuse_unknown(region)
     if len(regions) + len(witnesses) != 2:
@@ -224,7 +232,7 @@ def _check_new_group(call: CallContext, regions: Sequence[str], witnesses: Seque
 
 
 def _check_dissolution(rule: ReplicationRule, regions: Sequence[str], witnesses: Sequence[str]) -> None:
-    """Raise ServiceError unless these are all the other regions of a group."""
+    """Check that these are all other regions of a group. Raises ServiceError."""
     strangers = [region for region in witnesses if region != rule.witness]
     if strangers:
         raise validation(

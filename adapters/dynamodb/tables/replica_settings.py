@@ -1,7 +1,7 @@
-"""What is set of each replica of a global table for itself: throughput of reads, class and key.
+"""Settings of single replicas of a global table: read throughput, class and key.
 
-A region that nothing is set for has what the group has. Whether a replica has a value of its own is told by comparing it with
-the region that is asked (ack-api-quirks, live service, October 2026: findings 250, 252, 321, 422).
+A region without settings inherits those of the group. Descriptions show a setting of a replica if it differs from the
+region of the request (ack-api-quirks, live service, October 2026: findings 250, 252, 321, 422).
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ Wire = Mapping[str, Any]
 _Owner = TypeVar("_Owner", TableProperties, IndexProperties)
 
 
-# What a region has
+# Settings of a region
 
 
 def of_table(table: Table, region: str | None = None) -> TableProperties:
-    """The properties of a table as a region has them, its own if none is named."""
+    """Return the properties of a table in a region, by default its own."""
     properties = TableProperties.of(table)
     return _in_region(properties, properties, _settings(table, properties, region))
 
 
 def of_index(table: Table, index: Index, region: str | None = None) -> IndexProperties:
-    """The properties of an index as a region has them, its own if none is named."""
+    """Return the properties of an index in a region, by default its own."""
     if table.rules.replication is None:
         return IndexProperties.of(index)
     properties = TableProperties.of(table)
@@ -57,7 +57,7 @@ def overrides(
     own: TableProperties | IndexProperties,
     theirs: TableProperties | IndexProperties,
 ) -> dict[str, Any]:
-    """The members that say how the reads of a replica differ from those of this region."""
+    """Return the members for the read throughput of a replica, if it differs from that of this region."""
     if properties.billing == ON_DEMAND:
         units = theirs.on_demand.get(_MAXIMUM)
         is_told = units not in (None, own.on_demand.get(_MAXIMUM))
@@ -67,11 +67,11 @@ def overrides(
     return {"ProvisionedThroughputOverride": {"ReadCapacityUnits": units}} if is_told else {}
 
 
-# What is asked for
+# Updates
 
 
 def check(known: TableProperties, entry: Wire) -> None:
-    """Refuse throughput of the other billing mode. Raises ValidationException."""
+    """Check that an override matches the billing mode. Raises ServiceError."""
     for owner in (entry, *entry.get("GlobalSecondaryIndexes", ())):
         if "OnDemandThroughputOverride" in owner and known.billing != ON_DEMAND:
             raise validation(
@@ -84,8 +84,10 @@ def check(known: TableProperties, entry: Wire) -> None:
 
 
 def after(table: Table, entry: Wire) -> dict[str, Any]:
-    """The throughput that is set of a replica after a request. What is given as the group has it is inherited again, and an index
-    that is not there is not told of (ack-api-quirks 307)."""
+    """Return the throughput of a replica after a request.
+
+    A value equal to the group's is inherited again. An unknown index is ignored (ack-api-quirks 307).
+    """
     properties = TableProperties.of(table)
     known = properties.replicas.get(entry["RegionName"], {})
     changed = {**known, **_reads(entry, properties, properties)}
@@ -111,7 +113,7 @@ def _reads(
 
 
 def of_itself(properties: TableProperties) -> dict[str, Any]:
-    """The settings that the other regions are to know of a table: its key, and its class if it was ever changed."""
+    """Return the settings of a table that the other regions store: its key, and its class if that was ever changed."""
     known: dict[str, Any] = {"encryption_key": properties.encryption_key}
     if properties.table_class_at_ms is not None:
         known |= {"table_class": properties.table_class, "table_class_at_ms": properties.table_class_at_ms}

@@ -1,9 +1,9 @@
-"""Global tables of version 2019.11.21: replicas of a table in other regions, added, changed and removed by UpdateTable.
+"""Global tables of version 2019.11.21: replicas of a table in other regions, managed by UpdateTable.
 
-A region is a namespace of its own, so there are replicas only where namespaces are kept apart (`--namespaces separate` or
-`keys`). Rows go from one to the others in gateway/engine/replication/replication.py. What is set for the whole group - time to
-live, indexes, billing, throughput, class, encryption - is set in each of its tables here. Texts: ack-api-quirks (live service,
-October 2026); shapes: botocore 1.44.5.
+Each region is a namespace of its own. So replicas exist only with separate namespaces (`--namespaces separate` or
+`keys`). gateway/engine/replication/replication.py copies rows between them. This module sets the settings of the whole
+group in each of its tables: time to live, indexes, billing, throughput, class and encryption. Texts: ack-api-quirks
+(live service, October 2026). Shapes: botocore 1.44.5.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tablegate.gateway.model.errors import TableBusy, TableExists
 from tablegate.gateway.model.tables.restored_tables import like
 from tablegate.gateway.model.tables.tables import State, Table
 
-# What an UpdateTable sets in all regions.
+# Members that UpdateTable sets in all regions.
 _OF_GROUP = (
     "AttributeDefinitions",
     "BillingMode",
@@ -56,14 +56,16 @@ _TOLD_OF_GROUP = ("GlobalTableVersion", "GlobalTableSettingsReplicationMode", "R
 Wire = Mapping[str, Any]
 
 
-# UpdateTable, DeleteTable, UpdateTimeToLive: what they are for a table that has replicas
+# UpdateTable, DeleteTable, UpdateTimeToLive of a table with replicas
 
 
 def update_table(call: CallContext) -> Exchange[Answer]:
-    """UpdateTable: change a table, and what its group has in common in all of it; or its replicas. Raises ServiceError and what
-    the change of a single table does."""
+    """UpdateTable: change a table or its replicas. Settings of the group are changed in all regions.
+
+    Raises ServiceError and the errors of the change of a single table.
+    """
     given = call.input
-    if "ReplicaUpdates" in given:  # without it there are no other changes of replicas (table_rules.py)
+    if "ReplicaUpdates" in given:  # required for any change of replicas (table_rules.py)
         return (yield from _update_replicas(call))
     [found] = yield [FindTable(call.caller.namespace, own_name(call, given["TableName"]))]
     if not isinstance(found, Table) or found.rules.replication is None:
@@ -72,14 +74,14 @@ def update_table(call: CallContext) -> Exchange[Answer]:
     is_coming = bool(replica_rules.coming_to(found, call.gateway.now_ms()))
     if (
         is_coming and given.get("StreamSpecification", {}).get("StreamEnabled") is not False
-    ):  # that has other words
+    ):  # which has another error text
         raise replica_rules.in_use()
     shared = {name: given[name] for name in _OF_GROUP if name in given}
     specification = given.get("SSESpecification")
     if specification is not None and "KMSMasterKeyId" not in specification:
         shared["SSESpecification"] = specification
     elsewhere = (yield from _elsewhere(call)) if set(shared) - {"AttributeDefinitions"} else []
-    if found.state_at(call.gateway.now_ms()) is State.ACTIVE:  # else it has words of its own
+    if found.state_at(call.gateway.now_ms()) is State.ACTIVE:  # otherwise another error applies
         yield from _refuse_changing(elsewhere, shared)
     answer = yield from tables.update_table(call)
     for each in elsewhere:
@@ -94,7 +96,7 @@ def update_table(call: CallContext) -> Exchange[Answer]:
 
 
 def _refuse_changing(calls: Sequence[CallContext], shared: Wire) -> Exchange[None]:
-    """Refuse a change of all tables of a group of which some, which these calls are about, cannot be changed now."""
+    """Check that all tables of a group, one for each call, can be changed now. Raises ServiceError."""
     for call in calls:
         table = yield from find_table(call)
         now_ms = call.gateway.now_ms()
@@ -107,7 +109,7 @@ def _refuse_changing(calls: Sequence[CallContext], shared: Wire) -> Exchange[Non
 
 
 def _tell_settings(call: CallContext) -> Exchange[None]:
-    """Tell all regions which key and class each of them has."""
+    """Store the key and class of each region in all regions."""
     known = {}
     for each in [call, *(yield from _elsewhere(call))]:
         table = yield from one(FindTable(each.caller.namespace, own_name(call, each.input["TableName"])))
@@ -116,7 +118,7 @@ def _tell_settings(call: CallContext) -> Exchange[None]:
 
 
 def _with_settings(known: Mapping[str, Wire], properties: TableProperties) -> TableProperties:
-    """The properties with more settings of replicas, by region."""
+    """Return the properties with more settings of replicas, by region."""
     settings = dict(properties.replicas)
     for region, of_it in known.items():
         settings[region] = {**settings.get(region, {}), **of_it}
@@ -124,7 +126,7 @@ def _with_settings(known: Mapping[str, Wire], properties: TableProperties) -> Ta
 
 
 def update_time_to_live(call: CallContext) -> Exchange[Answer]:
-    """UpdateTimeToLive: in all regions. Raises ServiceError, TableMissing."""
+    """UpdateTimeToLive, in all regions. Raises ServiceError, TableMissing."""
     table = yield from find_table(call)
     for region in replica_rules.coming_to(table, call.gateway.now_ms()):
         raise replica_rules.being_added(table, region)
@@ -152,7 +154,7 @@ def delete_table(call: CallContext) -> Exchange[Answer]:
 
 
 def _elsewhere(call: CallContext) -> Exchange[list[CallContext]]:
-    """A call about a table as it would be made in each other region of the table."""
+    """Return the call about a table once for each of its other regions."""
     table = yield from find_table(call)
     rule = table.rules.replication
     input_ = {**call.input, "TableName": table.name}
@@ -192,7 +194,7 @@ def _update_replicas(call: CallContext) -> Exchange[Answer]:
             table = yield from _override(call, table, entry)
         return {"TableDescription": in_style(call, {**before, "TableStatus": "UPDATING"})}
     shown = yield from _described(call, table)
-    # What is being added shows a moment later.
+    # A replica being added is shown a moment later.
     shown["Replicas"] = before.get("Replicas", [])
     return {"TableDescription": in_style(call, {**shown, "TableStatus": "UPDATING"})}
 
@@ -213,7 +215,6 @@ def _described(call: CallContext, table: Table) -> Exchange[dict[str, Any]]:
 def _create(
     call: CallContext, table: Table, entries: Sequence[Wire], witness: Sequence[tuple[str, Wire]]
 ) -> Exchange[Table]:
-    """Add replicas. Raises ServiceError."""
     known = TableProperties.of(table)
     if known.billing != ON_DEMAND and table.rules.replication is None:
         raise validation("Table write capacity should either be Pay-Per-Request or AutoScaled.")
@@ -245,7 +246,7 @@ def _create(
 
 
 def _settings_with(call: CallContext, table: Table, entries: Sequence[Wire]) -> dict[str, Wire]:
-    """What is set of the replicas, with those that are being added."""
+    """Return the settings of replicas, including those being added."""
     known = TableProperties.of(table)
     own = known.replicas.get(call.caller.region, {})
     settings = {**known.replicas, call.caller.region: {**own, **replica_settings.of_itself(known)}}
@@ -272,7 +273,7 @@ def _already_there(table: Table) -> ServiceError:
 
 
 def _with_stream(call: CallContext, table: Table) -> Exchange[Table]:
-    """The table with a stream, which replicas need: one that is there stays as it is."""
+    """Return the table with a stream, which replicas need. An existing stream is kept."""
     if table.rules.stream is not None and table.rules.stream.enabled:
         return table
     rule = stream_rule("NEW_AND_OLD_IMAGES", call.gateway.now_ms())
@@ -281,8 +282,11 @@ def _with_stream(call: CallContext, table: Table) -> Exchange[Table]:
 
 
 def _made(call: CallContext, table: Table, entry: Wire, settings: Wire) -> NewReplica:
-    """The table of a new region: keys, indexes, billing, expiry and kind of stream are the same; tags, protection and what
-    else is a region's own begin anew."""
+    """Return the table of a new region.
+
+    Keys, indexes, billing, expiry and view type of the stream are the same. Other properties, such as tags and
+    protection, have their defaults.
+    """
     region = entry["RegionName"]
     stream = table.rules.stream
     assert stream is not None
@@ -315,7 +319,7 @@ def _made(call: CallContext, table: Table, entry: Wire, settings: Wire) -> NewRe
 
 
 def _override(call: CallContext, table: Table, entry: Wire) -> Exchange[Table]:
-    """Change what is set of a replica. Raises ServiceError."""
+    """Change the settings of a replica. Raises ServiceError."""
     known = TableProperties.of(table)
     region = entry["RegionName"]
     if "KMSMasterKeyId" in entry:
@@ -330,7 +334,7 @@ def _override(call: CallContext, table: Table, entry: Wire) -> Exchange[Table]:
 
 
 def _class_given(call: CallContext, table: Table, entry: Wire) -> dict[str, Any]:
-    """The class that an action sets, which is told even if it is the usual one, unless it was so always."""
+    """Return the class that an update sets. Empty if the replica has always had it."""
     given = entry.get("TableClassOverride")
     known = TableProperties.of(table)
     before = known.replicas.get(entry["RegionName"], {}).get("table_class")
@@ -344,8 +348,10 @@ def spread(
     change: Callable[[TableProperties], TableProperties],
     own: Callable[[TableProperties], TableProperties] | None = None,
 ) -> Exchange[Table]:
-    """Change the properties of a table in all its regions; the table as it is then in the caller's. `own`: what is changed there
-    instead."""
+    """Change the properties of a table in all its regions, and return the caller's table.
+
+    `own`: the change in the caller's region, if it differs.
+    """
     for each in (yield from _elsewhere(call)):
         yield from _keep(each, change)
     return (yield from _keep(call, own or change))
@@ -354,7 +360,7 @@ def spread(
 def _keep(call: CallContext, change: Callable[[TableProperties], TableProperties]) -> Exchange[Table]:
     table = yield from one(FindTable(call.caller.namespace, own_name(call, call.input["TableName"])))
     document = change(TableProperties.of(table)).document()
-    if table.state_at(call.gateway.now_ms()) is State.CREATING:  # its properties were made with it
+    if table.state_at(call.gateway.now_ms()) is State.CREATING:  # its properties were set at creation
         return table
     return (yield from one(AlterTable(DIALECT, table, properties=document, instant=True)))
 
@@ -363,7 +369,6 @@ def _keep(call: CallContext, change: Callable[[TableProperties], TableProperties
 
 
 def _delete(call: CallContext, table: Table, entries: Sequence[Wire]) -> Exchange[None]:
-    """Drop replicas. Raises ServiceError."""
     names = [entry["RegionName"] for entry in entries]
     for region in names:
         namespace = in_region(call, region).namespace
@@ -397,7 +402,7 @@ def _without(properties: TableProperties, settings: Wire, names: Sequence[str]) 
 
 
 def _disassociate(call: CallContext, table: Table, entry: Wire) -> Exchange[Table]:
-    """Let the replica of the caller's region go on alone. Raises ServiceError."""
+    """Remove the caller's replica from its group and keep the table. Raises ServiceError."""
     rule = table.rules.replication
     if rule is None or entry["RegionName"] != call.caller.region:
         raise validation(

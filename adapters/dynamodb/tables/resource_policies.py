@@ -1,9 +1,10 @@
 """Resource policies: PutResourcePolicy, GetResourcePolicy, DeleteResourcePolicy, and the ResourcePolicy of CreateTable.
 
-The policies of a table and of its streams are kept with the table's properties, where every dialect's requests are judged by them
-(model/authorization/authorizations.py). Behaviour and texts: ack-api-quirks, measured in October 2026 (findings 205 to 214, 351
-to 356), and moto's tests that are verified against the service (tests/test_dynamodb/test_dynamodb_resource_policies.py); shapes:
-botocore 1.44.5. Documents: validation/rules/policy_documents.py.
+The table's properties hold the policies of a table and its streams. They apply to the requests of all dialects
+(model/authorization/authorizations.py). Behaviour and texts: ack-api-quirks, measured in October 2026 (findings 205 to
+214, 351 to 356), and moto's tests that are verified against the service
+(tests/test_dynamodb/test_dynamodb_resource_policies.py). Shapes: botocore 1.44.5. Documents:
+validation/rules/policy_documents.py.
 """
 
 from __future__ import annotations
@@ -49,12 +50,14 @@ _OF_CALLERS = frozenset(
     }
 )
 _Policies = Mapping[str, Mapping[str, str]]
-"""By "" or the label of a stream. A policy that was deleted leaves its entry, without a text, at the revision of the deletion."""
+"""By stream label ("" for the table). The entry of a deleted policy has no text, and the revision of its deletion."""
 
 
 def put_resource_policy(call: CallContext) -> Exchange[Answer]:
-    """PutResourcePolicy: give a table or stream a policy, or another one. An equivalent policy changes nothing. Raises
-    ServiceError."""
+    """PutResourcePolicy: set the policy of a table or stream.
+
+    An equivalent policy changes nothing. Raises ServiceError.
+    """
     given = call.input
     name, label = _resource(call)
     path = f"{name}/stream/{label}" if label else name
@@ -72,8 +75,11 @@ def put_resource_policy(call: CallContext) -> Exchange[Answer]:
 
 
 def _is_confirmed_in_head(call: CallContext) -> bool:
-    """True if the header says so by which some SDKs send the member (PutResourcePolicy, API reference, "Request Syntax";
-    aws/aws-sdk-js-v3, the schema of PutResourcePolicyInput); botocore sends it in the body."""
+    """Return True if the request header confirms the removal of the caller's own access.
+
+    Some SDKs send this member as a header (PutResourcePolicy, API reference, "Request Syntax"; aws/aws-sdk-js-v3, the
+    schema of PutResourcePolicyInput). botocore sends it in the body.
+    """
     return call.headers.get("x-amz-confirm-remove-self-resource-access", "").lower() == "true"
 
 
@@ -88,8 +94,10 @@ def get_resource_policy(call: CallContext) -> Exchange[Answer]:
 
 
 def delete_resource_policy(call: CallContext) -> Exchange[Answer]:
-    """DeleteResourcePolicy: remove the policy of a table or stream. Answers with the revision of the policy, or of the deletion
-    if that came before, or without one. Raises ServiceError."""
+    """DeleteResourcePolicy: remove the policy of a table or stream. Raises ServiceError.
+
+    The answer has the revision of the policy, of its earlier deletion, or none.
+    """
     name, label = _resource(call)
     table = yield from _find(call, name, label)
     policies = _policies(table)
@@ -103,7 +111,7 @@ def delete_resource_policy(call: CallContext) -> Exchange[Answer]:
 
 
 def of_new_table(call: CallContext, name: str) -> dict[str, Any]:
-    """The properties of a table that CreateTable's ResourcePolicy stands for. Raises ValidationException."""
+    """Return the properties that CreateTable's ResourcePolicy sets. Raises ServiceError."""
     given = call.input.get("ResourcePolicy")
     if not given:
         return {}
@@ -112,7 +120,7 @@ def of_new_table(call: CallContext, name: str) -> dict[str, Any]:
 
 
 def know(call: CallContext, table: Table) -> None:
-    """Judge requests by the policies of a table from now on; other processes learn of them in a while."""
+    """Apply the policies of a table from now on. Other processes load them later."""
     if RESOURCE_POLICIES in table.properties:
         call.gateway.credentials.know_resource_policies(table.namespace, table.name, _policies(table))
 
@@ -123,7 +131,7 @@ def _policies(table: Table) -> _Policies:
 
 
 def _next_revision(call: CallContext, former: Mapping[str, str] | None) -> str:
-    """A revision, which is a moment in milliseconds: each is later than the one before."""
+    """Return a revision: a time in milliseconds, always later than the former revision."""
     return str(max(call.gateway.now_ms(), int(former["revision"]) + 1 if former else 0))
 
 
@@ -134,7 +142,7 @@ def _save(call: CallContext, table: Table, policies: _Policies) -> Exchange[None
 
 
 def _expect(call: CallContext, table: Table, label: str) -> None:
-    """Raise PolicyNotFoundException if the policy is not at the revision that the request expects."""
+    """Check that the policy has the revision that the request expects. Raises ServiceError."""
     expected = call.input.get("ExpectedRevisionId")
     known = _policies(table).get(label, {})
     revision = known["revision"] if "text" in known else _NO_POLICY
@@ -156,7 +164,7 @@ def _not_found(what: str) -> ServiceError:
 
 
 def _resource(call: CallContext) -> tuple[str, str]:
-    """The table that ResourceArn names, and the label if it is a stream of it. Raises ValidationException."""
+    """Return the table that ResourceArn names, and the label if it names a stream. Raises ServiceError."""
     arn, caller = call.input["ResourceArn"], call.caller
     told = arn[: limits.ECHO_CHARACTERS]
     if not arn.startswith("arn:"):
@@ -177,7 +185,7 @@ def _resource(call: CallContext) -> tuple[str, str]:
 
 
 def _find(call: CallContext, name: str, label: str) -> Exchange[Table]:
-    """The table, after its stream if the request is about one. Raises ServiceError, TableMissing."""
+    """Return the table, after checking that a named stream exists. Raises ServiceError, TableMissing."""
     namespace = call.caller.namespace
     try:
         if label:
@@ -191,7 +199,7 @@ def _find(call: CallContext, name: str, label: str) -> Exchange[Table]:
         raise ServiceError("ResourceNotFoundException", text) from None
     except TableMissing:
         if label and call.operation == "GetResourcePolicy":
-            # The stream outlives its table, its policy does not.
+            # The stream outlives its table, but its policy does not.
             raise _not_found(call.input["ResourceArn"]) from None
         raise
 
@@ -203,7 +211,7 @@ def _identity(call: CallContext) -> authorizations.CallerIdentity:
 
 
 def _read(call: CallContext, given: str, path: str) -> tuple[str, authorizations.ResourceDecision]:
-    """The canonical form of a policy, and what it says of the caller. Raises ValidationException."""
+    """Return the canonical form of a policy and its decision on the caller. Raises ServiceError."""
     text = policy_documents.canonical(given, path, partition_of(call.caller.region))
     try:
         return text, read_resource_policy(text, _identity(call))
@@ -212,7 +220,7 @@ def _read(call: CallContext, given: str, path: str) -> tuple[str, authorizations
 
 
 def _check_access_is_kept(call: CallContext, theirs: authorizations.ResourceDecision, path: str) -> None:
-    """Raise AccessDeniedException for a policy by which the caller could never change it again."""
+    """Check that the caller could still change the policy. Raises ServiceError."""
     access = Access(Permission.WRITE_POLICY, Channel.SINGLE, call.caller.namespace, path, None)
     source = authorizations.RequestSource("", is_secure=False, region=call.caller.region)
     around = authorizations.Authorization(EVERYTHING, _identity(call), source, call.gateway.now_ms())
@@ -222,7 +230,7 @@ def _check_access_is_kept(call: CallContext, theirs: authorizations.ResourceDeci
 
 
 def _refuses(policy: Policy, access: Access, around: authorizations.Authorization) -> bool:
-    """True if a statement refuses an access of this caller whatever the rest of the request is like."""
+    """Return True if a statement denies an access of this caller under all circumstances."""
     decision = policy.decide(access)
     if decision.verdict is not None:
         return decision.verdict is Verdict.REFUSED

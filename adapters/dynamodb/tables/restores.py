@@ -1,8 +1,8 @@
-"""What RestoreTableFromBackup and RestoreTableToPointInTime have in common: the table that is made, and its overrides.
+"""Common parts of RestoreTableFromBackup and RestoreTableToPointInTime: the new table and its overrides.
 
-A restored table has keys, indexes, billing and encryption of its source; it has no stream, no time to live, no point-in-time
-recovery, no tags, no deletion protection, and the standard class (ack-api-quirks, live service, October 2026; developer
-guide, "Restoring tables").
+A restored table has the keys, indexes, billing and encryption of its source. It has no stream, no time to live, no
+point-in-time recovery, no tags, no deletion protection, and the standard class (ack-api-quirks, live service, October
+2026; developer guide, "Restoring tables").
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Wire = Mapping[str, Any]
 
 
 def require_key(call: CallContext, region: str) -> None:
-    """Refuse a restore from another region that names no key (ack-api-quirks 274). Raises ServiceError."""
+    """Check that a restore from another region names a key (ack-api-quirks 274). Raises ServiceError."""
     if region and region != call.caller.region and "SSESpecificationOverride" not in call.input:
         raise validation(
             f"{messages.INVALID_REQUEST}sseSpecificationOverride must be provided for cross-region restores"
@@ -42,8 +42,10 @@ def require_key(call: CallContext, region: str) -> None:
 
 
 def begin(call: CallContext, source: Table | Backup, at: int | None, summary: Wire) -> Exchange[Answer]:
-    """Begin a restore and describe the table. `summary`: what its RestoreSummary says. Raises ServiceError and what
-    RestoreTable does."""
+    """Start a restore and describe the table.
+
+    `summary`: its RestoreSummary. Raises ServiceError and errors of RestoreTable.
+    """
     definition = source if isinstance(source, Table) else source.source
     made = _target(call, definition, summary)
     try:
@@ -70,7 +72,7 @@ def _target(call: CallContext, source: Table, summary: Wire) -> CreateTable:
     expiry = source.rules.expiry
     kept = expiry if expiry is not None and expiry.attribute is None else None
     made = like(source, call.caller.namespace, given["TargetTableName"])
-    # A restored table has billing, throughput and key of its own; the rest is as in a new table.
+    # A restored table keeps billing, throughput and key of the source. All else is as in a new table.
     properties = replace(
         _billed(source, given, call.gateway.now_ms()),
         encryption_key=encryption.key_of(call, given["SSESpecificationOverride"])
@@ -125,8 +127,10 @@ def _billed(source: Table, given: Wire, now_ms: int) -> TableProperties:
 
 
 def _indexes(source: Table, all_of_it: Sequence[NewIndex], given: Wire, mode: str) -> tuple[NewIndex, ...]:
-    """The indexes of the restored table: all, or those that an override lists, which must be indexes of the source, under
-    whatever names."""
+    """Return the indexes of the restored table: all, or those in an override.
+
+    An override must match indexes of the source, but may rename them.
+    """
     definitions = [(index, index_definition(index)) for index in source.indexes]
     new = {index.name: index for index in all_of_it}
     made: list[NewIndex] = []
@@ -172,7 +176,7 @@ def _same(wanted: Wire, definition: Wire) -> bool:
 
 
 def _billed_index(index: NewIndex, wanted: Wire, mode: str) -> NewIndex:
-    """An index with the throughput that an override gives, with what it had, or with none in a table on demand."""
+    """Return an index with the throughput of its override or of the source. An on-demand table has none."""
     if index.local:
         return index
     if mode == ON_DEMAND or "ProvisionedThroughput" in wanted or "OnDemandThroughput" in wanted:

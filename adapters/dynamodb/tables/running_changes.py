@@ -1,8 +1,7 @@
-"""Changes of a table that are still running: what is kept of them, how indexes being deleted are shown, and the errors of
-requests that conflict with them.
+"""Running changes of a table: their stored facts, indexes being deleted, and the errors of conflicting requests.
 
-Knows which kinds of changes there are, and which text each gives to another one (ack-api-quirks 063, 149, 175, 370, 375, 444,
-458). Whether a table is still being changed is the engine's business.
+The texts depend on the running change and on the request (ack-api-quirks 063, 149, 175, 370, 375, 444, 458). The engine
+decides whether a table is still being changed.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _CLASS = "Table: {table} TableClassUpdateInProgress: {table_class}"
 _INDEXES = "Table: {table} Indexes: [{index}]"
 _NO_INDEX = "Can't create or delete"
 _MAXIMA = "OnDemandThroughput cannot be updated while"
-# By what is under way, and by what is asked for.
+# (kind of the running change, kind of the request) -> text
 _TEXTS = {
     ("units", "units"): "Table IOPS are currently being updated. Table: {table}",
     ("units", "stream"): "Can't enable or disable stream while table IOPS are being updated. Table: {table}",
@@ -53,8 +52,10 @@ _OTHERWISE = "Table: {table} is in the process of being updated."
 
 
 def begun(given: Mapping[str, Any], rules: Rules, billing: str) -> dict[str, Any]:
-    """The change that an UpdateTable begins, as the properties of the table keep it. `rules`: those after the change;
-    `billing`: the mode before it."""
+    """Return the change that an UpdateTable starts, in its stored form.
+
+    `rules`: those after the change. `billing`: the mode before it.
+    """
     kind, index = _kind(given)
     change = {"kind": kind, "former_billing": billing}
     if index:
@@ -67,7 +68,7 @@ def begun(given: Mapping[str, Any], rules: Rules, billing: str) -> dict[str, Any
 
 
 def _kind(given: Mapping[str, Any]) -> tuple[str, str]:
-    """The kind of change that an UpdateTable asks for, and the index it is about."""
+    """Return the kind of change that an UpdateTable demands, and the name of its index."""
     for member in ("GlobalSecondaryIndexUpdates", "VectorIndexUpdates"):
         for update in given.get(member, ()):
             for action, kind in (("Create", "new index"), ("Delete", "no index")):
@@ -82,15 +83,17 @@ def _kind(given: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def deleting(table: Table, now_ms: int) -> Mapping[str, Any]:
-    """What UpdateTable kept of the index that is being deleted: `index`, its name; `deleting`, its description, by the member
-    of a TableDescription that has it; `insights`, its contributor insights. Empty if there is none."""
+    """Return the stored facts of the index being deleted, or an empty mapping.
+
+    `index`: its name. `deleting`: its description, by member of TableDescription. `insights`: its contributor insights.
+    """
     change = TableProperties.of(table).change
     is_running = table.state_at(now_ms) is State.UPDATING
     return change if is_running and change is not None and "deleting" in change else {}
 
 
 def being_deleted(before: Mapping[str, Any], dropped: tuple[str, ...]) -> dict[str, list[Any]]:
-    """The descriptions of indexes while they are being deleted, by the member of a TableDescription that has them."""
+    """Return the descriptions of indexes being deleted, by member of TableDescription."""
     found: dict[str, list[Any]] = {}
     for member in ("GlobalSecondaryIndexes", "VectorIndexes"):
         for index in before.get(member, ()):
@@ -101,14 +104,16 @@ def being_deleted(before: Mapping[str, Any], dropped: tuple[str, ...]) -> dict[s
 
 
 def show_deleting(shown: dict[str, Any], indexes: Mapping[str, Sequence[Any]]) -> None:
-    """Add the indexes that are being deleted to a TableDescription."""
+    """Add the indexes being deleted to a TableDescription."""
     for member, lists in indexes.items():
         shown[member] = [*shown.get(member, ()), *lists]
 
 
 def refuse_busy_index(table: Table, given: Mapping[str, Any], now_ms: int) -> None:
-    """Raise ServiceError for an UpdateTable that names an index which is being deleted, or changes one that is not being filled
-    yet."""
+    """Check that an UpdateTable can change the indexes it names. Raises ServiceError.
+
+    It may not name an index being deleted, nor change an index before its fill has begun.
+    """
     gone = deleting(table, now_ms).get("index")
     for update in given.get("GlobalSecondaryIndexUpdates", ()):
         for action, entry in update.items():
@@ -130,7 +135,10 @@ def _index_in_use(text: str, table: Table, index: str) -> ServiceError:
 def refusal(
     table: str, running: Mapping[str, Any] | None, given: Mapping[str, Any], operation: str
 ) -> ServiceError:
-    """The error of an UpdateTable or DeleteTable that meets a change. `running`: what begun() returned for that change."""
+    """Return the error of an UpdateTable or DeleteTable during a change.
+
+    `running`: the result of begun() for that change.
+    """
     asked = "delete" if operation == "DeleteTable" else _kind(given)[0]
     asked = "index" if asked in ("new index", "no index") else asked
     facts = running or {"kind": ""}
@@ -139,14 +147,14 @@ def refusal(
 
 
 def in_use(text: str) -> ServiceError:
-    """The refusal of a change for what is under way."""
+    """Return the error of a request that conflicts with a running change."""
     return ServiceError(
         "ResourceInUseException", f"Attempt to change a resource which is still in use: {text}"
     )
 
 
 def refuse_allocating(table: Table, index: Index | VectorIndex, now_ms: int) -> None:
-    """Raise ServiceError for the deletion of an index that is still being created."""
+    """Check that an index to be deleted is past the first phase of its creation. Raises ServiceError."""
     if not index.is_active(now_ms) and table.state_at(now_ms) is State.UPDATING:
         raise in_use(
             "Index creation is in resource allocation phase. Retry deletion during backfilling phase or when the index is "

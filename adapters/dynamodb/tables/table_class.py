@@ -1,7 +1,7 @@
 """The storage class of a table, and changes of it.
 
-It changes nothing of how rows are stored. Rules and texts: ack-api-quirks (live service, October 2026: findings 026, 177, 180,
-283, 284, 365).
+It changes nothing about how rows are stored. Rules and texts: ack-api-quirks (live service, October 2026: findings 026,
+177, 180, 283, 284, 365).
 """
 
 from __future__ import annotations
@@ -17,8 +17,12 @@ _STANDARD = "STANDARD"
 
 
 def changed(known: TableProperties, wanted: str, now_ms: int, delay_ms: int) -> TableProperties:
-    """The properties of a table after an UpdateTable with this TableClass, whose change takes `delay_ms`. Raises
-    LimitExceededException."""
+    """Return the properties of a table after an UpdateTable with this TableClass.
+
+    `delay_ms`: the duration of the change.
+
+    Raises ServiceError.
+    """
     recent = [
         at_ms for at_ms in known.class_changes if now_ms < at_ms + limits.CLASS_CHANGES_DAYS * 86_400_000
     ]
@@ -37,7 +41,7 @@ def changed(known: TableProperties, wanted: str, now_ms: int, delay_ms: int) -> 
 
 
 def summary(properties: TableProperties, is_changing: bool) -> dict[str, Any]:
-    """The member TableClassSummary, absent if no class was ever set. A change shows the former class until it is done."""
+    """Return the member TableClassSummary, absent if no class was ever set. A running change shows the former class."""
     if is_changing:
         return dict(properties.former_class)
     if properties.table_class is None:

@@ -1,7 +1,7 @@
 """The control plane of tables: CreateTable, DescribeTable, ListTables, UpdateTable, DeleteTable.
 
-Each handler says its operation as commands and describes the outcome. Descriptors are read from the store and
-not from the cache, so that a description shows the latest change.
+Each handler yields commands and describes the outcome. Descriptors are read from the store, not from the cache, so that
+a description shows the latest change.
 """
 
 from __future__ import annotations
@@ -38,13 +38,16 @@ from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.errors import NotInstalled, TableBusy, TableExists, TableMissing
 from tablegate.gateway.model.tables.tables import Rules, State, StreamRule, Table
 
-# What this server does not have is refused, not ignored: a table that looks replicated and is not would be worse.
+# Members for features that this server lacks are rejected, not ignored. A table that only seems to be replicated would
+# be worse.
 _NOT_OFFERED = ("GlobalTableSourceArn",)
 
 
 def find_table(call: CallContext) -> Exchange[Table]:
-    """The table that TableName names, as it is now. Raises TableMissing, also for a table that is restored or made as a
-    replica and does not have its items yet."""
+    """Return the current table that TableName names.
+
+    Raises TableMissing, also for a table that is still being filled by a restore or as a replica.
+    """
     table = yield from one(
         table_commands.FindTable(call.caller.namespace, own_name(call, call.input["TableName"]))
     )
@@ -61,8 +64,10 @@ _OF_FILLED = ("DescribeTable", "DeleteTable")
 
 
 def create_table(call: CallContext) -> Exchange[Answer]:
-    """CreateTable: make a table with its indexes, and describe it. A name that is taken is ResourceInUseException, whatever
-    the state of the table that has it. Raises ServiceError, TableExists."""
+    """CreateTable: create a table with its indexes and describe it.
+
+    An existing name is ResourceInUseException, in any state of that table. Raises ServiceError, TableExists.
+    """
     given, now_ms = call.input, call.gateway.now_ms()
     command = new_table(call)
     try:
@@ -82,7 +87,7 @@ def create_table(call: CallContext) -> Exchange[Answer]:
 
 
 def new_table(call: CallContext) -> table_commands.CreateTable:
-    """The table that the members of CreateTable define. Raises ServiceError."""
+    """Return the table that the members of CreateTable define. Raises ServiceError."""
     given, now_ms = call.input, call.gateway.now_ms()
     _refuse_not_offered(given)
     if given.get("VectorIndexes"):
@@ -126,7 +131,7 @@ def _new_properties(call: CallContext, now_ms: int) -> TableProperties:
 
 
 def _as_created(shown: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of CreateTable has a little less than DescribeTable's (ack-api-quirks 033, 138)."""
+    """Remove the members that DescribeTable has and CreateTable lacks (ack-api-quirks 033, 138)."""
     if "WarmThroughput" not in given:
         del shown["WarmThroughput"]
     for name in ("BillingModeSummary", "TableThroughputModeSummary"):
@@ -141,8 +146,10 @@ def _as_created(shown: dict[str, Any], given: Mapping[str, Any]) -> dict[str, An
 
 
 def describe_table(call: CallContext) -> Exchange[Answer]:
-    """DescribeTable: describe a table. Counts are exact for small tables, and a little old for large ones. Raises
-    TableMissing."""
+    """DescribeTable: describe a table.
+
+    Counts are exact for small tables and cached for large ones. Raises TableMissing.
+    """
     table = yield from find_table(call)
     statistics = yield from one(table_commands.CountRows(table))
     now_ms = call.gateway.now_ms()
@@ -152,7 +159,7 @@ def describe_table(call: CallContext) -> Exchange[Answer]:
 
 
 def list_tables(call: CallContext) -> Exchange[Answer]:
-    """ListTables: a page of names, in byte order. A further page is announced only if it has something in it."""
+    """ListTables: a page of names, in byte order. LastEvaluatedTableName is absent from the last page."""
     limit = call.input.get("Limit", limits.LIST_TABLES_NAMES)
     after = call.input.get("ExclusiveStartTableName", "")
     found = yield from one(table_commands.ListTables(call.caller.namespace, after, limit + 1))
@@ -167,7 +174,7 @@ def list_tables(call: CallContext) -> Exchange[Answer]:
 
 
 class _TableUpdate(NamedTuple):
-    """An UpdateTable, as far as it can be judged before the table is altered."""
+    """The parts of an UpdateTable that are known before the table is altered."""
 
     properties: TableProperties
     rules: Rules | None
@@ -175,19 +182,21 @@ class _TableUpdate(NamedTuple):
     added_vectors: tuple[table_commands.NewVectorIndex, ...]
     dropped: tuple[str, ...]
     throughput: Mapping[str, IndexProperties]
-    """Of the indexes whose throughput changes."""
+    """The new properties of indexes whose throughput changes."""
     is_slow: Mapping[str, bool]
-    """By member: true if its change takes as long as the control plane does."""
+    """By member: True if its change takes the delay of the control plane."""
 
     @property
     def instant(self) -> bool:
-        """True if nothing of it takes a while."""
+        """True if no part of it takes time."""
         return not (self.added or self.added_vectors or self.dropped or any(self.is_slow.values()))
 
 
 def update_table(call: CallContext) -> Exchange[Answer]:
-    """UpdateTable: change throughput, indexes, the stream or a setting. The answer describes the table as it was, with the
-    states of what is being changed. Raises ServiceError, TableMissing, TableBusy."""
+    """UpdateTable: change throughput, indexes, the stream or a setting. Raises ServiceError, TableMissing, TableBusy.
+
+    The answer describes the table before the change, with the states of the parts being changed.
+    """
     given, now_ms = call.input, call.gateway.now_ms()
     _refuse_not_offered(given)
     table = yield from find_table(call)
@@ -208,7 +217,6 @@ def update_table(call: CallContext) -> Exchange[Answer]:
 
 
 def _update_of(call: CallContext, table: Table) -> _TableUpdate:
-    """What an UpdateTable changes. Raises ServiceError."""
     given, now_ms = call.input, call.gateway.now_ms()
     known = TableProperties.of(table)
     properties = billing.of_table(table, given, now_ms)
@@ -235,7 +243,7 @@ def _update_of(call: CallContext, table: Table) -> _TableUpdate:
 def _altering(
     call: CallContext, table: Table, update: _TableUpdate, going: Mapping[str, Any]
 ) -> table_commands.AlterTable:
-    """The command of an update. `going`: the indexes that it drops, as they are told."""
+    """Return the command of an update. `going`: descriptions of the indexes that it drops."""
     given, known, properties = call.input, TableProperties.of(table), update.properties
     is_updating = table.state_at(call.gateway.now_ms()) is State.UPDATING
     if not update.instant:
@@ -261,8 +269,10 @@ def _altering(
 def _with_settings(
     call: CallContext, properties: TableProperties, dropped: tuple[str, ...], is_updating: bool
 ) -> TableProperties:
-    """The properties with the settings that an UpdateTable gives. `dropped`: the indexes that it drops. `is_updating`: the table
-    is being changed. Raises ServiceError."""
+    """Return the properties with the settings of an UpdateTable. Raises ServiceError.
+
+    `dropped`: the indexes that it drops. `is_updating`: the table is being changed.
+    """
     given = call.input
     properties = replace(
         properties,
@@ -282,14 +292,13 @@ def _with_settings(
 NOT_MEANWHILE = frozenset(
     {"BillingMode", "ProvisionedThroughput", "OnDemandThroughput", "StreamSpecification", "TableClass"}
 )
-"""Members of UpdateTable that are refused while the table is being changed, even if they change nothing."""
+"""Members of UpdateTable that are rejected while the table is being changed, even if they change nothing."""
 
 
 def _unless_changing(
     call: CallContext, table: Table, command: table_commands.AlterTable | table_commands.DropTable
 ) -> Exchange[Table]:
-    """Carry out a command on a table. While the table is being changed: the error which says by what. Raises ServiceError,
-    TableBusy."""
+    """Run a command on a table. If a change is running, the error names it. Raises ServiceError, TableBusy."""
     try:
         return (yield from one(command))
     except TableBusy as busy:
@@ -300,7 +309,7 @@ def _unless_changing(
 
 
 def _show_setting_changes(call: CallContext, shown: dict[str, Any], before: Mapping[str, Any]) -> None:
-    """The settings of an UpdateTable as its answer shows them: maxima as they were given, others as they were before."""
+    """Show the settings of an UpdateTable in its answer: maxima as requested, others as before."""
     given = call.input
     if given.get("OnDemandThroughput"):
         shown["OnDemandThroughput"] = {**before.get("OnDemandThroughput", {}), **given["OnDemandThroughput"]}
@@ -315,8 +324,10 @@ def _show_setting_changes(call: CallContext, shown: dict[str, Any], before: Mapp
 
 
 def delete_table(call: CallContext) -> Exchange[Answer]:
-    """DeleteTable: drop a table. The answer leaves out keys, indexes and the time of creation (rule 40). Raises ServiceError,
-    TableMissing, TableBusy."""
+    """DeleteTable: drop a table. Raises ServiceError, TableMissing, TableBusy.
+
+    The answer omits keys, indexes and creation time (rule 40).
+    """
     now_ms = call.gateway.now_ms()
     table = yield from find_table(call)
     if TableProperties.of(table).deletion_protection:
@@ -373,7 +384,7 @@ def _first_stream(given: Mapping[str, Any] | None, now_ms: int) -> StreamRule | 
 
 
 def _altered_rules(table: Table, given: Mapping[str, Any] | None, now_ms: int) -> Rules | None:
-    """The rules with the stream switched on or off. What it shows cannot be changed: a new stream is a new one."""
+    """Return the rules with the stream switched on or off. Another view type needs a new stream."""
     if given is None:
         return None
     known = table.rules.stream
@@ -395,14 +406,16 @@ def _altered_rules(table: Table, given: Mapping[str, Any] | None, now_ms: int) -
 
 
 def stream_rule(view: str, now_ms: int) -> StreamRule:
-    """The rule of a stream that begins."""
+    """Return the rule of a new stream."""
     label = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
     return StreamRule(label, True, view, limits.STREAM_RETENTION_MS, now_ms)
 
 
 def _replication_mode(given: Mapping[str, Any], known: str) -> str:
-    """Whether settings of a global table go to all its regions. ENABLED_WITH_OVERRIDES is the default that is shown. A request
-    may not set it."""
+    """Return the mode in which settings of a global table are copied to its regions.
+
+    ENABLED_WITH_OVERRIDES is the default in descriptions. A request may not set it.
+    """
     mode: str = given.get("GlobalTableSettingsReplicationMode", known)
     if given.get("GlobalTableSettingsReplicationMode") == "ENABLED_WITH_OVERRIDES":
         text = "Only ENABLED and DISABLED settings replication are allowed"
@@ -417,7 +430,7 @@ def _replication_mode(given: Mapping[str, Any], known: str) -> str:
 
 
 def in_state(state: State, table: Table, now_ms: int) -> Table:
-    """The table as it is while a change is under way, be it ever so short: the answer to a change always shows that."""
+    """Return the table in the state of a running change, which the answer to any change shows."""
     until_ms = max(table.busy_until_ms, now_ms + 1)
     shown, vectors = table.indexes, table.vector_indexes
     if state is State.CREATING:
@@ -427,7 +440,7 @@ def in_state(state: State, table: Table, now_ms: int) -> Table:
 
 
 def in_style(call: CallContext, shown: dict[str, Any]) -> dict[str, Any]:
-    """In the classic style, without the members that the service added since (dynalite compares whole bodies)."""
+    """Return the description without members added later, for the classic style (dynalite compares whole bodies)."""
     if not call.is_classic:
         return shown
     if not shown.get("DeletionProtectionEnabled"):

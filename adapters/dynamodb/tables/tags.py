@@ -1,7 +1,7 @@
 """Tags of tables and streams: TagResource, UntagResource, ListTagsOfResource, and the Tags of CreateTable.
 
-Tags are kept with the table's properties. They are asked for by ARN only (rule 40). Texts: measured on the service by
-ack-api-quirks in October 2026 (findings 105 to 110, 372, 373); the classic ones by dynalite.
+The table's properties hold the tags. Requests name their resource by ARN only (rule 40). Texts: measured on the service
+by ack-api-quirks in October 2026 (findings 105 to 110, 372, 373). The classic ones: dynalite.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ _RESERVED_PREFIX = "aws:"
 
 
 def tag_resource(call: CallContext) -> Exchange[None]:
-    """TagResource: give a table tags; those that are there get the new values. The answer has no body. Raises ServiceError,
-    with which nothing is changed."""
+    """TagResource: add tags to a table, or change their values. The answer has no body.
+
+    Raises ServiceError, and then changes nothing.
+    """
     added = new_tags(call.input["Tags"])
     table, label = yield from _resource(call)
     tags = {**_tags(table, label), **added}
@@ -43,7 +45,7 @@ def tag_resource(call: CallContext) -> Exchange[None]:
 
 
 def untag_resource(call: CallContext) -> Exchange[None]:
-    """UntagResource: take tags away; keys that are not there are passed over. The answer has no body. Raises ServiceError."""
+    """UntagResource: remove tags. Unknown keys are ignored. The answer has no body. Raises ServiceError."""
     keys = call.input["TagKeys"]
     for key in keys:
         _check_key(key)
@@ -54,14 +56,13 @@ def untag_resource(call: CallContext) -> Exchange[None]:
 
 
 def list_tags(call: CallContext) -> Exchange[Answer]:
-    """ListTagsOfResource: all tags of a table, in one page. A NextToken, which the service never gave, is passed over. Raises
-    ServiceError."""
+    """ListTagsOfResource: all tags of a table, in one page. NextToken is ignored. Raises ServiceError."""
     table, label = yield from _resource(call)
     return {"Tags": [{"Key": key, "Value": value} for key, value in _tags(table, label).items()]}
 
 
 def new_tags(given: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The tags of a request, by key. Raises ValidationException for one that may not be."""
+    """Return the tags of a request, by key. Raises ServiceError for an invalid one."""
     tags: dict[str, str] = {}
     for tag in given:
         key, value = tag.get("Key"), tag.get("Value")
@@ -92,13 +93,13 @@ def _check_count(tags: Collection[str]) -> None:
 
 
 def _tags(table: Table, label: str) -> Mapping[str, str]:
-    """The tags of a table, or of its stream of this label."""
+    """Return the tags of a table, or of its stream with this label."""
     properties = TableProperties.of(table)
     return properties.stream_tags.get(label, {}) if label else properties.tags
 
 
 def _resource(call: CallContext) -> Exchange[tuple[Table, str]]:
-    """The table that ResourceArn names, and the label if it names a stream of that table."""
+    """Return the table of ResourceArn, and the label if it names a stream. Raises ServiceError, TableMissing."""
     arn = call.input["ResourceArn"]
     name, label = tagged_table(arn)
     check_place(call, arn)
@@ -111,14 +112,14 @@ def _resource(call: CallContext) -> Exchange[tuple[Table, str]]:
         return table, label
     except (StreamMissing, TableMissing):
         head = "Requested resource not found"
-        # The service's own spelling for ten years.
+        # The service has had this spelling for ten years.
         classic = head if call.operation == "UntagResource" else f"{head}: ResourcArn: {arn} not found"
         text = StyledText(f"{head}: ResourceArn: {arn} not found", classic)
         raise ServiceError("ResourceNotFoundException", text) from None
 
 
 def _save(table: Table, label: str, tags: dict[str, str]) -> Exchange[None]:
-    """Keep the tags of a table or stream, if they are other than before."""
+    """Store the tags of a table or stream, if they have changed."""
     if dict(_tags(table, label)) == tags:
         return
     properties = TableProperties.of(table)

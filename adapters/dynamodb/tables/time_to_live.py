@@ -1,7 +1,7 @@
-"""UpdateTimeToLive and DescribeTimeToLive: when items of a table expire.
+"""UpdateTimeToLive and DescribeTimeToLive: expiry of the items of a table.
 
-The rule is the gateway's own (model/tables/tables.py ExpiryRule), so every dialect's rows obey it; the sweep that deletes what
-has expired is the engine's. Rule 39; texts: ack-api-quirks (live service, October 2026: findings 115, 143 to 147, 442).
+The rule is the gateway's own (ExpiryRule in model/tables/tables.py) and applies to the rows of all dialects. The engine
+deletes expired rows. Rule 39. Texts: ack-api-quirks (live service, October 2026: findings 115, 143 to 147, 442).
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from tablegate.gateway.model.tables.tables import ExpiryRule, State, Table
 
 
 def update_time_to_live(call: CallContext) -> Exchange[Answer]:
-    """UpdateTimeToLive: switch expiry on or off. It is not idempotent, and the attribute must be named, and rightly, to
-    switch it off too. Raises ServiceError, TableMissing."""
+    """UpdateTimeToLive: switch expiry on or off. Raises ServiceError, TableMissing.
+
+    It is not idempotent. The right attribute must be named even to switch expiry off.
+    """
     given = call.input["TimeToLiveSpecification"]
     attribute, enabled = given["AttributeName"], given["Enabled"]
     table = yield from find_table(call)
@@ -45,8 +47,10 @@ def update_time_to_live(call: CallContext) -> Exchange[Answer]:
 
 
 def describe_time_to_live(call: CallContext) -> Exchange[Answer]:
-    """DescribeTimeToLive: whether items expire, and by which attribute. A table that once had it looks like one that never
-    did. Raises TableMissing."""
+    """DescribeTimeToLive: the state of expiry and its attribute. Raises ServiceError, TableMissing.
+
+    After expiry is switched off, the answer is the same as for a table that never had it.
+    """
     table = yield from find_table(call)
     state = table.state_at(call.gateway.now_ms())
     if state in (State.CREATING, State.DELETING):
@@ -68,13 +72,15 @@ def _refuse_inactive(call: CallContext, table: Table) -> None:
 
 
 def _attribute(table: Table) -> str | None:
-    """The attribute that says when an item expires. Rows of Table Store may expire by age, which is not to be seen here."""
+    """Return the attribute with the expiry time, or None. Expiry by age, which Table Store has, is not visible here."""
     return None if table.rules.expiry is None else table.rules.expiry.attribute
 
 
 def _refuse_soon_again(call: CallContext, table: Table) -> None:
-    """Raise ServiceError if the last change is too recent (TABLE-143). Without `table_creation_delay` changes may follow one
-    another at once."""
+    """Check that the last change is not too recent (TABLE-143). Raises ServiceError.
+
+    Without `table_creation_delay` there is no minimum time between changes.
+    """
     changed_at_ms = TableProperties.of(table).time_to_live_at_ms
     if changed_at_ms is None or not call.gateway.settings.table_creation_delay:
         return

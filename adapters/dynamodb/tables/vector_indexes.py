@@ -1,7 +1,7 @@
-"""Vector indexes: from their wire shape to the gateway's and back, and what an UpdateTable may do to them.
+"""Vector indexes: conversion to the gateway's types and back, and the rules for UpdateTable. Pure.
 
-Pure. What a definition must be in itself is in validation/rules/vector_rules.py; here is what needs the table. Texts and
-order: captures of the live service, August 2026 (nubo-db/dynamodb-conformance, eu-west-2; ExtendDB's change notes, us-east-1).
+Rules that need no table are in validation/rules/vector_rules.py. Texts and order: captures of the live service, August
+2026 (nubo-db/dynamodb-conformance, eu-west-2; ExtendDB's change notes, us-east-1).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Wire = Mapping[str, Any]
 
 
 def new(given: Wire, types: Mapping[str, str]) -> NewVectorIndex:
-    """A member of VectorIndexes, or the Create of an UpdateTable, whose attributes all have a type."""
+    """Return the index of a member of VectorIndexes or of a Create in UpdateTable. All attributes must have a type."""
     columns: dict[str, list[KeyColumn]] = {"HASH": [], "INLINE_FILTER": []}
     for element in given.get("SearchSchema", ()):
         name = element["AttributeName"]
@@ -45,8 +45,10 @@ def new(given: Wire, types: Mapping[str, str]) -> NewVectorIndex:
 def changes(
     table: Table, given: Wire, mode: str, now_ms: int
 ) -> tuple[tuple[NewVectorIndex, ...], tuple[str, ...]]:
-    """(indexes to make, names to drop) of an UpdateTable, after which the table has this billing mode. Raises
-    ValidationException, ResourceNotFoundException, ResourceInUseException, LimitExceededException."""
+    """Return (indexes to create, names to drop) of an UpdateTable.
+
+    `mode`: the billing mode after it. Raises ServiceError.
+    """
     updates = given.get("VectorIndexUpdates", ())
     creates = [update["Create"] for update in updates if "Create" in update]
     deletes = [update["Delete"]["IndexName"] for update in updates if "Delete" in update]
@@ -70,7 +72,7 @@ def _check_deleted(table: Table, name: str, now_ms: int) -> None:
 
 
 def _check_new(table: Table, create: Wire, types: Mapping[str, str], now_ms: int) -> None:
-    """Whether an index may be added to a table."""
+    """Check that an index may be added to a table. Raises ServiceError."""
     name = create["IndexName"]
     known = table.vector_index(name) or table.index(name)
     if known is not None:
@@ -93,7 +95,7 @@ def _check_new(table: Table, create: Wire, types: Mapping[str, str], now_ms: int
 
 
 def _refuse_redefinition(table: Table, create: Wire, types: Mapping[str, str]) -> None:
-    """An attribute that is a key already keeps its type: writes could not obey two."""
+    """Check that a key attribute keeps its type, as writes could not obey two types. Raises ServiceError."""
     known = {key.name: key for key in descriptions.shown_table_keys(table.key_schema)}
     for index in table.indexes:
         known |= {key.name: key for key in descriptions.shown_index_keys(index.key_schema)}
@@ -130,7 +132,10 @@ def _redefined(old: str, new_schema: str) -> ServiceError:
 
 
 def restored(source: Table, made: tuple[NewVectorIndex, ...], given: Wire) -> tuple[NewVectorIndex, ...]:
-    """The indexes of a restored table: all, or those that VectorIndexOverride lists, which must be indexes of the source."""
+    """Return the indexes of a restored table: all, or those in VectorIndexOverride.
+
+    An override must match indexes of the source. Raises ServiceError.
+    """
     if "VectorIndexOverride" not in given:
         return made
     known = {index.name: descriptions.vector_index_definition(index) for index in source.vector_indexes}
@@ -145,7 +150,7 @@ def restored(source: Table, made: tuple[NewVectorIndex, ...], given: Wire) -> tu
 
 
 def _comparable(definition: Wire) -> dict[str, Any]:
-    """A definition without the order of what has none."""
+    """Return a definition in which unordered lists are sorted."""
     projection = dict(definition.get("Projection", {}))
     if "NonKeyAttributes" in projection:
         projection["NonKeyAttributes"] = sorted(projection["NonKeyAttributes"])
