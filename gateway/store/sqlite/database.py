@@ -71,6 +71,8 @@ def prepare_file(path: Path) -> None:
 
 
 class SQLiteSession(Session):
+    """A connection to SQLite inside a transaction."""
+
     statements = SQLiteStatements()
 
 
