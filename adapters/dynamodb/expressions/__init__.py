@@ -1,1 +1,1 @@
-"""Expressions and the parameters from before them: text or JSON to predicates, actions and ranges."""
+"""Expressions and their legacy equivalents: text or JSON to predicates, actions and ranges."""

@@ -1,8 +1,8 @@
-"""The composite attribute of tables with several sort columns (values/composites.py), where a request says something of it:
-in conditions, filters, operands of an update, and the key condition of a Query.
+"""The composite attribute of tables with several sort columns (values/composites.py) in conditions, filters, update
+operands and key conditions.
 
-The attribute stands in no row, so that a condition on it is judged of what its columns make. Of a table without a composite
-`bound` gives back the condition it got.
+Rows do not contain the attribute, so a condition on it is evaluated on the text that its columns make. `bound`
+returns the condition unchanged for a table without a composite.
 """
 
 from __future__ import annotations
@@ -40,13 +40,16 @@ from tablegate.gateway.model.values.values import Kind, Value
 
 
 def bound(schema: KeySchema, predicate: Predicate) -> Predicate:
-    """A condition or filter with the composite in place of the attribute of its name."""
+    """Return a condition or filter that computes the composite attribute."""
     name = composite_name(schema)
     return predicate if name is None or predicate is ALWAYS else _bound(predicate, name, schema)
 
 
 def refuse_as_operand(schema: KeySchema, paths: Iterable[Path]) -> None:
-    """Raise ServiceError if an update computes with the composite: rows do not have it, so that if_not_exists would go wrong."""
+    """Raise ServiceError if an update computes with the composite.
+
+    Rows do not have it, so if_not_exists would be wrong.
+    """
     name = composite_name(schema)
     if name is not None and any(path[0] == name for path in paths):
         raise validation(
@@ -92,15 +95,15 @@ def _size_of(value: Value) -> Value:
 
 
 def _first_column(schema: KeySchema) -> Path:
-    """A column that is there whenever the row is."""
+    """Return a column that every row has."""
     return (schema.sort[0].name,)
 
 
 def bounds(schema: KeySchema, tests: Sequence[KeyTest]) -> tuple[KeyRange, Predicate]:
-    """The range of a Query whose tests suit `shown_schema`, and what is left to be judged of each row in it.
+    """Return the range of a Query and the remaining predicate for its rows. The tests fit `shown_schema`.
 
-    Equality leads to the one row. The rows come in the order of the columns, which is not the order of their text (5 comes
-    before 10, and its text after): any other test is judged row by row.
+    Equality gives one row. Rows are sorted by columns, not by the composite text: 5 sorts before 10, and its text
+    after. So any other test is evaluated row by row.
     """
     by_name = {test.name: test for test in tests}
     partition = by_name[schema.partition[0].name].values[0]

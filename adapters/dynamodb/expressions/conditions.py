@@ -1,7 +1,6 @@
-"""ConditionExpression and FilterExpression -> the model's predicates.
+"""ConditionExpression and FilterExpression to the model's predicates.
 
-Knows the functions and operators of conditions and which operands they take. Says what is wrong condition by condition,
-from left to right, at the first thing that is.
+Functions and operators are checked with their operands, from left to right. The first error is raised.
 """
 
 from __future__ import annotations
@@ -54,18 +53,18 @@ from tablegate.gateway.model.values.values import NUMBERS, Kind, Value, compare
 
 
 def parse_condition(text: str, placeholders: Placeholders, kind: str = CONDITION) -> Predicate:
-    """The predicate of a condition; `kind` FILTER for a filter. Raises ServiceError."""
+    """Return the predicate of a condition, or of a filter if `kind` is FILTER. Raises ServiceError."""
     if "#" not in text and ":" not in text and len(text) <= _LONGEST_KEPT:
         try:
             return _constant_condition(text, kind)
         except ServiceError:
-            pass  # is told in the words of this operation
+            pass  # parsed again below for the error with this operation's wording
     return ConditionReader(kind, placeholders).condition(condition_tree(text, kind, placeholders))
 
 
 @lru_cache(maxsize=512)
 def _constant_condition(text: str, kind: str) -> Predicate:
-    """The predicate of a condition without placeholders, which is the same for every request."""
+    """Return the predicate of a condition without placeholders. Cached, because it is the same for every request."""
     none = Placeholders()
     return ConditionReader(kind, none).condition(condition_tree(text, kind, none))
 
@@ -76,8 +75,10 @@ _LONGEST_KEPT = 256  # characters
 def refuse_filter_on_keys(
     paths: Iterable[Path], key_names: Iterable[str], parameter: str = "Filter Expression"
 ) -> None:
-    """Raise ServiceError if a Query's filter (`parameter`: "Filter Expression" or "QueryFilter") reads a key attribute of
-    what is queried."""
+    """Raise ServiceError if a Query's filter reads a key attribute of the table or index.
+
+    `parameter`: "Filter Expression" or "QueryFilter".
+    """
     read = {path[0] for path in paths}
     for name in key_names:
         if name in read:
@@ -103,10 +104,9 @@ _ANY_TYPE = "{NS,SS,L,BS,N,M,B,BOOL,NULL,S}"
 
 
 class ConditionReader(PlaceholderReader):
-    """Makes predicates of syntax trees."""
+    """A converter from syntax trees to predicates."""
 
     def condition(self, node: ConditionNode) -> Predicate:
-        """The predicate of a condition."""
         match node:
             case CompareNode(operator, left, right):
                 return self._compared(operator, self.operand(left), self.operand(right))
@@ -128,7 +128,6 @@ class ConditionReader(PlaceholderReader):
         assert_never(node)
 
     def operand(self, node: OperandNode) -> Operand:
-        """The operand of a condition."""
         match node:
             case PathNode():
                 return Attribute(self.path(node))
@@ -139,7 +138,7 @@ class ConditionReader(PlaceholderReader):
         assert_never(node)
 
     def _negated(self, part: ConditionNode) -> Predicate:
-        """NOT NOT cancels out, so that a chain of them makes no deep tree."""
+        """NOT NOT cancels out, so a chain of them makes no deep tree."""
         inner = self.condition(part)
         return inner.part if isinstance(inner, Not) else Not(inner)
 
@@ -151,7 +150,7 @@ class ConditionReader(PlaceholderReader):
         return Compare(left, comparison, right)
 
     def _between(self, operand: Operand, lower: Operand, upper: Operand, *, given: bool) -> Predicate:
-        """`given`: both bounds stand in the request, so their order can be looked at."""
+        """`given`: both bounds are in the request, so their order can be checked."""
         self._check_distinct("BETWEEN", [operand, lower, upper])
         self._check_kinds("BETWEEN", (operand, lower, upper), _ORDERED_KINDS)
         if given and isinstance(lower, Literal) and isinstance(upper, Literal):
@@ -168,7 +167,6 @@ class ConditionReader(PlaceholderReader):
         return Or(tuple([Compare(operand, Comparison.EQ, member) for member in members]))
 
     def _called(self, call: CallNode) -> Predicate:
-        """A function that is a condition."""
         operands = [self.operand(node) for node in call.operands]
         self.check_count(call)
         self._check_distinct(call.function, operands)
@@ -187,8 +185,10 @@ class ConditionReader(PlaceholderReader):
         raise AssertionError(call.function)
 
     def _size(self, call: CallNode) -> Operand:
-        """size() of an attribute, or of a value of the request, which is then a constant (test_condition_expression.py
-        test_update_condition_size_parameter)."""
+        """Return size() of an attribute, or a constant for a value of the request.
+
+        Source: test_condition_expression.py test_update_condition_size_parameter.
+        """
         if any(isinstance(node, CallNode) for node in call.operands) and len(call.operands) == 1:
             self.refuse("operand-type", function="size", kind="N")
         operands = [self.operand(node) for node in call.operands]
@@ -225,7 +225,7 @@ class ConditionReader(PlaceholderReader):
             self.refuse("distinct", function=function, path=path_text(first.path))
 
     def _check_kinds(self, function: str, operands: Iterable[Operand], allowed: frozenset[Kind]) -> None:
-        """What is constant must be of a kind the function takes; what is in the item may be of any."""
+        """Constants must be of a kind that the function takes. Attributes of the item may be of any kind."""
         for operand in operands:
             if isinstance(operand, SizeOf):
                 if Kind.DECIMAL not in allowed:
@@ -235,7 +235,7 @@ class ConditionReader(PlaceholderReader):
 
 
 def _type_of(operand: Operand) -> str | None:
-    """The type of an operand where it does not depend on the item."""
+    """Return the type of an operand if it does not depend on the item."""
     match operand:
         case Literal(value):
             return type_name(value.kind)

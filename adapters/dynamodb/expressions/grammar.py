@@ -1,10 +1,11 @@
-"""The grammar of DynamoDB's expressions: text -> syntax tree (nodes.py), or the service's words for what is wrong with it.
+"""The grammar of DynamoDB's expressions: text to syntax tree (nodes.py), or the service's syntax error.
 
-Knows tokens and rules, and which token a text fails at. Knows nothing of placeholders' meaning, functions or types
-(static_checks.py). The rules are those of the DynamoDbGrammar that the DAX clients publish (amazon-dax-client, Apache 2.0):
-one set of tokens for all expressions, so that SET is no attribute name in a condition either.
+Placeholders, functions and types are checked in static_checks.py. The rules are those of the DynamoDbGrammar that
+the DAX clients publish (amazon-dax-client, Apache 2.0). All expressions share one set of tokens, so SET is no
+attribute name in a condition either.
 
-An LALR parser keeps its own stack and sees each token once: a hostile text costs no recursion and little time.
+An LALR parser has its own stack and sees each token once. So hostile texts cause no recursion and cost little
+time.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ from tablegate.adapters.dynamodb.expressions.nodes import (
 )
 from tablegate.adapters.dynamodb.wire import limits
 
-# The rules. A call alone is a condition, a call before an operator an operand. One token of look-ahead tells them apart
-# only if a call in parentheses stays undecided (`paren_call`) until the token behind its last parenthesis is seen; that
-# is why the boolean rules come in two sorts: those whose names end in x are anything but a lone call.
+# A call alone is a condition, a call before an operator is an operand. With one token of look-ahead, a call in
+# parentheses stays undecided (`paren_call`) until the token after its last parenthesis. So boolean rules come in
+# two sorts: those whose names end in x match everything except a lone call.
 _GRAMMAR = r"""
 condition: or_
 ?or_: orx | paren_call
@@ -101,7 +102,7 @@ UNKNOWN.-1: /[\s\S]/
 
 
 class _Builder(Transformer[Token, Any]):
-    """Makes the tree while the parser reduces; nothing of lark's remains in it."""
+    """A transformer that makes the tree while the parser reduces. The tree contains no lark nodes."""
 
     @v_args(inline=True)
     def condition(self, node: ConditionNode) -> ConditionNode:
@@ -184,23 +185,26 @@ class _Builder(Transformer[Token, Any]):
 
 
 def parse_condition_text(text: str) -> ConditionNode:
-    """The tree of a condition, filter or key condition. Raises Refused."""
+    """Return the tree of a condition, filter or key condition. Raises ExpressionError."""
     return _parse("condition", text)
 
 
 def parse_update_text(text: str) -> tuple[SectionNode, ...]:
-    """The sections of an update, in order. Raises Refused."""
+    """Return the sections of an update, in order. Raises ExpressionError."""
     return _parse("update", text)
 
 
 def parse_projection_text(text: str) -> tuple[PathNode, ...]:
-    """The paths of a projection, in order. Raises Refused."""
+    """Return the paths of a projection, in order. Raises ExpressionError."""
     return _parse("projection", text)
 
 
 @cache
 def _parser() -> Lark:
-    """The parser, built for the first expression (30 ms). The start `unknown` only keeps its token."""
+    """Return the parser, built at the first expression (30 ms).
+
+    The start rule `unknown` only keeps its token in the grammar.
+    """
     starts = ["condition", "update", "projection", "unknown"]
     return Lark(_GRAMMAR, parser="lalr", lexer="basic", start=starts, transformer=_Builder())
 
@@ -230,8 +234,10 @@ _WORDS = frozenset({"and", "or", "not", "in"})
 
 
 def _count_operators(start: str, text: str) -> None:
-    """Refuse too many operators before a tree is built of them. BETWEEN is counted by its AND; the = of an assignment is
-    none, nor are signs in a condition."""
+    """Raise ExpressionError for too many operators before a tree is built.
+
+    BETWEEN is counted by its AND. The = of an assignment does not count, nor do signs in a condition.
+    """
     symbols = {"<>", "<=", ">=", "<", ">", "=", *_WORDS} if start == "condition" else {"+", "-"}
     count = sum(found.lower() in symbols for found in _OPERATORS.findall(text))
     if count > limits.EXPRESSION_OPERATORS:
@@ -239,9 +245,10 @@ def _count_operators(start: str, text: str) -> None:
 
 
 def _syntax_error(text: str, token: Token) -> ExpressionError:
-    """The token that fits no rule, and the text from the token before it to the token behind it.
+    """Return the error with the first wrong token and the text from the token before it to the token after it.
 
-    Redundant parentheses closed before that token are said first: the service finds them while it reads.
+    Redundant parentheses closed before that token take precedence, because the service detects them while it
+    reads.
     """
     tokens = list(_parser().lex(text))
     at = len(tokens)
@@ -255,10 +262,12 @@ def _syntax_error(text: str, token: Token) -> ExpressionError:
 
 
 def _has_redundant_parentheses(tokens: Iterable[Token]) -> bool:
-    """Whether two pairs of parentheses stand around the same thing: ((a = b)), ((a)) = b. Those of a function's operands
-    and of IN's members do not count as a pair."""
+    """True if two pairs of parentheses enclose the same text: ((a = b)), ((a)) = b.
+
+    Parentheses of function operands and of IN's members do not count as a pair.
+    """
     open_pairs: list[tuple[int, bool]] = []
-    closed: tuple[int, int] | None = None  # where the pair closed last had begun and ended
+    closed: tuple[int, int] | None = None  # start and end of the pair that was closed last
     before = ""
     for place, token in enumerate(tokens):
         if token.type == "LPAR":

@@ -1,10 +1,10 @@
-"""What a Query may ask of key columns: KeyConditionExpression and the legacy KeyConditions -> a range of keys.
+"""KeyConditionExpression and the legacy KeyConditions to a range of keys.
 
-Knows which conditions a key takes, in the service's order of looking (dynalite query.js, recorded), and keys of several
-attributes (docs/protocols/dynamodb.md rule 37). The bytes of keys are the model's.
+Conditions are checked in the service's order (dynalite query.js, recorded). Keys may have several attributes
+(docs/protocols/dynamodb.md rule 37). The byte encoding of keys is the model's.
 
-In two steps, because the service does the first before it looks for the table: tests by attribute name, then the range
-they make of one key schema.
+There are two steps, because the service does the first before it looks up the table: tests by attribute name,
+then the range that they make of one key schema.
 """
 
 from __future__ import annotations
@@ -39,8 +39,11 @@ PAIR = 2  # conditions that a table's key, or a key of one attribute each, takes
 
 
 class KeyTest(NamedTuple):
-    """One condition on one attribute: EQ, LT, LE, GT, GE (one value), BETWEEN (two), BEGINS_WITH (one), or another of the
-    legacy operators, which no key takes."""
+    """One condition on one attribute.
+
+    `operator`: EQ, LT, LE, GT, GE (one value), BETWEEN (two), BEGINS_WITH (one), or another legacy operator,
+    which no key takes.
+    """
 
     name: str
     operator: str
@@ -48,9 +51,9 @@ class KeyTest(NamedTuple):
 
 
 def parse_key_condition(text: str, placeholders: Placeholders) -> ConditionNode:
-    """The syntax tree of a KeyConditionExpression that is in order as a condition. Raises ServiceError.
+    """Return the syntax tree of a KeyConditionExpression that is valid as a condition. Raises ServiceError.
 
-    That is all the service looks at before it comes to the other expressions of the request; then `key_tests`.
+    The service checks no more before the other expressions of the request. Then call `key_tests`.
     """
     tree = condition_tree(text, KEY_CONDITION, placeholders)
     ConditionReader(KEY_CONDITION, placeholders).condition(tree)
@@ -60,10 +63,10 @@ def parse_key_condition(text: str, placeholders: Placeholders) -> ConditionNode:
 def key_tests(
     tree: ConditionNode, placeholders: Placeholders, most: int | None = None
 ) -> tuple[KeyTest, ...]:
-    """The tests in a key condition, in the order of the text. Raises ServiceError.
+    """Return the tests in a key condition, in the order of the text. Raises ServiceError.
 
-    `most`: the number of tests that the request shows to be possible (8 where an index is named). The service looked at it
-    before the table in its first decade. Today it does not: None.
+    `most`: the maximum number of tests, as far as the request shows it (8 for a named index). In its first decade
+    the service checked it before it looked up the table. Today it does not: None.
     """
     reader = _KeyReader(KEY_CONDITION, placeholders)
     reader.read(tree)
@@ -79,7 +82,7 @@ def check_count(tests: tuple[KeyTest, ...], most: int | None = None) -> None:
 
 
 ColumnCheck = Callable[[KeyColumn, bool], None]
-"""Looks at what else a request says of a key column (of the partition or not), before the test on it is looked at."""
+"""A further check of the request at a key column (True: of the partition), before the test on it is checked."""
 
 
 def key_range(
@@ -88,7 +91,10 @@ def key_range(
     look: ColumnCheck | None = None,
     index: str = "",
 ) -> ranges.KeyRange:
-    """The range of keys that pass the tests. Raises ServiceError if the schema, of a table or `index`, does not take them."""
+    """Return the range of keys that pass the tests.
+
+    Raises ServiceError if the schema of the table or `index` does not take them.
+    """
     if len(tests) > max(PAIR, len(schema.columns)):
         raise validation(text_of("key-too-many", count=len(tests), most=len(schema.columns)))
     by_name = {test.name: test for test in tests}
@@ -135,7 +141,7 @@ def _bounds(comparison: Comparison, value: Value) -> ranges.ColumnBounds:
 def _check_pair(
     tests: Mapping[str, KeyTest], schema: KeySchema, look: ColumnCheck | None, index: str
 ) -> None:
-    """A key of one HASH and at most one RANGE attribute."""
+    """Check the tests of a key with one HASH and at most one RANGE attribute."""
     if len(tests) > PAIR:
         raise validation(text_of("key-count"))
     for column in schema.columns:
@@ -155,8 +161,11 @@ def _check_pair(
 
 
 def _check_parts(tests: tuple[KeyTest, ...], schema: KeySchema, look: ColumnCheck | None, index: str) -> None:
-    """A key of several attributes: all HASH parts by equality, RANGE parts from left to right without a gap, only the
-    last of them by anything but equality; in the text they may come in any order (test_gsi_composite_keys.py)."""
+    """Check the tests of a key with several attributes.
+
+    All HASH parts need equality. RANGE parts must be tested from left to right without a gap, and only the last
+    may have another operator. The order in the text is free (test_gsi_composite_keys.py).
+    """
     by_name = {test.name: test for test in tests}
     for column in schema.columns:
         if look is not None:
@@ -179,7 +188,7 @@ def _check_parts(tests: tuple[KeyTest, ...], schema: KeySchema, look: ColumnChec
 
 
 def _check_test(test: KeyTest, column: KeyColumn, index: str) -> None:
-    """What every test of a key attribute must be: indexable, of the attribute's type, not empty."""
+    """Check that a test of a key attribute is indexable, of the attribute's type, and not empty."""
     if test.operator not in _INDEXABLE:
         raise validation(text_of("key-not-indexable"))
     for value in test.values:
@@ -197,14 +206,14 @@ _FLIPPED = {"EQ": "EQ", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
 
 
 class _KeyReader(ConditionReader):
-    """Takes the tests out of a condition that is in order as a condition."""
+    """A collector of the tests in a valid condition."""
 
     def __init__(self, kind: str, placeholders: Placeholders) -> None:
         super().__init__(kind, placeholders)
         self.tests: dict[str, KeyTest] = {}
 
     def read(self, node: ConditionNode) -> None:
-        """Note the tests in a condition. Raises ServiceError for what no key condition may be."""
+        """Collect the tests in a condition. Raises ServiceError for operators that no key condition may have."""
         match node:
             case AndNode(parts):
                 for part in parts:
@@ -255,5 +264,5 @@ class _KeyReader(ConditionReader):
         raise self._bare("key-operator", operator=operator)
 
     def _bare(self, rule: str, **facts: object) -> Exception:
-        """These texts stand without the parameter's name in front."""
+        """These texts have no prefix with the parameter's name."""
         return self._placeholders.error(rule, "", **facts)

@@ -1,7 +1,7 @@
-"""The parameters from before expressions (Expected, AttributeUpdates, KeyConditions, QueryFilter, ScanFilter,
-AttributesToGet, ConditionalOperator), desugared to the trees that expressions become.
+"""The legacy parameters (Expected, AttributeUpdates, KeyConditions, QueryFilter, ScanFilter, AttributesToGet,
+ConditionalOperator), converted to the trees of expressions.
 
-That operators have the right arguments, and what goes together, was checked before (legacy_rules.py, item_rules.py).
+legacy_rules.py and item_rules.py have already checked operators, their arguments and allowed combinations.
 """
 
 from __future__ import annotations
@@ -39,17 +39,19 @@ Test = tuple[str, str, tuple[Value, ...]]
 
 
 def expected_condition(expected: Mapping[str, Mapping[str, Any]], operator: str | None = None) -> Predicate:
-    """The predicate of Expected. `operator`: ConditionalOperator."""
+    """Return the predicate of Expected. `operator`: ConditionalOperator."""
     return _all_or_any([_expected_test(name, condition) for name, condition in expected.items()], operator)
 
 
 def filter_condition(conditions: Mapping[str, Mapping[str, Any]], operator: str | None = None) -> Predicate:
-    """The predicate of QueryFilter or ScanFilter. `operator`: ConditionalOperator."""
+    """Return the predicate of QueryFilter or ScanFilter. `operator`: ConditionalOperator."""
     return _all_or_any([_condition_test(name, condition) for name, condition in conditions.items()], operator)
 
 
 def key_conditions(conditions: Mapping[str, Mapping[str, Any]]) -> tuple[KeyTest, ...]:
-    """The tests of KeyConditions. key_conditions.py makes a range of them, and checks their number (`check_count`)."""
+    """Return the tests of KeyConditions. key_conditions.py makes a range of them, and checks their number
+    (`check_count`).
+    """
     return tuple([KeyTest(*_condition_test(name, condition)) for name, condition in conditions.items()])
 
 
@@ -90,13 +92,13 @@ def _predicate(name: str, operator: str, values: tuple[Value, ...]) -> Predicate
 
 
 def _condition_test(name: str, condition: Mapping[str, Any]) -> Test:
-    """A Condition of QueryFilter, ScanFilter or KeyConditions."""
+    """Convert a Condition of QueryFilter, ScanFilter or KeyConditions."""
     values = tuple([value_of(wire) for wire in condition.get("AttributeValueList") or ()])
     return name, condition["ComparisonOperator"], values
 
 
 def _expected_test(name: str, condition: Mapping[str, Any]) -> Test:
-    """An ExpectedAttributeValue: a comparison, or a value that must be there, or nothing that may."""
+    """Convert an ExpectedAttributeValue: a comparison, a required value, or a required absence."""
     operator, single = condition.get("ComparisonOperator"), condition.get("Value")
     if operator is None:
         return (name, "NULL", ()) if single is None else (name, "EQ", (value_of(single),))
@@ -109,9 +111,9 @@ def _expected_test(name: str, condition: Mapping[str, Any]) -> Test:
 
 
 def attribute_updates(given: Mapping[str, Mapping[str, Any]]) -> tuple[updates.Action, ...]:
-    """The actions of AttributeUpdates.
+    """Return the actions of AttributeUpdates.
 
-    ADD appends to lists too, which an UpdateExpression's does not (test_item.py test_update_item_add).
+    ADD appends to lists too, unlike ADD in an UpdateExpression (test_item.py test_update_item_add).
     """
     return tuple([_action(name, update) for name, update in given.items()])
 
@@ -128,7 +130,7 @@ def _action(name: str, update: Mapping[str, Any]) -> updates.Action:
 
 
 def update_mismatch() -> ServiceError:
-    """What stands for a BadOperand that AttributeUpdates met in an item."""
+    """Return the error for a BadOperand of AttributeUpdates."""
     return validation(text_of("update-mismatch"))
 
 
@@ -136,5 +138,5 @@ def update_mismatch() -> ServiceError:
 
 
 def attributes_to_get(names: Iterable[str]) -> ProjectionPaths:
-    """The projection of AttributesToGet."""
+    """Return the projection of AttributesToGet."""
     return projection_of((name,) for name in names)

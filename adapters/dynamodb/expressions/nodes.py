@@ -1,4 +1,4 @@
-"""DynamoDB's expressions as trees. PartiQL's statements are made of these nodes too."""
+"""The syntax trees of DynamoDB's expressions, and parts of PartiQL's statements."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class PathNode(NamedTuple):
-    """A document path. Names as written, placeholders with their #; list indexes as the digits in the text, as ints."""
+    """A document path. Names are as written, placeholders with their #. List indexes are ints."""
 
     steps: tuple[str | int, ...]
 
@@ -25,7 +25,7 @@ class CallNode(NamedTuple):
 
 
 class ArithmeticNode(NamedTuple):
-    """`operator` is + or -."""
+    """An addition or subtraction. `operator` is + or -."""
 
     operator: str
     left: OperandNode
@@ -33,7 +33,7 @@ class ArithmeticNode(NamedTuple):
 
 
 class CompareNode(NamedTuple):
-    """`operator` is =, <>, <, <=, > or >=."""
+    """A comparison. `operator` is =, <>, <, <=, > or >=."""
 
     operator: str
     left: OperandNode
@@ -56,13 +56,13 @@ class InNode(NamedTuple):
 
 
 class AndNode(NamedTuple):
-    """Conditions of which all must be true."""
+    """Conditions that must all be true."""
 
     parts: tuple[ConditionNode, ...]
 
 
 class OrNode(NamedTuple):
-    """Conditions of which one must be true."""
+    """Conditions of which at least one must be true."""
 
     parts: tuple[ConditionNode, ...]
 
@@ -106,7 +106,7 @@ ConditionNode = CompareNode | BetweenNode | InNode | CallNode | AndNode | OrNode
 
 
 class ExpressionError(Exception):
-    """What is wrong with an expression: a rule of expression_messages.py, and the facts for its text."""
+    """An error in an expression: a rule of expression_messages.py, and the facts for its text."""
 
     def __init__(self, rule: str, **facts: Any) -> None:
         super().__init__(rule, facts)

@@ -1,6 +1,6 @@
-"""ExpressionAttributeNames and ExpressionAttributeValues of one request: what each stands for, and which were used.
+"""ExpressionAttributeNames and ExpressionAttributeValues of one request, and their use.
 
-The maps themselves were checked before (item_rules.py). Which expression uses what is request_clauses.py's.
+item_rules.py has already checked the maps. request_clauses.py assigns them to expressions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tablegate.gateway.model.values.values import Value
 
 
 class Placeholders:
-    """The placeholders of one request. `values`: wire AttributeValues. `wording`: of every error that its expressions raise."""
+    """The placeholders of one request. `values`: wire AttributeValues. `wording`: of all errors of its expressions."""
 
     __slots__ = ("_names", "_unused_names", "_unused_values", "_values", "wording")
 
@@ -34,18 +34,21 @@ class Placeholders:
         self._unused_values = set(self._values)
 
     def name(self, placeholder: str) -> str | None:
-        """The attribute name that a placeholder stands for; None: it is not defined."""
+        """Return the attribute name for a placeholder. None if it is not defined."""
         self._unused_names.discard(placeholder)
         return self._names.get(placeholder)
 
     def value(self, placeholder: str) -> Value | None:
-        """The value that a placeholder stands for; None: it is not defined."""
+        """Return the value for a placeholder. None if it is not defined."""
         self._unused_values.discard(placeholder)
         wire = self._values.get(placeholder)
         return None if wire is None else value_of(wire)
 
     def check_all_used(self) -> None:
-        """Raise ServiceError if a placeholder was used by no expression. Call when all of the request's are parsed."""
+        """Raise ServiceError if no expression used a placeholder.
+
+        Call after all expressions of the request are parsed.
+        """
         if self._unused_names:
             keys = ", ".join(key for key in self._names if key in self._unused_names)
             raise self.error("names-unused", keys=keys)
@@ -54,12 +57,15 @@ class Placeholders:
             raise self.error("values-unused", keys=keys)
 
     def error(self, rule: str, expression: str = "", **facts: object) -> ServiceError:
-        """The error of a rule, framed as the operation frames it; `expression`: which one, as `UpdateExpression`."""
+        """Return the error of a rule with the frame of the operation.
+
+        `expression`: its parameter, such as `UpdateExpression`.
+        """
         prefix = f"Invalid {expression}: " if expression else ""
         if rule == "size" and (self.wording.operation, expression) == (
             "TransactWriteItems",
             "UpdateExpression",
         ):
             rule = "size-of-transacted-update"
-        text = edited(text_of(rule, **facts), lambda told: prefix + told)
+        text = edited(text_of(rule, **facts), lambda message: prefix + message)
         return validation(self.wording.framed_expression(text))

@@ -1,6 +1,6 @@
-"""Which parts of an item a list of document paths asks for, and paths that cannot stand together.
+"""Projections of items by document paths, and conflicts between paths.
 
-ProjectionExpression, AttributesToGet and the UPDATED_OLD and UPDATED_NEW of an update are all paths here.
+ProjectionExpression, AttributesToGet, and UPDATED_OLD and UPDATED_NEW of an update become paths here.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from tablegate.gateway.model.expressions.updates import Action, Add, Remove, Set
 from tablegate.gateway.model.values.values import Kind, Value
 
 Branches = dict[str | int, Any]
-"""Step -> Branches of what is asked for within it, or None: all of it."""
+"""Step -> Branches of the requested parts within it. None: all of it."""
 
 
 class ProjectionPaths(NamedTuple):
-    """The paths asked for, as given, and the same as a tree."""
+    """The requested paths, as given and as a tree."""
 
     paths: tuple[Path, ...]
     tree: Branches
 
     @property
     def names(self) -> frozenset[str]:
-        """The top-level attributes that are looked at."""
+        """The requested top-level attributes."""
         return frozenset(map(str, self.tree))
 
 
 def parse_projection(text: str, placeholders: Placeholders) -> ProjectionPaths:
-    """The paths that a ProjectionExpression asks for. Raises ServiceError."""
+    """Return the paths in a ProjectionExpression. Raises ServiceError."""
     reader = PlaceholderReader(PROJECTION, placeholders)
     paths = tuple([reader.path(node) for node in projection_tree(text, placeholders)])
     clash = find_clash(paths)
@@ -48,7 +48,7 @@ def parse_projection(text: str, placeholders: Placeholders) -> ProjectionPaths:
 
 
 def projection_of(paths: Iterable[Path]) -> ProjectionPaths:
-    """A projection of paths none of which is part of another."""
+    """Return the projection for paths that do not overlap."""
     paths = tuple(paths)
     tree: Branches = {}
     for path in paths:
@@ -60,9 +60,9 @@ def projection_of(paths: Iterable[Path]) -> ProjectionPaths:
 
 
 def project(values: Attributes, projection: ProjectionPaths) -> dict[str, Value]:
-    """What of an item the projection asks for; nothing stands for what is not there.
+    """Return the requested parts of an item. Missing parts are left out.
 
-    Elements of one list come in the order of their indexes, without gaps (dynoxide's captures, eu-west-2).
+    Elements of one list are in the order of their indexes, without gaps (dynoxide's captures, eu-west-2).
     """
     found = {}
     for name, branches in projection.tree.items():
@@ -75,13 +75,13 @@ def project(values: Attributes, projection: ProjectionPaths) -> dict[str, Value]
 
 
 def filter_beyond(index: str, names: Iterable[str]) -> ServiceError:
-    """The refusal of a filter that judges attributes which the index being read does not project."""
-    told = ", ".join(in_their_order(list(dict.fromkeys(names))))
-    return validation(messages.bare("filter-not-projected", index=index, names=told))
+    """Return the error for a filter on attributes that the index does not project."""
+    listed = ", ".join(in_their_order(list(dict.fromkeys(names))))
+    return validation(messages.bare("filter-not-projected", index=index, names=listed))
 
 
 def in_their_order(names: Sequence[str]) -> list[str]:
-    """Names in the order in which the service lists them, which is that of Java's HashSet (floci's captures agree)."""
+    """Sort names as the service lists them: in the order of Java's HashSet (floci's captures agree)."""
     buckets = 16
     while buckets * 3 < len(names) * 4:
         buckets *= 2
@@ -96,10 +96,11 @@ def in_their_order(names: Sequence[str]) -> list[str]:
 
 
 def touched(actions: tuple[Action, ...], values: Attributes) -> dict[str, Value]:
-    """The part of an item that an update's actions name: of the old item for UPDATED_OLD, of the new for UPDATED_NEW.
+    """Return the parts of an item that an update's actions name: of the old item for UPDATED_OLD, of the new for
+    UPDATED_NEW.
 
-    So an element that was appended by an index past the end is not shown, and in place of a removed one the next
-    (test_returnvalues.py test_update_item_returnvalues_nested).
+    So an element that was appended by an index past the end is not shown, and a removed one is replaced by the
+    next (test_returnvalues.py test_update_item_returnvalues_nested).
     """
     paths = [action.path for action in actions if isinstance(action, (SetTo, Remove, Add, Subtract))]
     return project(values, projection_of(paths))
@@ -128,13 +129,15 @@ def _part(value: Value | None, branches: Branches | None) -> Value | None:
 
 
 def path_text(path: Path) -> str:
-    """A path as the service's errors show it: [a, b, [1]]."""
+    """Format a path as in the service's errors: [a, b, [1]]."""
     return "[" + ", ".join(f"[{step}]" if isinstance(step, int) else step for step in path) + "]"
 
 
 class PathConflict(NamedTuple):
-    """Two paths that cannot stand together. `rule`: `overlap` (one is, or is part of, the other) or `conflict` (the same
-    document as a map and as a list)."""
+    """Two paths that exclude each other.
+
+    `rule`: `overlap` (one is, or is part of, the other) or `conflict` (the same document as a map and as a list).
+    """
 
     rule: str
     one: Path
@@ -143,7 +146,7 @@ class PathConflict(NamedTuple):
 
 @dataclass(slots=True)
 class _PathBranch:
-    """A place that paths go through, and one of the paths: the first that came."""
+    """A common prefix of paths, and the first path through it."""
 
     path: Path
     ends: bool = False
@@ -151,7 +154,7 @@ class _PathBranch:
 
 
 class PathConflicts:
-    """Paths that stand together, and whether one more can. Takes time in proportion to the paths."""
+    """A set of compatible paths that detects conflicts with the next one. Takes time in proportion to the paths."""
 
     __slots__ = ("_root",)
 
@@ -159,7 +162,7 @@ class PathConflicts:
         self._root = _PathBranch(())
 
     def add(self, path: Path) -> PathConflict | None:
-        """Add a path, or say with which it clashes."""
+        """Add a path. Return the conflict if there is one."""
         fork = self._root
         for step in path:
             if fork.ends:
@@ -177,11 +180,11 @@ class PathConflicts:
 
 
 def find_clash(paths: tuple[Path, ...]) -> PathConflict | None:
-    """The first two paths that cannot stand together, from the end of the text, where the service begins.
+    """Return the first conflict of paths, from the end of the text, where the service begins.
 
-    So says DynamoDB Local, and of all that dynalite recorded nothing contradicts. Of several paths that came by then the
-    service may name as the second one that is innocent: it takes the last of a hash table ("a, b, a" is told as [a] and [b],
-    says a note in dynalite's getItem.js). Here it is the one that does clash.
+    DynamoDB Local has this order, and dynalite's records agree. With several paths the service may name an
+    unrelated path as the second one: it takes the last of a hash table ("a, b, a" is reported as [a] and [b], see
+    dynalite's getItem.js). Here the second path is the conflicting one.
     """
     known = PathConflicts()
     for path in reversed(paths):

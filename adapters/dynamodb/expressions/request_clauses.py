@@ -1,8 +1,8 @@
-"""The clauses of a request - conditions, filters, projections, updates - from either of their spellings.
+"""The clauses of a request (conditions, filters, projections, updates) from expressions or their legacy form.
 
-A request spells them as expressions or in the legacy form, never both (item_rules.py sees to it). Both become the same trees
-(gateway/model). What is wrong without a table is found when the clauses are made; what needs the key schema (key attributes
-must not be updated, nor filtered on) when a handler asks for the tree.
+A request has one of the two forms (checked in item_rules.py). Both become the same trees (gateway/model). Errors
+that do not depend on the table are raised when the clauses are made. Those that depend on the key schema are
+raised when a handler gets the tree: updates of key attributes, and filters on them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PAIR = 2  # attributes of a table's key as it is shown
 _MOST_KEY_PARTS = 8  # attributes of an index key: four of each role (docs/protocols/dynamodb.md rule 37)
 
 
-# Members that make a clause, or stand beside one and may be wrong without it. Without any there is nothing to parse.
+# Members that make a clause, or that may be wrong without one. A request without any of them needs no parsing.
 _PLACEHOLDERS = frozenset({"ExpressionAttributeNames", "ExpressionAttributeValues"})
 _READ_CLAUSES = _PLACEHOLDERS | {
     "AttributesToGet",
@@ -68,7 +68,7 @@ def _placeholders(given: Input, wording: Wording) -> Placeholders:
 
 
 class ReadClauses:
-    """Projection, filter and key condition of a read. `given`: the request, or one member of a batch."""
+    """The projection, filter and key condition of a read. `given`: the request, or one member of a batch."""
 
     __slots__ = ("_filter", "_filter_name", "_key_tests", "projection")
     _filter: Predicate
@@ -108,33 +108,40 @@ class ReadClauses:
     def key_range(
         self, schema: KeySchema, look: key_conditions.ColumnCheck | None = None, index: str = ""
     ) -> KeyRange:
-        """The keys that a Query asks for, of a table or `index`. `look`: what else of the request is checked at each key column
-        (key_conditions.ColumnCheck). Raises ServiceError."""
+        """Return the keys of a Query of a table or `index`. Raises ServiceError.
+
+        `look`: a further check at each key column (key_conditions.ColumnCheck).
+        """
         return key_conditions.key_range(self._key_tests or (), schema, look, index)
 
     def composite_range(self, schema: KeySchema) -> tuple[KeyRange, Predicate]:
-        """The keys that a Query of a table with a composite key asks for, once `key_range` has checked its conditions; and
-        what is left to be judged of each row."""
+        """Return the keys of a Query of a table with a composite key, and the remaining predicate for each row.
+
+        Call `key_range` first. It checks the conditions.
+        """
         return composite_keys.bounds(schema, self._key_tests or ())
 
     def tests_sort_key(self, schema: KeySchema) -> bool:
-        """Whether a Query has a condition on a sort key."""
+        """True if a Query has a condition on a sort key."""
         return len(self._key_tests or ()) > len(schema.partition)
 
     def check_projection(self, table: Table) -> None:
-        """Raise ServiceError if the projection leads into a key attribute."""
+        """Raise ServiceError if the projection has a path into a key attribute."""
         if self.projection is not None:
             _refuse_paths_into_keys(self.projection.paths, table)
 
     def check_filter(self, table: Table) -> None:
-        """Raise ServiceError if the filter leads into a key attribute."""
+        """Raise ServiceError if the filter has a path into a key attribute."""
         if self._filter is not ALWAYS:
             _refuse_paths_into_keys(paths_of(self._filter), table)
 
     def check_filtered_by(self, table: Table, index: Index) -> None:
-        """Raise ServiceError if the filter of a Query judges what the index does not project, which a Scan may: there it is
-        missing (dynoxide's captures for PartiQL, August 2026; DynamoDB Local for both; "Secondary index ... does not
-        project one or more filter attributes" is what AppSync's users are told of their queries)."""
+        """Raise ServiceError if the filter of a Query reads attributes that the index does not project.
+
+        A Scan may do so: such attributes are missing there. Sources: dynoxide's captures for PartiQL, August
+        2026. DynamoDB Local for both. AppSync's users report the text "Secondary index ... does not project one
+        or more filter attributes" for queries.
+        """
         if self._filter is ALWAYS or index.shown is None:
             return
         shown = {*index.shown, *composites.shown_schema(table.key_schema).names}
@@ -143,7 +150,10 @@ class ReadClauses:
             raise projections.filter_beyond(index.name, beyond)
 
     def filter(self, table: Table, key_names: tuple[str, ...] = ()) -> Predicate:
-        """The filter. Raises ServiceError if it reads one of these key attributes, which that of a Query must not."""
+        """Return the filter.
+
+        Raises ServiceError if it reads one of `key_names`, which the filter of a Query must not.
+        """
         if self._filter is ALWAYS:
             return ALWAYS
         if key_names:
@@ -152,7 +162,7 @@ class ReadClauses:
         return self._filter if schema.is_pair else composite_keys.bound(schema, self._filter)
 
     def cut(self, table: Table, row: Row) -> bytes:
-        """What the answer shows of a row of a table, as JSON."""
+        """Return the projected part of a row as JSON."""
         if self.projection is None:
             return composites.render(table.key_schema, row)
         return orjson.dumps(
@@ -160,24 +170,24 @@ class ReadClauses:
         )
 
     def cut_all(self, table: Table, rows: Sequence[Row]) -> bytes:
-        """What the answer shows of rows of a table, as a JSON array."""
+        """Return the projected parts of rows as a JSON array."""
         if self.projection is None:
             return composites.render_page(table.key_schema, rows)
         return b"[" + b",".join([self.cut(table, row) for row in rows]) + b"]"
 
 
 class WriteClauses:
-    """Condition and actions of a write. `given`: the request, or one action of a transaction."""
+    """The condition and actions of a write. `given`: the request, or one action of a transaction."""
 
     __slots__ = ("_actions", "_condition", "_deep", "facts", "has_condition", "shown")
     facts: updates.UpdateFacts
-    """What the update says, whatever its values are."""
+    """Properties of the update that do not depend on its values."""
     _actions: tuple[Action, ...]
     _condition: Predicate
     _deep: tuple[Path, ...]
     has_condition: bool
     shown: ReturnedRows
-    """What the answer shows of the item."""
+    """The parts of the item in the answer."""
 
     def __init__(self, call: CallContext, given: Input) -> None:
         self.shown = SHOWN_NOT if _RETURNS.isdisjoint(given) else shown_of(given)
@@ -189,7 +199,7 @@ class WriteClauses:
 
     @classmethod
     def check(cls, given: Input, wording: Wording) -> None:
-        """Raise ServiceError, in these words, for what is wrong with the clauses of a write."""
+        """Raise ServiceError with this wording if the clauses of a write are invalid."""
         if not _WRITE_CLAUSES.isdisjoint(given):
             cls.__new__(cls)._read(given, wording)
 
@@ -212,7 +222,7 @@ class WriteClauses:
 
     @classmethod
     def of(cls, actions: tuple[Action, ...], condition: Predicate) -> WriteClauses:
-        """Clauses that were read from something else than expressions: a statement (partiql)."""
+        """Return clauses for actions and a condition from another source than expressions: a statement (partiql)."""
         clauses = cls.__new__(cls)
         clauses._set(actions, condition)
         clauses.shown = SHOWN_NOT
@@ -225,14 +235,17 @@ class WriteClauses:
         self.has_condition = condition is not ALWAYS
 
     def condition(self, table: Table) -> Predicate:
-        """The condition of a write that has one. Raises ServiceError if it leads into a key attribute of this table."""
+        """Return the condition. Raises ServiceError if it has a path into a key attribute of this table."""
         if self._deep:
             _refuse_paths_into_keys(self._deep, table)
         schema = table.key_schema
         return self._condition if schema.is_pair else composite_keys.bound(schema, self._condition)
 
     def actions(self, table: Table) -> tuple[Action, ...]:
-        """The actions of an update. Raises ServiceError if one writes the table's key or leads into a key attribute."""
+        """Return the actions of an update.
+
+        Raises ServiceError if one writes the table's key or has a path into a key attribute.
+        """
         actions, facts, schema = self._actions, self.facts, table.key_schema
         if not actions:
             return actions
@@ -252,7 +265,7 @@ _NO_UPDATE = updates.facts_of(())
 
 
 def shown_of(given: Input) -> ReturnedRows:
-    """What the answer shows of the item, by ReturnValues and ReturnValuesOnConditionCheckFailure."""
+    """Return the parts of the item in the answer, by ReturnValues and ReturnValuesOnConditionCheckFailure."""
     done = given.get("ReturnValues", "NONE")
     return ReturnedRows(Returns(done), Returns(given.get("ReturnValuesOnConditionCheckFailure", "NONE")))
 
@@ -274,7 +287,7 @@ def _refuse_paths_into_keys(paths: Iterable[Path], table: Table) -> None:
 
 
 def _key_names(table: Table) -> tuple[str, ...]:
-    """The key attributes of a table: its columns, and the composite that some are shown as."""
+    """Return the key attributes of a table: its columns, and the composite if there is one."""
     names = table.key_schema.names
     composite = composites.composite_name(table.key_schema)
     return names if composite is None else (*names, composite)

@@ -48,5 +48,5 @@ RESERVED_WORDS = frozenset(_WORDS.split())
 
 
 def is_reserved(name: str) -> bool:
-    """Whether an attribute name needs a placeholder. Case does not matter."""
+    """True if an attribute name needs a placeholder. Case does not matter."""
     return name.upper() in RESERVED_WORDS

@@ -1,8 +1,8 @@
-"""SearchConditionExpression: attributes of a search schema that must be equal to values.
+"""SearchConditionExpression: equality conditions on attributes of a search schema.
 
-In two steps, as with key conditions: the tests by attribute name, and then what they are to the schema of one index. Texts:
-captures of the live service, August 2026 (nubo-db/dynamodb-conformance, eu-west-2; ExtendDB's change notes, us-east-1), some from
-the developer guide.
+There are two steps, as with key conditions: the tests by attribute name, then their check against the schema of
+one index. Texts: captures of the live service, August 2026 (nubo-db/dynamodb-conformance, eu-west-2, and
+ExtendDB's change notes, us-east-1), some from the developer guide.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COMPARATOR = f"Invalid {_NAME}: Invalid comparator used in {_NAME}"
 
 
 def search_tests(text: str, placeholders: Placeholders) -> dict[str, Value]:
-    """The value that each attribute must be equal to. Raises ServiceError."""
+    """Return the required value of each attribute. Raises ServiceError."""
     tree = condition_tree(text, _NAME, placeholders)
     reader = _Reader(_NAME, placeholders)
     reader.condition(tree)
@@ -41,14 +41,14 @@ def search_tests(text: str, placeholders: Placeholders) -> dict[str, Value]:
 
 
 class _Reader(ConditionReader):
-    """Takes the tests out of a condition that is in order as a condition."""
+    """A collector of the tests in a valid condition."""
 
     def __init__(self, kind: str, placeholders: Placeholders) -> None:
         super().__init__(kind, placeholders)
         self.tests: dict[str, Value] = {}
 
     def read(self, node: ConditionNode) -> None:
-        """Note the tests in a condition. Raises ServiceError for what no search condition may be."""
+        """Collect the tests in a condition. Raises ServiceError for operators that no search condition may have."""
         match node:
             case AndNode(parts):
                 for part in parts:
@@ -72,7 +72,7 @@ class _Reader(ConditionReader):
 
 
 def check_tests(index: VectorIndex, tests: Mapping[str, Value] | None) -> None:
-    """Raise ServiceError if the search schema of an index does not take these tests (None: there is no expression)."""
+    """Raise ServiceError if the search schema of an index does not take these tests. None: there is no expression."""
     if tests is None:
         if index.partition is not None:
             raise validation(f"{_NAME} must be provided when SearchSchema has a HASH key")

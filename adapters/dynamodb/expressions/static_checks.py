@@ -1,12 +1,11 @@
-"""What is common to all of DynamoDB's expressions: what their text alone shows, and what placeholders stand for.
+"""Checks of an expression's text, and substitution of its placeholders. Common to all of DynamoDB's expressions.
 
-Knows functions' names, reserved words, limits of texts and paths, and in which order the service finds what is wrong.
-Grammar is grammar.py's; what an expression becomes is said in conditions.py, key_conditions.py, updates.py and
-projections.py.
+Functions, reserved words and limits of texts and paths are checked in the service's order. grammar.py has the
+syntax. conditions.py, key_conditions.py, updates.py and projections.py convert the trees.
 
-What can be said of a text alone (syntax, reserved words, functions, number of operators) is said once and the tree kept,
-by text; what depends on the placeholders is said for each request. Both walks are bounded by the 300 operators and 4,096
-bytes that an expression may have.
+Checks of the text alone (syntax, reserved words, functions, number of operators) run once for each text, and the
+tree is cached. Checks that depend on placeholders run for each request. Both walks are bounded by the 300
+operators and 4,096 bytes of an expression.
 """
 
 from __future__ import annotations
@@ -46,18 +45,18 @@ PROJECTION = "ProjectionExpression"
 
 
 class PlaceholderReader:
-    """Puts names and values in the place of placeholders. `kind`: the parameter, as errors name it."""
+    """A base for readers that replace placeholders by names and values. `kind`: the parameter, as errors name it."""
 
     def __init__(self, kind: str, placeholders: Placeholders) -> None:
         self._kind = kind
         self._placeholders = placeholders
 
     def refuse(self, rule: str, **facts: object) -> None:
-        """Raise the error of a rule; or, in a reader that collects, note it and go on."""
+        """Raise the error of a rule. A subclass may collect errors instead."""
         raise self._placeholders.error(rule, self._kind, **facts)
 
     def path(self, node: PathNode) -> Path:
-        """The path with names in the place of placeholders."""
+        """Return the path with its placeholders replaced by names."""
         steps = node.steps
         for at, step in enumerate(steps):
             if type(step) is str and step[0] == "#":
@@ -71,7 +70,6 @@ class PlaceholderReader:
         return steps
 
     def value(self, node: ValueNode) -> Value:
-        """The value of a placeholder."""
         value = self._placeholders.value(node.name)
         if value is None:
             self.refuse("undefined-value", name=node.name)
@@ -79,7 +77,7 @@ class PlaceholderReader:
         return value
 
     def check_count(self, call: CallNode) -> bool:
-        """Whether a call has as many operands as its function takes; refuses it if not."""
+        """Refuse a call with a wrong number of operands. Return True if the number is right."""
         if len(call.operands) == _OPERAND_COUNTS[call.function]:
             return True
         self.refuse("operand-count", function=call.function, count=len(call.operands))
@@ -87,24 +85,24 @@ class PlaceholderReader:
 
 
 def condition_tree(text: str, kind: str, placeholders: Placeholders) -> ConditionNode:
-    """The syntax tree of a condition, filter or key condition whose text alone is in order. Raises ServiceError."""
+    """Return the syntax tree of a condition, filter or key condition with a valid text. Raises ServiceError."""
     return _checked(_condition_tree, text, kind, placeholders)
 
 
 def update_tree(text: str, placeholders: Placeholders) -> tuple[SectionNode, ...]:
-    """The sections of an update whose text alone is in order. Raises ServiceError."""
+    """Return the sections of an update with a valid text. Raises ServiceError."""
     return _checked(_update_tree, text, UPDATE, placeholders)
 
 
 def projection_tree(text: str, placeholders: Placeholders) -> tuple[PathNode, ...]:
-    """The paths of a projection whose text alone is in order. Raises ServiceError."""
+    """Return the paths of a projection with a valid text. Raises ServiceError."""
     return _checked(_projection_tree, text, PROJECTION, placeholders)
 
 
 def refuse_paths_into_keys(
     paths: Iterable[Path], table_keys: Iterable[str], index_keys: Iterable[str]
 ) -> None:
-    """Raise ServiceError if a path leads into an attribute that is a key of the table or of one of its indexes."""
+    """Raise ServiceError if a path goes into a key attribute of the table or of one of its indexes."""
     opened = {path[0] for path in paths if len(path) > 1}
     if not opened:
         return
@@ -114,10 +112,10 @@ def refuse_paths_into_keys(
                 raise validation(text_of("key-path", role=role, name=name))
 
 
-# What a text alone shows
+# Checks of the text
 
 _Tree = TypeVar("_Tree")
-# In characters. Longer texts are rare, and would let a hostile client fill memory with their trees.
+# In characters. Longer texts are rare, and caching them would let a hostile client fill the memory.
 _LONGEST_KEPT = 1024
 
 _CONDITION_FUNCTIONS = {
@@ -132,7 +130,7 @@ _OPERAND_COUNTS = {**_CONDITION_FUNCTIONS, **_UPDATE_FUNCTIONS, "size": 1}
 
 
 def _checked(tree_of: Callable[[str], _Tree], text: str, kind: str, placeholders: Placeholders) -> _Tree:
-    """The tree of a text, from the cache if it is short. What is wrong with the text is raised as ServiceError."""
+    """Return the tree of a text, from the cache if it is short. Raises ServiceError."""
     try:
         if len(text) > _LONGEST_KEPT:
             tree_of = tree_of.__wrapped__  # type: ignore[attr-defined]
@@ -143,7 +141,7 @@ def _checked(tree_of: Callable[[str], _Tree], text: str, kind: str, placeholders
 
 @lru_cache(maxsize=512)
 def _condition_tree(text: str) -> ConditionNode:
-    # The parser is loaded when the first text comes (docs/architecture.md section 11).
+    # The parser is loaded for the first text (docs/architecture.md section 11).
     from tablegate.adapters.dynamodb.expressions import grammar
 
     tree = grammar.parse_condition_text(text)
@@ -188,8 +186,11 @@ def _projection_tree(text: str) -> tuple[PathNode, ...]:
 
 
 def _walk(tree: Any, as_condition: bool) -> Iterator[tuple[Any, bool]]:
-    """Each node, outer before inner and left before right, and whether it stands where a condition (in an update: the
-    whole of a new value) may stand. Keeps its own stack: functions may be nested a thousand deep."""
+    """Yield each node, outer before inner and left before right. The flag is True where a condition may stand.
+
+    In an update the flag is True for the whole of a new value. The walk has its own stack, because functions may
+    be nested a thousand deep.
+    """
     waiting = [(tree, as_condition)]
     while waiting:
         node, outer = waiting.pop()
@@ -231,7 +232,7 @@ def _check_operators(nodes: Iterable[Any]) -> None:
 
 
 def _check_functions(nodes: list[tuple[Any, bool]], misuse_of: Callable[[str, bool], str | None]) -> None:
-    """First that all functions are known, then that each stands where it may (dynalite scan.js, in this order)."""
+    """Check that all functions exist, then that each is allowed where it stands (dynalite scan.js, in this order)."""
     calls = [(node.function, outer) for node, outer in nodes if isinstance(node, CallNode)]
     for function, _ in calls:
         if function not in _OPERAND_COUNTS:
@@ -249,7 +250,9 @@ def _misuse_in_condition(function: str, as_condition: bool) -> str | None:
 
 
 def _misuse_in_update(function: str, as_whole: bool) -> str | None:
-    """list_append is no operand of another function (test_update_expression.py test_update_expression_function_nesting)."""
+    """list_append is no operand of another function (test_update_expression.py
+    test_update_expression_function_nesting).
+    """
     if function not in _UPDATE_FUNCTIONS:
         return "function-in-update"
     return "function-misused" if function == "list_append" and not as_whole else None

@@ -1,7 +1,7 @@
-"""UpdateExpression -> the model's actions.
+"""UpdateExpression to the model's actions.
 
-Knows the four sections, the functions of new values, which operands they take and what a statement is charged. What an update
-does to an item is the model's (gateway/model/expressions/updates.py).
+Covers the four sections, the functions of new values with their operands, and the service's charge for a
+statement. gateway/model/expressions/updates.py applies an update to an item.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from tablegate.gateway.model.values.values import NULL, Kind, Value, size_bytes
 
 
 def parse_update(text: str, placeholders: Placeholders) -> tuple[updates.Action, ...]:
-    """The actions of an update, in the order of the text. Raises ServiceError."""
+    """Return the actions of an update, in the order of the text. Raises ServiceError."""
     return _UpdateReader(placeholders).actions(update_tree(text, placeholders))
 
 
 def actions_of(sections: tuple[SectionNode, ...], placeholders: Placeholders) -> tuple[updates.Action, ...]:
-    """The actions of an update that was not written as an expression. Raises ServiceError."""
+    """Return the actions of an update that was not written as an expression. Raises ServiceError."""
     return _UpdateReader(placeholders).actions(sections)
 
 
 def creates_item(actions: tuple[updates.Action, ...]) -> bool:
-    """Whether an update makes an item where there is none: all do but those that only take things away.
+    """True if an update creates a missing item. All do except those that only remove.
 
     Sources: test_item.py test_update_item_non_existent, test_update_expression.py
     test_nested_attribute_remove_from_missing_item.
@@ -62,8 +62,10 @@ def refuse_key_updates(actions: tuple[updates.Action, ...], key_names: Iterable[
 
 
 def given_values(actions: tuple[updates.Action, ...]) -> dict[str, Value]:
-    """What top-level attributes are set to as far as the request alone shows it, by name. Of what will be computed only the
-    kind is known; its data is None."""
+    """Return the new values of top-level attributes, by name, as far as the request shows them.
+
+    A computed value has only a kind. Its data is None.
+    """
     found: dict[str, Value] = {}
     for action in actions:
         match action:
@@ -79,11 +81,11 @@ def given_values(actions: tuple[updates.Action, ...]) -> dict[str, Value]:
 
 
 class UpdateFacts(NamedTuple):
-    """What an update's actions say, whatever the values in them are.
+    """Properties of an update's actions that do not depend on its values.
 
-    `written`: the top-level attributes that they write. `paths`: all that they write or read; `deep`: those of them that lead
-    into documents. `may_nest`: the attributes that may have become too deep. `clause_bytes`: what the service charges for the
-    statement without its values.
+    `written`: the top-level attributes that they write. `paths`: all paths that they write or read. `deep`: those
+    of `paths` that go into documents. `may_nest`: attributes whose nesting may have become too deep.
+    `clause_bytes`: the service's charge for the statement without its values.
     """
 
     written: frozenset[str]
@@ -95,12 +97,12 @@ class UpdateFacts(NamedTuple):
 
 
 def facts_of(actions: tuple[updates.Action, ...]) -> UpdateFacts:
-    """The facts of an update."""
+    """Return the facts of an update."""
     written = updates.names_of(actions)
     paths = tuple(operand_paths(actions))
     deep = tuple(path for path in paths if len(path) > 1)
     may_nest: dict[str, None] = {}
-    # Where nothing is set and no path leads into a document, what is named was within the limits before.
+    # Without SET and without a path into a document, the named attributes were within the limits before.
     if any(isinstance(action, updates.SetTo) or len(action.path) > 1 for action in actions):  # type: ignore[union-attr]
         may_nest = {name: None for action, name in zip(actions, written, strict=True) if not _is_flat(action)}
     clause_bytes = limits.UPDATE_BASE_BYTES + sum(map(_action_bytes, actions))
@@ -108,7 +110,7 @@ def facts_of(actions: tuple[updates.Action, ...]) -> UpdateFacts:
 
 
 def _is_flat(action: updates.Action) -> bool:
-    """Whether an action leaves an attribute that is no document, whatever was there."""
+    """True if an action sets an attribute to a value that is no document."""
     match action:
         case updates.SetTo((_,), updates.Literal(value)):
             return value.kind is not Kind.MAP and value.kind is not Kind.LIST
@@ -116,9 +118,11 @@ def _is_flat(action: updates.Action) -> bool:
 
 
 def statement_bytes(facts: UpdateFacts, actions: tuple[updates.Action, ...]) -> int:
-    """What the service charges an UpdateExpression against the limit of an item's size: what the statement says it writes
-    and a cost of each clause. What is stored is not looked at: neither the key nor an attribute that is not named counts,
-    nor what a path that is read holds (limits.py has the source)."""
+    """Return the service's charge for an UpdateExpression against the item size limit.
+
+    It is the size of the written values plus a cost of each clause. Stored data does not count: neither the key,
+    nor other attributes, nor the values of paths that are read (limits.py has the source).
+    """
     size = facts.clause_bytes
     for action in actions:
         match action:
@@ -178,7 +182,7 @@ def _operand_bytes(operand: updates.Operand) -> int:
 
 
 def operand_paths(actions: tuple[updates.Action, ...]) -> Iterator[Path]:
-    """Every path that an update writes or reads, in order."""
+    """Yield every path that an update writes or reads, in order."""
     for action in actions:
         if isinstance(action, (updates.SetTo, updates.Remove, updates.Add, updates.Subtract)):
             yield action.path
@@ -195,15 +199,17 @@ _CHANGE_TYPE_NAMES = {
     "L": "LIST",
     "M": "MAP",
 }
-# The order in which the service looks for what is wrong with one action (dynalite updateItem.js, recorded).
+# The service's order of checks within one action (dynalite updateItem.js, recorded).
 _PHASES = ("undefined-name", "undefined-value", "depth", "change-type")
 
 
 class _UpdateReader(PlaceholderReader):
-    """Makes actions. The service goes over an update twice, from the end of its text: over the paths that are written, each
-    against those it has seen, and then over what is written to them. (So says DynamoDB Local, which has the service's own
-    reader; what dynalite recorded, one expression at a time, agrees.) Of one action everything is read before it is said
-    what is wrong."""
+    """A converter from syntax trees to actions.
+
+    The service reads an update twice, from the end of its text. First it checks each written path against the
+    earlier ones, then the new values. DynamoDB Local has this order, and dynalite's records of single expressions
+    agree. All of an action is read before its error is chosen.
+    """
 
     def __init__(self, placeholders: Placeholders) -> None:
         super().__init__(UPDATE, placeholders)
@@ -264,7 +270,8 @@ class _UpdateReader(PlaceholderReader):
                 self._check_kind(operator, (first, second), Kind.DECIMAL)
                 return updates.Plus(first, second) if operator == "+" else updates.Minus(first, second)
             case CallNode(function, nodes):
-                # No comprehension and no method between: if_not_exists may be nested 240 deep, one frame each.
+                # No comprehension and no helper method here: if_not_exists may be nested 240 deep, with one frame
+                # each.
                 operands = []
                 for inner in nodes:
                     operands.append(self._operand(inner))
