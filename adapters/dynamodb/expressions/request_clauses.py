@@ -139,7 +139,7 @@ class ReadClauses:
         """Raise ServiceError if the filter of a Query reads attributes that the index does not project.
 
         A Scan may do so: such attributes are missing there. Sources: dynoxide's captures for PartiQL, August
-        2026. DynamoDB Local for both. AppSync's users report the text "Secondary index ... does not project one
+        2026. DynamoDB Local for both. Users of AppSync report the text "Secondary index ... does not project one
         or more filter attributes" for queries.
         """
         if self._filter is ALWAYS or index.shown is None:

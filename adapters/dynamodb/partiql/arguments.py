@@ -1,7 +1,7 @@
-"""What the constants and parameters of one statement stand for.
+"""The values of constants and parameters of one statement.
 
-They take the place of an expression's placeholders, so that conditions.py and updates.py read statements too;
-what is wrong is told without a frame.
+They replace an expression's placeholders, so conditions.py and updates.py also convert statements. Errors have no
+frame.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tablegate.gateway.model.values.values import Value
 
 
 class Arguments(Placeholders):
-    """The arguments of a statement, by the names that parsing.py gave them. Raises ServiceError if there are too few."""
+    """The arguments of a statement, by the names from parsing.py. Raises ServiceError if there are too few."""
 
     __slots__ = ("_given", "_made")
 
@@ -37,31 +37,28 @@ class Arguments(Placeholders):
         self._made: dict[str, Value] = {}
 
     def wire(self, node: ValueNode) -> Any:
-        """The wire value that a node stands for."""
         given = self._given.get(node.name)
         return orjson.loads(node.name) if given is None else given
 
     def value(self, placeholder: str) -> Value:
-        """The value that a node of this name stands for."""
         made = self._made.get(placeholder)
         if made is None:
             made = self._made[placeholder] = value_of(self.wire(ValueNode(placeholder)))
         return made
 
     def name(self, placeholder: str) -> str:
-        """Names stand for themselves, also if they begin with #."""
+        """Return the name unchanged, even if it begins with #."""
         return placeholder
 
     def error(self, rule: str, expression: str = "", **facts: object) -> ServiceError:
-        """The error of a rule."""
         return validation(text_of(rule, **facts))
 
     def predicate(self, condition: ConditionNode | None) -> Predicate:
-        """What a condition means with these arguments. Raises ServiceError."""
+        """Return the predicate of a condition with these arguments. Raises ServiceError."""
         return ALWAYS if condition is None else ConditionReader("", self).condition(condition)
 
 
 def check_parameters(parameters: Sequence[Any]) -> None:
-    """Raise ServiceError for a parameter that is no value; which is told before the statement is read."""
+    """Raise ServiceError for a parameter that is no value. Call it before the statement is parsed."""
     for parameter in parameters:
         measure(parameter, 0)

@@ -1,4 +1,4 @@
-"""Conditions, operands and paths of statements, as lark reads them."""
+"""Builder of conditions, operands and paths, called by the lark parser."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tablegate.adapters.dynamodb.wire.expression_messages import text_of
 
 @v_args(inline=True)
 class ExpressionBuilder(Transformer[Token, Any]):
-    """Builds conditions, their operands and paths."""
+    """A transformer that builds conditions, their operands and paths."""
 
     # Conditions
 
@@ -81,7 +81,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
         return ArithmeticNode(str(operator), operands.update_operand(left), operands.update_operand(right))
 
     def function(self, name: Token, arguments: tuple[Any, ...] | None) -> operands.FunctionCall:
-        """A function in any place; whether it may stand there is told where it is used."""
+        """Build a function call. Its use checks whether it is allowed there."""
         function, place = name.lower(), at(name)
         given = arguments or ()
         if function not in operands.FUNCTIONS or function in operands.SET_FUNCTIONS:

@@ -1,8 +1,9 @@
-"""What a WHERE says of a key: the ranges of keys that a SELECT reads, and the one item that a write is about.
+"""The key conditions of a WHERE: the ranges of keys that a SELECT reads, and the one item that a write names.
 
-A SELECT whose WHERE fixes the partition key (by equality, IN, or OR of these) is taken apart into ranges, one for each way
-to fix it; any other reads everything. In either case the whole WHERE is judged of each row, so a range may be too wide but
-never too narrow. Sources: captures of September 2026 (eu-west-2) in floci's and nubo-db's tests.
+If the WHERE of a SELECT fixes the partition key (by equality, IN, or OR of these), it is split into ranges, one
+for each alternative. Any other SELECT reads everything. In both cases the whole WHERE is evaluated on each row,
+so a range may be too wide but never too narrow. Sources: captures of September 2026 (eu-west-2) in floci's and
+nubo-db's tests.
 """
 
 from __future__ import annotations
@@ -55,36 +56,38 @@ _INCOMPLETE = "Where clause does not contain a mandatory equality on all key att
 
 
 class KeyConditionError(ServiceError):
-    """A WHERE that does not name one item by its key, or not by values of its key's types."""
+    """The error of a WHERE that does not name one item by its key, or has key values of the wrong type."""
 
     def __init__(self, text: str) -> None:
         super().__init__("ValidationException", text)
 
 
 class KeyBranch(NamedTuple):
-    """One way in which a WHERE may be true: tests on key attributes, and the other attributes that it judges. `excludes`: it says
-    what the sort key is not, by NOT or <>, which is no range; such a branch may overlap with others."""
+    """One alternative of a WHERE: tests on key attributes, and the other attributes that it reads.
+
+    `excludes`: it excludes sort keys by NOT or <>, which is no range. Such a branch may overlap with others.
+    """
 
     tests: tuple[KeyTest, ...] = ()
     others: tuple[str, ...] = ()
     excludes: bool = False
 
     def and_also(self, other: KeyBranch) -> KeyBranch:
-        """The branch in which both are true."""
+        """Return the conjunction of two branches."""
         return KeyBranch(
             self.tests + other.tests, self.others + other.others, self.excludes or other.excludes
         )
 
 
 def branches(where: ConditionNode, schema: KeySchema, arguments: Arguments) -> tuple[KeyBranch, ...] | None:
-    """The ways in which a WHERE may be true, if each fixes the partition key; None: it is not keyed."""
+    """Return the alternatives of a WHERE if each fixes the partition key. None if one does not."""
     if not _fixed(where, schema.names) >= {column.name for column in schema.partition}:
         return None
     return _branches(where, schema, arguments)
 
 
 def _fixed(node: ConditionNode, names: Collection[str]) -> frozenset[str]:
-    """The key attributes for which a condition leaves only listed values."""
+    """Return the key attributes that a condition restricts to listed values."""
     match node:
         case AndNode(parts):
             return frozenset[str]().union(*[_fixed(part, names) for part in parts])
@@ -102,7 +105,7 @@ def _are_constants(members: tuple[object, ...]) -> bool:
 
 
 def _branches(node: ConditionNode, schema: KeySchema, arguments: Arguments) -> tuple[KeyBranch, ...]:
-    """Raises ServiceError if there are more than the service takes a statement apart into."""
+    """Raises ServiceError if there are more branches than the service splits a statement into."""
     names = schema.names
     found: tuple[KeyBranch, ...]
     match node:
@@ -152,7 +155,7 @@ def _mentions(node: ConditionNode, names: Collection[str]) -> bool:
 
 
 def _sides(node: ConditionNode, names: Collection[str]) -> tuple[str, str, tuple[ValueNode, ...]] | None:
-    """The test of a key attribute by constants that a condition is, or None."""
+    """Return the test of a key attribute by constants in a condition, or None."""
     match node:
         case CompareNode(operator, PathNode((str(name),)), ValueNode() as value) if operator in _OPERATORS:
             found = name, _OPERATORS[operator], (value,)
@@ -168,7 +171,6 @@ def _sides(node: ConditionNode, names: Collection[str]) -> tuple[str, str, tuple
 
 
 def _attributes(node: object) -> Iterator[str]:
-    """The attributes that a condition reads."""
     match node:
         case PathNode((name, *_)):
             yield str(name)
@@ -197,8 +199,11 @@ def _attributes(node: object) -> Iterator[str]:
 
 
 def ranges(found: tuple[KeyBranch, ...], schema: KeySchema, table: Table, is_index: bool) -> list[KeyRange]:
-    """The ranges of keys that the branches allow, in the order in which they name partitions, and within one in key
-    order. Raises ServiceError for values of a wrong type and for ranges that overlap, unless a branch excludes."""
+    """Return the ranges of keys that the branches allow: in the order of their partitions, and in key order within
+    one.
+
+    Raises ServiceError for values of the wrong type and for overlapping ranges, unless a branch excludes.
+    """
     known: list[tuple[KeyRange, bool]] = []
     for branch in found:
         tests = list(branch.tests)
@@ -218,8 +223,10 @@ def ranges(found: tuple[KeyBranch, ...], schema: KeySchema, table: Table, is_ind
 
 
 def _disjoint(known: list[tuple[KeyRange, bool]]) -> list[KeyRange]:
-    """Sorted ranges, those that overlap as one. Raises ServiceError if neither of two that do may (nubo-db's
-    dynamodb-conformance, partiql/overlap and partiqlGrammar: AWS eu-west-2, October 2026)."""
+    """Merge overlapping ranges in a sorted list. Raises ServiceError if neither of two overlapping ranges excludes.
+
+    Source: nubo-db's dynamodb-conformance, partiql/overlap and partiqlGrammar (AWS eu-west-2, October 2026).
+    """
     found: list[KeyRange] = []
     may_overlap = False
     for bounds, excludes in known:
@@ -238,7 +245,7 @@ def _disjoint(known: list[tuple[KeyRange, bool]]) -> list[KeyRange]:
 def _check_kinds(test: KeyTest, schema: KeySchema) -> None:
     [column] = [column for column in schema.columns if column.name == test.name]
     for value in test.values:
-        # Numbers of either kind have the same place among keys.
+        # Both kinds of numbers have the same order as keys.
         if value.kind is not column.kind and not (value.kind is Kind.DECIMAL and column.kind is Kind.INT64):
             raise _mismatch(test.name)
 
@@ -284,13 +291,13 @@ def _side(comparison: Comparison, value: Value) -> ColumnBounds:
 # One item
 
 Named = dict[str, ValueNode]
-"""Key attribute -> the constant it must equal."""
+"""Key attribute -> the constant that it must equal."""
 
 
 def named_item(
     where: ConditionNode | None, schema: KeySchema, arguments: Arguments, first_counts: bool = False
 ) -> tuple[Named, tuple[ConditionNode, ...]]:
-    """The key of the one item that the WHERE of a write names, and the conditions besides. Raises KeyConditionError.
+    """Return the key of the one item in the WHERE of a write, and the other conditions. Raises KeyConditionError.
 
     `first_counts`: of two values for one key attribute the first names the item, and the other is a condition.
     """
@@ -319,7 +326,7 @@ def named_item(
 
 
 def read_item(where: ConditionNode | None, schema: KeySchema, arguments: Arguments) -> Named | None:
-    """The key of the one item that a WHERE is about, which says nothing else; None for any other WHERE."""
+    """Return the key of the one item that a WHERE names. None if the WHERE has other conditions or names no item."""
     named: Named = {}
     for part in _conjuncts(where):
         if isinstance(part, InNode) and len(part.members) == 1:
@@ -335,7 +342,7 @@ def read_item(where: ConditionNode | None, schema: KeySchema, arguments: Argumen
 
 
 def _conjuncts(where: ConditionNode | None) -> Iterator[ConditionNode]:
-    """The parts that must all be true. Chains of AND are flat already, whatever their parentheses (parsing.py)."""
+    """Yield the parts that must all be true. Chains of AND are flat, even with parentheses (parsing.py)."""
     if isinstance(where, AndNode):
         yield from where.parts
     elif where is not None:

@@ -1,4 +1,4 @@
-"""Literals of statements, as lark reads them."""
+"""Builder of literals, called by the lark parser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tablegate.adapters.dynamodb.wire.errors import validation
 
 @v_args(inline=True)
 class LiteralBuilder(Transformer[Token, Any]):
-    """Builds literals, and the names of their members."""
+    """A transformer that builds literals and the names of their members."""
 
     def text(self, token: Token) -> Literal:
         return Literal("S", _unquoted(token), at(token))
@@ -68,7 +68,7 @@ def _literals(members: tuple[Any, ...]) -> tuple[Literal, ...]:
 
 
 def _literal(value: Literal | operands.FunctionCall) -> Literal:
-    """A function is no value, which is told with its place inside the value."""
+    """Convert a function to a literal CALL. The error for it contains the place inside the value."""
     return value if isinstance(value, Literal) else Literal("CALL", value.node.function, value.place)
 
 

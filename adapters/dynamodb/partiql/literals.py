@@ -1,6 +1,6 @@
-"""Literals of statements -> wire values, checked as the service checks them: with the place inside the value in the text.
+"""Literals of statements to wire values. Errors contain the place inside the value, as the service's do.
 
-A constant is a ValueNode whose name is its wire JSON. Knows nothing of statements.
+A constant is a ValueNode named by its wire JSON.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ TOO_DEEP = "Nesting Levels have exceeded supported limits"
 
 
 class Literal(NamedTuple):
-    """A literal as it is written. `tag`: a wire tag, BAG, `?` for a parameter, or CALL for a function, which is none; `place`:
-    line:column:length."""
+    """A literal as written.
+
+    `tag`: a wire tag, BAG, `?` for a parameter, or CALL for a function, which is invalid. `place`:
+    line:column:length.
+    """
 
     tag: str
     data: Any
@@ -28,7 +31,7 @@ class Literal(NamedTuple):
 
 
 def name_of_parameter(start: int) -> str:
-    """What stands for the parameter whose `?` begins there. No JSON begins so."""
+    """Return the name of a parameter, by the offset of its `?`. JSON never begins with `?`."""
     return f"?{start}"
 
 
@@ -36,7 +39,10 @@ _INTEGER_MAX = 2**31 - 1
 
 
 def number_text(text: str) -> str:
-    """A number's digits. Raises ServiceError if exponent or scale are beyond 32 bits, which no parser of theirs takes."""
+    """Return a number's digits.
+
+    Raises ServiceError if exponent or scale overflow 32 bits, as the service's parser does.
+    """
     mantissa, _, power = text.lower().partition("e")
     exponent = int(power) if len(power) < 12 and power else 0
     scale = len(mantissa.partition(".")[2]) - exponent
@@ -46,7 +52,7 @@ def number_text(text: str) -> str:
 
 
 def constant(literal: Literal) -> ValueNode:
-    """The node of a literal or parameter."""
+    """Return the node of a literal or parameter."""
     if literal.tag == "?":
         return ValueNode(literal.data)
     return ValueNode(orjson.dumps(_wire(literal, "root", 0)).decode())

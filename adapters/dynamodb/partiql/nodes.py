@@ -1,7 +1,7 @@
-"""Statements as trees: who is written or read, and the nodes that expressions have too (grammar.py).
+"""The syntax trees of statements. Conditions and paths are the nodes of expressions (grammar.py).
 
-A literal is a ValueNode named by its own wire JSON, a parameter one named `?` and its place: so a tree is the same for all
-parameters and may be kept by text.
+A literal is a ValueNode named by its own wire JSON, a parameter one named `?` and its offset. So a tree does not
+depend on the parameters, and can be cached by text.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from tablegate.adapters.dynamodb.expressions.nodes import ConditionNode, PathNod
 from tablegate.gateway.model.expressions.predicates import Path
 
 Source = tuple[str, ...]
-"""A table's name, and that of its index if one is read."""
+"""The table's name, and the index's if one is read."""
 
 
 class Select(NamedTuple):
-    """`paths` None: all attributes. `order`: attribute and whether descending."""
+    """A SELECT. `paths` None: all attributes. `order`: pairs of an attribute and True for descending."""
 
     source: Source
     paths: tuple[PathNode, ...] | None
@@ -25,14 +25,14 @@ class Select(NamedTuple):
 
 
 class Insert(NamedTuple):
-    """`item`: attribute -> literal or parameter."""
+    """An INSERT. `item`: attribute -> literal or parameter."""
 
     source: Source
     item: tuple[tuple[str, ValueNode], ...]
 
 
 class Update(NamedTuple):
-    """`returning`: as ReturnValues of UpdateItem has it."""
+    """An UPDATE. `returning`: as in ReturnValues of UpdateItem."""
 
     source: Source
     sections: tuple[SectionNode, ...]
@@ -41,7 +41,7 @@ class Update(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """DELETE. `returning`: what RETURNING asks for, or ""."""
+    """A DELETE. `returning`: the value of RETURNING, or "NONE"."""
 
     source: Source
     where: ConditionNode | None
@@ -55,7 +55,7 @@ class Exists(NamedTuple):
 
     @property
     def source(self) -> Source:
-        """What its SELECT reads."""
+        """The source of its SELECT."""
         return self.select.source
 
 
@@ -70,6 +70,6 @@ class Parsed(NamedTuple):
 
 
 def shown_name(steps: Path) -> str:
-    """What a selected path is called in the answer: its last name, with the list indexes behind it."""
+    """Return the name of a selected path in the answer: its last name and the list indexes after it."""
     last = max(place for place, step in enumerate(steps) if isinstance(step, str))
     return str(steps[last]) + "".join(f"[{index}]" for index in steps[last + 1 :])

@@ -1,7 +1,7 @@
-"""Which part of a statement may stand where: conditions, operands of conditions, and what an attribute is set to.
+"""Roles of a statement's parts: conditions, operands of conditions, and new values of attributes.
 
-The grammar does not tell these apart, because parentheses may be around any; whether the kinds of operands suit each other
-is conditions.py's.
+The grammar does not distinguish them, because parentheses may enclose any of them. conditions.py checks the kinds
+of operands.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ NO_BOOLEAN = "WHERE clause must contain an expression that resolves to a boolean
 
 
 def type_named(name: str) -> str:
-    """The wire name of a type that IS may ask for, or MISSING. Raises ServiceError."""
+    """Return the wire name of a type after IS, or MISSING. Raises ServiceError."""
     upper = name.upper()
     if upper == "MISSING":
         return upper
@@ -85,7 +85,10 @@ def type_named(name: str) -> str:
 
 
 class FunctionCall(NamedTuple):
-    """A function as it is written, and where. The node of one that is not known, and of one on sets, has no operands."""
+    """A function call as written, with its place.
+
+    The node of an unknown function, and of one on sets, has no operands.
+    """
 
     node: CallNode
     arguments: tuple[Any, ...]
@@ -93,14 +96,14 @@ class FunctionCall(NamedTuple):
 
 
 class DocumentPath(NamedTuple):
-    """A path, and where it stands in the text (line:column:length)."""
+    """A path and its place in the text (line:column:length)."""
 
     node: PathNode
     place: str
 
 
 def is_condition(node: Any) -> bool:
-    """Whether a part of a statement is a condition, and no value."""
+    """True if a part of a statement is a condition, not a value."""
     inner = node.node if isinstance(node, FunctionCall) else node
     if isinstance(inner, CallNode):
         return inner.function in _CONDITION_FUNCTIONS
@@ -108,12 +111,12 @@ def is_condition(node: Any) -> bool:
 
 
 def _unrecognized(call: FunctionCall) -> ServiceError:
-    """A function that there is not, or not in this kind of expression."""
+    """Return the error for an unknown function, or one of another kind of expression."""
     return validation(f"Unrecognized function: {call.node.function} at {call.place}")
 
 
 def condition(node: Any, otherwise: str = "The arguments to AND/OR must be Expressions") -> ConditionNode:
-    """A part of a statement as a condition. Raises ServiceError with the text `otherwise` if it is none."""
+    """Return a part of a statement as a condition. Raises ServiceError with the text `otherwise` if it is none."""
     if not is_condition(node):
         if isinstance(node, FunctionCall) and node.node.function != "size":
             raise _unrecognized(node)
@@ -122,7 +125,7 @@ def condition(node: Any, otherwise: str = "The arguments to AND/OR must be Expre
 
 
 def operand(node: Any) -> Any:
-    """An operand of a condition."""
+    """Return a part of a statement as an operand of a condition. Raises ServiceError."""
     match node:
         case DocumentPath(path):
             return path
@@ -138,7 +141,7 @@ def operand(node: Any) -> Any:
 
 
 def update_operand(node: Any) -> Any:
-    """What an attribute is set to."""
+    """Return a part of a statement as the new value of an attribute. Raises ServiceError."""
     match node:
         case DocumentPath(path):
             return path
@@ -160,7 +163,7 @@ def _operator_name(node: Any) -> str:
 
 
 def in_one_chain(kind: type[AndNode] | type[OrNode], left: Any, right: Any) -> ConditionNode:
-    """Both sides as one node: a chain of AND, or of OR, is flat, so that its length is no depth."""
+    """Join both sides in one node. A chain of AND, or of OR, is flat, so its length adds no depth."""
     parts: tuple[ConditionNode, ...] = ()
     for side in (condition(left), condition(right)):
         parts += side.parts if isinstance(side, kind) else (side,)
@@ -168,12 +171,12 @@ def in_one_chain(kind: type[AndNode] | type[OrNode], left: Any, right: Any) -> C
 
 
 def negated(condition: ConditionNode) -> ConditionNode:
-    """The opposite of a condition."""
+    """Return the negation of a condition."""
     return condition.part if isinstance(condition, NotNode) else NotNode(condition)
 
 
 def check_operators(node: Any) -> None:
-    """Raise ServiceError if a condition or a new value has more operators than an expression may have."""
+    """Raise ServiceError if a condition or a new value has too many operators."""
     count = 0
     waiting = [node]
     while waiting:
@@ -197,7 +200,7 @@ def check_operators(node: Any) -> None:
 
 
 def compared_condition(condition: ConditionNode, operator: str, other: Any) -> ConditionNode:
-    """A condition's truth compared with a boolean; with any other constant it is never equal."""
+    """Compare the truth of a condition with a boolean. It never equals any other constant."""
     if operator not in ("=", "<>"):
         raise validation(text_of("operand-type", function=operator, kind="BOOL"))
     if not isinstance(other, Literal) or other.tag == "?":
@@ -209,7 +212,7 @@ def compared_condition(condition: ConditionNode, operator: str, other: Any) -> C
 
 
 def set_change(path: DocumentPath, call: FunctionCall) -> ChangeNode:
-    """`SET path = set_add(path, set)`, or set_delete, as a change of a set. Raises ServiceError."""
+    """Return the change of a set for `SET path = set_add(path, set)` or set_delete. Raises ServiceError."""
     name = call.node.function.upper()
     if len(call.arguments) != 2:
         raise validation(f"{name} must have exactly two arguments at {call.place}")

@@ -1,4 +1,4 @@
-"""ORDER BY: in which order the ranges of a SELECT are read."""
+"""ORDER BY: the order in which the ranges of a SELECT are read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tablegate.gateway.model.values.keys import KeySchema
 def ordered(
     statement: Select, schema: KeySchema, bounds: list[KeyRange], found: tuple[KeyBranch, ...] | None
 ) -> bool:
-    """Put the ranges in the order that ORDER BY asks for; whether each is read in reverse. Raises ServiceError."""
+    """Sort the ranges by ORDER BY. Return True if each is read in reverse. Raises ServiceError."""
     if not statement.order:
         return False
     if statement.where is None:

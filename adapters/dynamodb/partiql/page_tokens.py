@@ -1,4 +1,4 @@
-"""NextToken of a SELECT: where a page goes on, for the same statement only."""
+"""NextToken of a SELECT: the start of the next page. It is valid for the same statement only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tablegate.gateway.model.values.keys import Position
 
 
 class PageStart(NamedTuple):
-    """Where a page goes on: in which of the statement's ranges, and after which key (None: at its beginning)."""
+    """The start of a page: the number of the range, and the last key read in it (None: at its beginning)."""
 
     number: int = 0
     key: Mapping[str, Any] | None = None
@@ -31,12 +31,12 @@ def _digest(call: CallContext) -> str:
 
 
 def token_of(call: CallContext, page_start: PageStart) -> str:
-    """The NextToken for a page that begins there."""
+    """Return the NextToken for a page that begins there."""
     return base64.urlsafe_b64encode(orjson.dumps([_digest(call), *page_start])).decode()
 
 
 def page_start_of(call: CallContext) -> PageStart:
-    """Where the NextToken says that this page begins. Raises ServiceError."""
+    """Return the start of the page in the request's NextToken. Raises ServiceError."""
     token = call.input.get("NextToken")
     if token is None:
         return PageStart()
@@ -58,7 +58,7 @@ def _invalid_token() -> Exception:
 
 
 def position_of(base: Read, key: Mapping[str, Any]) -> Position:
-    """The position of the key of a token. Raises ServiceError."""
+    """Return the position of the key in a token. Raises ServiceError."""
     try:
         start = StartKey(key, base.table, base.index)
         start.check_count(is_query=True)
@@ -70,6 +70,6 @@ def position_of(base: Read, key: Mapping[str, Any]) -> Position:
 
 
 def rest_of(base: Read, bounds: KeyRange, key: Mapping[str, Any]) -> KeyRange:
-    """What of a range lies beyond the key of a token. Raises ServiceError."""
+    """Return the part of a range after the key in a token. Raises ServiceError."""
     position = position_of(base, key)
     return bounds.before(position) if base.reverse else bounds.after(position)

@@ -1,4 +1,4 @@
-"""Statements that were parsed lately. The parser is loaded when the first comes (docs/architecture.md section 11)."""
+"""Cache of parsed statements. The parser is loaded for the first one (docs/architecture.md section 11)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from functools import lru_cache
 
 from tablegate.adapters.dynamodb.partiql.nodes import Parsed
 
-# In characters. Longer texts are rare, and would let a hostile client fill memory with their trees.
+# In characters. Longer texts are rare, and caching them would let a hostile client fill the memory.
 _LONGEST_KEPT = 1024
 
 
 def parsed(text: str) -> Parsed:
-    """The tree of a statement, and the names of its parameters. Raises ServiceError."""
+    """Return the tree of a statement, and the names of its parameters. Raises ServiceError."""
     return (_kept if len(text) <= _LONGEST_KEPT else _parse)(text)
 
 

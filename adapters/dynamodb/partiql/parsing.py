@@ -1,7 +1,7 @@
-"""A statement's text -> its tree (nodes.py).
+"""The parser of statements: text to tree (nodes.py).
 
-Knows what can be said of a text alone. Hostile text is bounded by limits.py: the parser keeps its own stack, literals stop
-at 32 levels and conditions at 300 operators.
+Only errors of the text itself are found here. Hostile texts are bounded by limits.py: the parser has its own
+stack, literals stop at 32 levels and conditions at 300 operators.
 """
 
 from __future__ import annotations
@@ -31,10 +31,13 @@ _JOINING = frozenset({"AND", "OR", "IN", "NOT"})
 
 
 def _count_operators(text: str) -> None:
-    """Refuse too many operators of a condition before a tree is built of them. Left to the tree are statements with SET,
-    whose = is none, and with TRUE and FALSE, to which a condition may be compared without another operator."""
+    """Raise ServiceError for too many operators before a tree is built.
+
+    Two kinds of statements are counted in the tree instead: those with SET, where = is no operator, and those
+    with TRUE or FALSE. A condition may be compared with TRUE or FALSE without another operator.
+    """
     found = [token.upper() for token in _TOKENS.findall(text)]
-    signs = found.count("+") // 2  # each may stand before a number, too
+    signs = found.count("+") // 2  # each may also be the sign of a number
     if signs > limits.EXPRESSION_OPERATORS:
         raise validation(text_of("operators", count=signs))
     if not {"SET", "TRUE", "FALSE"}.isdisjoint(found):
@@ -49,7 +52,7 @@ _COMPARISONS = frozenset({"<>", "!=", "<=", ">=", "<", ">", "="})
 
 
 def parse(text: str) -> Parsed:
-    """The tree of a statement, and the names of its parameters. Raises ServiceError."""
+    """Return the tree of a statement, and the names of its parameters. Raises ServiceError."""
     if len(text) > 2 * limits.EXPRESSION_OPERATORS:
         _count_operators(text)
     tokens: list[Token] = []
@@ -64,7 +67,7 @@ def parse(text: str) -> Parsed:
             raise error.orig_exc from None
         raise
     except UnexpectedToken as error:
-        error.interactive_parser = reading  # which knows what it would have accepted
+        error.interactive_parser = reading  # has the tokens that it would have accepted
         raise refused(error, tokens) from None
     except UnexpectedInput:
         raise not_well_formed("") from None
@@ -73,7 +76,7 @@ def parse(text: str) -> Parsed:
 
 
 class _Builder(StatementBuilder, ExpressionBuilder, LiteralBuilder):
-    """Builds the nodes while lark parses, so no tree of tokens is ever walked recursively."""
+    """A transformer that builds nodes while lark parses, so no tree of tokens is walked recursively."""
 
 
 # The parser
@@ -102,7 +105,7 @@ _KEYWORDS = (
 
 
 def _keyword(token: Token) -> Token:
-    """A name, or the keyword that it is."""
+    """Return a name, or the keyword token for a keyword."""
     upper = token.upper()
     if upper in _KEYWORDS:
         return token.update(type=upper if upper in _KEPT_KEYWORDS else "_" + upper)
@@ -114,6 +117,6 @@ _callbacks: dict[str, Callable[[Token], Token]] = {"NAME": _keyword}
 
 @cache
 def _parser() -> Lark:
-    """The parser, built for the first statement (40 ms)."""
+    """Return the parser, built at the first statement (40 ms)."""
     grammar = Path(__file__).with_name("grammar.lark").read_text()
     return Lark(grammar, parser="lalr", lexer="basic", transformer=_Builder(), lexer_callbacks=_callbacks)

@@ -1,4 +1,4 @@
-"""The index that a SELECT reads, and what it can tell of items."""
+"""The index that a SELECT reads, and checks of its projection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tablegate.gateway.model.tables.tables import State, Table
 
 
 def queried_index(call: CallContext, table: Table, statement: Select) -> Index | None:
-    """The index that a statement names; None: none. Raises ServiceError."""
+    """Return the index that a statement names. None if it names none. Raises ServiceError."""
     if len(statement.source) == 1:
         return None
     index = table.index(statement.source[1])
@@ -32,7 +32,7 @@ def queried_index(call: CallContext, table: Table, statement: Select) -> Index |
 
 
 def wants_whole_rows(statement: Select, table: Table, index: Index | None) -> bool:
-    """Whether items must be fetched from the table, because a local index does not project what is selected."""
+    """True if items must be fetched from the table, because a local index does not project all selected attributes."""
     if index is None or index.shown is None or statement.paths is None:
         return False
     shown = {*index.shown, *composites.shown_schema(table.key_schema).names}
@@ -44,7 +44,7 @@ def wants_whole_rows(statement: Select, table: Table, index: Index | None) -> bo
 
 
 def check_filter(found: tuple[KeyBranch, ...], index: Index) -> None:
-    """Raise ServiceError if every branch judges an attribute that the index does not project."""
+    """Raise ServiceError if every branch reads an attribute that the index does not project."""
     if index.shown is None:
         return
     beyond = [name for name in dict.fromkeys(found[0].others) if name not in index.shown]

@@ -1,6 +1,6 @@
-"""SELECT: pages of what a statement reads, and single items for batches and transactions.
+"""SELECT: pages of rows for ExecuteStatement.
 
-These are the reads of Query and Scan, one for each range of keys that the WHERE is taken apart into (keyed.py).
+A SELECT becomes the reads of Query and Scan, one for each range of keys in its WHERE (keyed.py).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tablegate.gateway.model.values.rows import Row
 
 
 def select(call: CallContext, statement: Select, arguments: Arguments) -> Exchange[bytes]:
-    """One page of a SELECT, as ExecuteStatement answers it."""
+    """Return one page of a SELECT, as the answer of ExecuteStatement."""
     predicate = arguments.predicate(statement.where)
     page_start = page_tokens.page_start_of(call)
     table = yield from find_source(call, statement)
@@ -70,7 +70,7 @@ def _pages(
     page_start: page_tokens.PageStart,
     is_scan: bool,
 ) -> Exchange[bytes]:
-    """Read range after range until a limit stops it, and answer."""
+    """Read range after range up to a limit, and return the answer."""
     table, index = base.table, base.index
     charge = TableConsumption(table.name, READ)
     consistent = bool(call.input.get("ConsistentRead"))

@@ -1,7 +1,7 @@
-"""The words that cannot stand unquoted behind the dot of a statement's path: the reserved words of SQL-92, and PartiQL's own.
+"""Words that must be quoted after the dot of a statement's path: the reserved words of SQL-92, and PartiQL's own.
 
-The words are the keywords of PartiQL's reference parser (partiql-lang-kotlin, of which DynamoDB Local 2.6.1 has a copy); that
-the service refuses them there was captured for `inner` (nubo-db/dynamodb-conformance, October 2026).
+They are the keywords of PartiQL's reference parser (partiql-lang-kotlin, which DynamoDB Local 2.6.1 contains).
+The service's error was captured for `inner` (nubo-db/dynamodb-conformance, October 2026).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The attributes that a SELECT shows, in the bodies of answers."""
+"""The attributes that a SELECT returns, in the bodies of answers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tablegate.gateway.model.values.rows import Row
 
 
 def shown_by(statement: Select) -> VisibleNames | None:
-    """The top-level attributes that a SELECT shows; None: all."""
+    """Return the top-level attributes in a SELECT. None: all."""
     paths = statement.paths
     return None if paths is None else VisibleNames(frozenset(str(path.steps[0]) for path in paths))
 
 
 def cut(table: Table, paths: tuple[PathNode, ...] | None, row: Row) -> bytes:
-    """What a SELECT shows of a row, as JSON."""
+    """Return the selected attributes of a row as JSON."""
     if paths is None:
         return composites.render(table.key_schema, row)
     values = composites.seen(table.key_schema, row)
@@ -32,7 +32,7 @@ def cut(table: Table, paths: tuple[PathNode, ...] | None, row: Row) -> bytes:
 
 
 def cut_all(table: Table, paths: tuple[PathNode, ...] | None, rows: Sequence[Row]) -> bytes:
-    """What a SELECT shows of rows, as a JSON array."""
+    """Return the selected attributes of rows as a JSON array."""
     if paths is None:
         return composites.render_page(table.key_schema, rows)
     return b"[" + b",".join([cut(table, paths, row) for row in rows]) + b"]"

@@ -1,4 +1,4 @@
-"""The tables of statements, judged before they are looked up."""
+"""The tables of statements, authorized before they are looked up."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _NEEDED: Mapping[type, tuple[Permission, ...]] = {
     Delete: (_P.DELETE,),
     Exists: (_P.CHECK,),
 }
-"""The permissions of which a statement needs one. The commands that it becomes say which."""
+"""The alternative permissions for a statement: one of them is needed. Its commands determine which."""
 
 
 def find_source(call: CallContext, statement: Statement) -> Exchange[Table]:
-    """The descriptor of the table that a statement is about. Raises NotPermitted, TableMissing, ServiceError."""
+    """Return the descriptor of a statement's table. Raises NotPermitted, TableMissing, ServiceError."""
     table, *index = statement.source
     if call.authorization is not None:
         path = "/index/".join([bare_name(table), *index])

@@ -1,4 +1,4 @@
-"""Statements and their clauses, as lark reads them."""
+"""Builder of statements and their clauses, called by the lark parser."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tablegate.adapters.dynamodb.wire.errors import validation
 
 @v_args(inline=True)
 class StatementBuilder(Transformer[Token, Any]):
-    """Builds statements of the nodes of their clauses."""
+    """A transformer that builds statements from the nodes of their clauses."""
 
     def start(self, statement: Any, _semicolon: Any = None) -> Any:
         return statement
@@ -114,7 +114,7 @@ class StatementBuilder(Transformer[Token, Any]):
     def returning(self, which: Token, side: Token, _star: Token) -> str:
         return f"{'ALL' if which.type == 'ALL' else 'UPDATED'}_{side.type}"
 
-    # What is updated
+    # Clauses of updates
 
     def clauses(self, *clauses: tuple[Any, ...]) -> tuple[SectionNode, ...]:
         return tuple([SectionNode("", (action,)) for clause in clauses for action in clause])

@@ -37,12 +37,13 @@ from tablegate.gateway.model.values.keys import Position
 
 Input = Mapping[str, Any]
 
-# In characters. Before each longer one is parsed others have a turn: 8,192 take some hundredths of a second.
+# In characters. Other requests run before each longer one is parsed: 8,192 characters take some hundredths of a
+# second.
 LONG_STATEMENT = 1024
 
 
 class PreparedStatement(NamedTuple):
-    """A member of a batch or transaction whose statement and table are known."""
+    """A member of a batch or transaction with its parsed statement and its table."""
 
     given: Input
     statement: Statement
@@ -51,7 +52,7 @@ class PreparedStatement(NamedTuple):
 
 
 def with_arguments(parsed: Parsed, given: Input, wording: Wording) -> tuple[Statement, Arguments]:
-    """A statement with its arguments. Raises ServiceError."""
+    """Return a statement with its arguments. Raises ServiceError."""
     return parsed.statement, Arguments(parsed.parameters, given.get("Parameters", []), wording)
 
 
@@ -62,7 +63,10 @@ def refuse_mixture(statements: Sequence[Statement], text: str) -> None:
 
 
 def read_position(member: PreparedStatement, operation: str) -> Position:
-    """The place of the one item that a SELECT in a batch or transaction reads. Raises ServiceError, BadKey."""
+    """Return the position of the one item that a SELECT in a batch or transaction reads.
+
+    Raises ServiceError, BadKey.
+    """
     statement, table, arguments = member.statement, member.table, member.arguments
     assert isinstance(statement, Select)
     schema = composites.shown_schema(table.key_schema)
@@ -81,7 +85,7 @@ def read_position(member: PreparedStatement, operation: str) -> Position:
 
 
 def told(member: PreparedStatement, error: GatewayError, operation: str) -> ServiceError:
-    """The error of a write, with the item as it stood where the member asks for it."""
+    """Return the error of a write, with the old item if the member asks for it."""
     if not isinstance(error, ConditionFailed):
         return service_error_of(error, operation)
     consumed_capacity.failed_write(member.table, error.row)
@@ -90,13 +94,13 @@ def told(member: PreparedStatement, error: GatewayError, operation: str) -> Serv
 
 
 def member_write(member: PreparedStatement) -> Write:
-    """The write that a member stands for. Raises ServiceError."""
+    """Return the write of a member. Raises ServiceError."""
     assert not isinstance(member.statement, Select)
     write = write_of(member.statement, member.table, member.arguments)
     return with_shown(write, member.statement, member.given)
 
 
 def with_shown(write: Write, statement: Insert | Update | Delete | Exists, given: Input) -> Write:
-    """A write with what its answer shows: by RETURNING, and by the member of the request about failed conditions."""
+    """Return a write with the attributes to return: by RETURNING, and by the member's option for failed conditions."""
     returning = statement.returning if isinstance(statement, (Update, Delete)) else ""
     return write._replace(shown=shown_of({**given, "ReturnValues": returning or "NONE"}))

@@ -1,4 +1,4 @@
-"""ExecuteTransaction: all statements or none, with a reason for each that cancels it."""
+"""ExecuteTransaction: all statements or none, with a reason for each statement that cancels it."""
 
 from __future__ import annotations
 
@@ -51,15 +51,17 @@ from tablegate.gateway.model.errors import (
 Made = TypeVar("Made")
 
 _SCHEMA = "The provided key element does not match the schema"
-# As dynoxide captured it (eu-west-2), and DynamoDB Local says; before what is wrong with a member's arguments or key.
+# As captured by dynoxide (eu-west-2) and in DynamoDB Local. Precedes errors in a member's arguments or key.
 _MIXED_TRANSACTION = (
     "ExecuteTransaction API does not support both read and write operations in the same request."
 )
 
 
 def execute_transaction(call: CallContext) -> Exchange[Answer]:
-    """ExecuteTransaction: all statements happen, or none. A token that was seen before is answered without effect. Raises
-    ServiceError, which is TransactionCanceled where a statement was refused."""
+    """ExecuteTransaction: run all statements or none. A repeated token gets the answer without effect.
+
+    Raises ServiceError: TransactionCanceled if a statement fails.
+    """
     members: list[PreparedStatement | None] = []
     parsed: list[Parsed] = []
     read: list[tuple[Statement, Arguments]] = []
@@ -147,8 +149,10 @@ def _payload_of(member: PreparedStatement) -> int:
 def _made_of(
     members: list[PreparedStatement | None], make: Callable[[PreparedStatement], Made]
 ) -> tuple[list[PreparedStatement], list[Made]]:
-    """The members, and what each asks of the engine. Raises ServiceError: cancelled, if one has no table (None) or cannot be
-    made for a reason that cancels."""
+    """Return the members and the engine's request for each.
+
+    Raises ServiceError: cancelled, if one has no table (None) or fails for a reason that cancels.
+    """
     made: list[Made] = []
     reasons: list[ServiceError | None] = []
     for place, member in enumerate(members):
@@ -171,7 +175,10 @@ def _table_missing() -> ServiceError:
 
 
 def _reason(place: int, error: ServiceError | GatewayError) -> ServiceError:
-    """Why a member cancels the transaction; raised if it refuses the request instead."""
+    """Return the reason for which a member cancels the transaction.
+
+    Raises the error if it rejects the whole request.
+    """
     if isinstance(error, KeyConditionError):
         return validation(_SCHEMA)
     if isinstance(error, BadKey) and error.rule in REASON_RULES:

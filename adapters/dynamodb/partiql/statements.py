@@ -1,6 +1,6 @@
 """ExecuteStatement and BatchExecuteStatement: one answer or error, or one for each member.
 
-What statements mean is decided in reading.py and writing.py.
+reading.py and writing.py convert the statements.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.row_commands import Get, GroupOutcome, WriteGroup
 from tablegate.gateway.model.values.rows import Row
 
-# As dynoxide captured it (eu-west-2), and DynamoDB Local says; before what is wrong with a member's arguments or key.
+# As captured by dynoxide (eu-west-2) and in DynamoDB Local. Precedes errors in a member's arguments or key.
 _MIXED_BATCH = "Read and write requests together in the same batch is not supported."
 _EXISTS_ELSEWHERE = "EXISTS can only be used in ExecuteTransaction write requests."
 
 
 MemberOutcome = Row | GroupOutcome | None
-"""What came of a member of a batch: a read's row, or what its write came to."""
+"""The outcome of a member of a batch: a read's row, or a write's outcome."""
 
 
 def _read(given: statement_members.Input, wording: Wording) -> tuple[Statement, Arguments]:
-    """A request's statement with its arguments. Raises ServiceError."""
+    """Return a request's statement with its arguments. Raises ServiceError."""
     check_parameters(given.get("Parameters", []))
     return statement_members.with_arguments(parsed_statements.parsed(given["Statement"]), given, wording)
 
@@ -62,8 +62,10 @@ def _read(given: statement_members.Input, wording: Wording) -> tuple[Statement, 
 
 
 def execute_statement(call: CallContext) -> Exchange[Answer]:
-    """ExecuteStatement: run one statement. A SELECT is answered with a page and a NextToken if there is more, a write with
-    what its RETURNING asks for. Raises ServiceError, and what the read or write met."""
+    """ExecuteStatement: run one statement. Raises ServiceError, and the errors of the read or write.
+
+    A SELECT returns a page, with a NextToken if there is more. A write returns the attributes in its RETURNING.
+    """
     statement, arguments = _read(call.input, call.wording)
     if isinstance(statement, Exists):
         raise validation(_EXISTS_ELSEWHERE)
@@ -82,7 +84,7 @@ def execute_statement(call: CallContext) -> Exchange[Answer]:
 def _as_item_call(
     call: CallContext, statement: Insert | Update | Delete, given: statement_members.Input | None = None
 ) -> CallContext:
-    """The call of the item operation that a writing statement stands for, as far as its answer depends on it."""
+    """Return the call of the item operation for a writing statement, with the options that affect its answer."""
     asked = call.input if given is None else given
     options = {
         name: asked[name]
@@ -97,8 +99,10 @@ def _as_item_call(
 
 
 def batch_execute_statement(call: CallContext) -> Exchange[Answer]:
-    """BatchExecuteStatement: run statements each by itself. One that fails or is forbidden has an error in its place in the
-    answer. Raises ServiceError for what is wrong with the batch as a whole."""
+    """BatchExecuteStatement: run each statement separately. Raises ServiceError if the batch as a whole is invalid.
+
+    A statement that fails or is forbidden has an error at its place in the answer.
+    """
     members = call.input["Statements"]
     answers: list[dict[str, Any]] = [{} for _ in members]
     parsed = yield from _parsed_members(members, answers)
@@ -140,7 +144,7 @@ def batch_execute_statement(call: CallContext) -> Exchange[Answer]:
 def _parsed_members(
     members: list[dict[str, Any]], answers: list[dict[str, Any]]
 ) -> Exchange[dict[int, Parsed]]:
-    """The statements of a batch that can be parsed, by their places. Of the others the error is put into `answers`."""
+    """Return the parsed statements of a batch, by position. Errors of the others are put into `answers`."""
     parsed: dict[int, Parsed] = {}
     for place, given in enumerate(members):
         try:
@@ -154,7 +158,7 @@ def _parsed_members(
 
 
 def _permitted(call: CallContext, command: Get | WriteGroup) -> Get | WriteGroup:
-    """The command of a statement, which is judged by itself: the others of its batch run. Raises NotPermitted."""
+    """Authorize the command of one statement, so that the others of its batch can run. Raises NotPermitted."""
     refusal = None if call.authorization is None else call.authorization.refusal_of_command(command)
     if refusal is not None:
         raise refusal
@@ -206,7 +210,7 @@ def _batch_answer(
 def _batch_charges(
     call: CallContext, done: list[tuple[statement_members.PreparedStatement, Get | WriteGroup, MemberOutcome]]
 ) -> dict[str, Any]:
-    """What a batch cost, which reads or writes."""
+    """Return the consumed capacity of a batch of reads or of writes."""
     written = [
         (member.table.name, command.writes[0], outcome[0])
         for member, command, outcome in done

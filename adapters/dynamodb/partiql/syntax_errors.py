@@ -1,7 +1,8 @@
-"""What the service says of a statement that it cannot read.
+"""The service's errors for invalid statements.
 
-Its parser is a hand-written one, so its words follow what came and what came before it. Sources: captures of October 2026 in
-nubo-db/dynamodb-conformance (eu-west-2), and users' reports. Where no capture is, the words are the likeliest of these.
+The service has a hand-written parser, so its text depends on the wrong token and on those before it. Sources:
+captures of October 2026 in nubo-db/dynamodb-conformance (eu-west-2), and users' reports. Without a capture, the
+text is the most likely of these.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def not_well_formed(detail: str) -> ServiceError:
-    """The error of a text that is no statement."""
+    """Return the error for a text that is no statement."""
     return validation(f"Statement wasn't well formed, can't be processed: {detail}")
 
 
 def at(token: Token) -> str:
-    """Where a token stands: line, column, length as it is written."""
+    """Return the place of a token: line, column, and length as written."""
     start, end = token.start_pos or 0, token.end_pos or 0
     return f"{token.line}:{token.column}:{end - start}"
 
@@ -37,7 +38,7 @@ _INFIX = frozenset({"EQUALS", "OPERATOR", "_AND", "_OR", "_IN", "_BETWEEN"})
 
 
 def refused(error: UnexpectedToken, tokens: Sequence[Token]) -> ServiceError:
-    """The error of the first token that cannot stand where it does; `tokens`: all of the text."""
+    """Return the error for the first misplaced token. `tokens`: all of the text."""
     kind, accepted = error.token.type, error.accepts
     before = [token.type for token in tokens if kind == "$END" or _start(token) < _start(error.token)]
     if not before or _is_half_an_update(kind, accepted):
@@ -69,5 +70,5 @@ def _start(token: Token) -> int:
 
 
 def _is_half_an_update(kind: str, accepted: set[str]) -> bool:
-    """UPDATE and a table, and then neither SET nor REMOVE (`UPDATE a-b SET`)."""
+    """True after UPDATE and a table without SET or REMOVE (`UPDATE a-b SET`)."""
     return "_SET" in accepted and "DOT" in accepted and "_WHERE" not in accepted and kind not in _NAMES

@@ -1,7 +1,7 @@
-"""INSERT, UPDATE and DELETE -> the writes that PutItem, UpdateItem and DeleteItem make, too.
+"""INSERT, UPDATE and DELETE to the writes of PutItem, UpdateItem and DeleteItem.
 
-An INSERT is a put where no item is; an UPDATE changes an item that is there; a DELETE of what is not there does nothing,
-whatever else its WHERE says. What WHERE says besides the key is a condition.
+An INSERT puts an item that must not exist. An UPDATE changes an existing item. A DELETE of a missing item does
+nothing, whatever its other conditions are. The parts of WHERE that are not about the key are the condition.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ _BAD_EXISTS = "EXISTS() must contain a single item read with additional conditio
 
 
 def write_of(statement: Insert | Update | Delete | Exists, table: Table, arguments: Arguments) -> Write:
-    """The write that a statement is. Raises ServiceError, BadKey, KeyTooLong; KeyConditionError if WHERE names no item."""
+    """Return the write of a statement.
+
+    Raises ServiceError, BadKey, KeyTooLong, or KeyConditionError if WHERE names no item.
+    """
     match statement:
         case Insert():
             return _insert(statement, table, arguments)
@@ -92,8 +95,10 @@ def _check(statement: Exists, table: Table, arguments: Arguments) -> Write:
 
 
 def payload_bytes(statement: Insert | Update | Delete | Exists, table: Table, arguments: Arguments) -> int:
-    """What a statement adds to the payload of its transaction, as TransactWriteItems measures an action: an item that is put,
-    else the names and values of the key and the other values."""
+    """Return a statement's share of its transaction's payload, measured like an action of TransactWriteItems.
+
+    It is the item of an INSERT, else the names and values of the key and the other values.
+    """
     if isinstance(statement, Insert):
         return _item(statement, arguments).size_bytes
     names = composites.shown_schema(table.key_schema).names
@@ -119,12 +124,14 @@ def _wire(named: Named, arguments: Arguments) -> dict[str, Any]:
 def refusal_of(
     statement: Insert | Update | Delete | Exists, error: Exception, told: ServiceError
 ) -> ServiceError:
-    """What the statement's client is told of a write that met an error, of which item operations tell `told`: an INSERT knows of
-    no condition."""
+    """Return the error of a failed write for a statement. `told`: the error of the item operation.
+
+    A failed INSERT is a DuplicateItemException instead of a failed condition.
+    """
     if isinstance(statement, Insert) and told.code == "ConditionalCheckFailedException":
         return ServiceError("DuplicateItemException", "Duplicate primary key exists in table")
     if (
         isinstance(error, RowRuleViolated) and error.rule == "nesting"
-    ):  # the one sentence that is shorter here (floci's capture)
+    ):  # only this text is shorter for statements (floci's capture)
         return validation(TOO_DEEP)
     return told

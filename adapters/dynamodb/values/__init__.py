@@ -1,1 +1,1 @@
-"""Attribute values, keys and items: the wire forms and the gateway's, both ways."""
+"""Attribute values, keys and items: conversion between the wire forms and the gateway's."""

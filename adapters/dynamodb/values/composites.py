@@ -1,8 +1,11 @@
-"""Tables that Table Store made with three or four key columns, as a DynamoDB client sees them: a HASH and one RANGE
-attribute, a text named after the sort columns ("c2/c3/c4"), beside the columns themselves.
+"""The composite sort attribute: DynamoDB's view of Table Store tables with three or four key columns.
 
-Knows that attribute in keys and items; expressions/composite_keys.py knows it in conditions and queries. Its spelling is all
-dialects' (gateway/model/values/composites.py). Tables whose key is a pair (`KeySchema.is_pair`) have none.
+A DynamoDB client sees a HASH and one RANGE attribute. The RANGE attribute is a text named after the sort columns
+("c2/c3/c4"). The columns themselves are shown too.
+
+This module handles the attribute in keys and items, expressions/composite_keys.py in conditions and queries. All
+dialects share its spelling (gateway/model/values/composites.py). A table with a pair of key columns
+(`KeySchema.is_pair`) has none.
 """
 
 from __future__ import annotations
@@ -29,16 +32,16 @@ from tablegate.gateway.model.values.keys import Key, KeyColumn, KeySchema
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
 
-_COMPOSITE_COLUMNS = 2  # as many sort columns make a composite; a base table has one partition column
+_COMPOSITE_COLUMNS = 2  # minimum number of sort columns; a base table has one partition column
 
 
 def composite_name(schema: KeySchema) -> str | None:
-    """The name of a table's composite attribute, or None: it has none."""
+    """Return the name of a table's composite attribute, or None."""
     return name_of(schema.sort) if len(schema.sort) >= _COMPOSITE_COLUMNS else None
 
 
 def shown_schema(schema: KeySchema) -> KeySchema:
-    """A table's key as it is shown: at most two columns."""
+    """Return a table's key as clients see it: at most two columns."""
     return schema if len(schema.sort) < _COMPOSITE_COLUMNS else _shown_schema(schema)
 
 
@@ -48,7 +51,7 @@ def _shown_schema(schema: KeySchema) -> KeySchema:
 
 
 def stored_key(schema: KeySchema, shown: Sequence[Value]) -> Key:
-    """The key that is shown as these values of `shown_schema`. Raises BadKey if no key of the table is."""
+    """Return the stored key for values of `shown_schema`. Raises BadKey if no key of the table has them."""
     values = list(shown)
     if len(schema.sort) >= _COMPOSITE_COLUMNS:
         found = split(schema.sort, values.pop().data)
@@ -62,9 +65,9 @@ def stored_key(schema: KeySchema, shown: Sequence[Value]) -> Key:
 
 
 def with_columns(schema: KeySchema, item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A wire item to be put, the composite replaced by its columns. Where both are given they must agree.
+    """Return a wire item for a put with the composite replaced by its columns. Where both are given they must agree.
 
-    Raises BadKey. An item without the composite passes: it has the columns, or item_key will miss them.
+    Raises BadKey. An item without the composite is returned unchanged. item_key reports missing columns.
     """
     name = composite_name(schema)
     if name is None or name not in item:
@@ -85,8 +88,10 @@ def with_columns(schema: KeySchema, item: Mapping[str, Any]) -> Mapping[str, Any
 
 
 def stored_contents(table: Table, key: Key, contents: Contents) -> Contents:
-    """The contents of an item as its table stores them: key columns in their own kinds, and no composite. Of a pair of texts
-    they are the item's own."""
+    """Return the contents of an item as its table stores them: key columns in their own kinds, and no composite.
+
+    Contents are unchanged if there is no composite and no integer key column.
+    """
     schema = table.key_schema
     name = composite_name(schema)
     if name is None and not any(column.kind is Kind.INT64 for column in schema.columns):
@@ -96,19 +101,19 @@ def stored_contents(table: Table, key: Key, contents: Contents) -> Contents:
 
 
 def shown_values(schema: KeySchema, latest: Mapping[str, Value]) -> Mapping[str, Value]:
-    """Attributes that hold the whole key, with the composite beside them."""
+    """Return attributes that include the whole key, with the composite added."""
     name = composite_name(schema)
     return latest if name is None else {**latest, name: composite_value(schema, latest)}
 
 
 def shown_key(schema: KeySchema, latest: Mapping[str, Value]) -> dict[str, Value]:
-    """The key attributes that are shown of a row; `latest` has its key columns."""
+    """Return the key attributes that clients see of a row. `latest` contains its key columns."""
     values = shown_values(schema, latest)
     return {name: values[name] for name in shown_schema(schema).names}
 
 
 def seen(schema: KeySchema, row: Row) -> Attributes:
-    """The attributes of a row as a DynamoDB client sees them."""
+    """Return the attributes of a row as a DynamoDB client sees them."""
     if row.is_native and len(schema.sort) < _COMPOSITE_COLUMNS:
         return row.contents
     latest: Mapping[str, Value] = row.latest
@@ -119,19 +124,19 @@ def seen(schema: KeySchema, row: Row) -> Attributes:
 
 
 def render(schema: KeySchema, row: Row) -> bytes:
-    """A row as the JSON of a wire item."""
+    """Return a row as the JSON of a wire item."""
     if len(schema.sort) < _COMPOSITE_COLUMNS:
         return render_row(row)
     return orjson.dumps(render_values(shown_values(schema, row.latest)))
 
 
 def render_page(schema: KeySchema, rows: Iterable[Row]) -> bytes:
-    """Rows as the JSON of an array of wire items."""
+    """Return rows as the JSON of an array of wire items."""
     if len(schema.sort) < _COMPOSITE_COLUMNS:
         return render_rows(rows)
     return b"[" + b",".join([render(schema, row) for row in rows]) + b"]"
 
 
 def composite_value(schema: KeySchema, latest: Mapping[str, Value]) -> Value:
-    """The composite of a row, whose latest values these are. The schema has one (composite_name)."""
+    """Return the composite of a row with these latest values. The schema must have one (composite_name)."""
     return Value(Kind.TEXT, composite_text([latest[column.name] for column in schema.sort]))

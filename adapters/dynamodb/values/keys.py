@@ -1,7 +1,8 @@
 """Keys of requests and items against a table's key schema, and index keys of items.
 
-Knows what may be a key value here (docs/protocols/dynamodb.md rules 23, 24, 36, 37); raises BadKey and KeyTooLong with the rule
-that was broken, for which errors.py has the texts. Key values have been checked as attribute values already (values.py).
+The rules for key values are in docs/protocols/dynamodb.md rules 23, 24, 36 and 37. Errors are BadKey and
+KeyTooLong with the violated rule. gateway_errors.py has the texts. values.py has already checked the values as
+attribute values.
 """
 
 from __future__ import annotations
@@ -25,18 +26,21 @@ from tablegate.gateway.model.values.values import Kind, Value
 
 
 def key_of(table: Table, wire: Mapping[str, Any]) -> Key:
-    """The key of a `Key` parameter, which must have exactly the key attributes, of their types. Raises BadKey, KeyTooLong."""
+    """Return the key in a `Key` parameter, which must have exactly the key attributes, of their types.
+
+    Raises BadKey, KeyTooLong.
+    """
     schema = composites.shown_schema(table.key_schema)
     if len(wire) != len(schema.columns):
         raise BadKey("schema")
-    # A key that another dialect wrote, and that would not be legal here, can still be read and deleted here.
+    # Keys from another dialect that are not legal here can still be read and deleted.
     is_ours = DIALECT in table.properties
     values = [key_value(column, column in schema.partition, wire, is_ours) for column in schema.columns]
     return composites.stored_key(table.key_schema, values)
 
 
 def key_value(column: KeyColumn, is_partition: bool, wire: Mapping[str, Any], is_ours: bool = True) -> Value:
-    """The value of one column of a `Key` parameter; `is_ours`: it must be legal as a key here."""
+    """Return the value of one column of a `Key` parameter. `is_ours`: it must be a legal key here."""
     member = wire.get(column.name)
     value = None if member is None else as_kind(_given(member), column.kind)
     if value is None:
@@ -49,7 +53,7 @@ def key_value(column: KeyColumn, is_partition: bool, wire: Mapping[str, Any], is
 
 
 def _given(member: Mapping[str, Any]) -> Value:
-    """The value that is given for a key attribute. Of a document or set, which is none, nothing is made but its kind."""
+    """Return the value of a key attribute. Documents and sets are never keys, so only their kind is converted."""
     [(tag, data)] = member.items()
     return untagged({tag: type(data)()}) if tag in _NEVER_KEYS else value_of(member)
 
@@ -58,7 +62,7 @@ _NEVER_KEYS = frozenset({"L", "M", "SS", "NS", "BS"})
 
 
 def item_key(table: Table, item: Mapping[str, Any]) -> Key:
-    """The key of an item that is to be put. Its index keys are checked too. Raises BadKey, KeyTooLong."""
+    """Return the key of an item for a put. Its index keys are checked too. Raises BadKey, KeyTooLong."""
     schema = table.key_schema
     composite = None if schema.is_pair else composites.composite_name(schema)
     if composite:
@@ -77,7 +81,7 @@ def item_key(table: Table, item: Mapping[str, Any]) -> Key:
                 raise BadKey("empty", column=column, actual=stored)
             _check_size(stored, column in schema.partition)
         values.append(stored)
-    if composite:  # shown as one text, which is what has a length here
+    if composite:  # clients see one text, and its length is limited
         _check_size(Value(Kind.TEXT, composite_text(values[len(schema.partition) :])), is_partition=False)
     if table.indexes:
         _check_index_values(table, lambda name: _given(item[name]) if name in item else None, _PUT)
@@ -85,12 +89,12 @@ def item_key(table: Table, item: Mapping[str, Any]) -> Key:
 
 
 def check_given_index_keys(table: Table, given: Mapping[str, Value]) -> None:
-    """The index keys among the values that an update has from its request; of computed ones the kind is enough."""
+    """Check the index keys among an update's values. Of computed values only the kind is checked."""
     _check_index_values(table, given.get, _UPDATE)
 
 
 def check_updated_index_keys(table: Table, old: Attributes, new: Attributes) -> None:
-    """The index keys that an update changed; what it left alone may be older than the index and wrong for it."""
+    """Check the index keys that an update changed. Unchanged ones may be older than the index and invalid for it."""
 
     def changed(name: str) -> Value | None:
         value = new.get(name)
@@ -103,7 +107,10 @@ def check_updated_index_keys(table: Table, old: Attributes, new: Attributes) -> 
 
 
 def index_view(value: Value, is_partition: bool) -> Value | None:
-    """How this dialect's indexes read key attributes: empty and over-long values have no entry (rule 37)."""
+    """Return a key attribute as this dialect's indexes see it.
+
+    None if it is empty or too long: it has no entry (rule 37).
+    """
     seen = view(value)
     if seen.kind in _SIZED and (not seen.data or _is_too_long(seen, is_partition)):
         return None
@@ -113,7 +120,8 @@ def index_view(value: Value, is_partition: bool) -> Value | None:
 _SIZED = frozenset({Kind.TEXT, Kind.BYTES})
 
 
-# What an index key of another kind and an empty one break: in an item, in an update, as the result of an update.
+# Rules for an index key of another kind and for an empty one: in an item, in an update, as the result of an
+# update.
 _PUT = ("index-kind", "index-empty")
 _UPDATE = ("index-kind", "index-update-empty")
 _COMPUTED = ("index-update-kind", "index-update-empty")
@@ -129,7 +137,7 @@ def _check_index_values(
         indexes = sorted(indexes, key=_name)  # errors name the first that is wrong (dynoxide, captured)
     for index in indexes:
         for column in index.key_schema.columns:
-            # Of the table's own keys only a partition key has more room than it may have as the sort key of an index.
+            # The table key is already checked. Only a partition key may be too long for the sort key of an index.
             if column.name not in own or (column in partition and column in index.key_schema.sort):
                 value = value_of_name(column.name)
                 if value is not None:

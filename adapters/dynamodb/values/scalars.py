@@ -1,6 +1,8 @@
-"""Scalars as DynamoDB spells them: numbers in decimal digits, binaries in base64, booleans, moments; and how a value is refused.
+"""Scalars in DynamoDB's form: numbers in decimal digits, binaries in base64, booleans, times. And errors of invalid
+values.
 
-Knows the limits of each (docs/protocols/dynamodb.md rules 9 and 21) and what each is billed. Knows nothing of documents or sets.
+The limits are in docs/protocols/dynamodb.md rules 9 and 21. Billed sizes are computed here too. values.py has
+documents and sets.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from tablegate.adapters.dynamodb.wire.wording import Wording
 
 
 class InvalidValue(ServiceError):
-    """A value that DynamoDB does not take. `rule` and `facts` say what it broke (messages.py); the text stands bare."""
+    """A value that DynamoDB rejects. `rule` and `facts` are for messages.py. The text has no frame."""
 
     def __init__(self, rule: str, **facts: Any) -> None:
         super().__init__("ValidationException", messages.bare(rule, **facts))
@@ -25,44 +27,46 @@ class InvalidValue(ServiceError):
         self.facts = facts
 
     def text(self, wording: Wording) -> str:
-        """The text as an operation tells it, not yet framed."""
+        """Return the text in the wording of an operation, without a frame."""
         return wording.value_text(self.rule, **self.facts)
 
 
 class ValueTooLarge(InvalidValue):
-    """More bytes than any item or value may have; the rest of it is not looked at."""
+    """A value or item above the size limit. The rest of it is not checked."""
 
     def __init__(self) -> None:
         super().__init__("item-size")
 
 
 def wrong_type(wanted: str, data: Any) -> NoReturn:
-    """Raise the SerializationException for data of another JSON type than the wanted one (ValueError for null)."""
+    """Raise the SerializationException for data of the wrong JSON type (ValueError for null)."""
     if data is None:
-        raise ValueError("null stands for an absent tag")  # and values.measure makes it so
+        raise ValueError("null stands for an absent tag")  # values.measure drops it
     raise serialization(json_type(wanted, data, java="AttributeValue"))
 
 
 def utf8_bytes(text: str) -> int:
-    """Length of a text in UTF-8. Raises SerializationException for what has none."""
+    """Return the length of a text in UTF-8. Raises SerializationException for lone surrogates."""
     try:
         return len(text.encode())
-    except UnicodeEncodeError:  # a lone surrogate: JSON can spell it, UTF-8 cannot
+    except UnicodeEncodeError:  # a lone surrogate: valid in JSON, not in UTF-8
         raise serialization() from None
 
 
 # Numbers
 
-# At most 38 characters of this need no second look: 38 digits at most, and a magnitude far from both ends.
+# Up to 38 characters of this are canonical: at most 38 digits, and a magnitude in range.
 CANONICAL = re.compile(r"0|-?[1-9][0-9]*|-?(?:0|[1-9][0-9]*)\.[0-9]*[1-9]")
 _NUMBER = re.compile(r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]+))?")
-_WRAPPING = 2**31  # the place of a first digit that a 32-bit integer does not hold
-_EXPONENTS = 2**63  # an exponent that a 64-bit integer does not hold makes no number
+_WRAPPING = 2**31  # position of a first digit that overflows 32 bits
+_EXPONENTS = 2**63  # exponents that overflow 64 bits are not numbers
 
 
 def canonical_number(text: str) -> str:
-    """The plain-digit text of a number: no exponent, no superfluous zeros or signs. Raises InvalidValue (rule 21;
-    exponents: paritysuite, eu-west-2, October 2026)."""
+    """Return the plain-digit text of a number: no exponent, no superfluous zeros or signs.
+
+    Raises InvalidValue (rule 21; exponents: paritysuite, eu-west-2, October 2026).
+    """
     if len(text) <= limits.NUMBER_DIGITS and CANONICAL.fullmatch(text) is not None:
         return text
     if not text:
@@ -82,9 +86,7 @@ def canonical_number(text: str) -> str:
     if not -_EXPONENTS <= written < _EXPONENTS:
         raise InvalidValue("not-a-number", text=text)
     exponent = written - len(fraction)
-    leading = (
-        max(len(digits) - 1, 0) + exponent
-    )  # a zero must be in range, too, by the exponent it is written with
+    leading = max(len(digits) - 1, 0) + exponent  # zeros are checked too, by their written exponent
     if leading > limits.NUMBER_MAX_EXPONENT:
         raise InvalidValue("number-overflow", wraps=exponent < _WRAPPING <= leading + 1)
     if leading < limits.NUMBER_MIN_EXPONENT:
@@ -108,7 +110,7 @@ def _plain(digits: str, exponent: int) -> str:
 
 
 def number_size_bytes(text: str) -> int:
-    """Billed size of a canonical number; the arithmetic of gateway/model/values/values.py, on text."""
+    """Return the billed size of a canonical number. Same arithmetic as gateway/model/values/values.py, on text."""
     if text == "0":
         return 1
     size = 1
@@ -130,7 +132,7 @@ _LAST_BEFORE_ONE_PAD = frozenset("AEIMQUYcgkosw048")
 
 
 def binary_bytes(text: Any) -> int:
-    """How many bytes a base64 text stands for. Raises SerializationException: padding and unused bits must be right."""
+    """Return the number of bytes in a base64 text. Raises SerializationException for wrong padding or unused bits."""
     if type(text) is not str:
         wrong_type("Blob", text)
     length = len(text)
@@ -149,7 +151,7 @@ def binary_bytes(text: Any) -> int:
 
 
 def boolean_of(data: Any) -> bool:
-    """A JSON value where a Boolean is wanted: some texts convert, numbers do not (dynalite validations/index.js)."""
+    """Convert a JSON value to a Boolean. Some texts convert, numbers do not (dynalite validations/index.js)."""
     if type(data) is bool:
         return data
     if type(data) is str:
@@ -165,7 +167,7 @@ _TICKS_PER_SECOND = 10_000_000
 
 
 def datetime_text(ticks: int) -> str:
-    """ISO 8601 with seven digits and Z of ticks of 100 ns since 0001-01-01."""
+    """Format ticks of 100 ns since 0001-01-01 as ISO 8601 with seven digits and Z."""
     days, rest = divmod(ticks, _TICKS_PER_DAY)
     seconds, fraction = divmod(rest, _TICKS_PER_SECOND)
     day = date.fromordinal(days + 1)

@@ -1,10 +1,11 @@
-"""Wire AttributeValue <-> the gateway's Value, total in both directions, and items as canonical body bytes.
+"""Conversion between wire AttributeValues and the gateway's Values, total in both directions, and items as canonical
+body bytes.
 
-Knows what a DynamoDB value may be (docs/protocols/dynamodb.md rules 21 to 25) and how each of the other dialects' kinds looks
-to a DynamoDB client. Knows nothing of requests: which text wraps a refused value is the asker's business.
+Covers the rules for DynamoDB values (docs/protocols/dynamodb.md rules 21 to 25) and DynamoDB's view of the other
+dialects' kinds. The caller adds the frame of error texts.
 
-One function, `measure`, does all the checking: it walks a decoded JSON value once, puts it into canonical form in place
-(plain numbers, sorted sets) and returns its billed size. What it leaves behind is what bodies.py calls a body.
+`measure` does all checks. It walks a decoded JSON value once, converts it to canonical form in place (plain
+numbers, sorted sets) and returns its billed size. The result is a body in the sense of bodies.py.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tablegate.gateway.model.values.values import Kind, Value, decimal_fits, equ
 
 
 class ParsedItem(dict[str, Any]):
-    """A wire item that has passed: in canonical form, with its contents."""
+    """A checked wire item in canonical form, with its contents."""
 
     __slots__ = ("contents", "size_bytes")
 
@@ -39,7 +40,7 @@ class ParsedItem(dict[str, Any]):
 
 
 def item_of(wire: Mapping[str, Any]) -> ParsedItem:
-    """Check an item in one pass. Changes `wire` into canonical form. Does not mind the item size limit.
+    """Check an item in one pass and convert `wire` to canonical form in place. The item size limit is not checked.
 
     Raises InvalidValue, or ServiceError SerializationException for a wrong JSON type.
     """
@@ -56,12 +57,12 @@ def item_of(wire: Mapping[str, Any]) -> ParsedItem:
 
 
 def is_too_large(size_bytes: int) -> bool:
-    """Whether something is larger than an item may be (docs/protocols/dynamodb.md rule 25)."""
+    """True if a size exceeds the item size limit (docs/protocols/dynamodb.md rule 25)."""
     return size_bytes > limits.ITEM_BYTES
 
 
 def value_of(wire: Any) -> Value:
-    """The value of a wire AttributeValue, fully checked. Raises as `item_of` does."""
+    """Return the value of a wire AttributeValue, fully checked. Raises the same errors as `item_of`."""
     if type(wire) is dict and len(wire) == 1:
         data = wire.get("S")
         if type(data) is str:
@@ -71,8 +72,11 @@ def value_of(wire: Any) -> Value:
 
 
 def measure_members(wire: Mapping[str, Any]) -> int:
-    """Check named attribute values (an item, a key), put them into canonical form in place, and return their billed bytes.
-    Raises as `item_of` does."""
+    """Check named attribute values (an item, a key), convert them to canonical form in place, and return their
+    billed bytes.
+
+    Raises the same errors as `item_of`.
+    """
     try:
         return measure_named(wire, 0, limits.PLACEHOLDER_VALUES_BYTES)
     except scalars.InvalidValue as refusal:
@@ -80,8 +84,11 @@ def measure_members(wire: Mapping[str, Any]) -> int:
 
 
 def _told_first(wire: Mapping[str, Any], refusal: scalars.InvalidValue) -> scalars.InvalidValue:
-    """What is said of an item that has been refused: the service looks at all of its names first, then how deep it is, and only
-    then at names inside (paritysuite deepRequests.test.ts, ten regions, 2026-10-09)."""
+    """Return the error to report for a rejected item.
+
+    The service checks all top-level names first, then the depth, and then nested names (paritysuite
+    deepRequests.test.ts, ten regions, 2026-10-09).
+    """
     if refusal.rule == "nesting" and "" in wire:
         return scalars.InvalidValue("empty-name")
     if refusal.rule == "empty-name" and "" not in wire and _is_too_deep(wire):
@@ -90,7 +97,7 @@ def _told_first(wire: Mapping[str, Any], refusal: scalars.InvalidValue) -> scala
 
 
 def _is_too_deep(wire: Mapping[str, Any]) -> bool:
-    """Whether some document of an item is nested too deep. Bounded: nothing is looked at below that level."""
+    """True if some document of an item is nested too deep. The search stops below that level."""
     level, holders = 0, list(wire.values())
     while holders and level <= limits.NESTING_LEVELS:
         level += 1
@@ -110,12 +117,15 @@ def _is_too_deep(wire: Mapping[str, Any]) -> bool:
 
 
 def measure_named(wire: Mapping[str, Any], level: int, most: int = limits.MEASURED_BYTES) -> int:
-    """The billed bytes of named attribute values that stand `level` documents deep, checked, in canonical form. Raises
-    ValueTooLarge beyond `most`, and for what is bad anything: which fault is told first, `measure_members` and `item_of` know."""
+    """Check named attribute values, convert them to canonical form in place, and return their billed bytes.
+
+    `level`: number of documents around them. Raises ValueTooLarge above `most`, and the first error found.
+    `measure_members` and `item_of` choose the error to report.
+    """
     size = 0
-    members = wire.items()  # of what is no dictionary there are none, however long it is
+    members = wire.items()  # raises for other types than dictionaries
     if len(members) > most:
-        raise scalars.ValueTooLarge  # each member but one has a name
+        raise scalars.ValueTooLarge  # every name but one has at least one byte
     for name, member in members:
         size += _name_bytes[name]
         try:
@@ -133,8 +143,10 @@ def measure_named(wire: Mapping[str, Any], level: int, most: int = limits.MEASUR
 
 
 def measure(member: Any, level: int) -> int:
-    """Check an attribute value that stands `level` documents deep, put it into canonical form in place, and return its billed
-    bytes. Raises as `item_of` does."""
+    """Check an attribute value, convert it to canonical form in place, and return its billed bytes.
+
+    `level`: number of documents around it. Raises the same errors as `item_of`.
+    """
     try:
         (tag,) = member
         return _MEASURES[tag](member[tag], member, level)
@@ -143,9 +155,9 @@ def measure(member: Any, level: int) -> int:
 
 
 def _measure_odd(member: Any, level: int) -> int:
-    """An attribute value that is no object with one known tag: mostly an error, but null and unknown members are absent.
+    """Measure an attribute value that is not an object with one known tag. Null and unknown tags count as absent.
 
-    Errors in the data of several tags come before the error that there are several.
+    Mostly raises an error. Errors in the data of several tags precede the error that there are several.
     """
     if member is None:
         raise scalars.InvalidValue("empty-value")
@@ -166,15 +178,14 @@ _CHECK_ORDER = ("S", "B", "N", "BOOL", "NULL", "BS", "NS", "SS", "L", "M")
 
 
 def drop_odd_tags(member: dict[str, Any]) -> None:
-    """Leave of an attribute value, in place, the tags that are known and not null, in the order in which errors are looked
-    for."""
+    """Remove unknown and null tags from an attribute value in place. Sort the others in the order of error checks."""
     known = {tag: member[tag] for tag in _CHECK_ORDER if member.get(tag) is not None}
     member.clear()
     member.update(known)
 
 
 def check_name(name: str) -> None:
-    """Raise InvalidValue if this may not be an attribute's name."""
+    """Raise InvalidValue if this is not a valid attribute name."""
     if not name:
         raise scalars.InvalidValue("empty-name")
     if (
@@ -185,7 +196,7 @@ def check_name(name: str) -> None:
 
 
 class _NameBytes(dict[str, int]):
-    """Name -> its bytes, for names that are good. The few names that most items have are looked at once."""
+    """A cache from valid attribute names to their size in bytes. Most items share a few names."""
 
     def __missing__(self, name: str) -> int:
         check_name(name)
@@ -277,7 +288,7 @@ def _members(data: Any, empty: str) -> list[Any]:
 
 
 def _check_texts(data: list[Any], null: str, look: Callable[[str], object] = str) -> None:
-    """Check that the members of a set are texts. If one is none, what `look` finds before it is told first."""
+    """Check that the members of a set are texts. Errors that `look` raises for earlier members come first."""
     if set(map(type, data)) == {str}:
         return
     for element in data:
@@ -304,7 +315,7 @@ def _measure_text_set(data: Any, member: dict[str, Any], level: int) -> int:
 
 def _measure_number_set(data: Any, member: dict[str, Any], level: int) -> int:
     _check_texts(_members(data, "empty-number-set"), "null-in-number-set", scalars.canonical_number)
-    distinct = dict.fromkeys(data)  # in their order, so that the first that is wrong is told
+    distinct = dict.fromkeys(data)  # in order, so the first invalid number is reported
     canonical = list(map(scalars.canonical_number, distinct))
     if len(set(canonical)) != len(data):
         raise scalars.InvalidValue("duplicate-numbers")
@@ -316,7 +327,7 @@ def _measure_number_set(data: Any, member: dict[str, Any], level: int) -> int:
 def _measure_binary_set(data: Any, member: dict[str, Any], level: int) -> int:
     size = 0
     members = _members(data, "empty-binary-set")
-    # Equal ones once, in their order; what is no text may have no hash.
+    # Check equal texts once, in order. Other JSON types may be unhashable.
     for element in dict.fromkeys(members) if set(map(type, members)) == {str} else members:
         if element is None:
             raise scalars.InvalidValue("null-in-binary-set")
@@ -342,11 +353,13 @@ _MEASURES = {
     "BS": _measure_binary_set,
 }
 
-# How DynamoDB sees the other dialects' kinds
+# DynamoDB's view of the other dialects' kinds
 
 
 def view(value: Value) -> Value:
-    """A stored value as a DynamoDB client sees it: exactly, or as text; never rounded (docs/architecture.md section 7)."""
+    """Return a stored value as a DynamoDB client sees it: exact or as text, never rounded (docs/architecture.md
+    section 7).
+    """
     kind, data = value
     if kind is Kind.INT32 or kind is Kind.INT64:
         return Value(Kind.DECIMAL, Decimal(data))
@@ -371,7 +384,10 @@ def _view_double(data: float) -> Value:
 
 
 def as_kind(value: Value, kind: Kind) -> Value | None:
-    """A DynamoDB value as a key column of another dialect's kind (N for an INT64 column); None where it does not fit."""
+    """Return a DynamoDB value as a key column of another dialect's kind (N for an INT64 column).
+
+    None if it does not fit.
+    """
     if value.kind is kind:
         return value
     if kind is Kind.INT64 and value.kind is Kind.DECIMAL:
@@ -382,7 +398,7 @@ def as_kind(value: Value, kind: Kind) -> Value | None:
 
 
 def keep_kinds(old: Row | None, new: Contents) -> Contents:
-    """The new contents, with the stored kind of every attribute whose value is just what DynamoDB saw of the old one."""
+    """Return the new contents with the stored kinds of attributes that DynamoDB sees as unchanged."""
     if old is None or old.is_native:
         return new
     latest = new.latest
@@ -398,28 +414,33 @@ def keep_kinds(old: Row | None, new: Contents) -> Contents:
 
 
 def render_value(value: Value) -> dict[str, Any]:
-    """A value as a wire AttributeValue."""
+    """Return a value as a wire AttributeValue."""
     return bodies.tagged(view(value))
 
 
 def render_values(values: Mapping[str, Value]) -> dict[str, Any]:
-    """Attributes as a wire item."""
+    """Return attributes as a wire item."""
     return {name: bodies.tagged(view(value)) for name, value in values.items()}
 
 
 def render_row_generally(row: Row) -> bytes:
-    """A row as the JSON of a wire item: each value through `view`."""
+    """Return a row as the JSON of a wire item, each value through `view`."""
     return orjson.dumps(render_values(row.latest))
 
 
 def render_rows_generally(rows: Iterable[Row]) -> bytes:
-    """Rows as the JSON of an array of wire items. They are put together before the encoder sees them, which would copy each
-    by itself."""
+    """Return rows as the JSON of an array of wire items.
+
+    The array is joined from encoded rows, because the encoder would copy each of them.
+    """
     return b"[" + b",".join(map(render_row_generally, rows)) + b"]"
 
 
 def fast_render_row(row: Row) -> bytes:
-    """The fast path of `render_row_generally`: a body whose kinds are DynamoDB's own is the JSON of its item."""
+    """Return a row as the JSON of a wire item.
+
+    Fast path of `render_row_generally`: a native body already is that JSON.
+    """
     return row.body if row.is_native else render_row_generally(row)
 
 

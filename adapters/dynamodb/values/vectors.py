@@ -1,8 +1,8 @@
-"""What an item of a table with vector indexes may have in the attributes of their search schemas, and vectors as they are shown.
+"""Rules for the attributes of vector indexes' search schemas, and the form of vectors in answers.
 
-Texts: captures of the live service, August 2026 (nubo-db/dynamodb-conformance, eu-west-2; ExtendDB's change notes, us-east-1);
-botocore 1.44.5, PutItem. They are in errors.py, by the rules here. What other dialects write is not refused: what is no vector
-of an index is not in it.
+Texts: captures of the live service, August 2026 (nubo-db/dynamodb-conformance, eu-west-2, and ExtendDB's change
+notes, us-east-1), and botocore 1.44.5, PutItem. gateway_errors.py has them, by the rules here. Writes of other
+dialects are not rejected: an invalid vector is not in the index.
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ from tablegate.gateway.model.values.values import Kind, Value
 from tablegate.gateway.model.values.vectors import components_of, is_of_kind, vector_of
 
 _GREATEST = Decimal("3.4028235E38")
-"""The greatest number of 32 bits, as the service tells it."""
+"""The greatest 32-bit floating-point number, as in the service's text."""
 
 
 def check_put(table: Table, contents: Contents) -> None:
-    """Raise RowRuleViolated if an item that is put has what some vector index of its table does not take."""
+    """Raise RowRuleViolated if a vector index of the table rejects an item for a put."""
     for index in table.vector_indexes:
         _check(index, contents, None)
 
 
 def check_updated(table: Table, old: Attributes, contents: Contents) -> None:
-    """Raise RowRuleViolated if an update has changed an attribute to what some vector index does not take. What it
-    left alone may be
-    older than the index and wrong for it."""
+    """Raise RowRuleViolated if a vector index rejects a value that an update changed.
+
+    Unchanged values may be older than the index and invalid for it.
+    """
     for index in table.vector_indexes:
         _check(index, contents, old)
 
 
 def shown(vector: bytes) -> Value:
-    """A vector as the index has it, each number in its shortest form."""
+    """Return a vector as the index stores it, each number in its shortest form."""
     return Value(Kind.LIST, tuple([Value(Kind.DECIMAL, number) for number in components_of(vector)]))
 
 
@@ -79,7 +80,7 @@ def _fault_of_vector(index: VectorIndex, member: dict[str, Any]) -> RowRuleViola
 
 
 def _java_text(number: Decimal) -> str:
-    """A number as Java's floating point numbers print themselves: 1.0E39."""
+    """Format a number like Java's floating-point numbers: 1.0E39."""
     digits, exponent = f"{number.normalize():E}".split("E")
     return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
 
