@@ -1,7 +1,9 @@
-"""What one dialect writes, the others read: through the official SDKs, against one live server on each database.
+"""Tables written through one dialect and read through the others, by the official SDKs, against one live server on each
+database.
 
-How Azure sees values and keys of every kind is tested by properties in adapters/azuretable/test_other_dialects.py and
-test_keys.py, round trips between DynamoDB and Azure in test_dynamodb_and_azure.py; here is what takes all three.
+Other tests cover pairs of dialects. Properties of values and keys seen from Azure:
+adapters/azuretable/test_other_dialects.py and test_keys.py. Round trips between DynamoDB and Azure:
+test_dynamodb_and_azure.py. These tests need all three dialects.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ def across(shared_database_url: str, request: pytest.FixtureRequest) -> Iterator
     running = start(shared_database_url, request.param)
     made = Across(running.url)
     yield made
-    # The other entry's turn has the same database, and a database has room for so many tables.
+    # The test through the other entry uses the same database, and the number of tables of a database is limited.
     for page in made.dynamodb.client.get_paginator("list_tables").paginate():
         for name in page["TableNames"]:
             made.dynamodb.client.delete_table(TableName=name)
@@ -94,7 +96,7 @@ def test_what_dynamodb_writes(across: Across, name: str, written: Any, azure: An
     row = across.get(table, PAIR)
     assert row is not None
     assert row[name] == tablestore
-    # Written back as it was shown, by either, it is what it was.
+    # Either SDK writes back what it read, and the entity is unchanged.
     across.entities(table).update_entity(entity, mode=UpdateMode.REPLACE)
     assert item(across, table, **PAIR)[name] == written
     across.put(table, PAIR, **{name: row[name]})
@@ -133,7 +135,7 @@ def test_what_azure_writes(across: Across, name: str, written: Any, dynamodb: An
     assert row is not None
     assert row[name] == tablestore
     assert isinstance(row[name], bytearray if isinstance(tablestore, bytes) else type(tablestore))
-    # Written back as it was shown, it keeps Azure's type: by a put, by an update, by a PutRow.
+    # Written back unchanged, it keeps Azure's type: by a put, by an update, by a PutRow.
     ours = across.dynamodb.resource.Table(table)
     ours.put_item(Item=shown)
     ours.update_item(

@@ -1,8 +1,7 @@
-"""Each answer is equal through both entries: the tick of the gateway's own server, and Flask under another WSGI server.
+"""Both entries give equal answers: the tick of the gateway's own server, and Flask under another WSGI server.
 
-Two gateways, each on data of its own and on a clock that stands still, get the same requests (entry_requests/) in the same
-order. What is drawn at random is drawn alike for both, so status, headers and body are compared as they are; only the
-headers that are a server's own are left out.
+Two gateways with separate data and a fixed clock get the same requests (entry_requests/) in the same order. Random
+values are the same for both. Status, headers and body are compared unchanged, except for headers that the servers add.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from tests.support.running import EVERY_DIALECT, Running, plain_app, start_app, 
 
 DIALECTS = {"dynamodb": dynamodb, "tablestore": tablestore, "azuretable": azure}
 LIMIT_BYTES = 1 << 20
-# What a server adds by itself; where a dialect says them, they are compared.
+# Headers that a server adds. They are compared if a dialect sets them.
 OF_CONNECTIONS = {"connection", "keep-alive", "transfer-encoding"}
 OF_SERVERS = {"date", "server"}
 AT = formatdate(NOW_MS // 1000, usegmt=True)
@@ -55,7 +54,7 @@ class Pair:
         self.servers: list[Running] = [start_app(ours), start_plain(others)]
 
     def send(self, case: Case) -> Reply:
-        """Through both; the answers are equal. One of them."""
+        """Send a request to both gateways and assert that the answers are equal. Returns one of them."""
         ours, others = (_ask(server, case.request) for server in self.servers)
         assert (case.name, *ours) == (case.name, *others)
         return Reply(ours[0], ours[1], ours[2])
@@ -129,7 +128,7 @@ def test_every_operation_on_rows_is_among_the_requests() -> None:
     assert OPERATIONS.keys() - STREAMS - TRANSACTIONS <= sent["tablestore"]
 
 
-# What goes wrong in the gateway
+# Errors of the gateway
 
 
 def stale(commands: list[Any], nowait: bool = False) -> list[Any]:

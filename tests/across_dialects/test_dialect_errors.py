@@ -1,4 +1,4 @@
-"""What may be raised between the dialects and the engine: facts of the model only, worded in each dialect's errors.py."""
+"""Errors between the dialects and the engine: they are facts of the model. Each dialect's errors.py has their texts."""
 
 from functools import partial
 
@@ -39,7 +39,7 @@ def nested(levels: int) -> Value:
 
 
 def told(write: Write) -> RowRuleViolated | None:
-    """What the engine would answer a group of one write, if its dialect refuses the row."""
+    """Return the engine's answer for a group of one write if its dialect rejects the row."""
     answer = apply_group([write], {}, 0)
     assert isinstance(answer, (list, RowRuleViolated))
     return answer if isinstance(answer, RowRuleViolated) else None

@@ -1,7 +1,7 @@
-"""What one dialect wrote, read and changed by another, through their official SDKs on one live server.
+"""Data written by one dialect, read and changed by the other, through their official SDKs on one live server.
 
-Source: docs/architecture.md section 7. DynamoDB and Azure Table here; `view` and key spellings have their own tests beside each
-adapter.
+Source: docs/architecture.md section 7. The dialects here are DynamoDB and Azure Table. `view` and key spellings have
+tests beside each adapter.
 """
 
 from __future__ import annotations

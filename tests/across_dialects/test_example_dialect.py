@@ -1,6 +1,7 @@
-"""The example of docs/contribute/adding-a-dialect.md: over a socket, through both entries, on each database, beside another.
+"""The example of docs/contribute/adding-a-dialect.md over a socket, through both entries, on each database, beside
+another dialect.
 
-It is mounted in front of Azure Table, whose accounts it uses, so what one writes the other reads.
+It is mounted in front of Azure Table and uses its accounts, so each reads the other's writes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ BODY_MAX_BYTES = 1 << 20
 
 
 class Client:
-    """The dialect as a client meets it, and the gateway behind it."""
+    """A client of the dialect, and the gateway behind it."""
 
     def __init__(self, gateway: Gateway, running: Running, stem: str) -> None:
         self.gateway, self.url = gateway, running.url

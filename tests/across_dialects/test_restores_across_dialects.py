@@ -1,8 +1,13 @@
-"""Tables that their own SDKs write, restored as they were at any moment, against what was stored after each write: items with
-transactions, an index and expiry; entities with merges and entity groups; rows with versions of cells, an index, automatic
-numbers and local transactions. All three are kept by one history, whatever dialect writes.
+"""Tables written by their own SDKs, restored to any moment and compared with the state stored after each write.
 
-Rows are compared to the byte, with their times of modification; index entries with those that the rows ask for.
+The tables are:
+
+- items with transactions, an index and expiry;
+- entities with merges and entity groups;
+- rows with cell versions, an index, automatic numbers and local transactions.
+
+One history covers all three dialects. Rows are compared byte by byte, with their times of modification. Index entries
+are compared with those that the rows need.
 """
 
 from __future__ import annotations
@@ -43,7 +48,7 @@ IGNORE = ots.Condition(ots.RowExistenceExpectation.IGNORE)
 
 @dataclass
 class Kept:
-    """A table whose history is kept, how to write to it at random, and what it was after each write."""
+    """A table with a history, random writes to it, and its state after each write."""
 
     engine: Engine
     name: str
@@ -55,7 +60,7 @@ class Kept:
         return found(self.engine, self.name)
 
     def note(self) -> None:
-        """What is stored now. Nothing else writes, so it is also what was stored a little later."""
+        """Record the stored state. Without other writers, it is also the state a little later."""
         rows = stored_rows(self.engine, self.table.id)
         self.moments.append((time.time_ns() // 100, rows))
 
@@ -238,7 +243,7 @@ def restored(engine: Engine, definition: Table, source: Any, at: int | None, nam
 
 
 def right_entries(engine: Engine, table: Table) -> int:
-    """How many entries the indexes of a table should have, by its rows."""
+    """Return the number of index entries that the rows of a table need."""
     page = run(engine, Read(table, EVERYTHING, PageLimits()))
     return sum(index.entry(row) is not None for row in page.rows for index in table.indexes)
 

@@ -66,7 +66,7 @@ def wait_until_active(across: Across, table: str) -> None:
 
 
 def test_documents_of_several_tenants(across: Across) -> None:
-    """A table as a chat's memory has it: the index is added to what is there, and each tenant sees its own."""
+    """A table as used for chat memory: the index is added to existing rows, and each tenant finds only its rows."""
     name = across.new_name()
     table = across.dynamodb.create("pk:S", "sk:N", name=name)
     chance = np.random.default_rng(1)
@@ -107,7 +107,7 @@ def test_documents_of_several_tenants(across: Across) -> None:
 
 
 def test_a_search_sees_every_write_that_was_answered(across: Across) -> None:
-    """While others write and search, and items have vectors only together, or not at all."""
+    """Other clients write and search meanwhile. Items have all their vectors or none."""
     name = across.new_name()
     across.dynamodb.client.create_table(
         TableName=name,
@@ -153,7 +153,7 @@ def test_a_search_sees_every_write_that_was_answered(across: Across) -> None:
 
 
 def test_other_dialects_keep_the_index(across: Across) -> None:
-    """What they leave alone stays a vector; what they put in its place is none; a row that they delete is gone."""
+    """A vector that they do not change stays a vector, and a replaced one is none. A deleted row has no vector."""
     table = across.new_name()
     across.azure.service.create_table(table)
     ours = across.dynamodb.resource.Table(table)

@@ -1,4 +1,4 @@
-"""`tablegate` as its users meet it: processes, exit codes, and what is printed."""
+"""The `tablegate` command as its users run it: processes, exit codes, and output."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ from tests.support.running import ROOT, Process, free_port
 
 
 def tablegate(folder: Path, *arguments: str, code: int = 0, typed: str = "") -> str:
-    """Run a command of this process, as if in a folder; what it printed, errors included. `typed`: standard input."""
+    """Run a command in this process, as if in a folder.
+
+    Returns its output with errors. `typed` is the standard input.
+    """
     with contextlib.chdir(folder):
         done = CliRunner().invoke(main, arguments, input=typed)
     assert done.exit_code == code, done.output
@@ -63,9 +66,9 @@ def test_serve_needs_no_argument(serving: Process, tmp_path: Path) -> None:
     assert str(tmp_path / "tablegate.sqlite") in told
     assert get(f"{serving.url}/readyz") == "ready\n"
     assert "ready" in tablegate(tmp_path, "healthcheck", "--port", serving.url.rpartition(":")[2])
-    # A second server on the file is refused, and told who has it.
+    # A second server on the file is refused with the pid of the first.
     assert f"pid {serving.pid}" in refusal(tmp_path)
-    # Other commands may look at it meanwhile.
+    # Other commands can read it meanwhile.
     tablegate(tmp_path, "tables")
     code, errors = serving.terminate()
     assert (code, errors) == (0, "")
@@ -89,7 +92,7 @@ def test_the_files_of_a_database_are_its_owners_alone(tmp_path: Path) -> None:
     modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
     assert modes == {f"tablegate.sqlite{ending}": 0o600 for ending in ("", "-wal", "-shm", ".lock")}
     assert server.terminate() == (0, "")
-    # What its owner has given to others stays, and is said.
+    # Access that the owner has granted stays, with a warning.
     (tmp_path / "tablegate.sqlite").chmod(0o640)
     server = Process(tmp_path)
     server.wait_until_ready()
@@ -110,14 +113,14 @@ def test_a_database_is_locked_whatever_it_is_called(serving: Process, tmp_path: 
     serving.wait_until_ready()
     (tmp_path / "other.sqlite").symlink_to(tmp_path / "tablegate.sqlite")
     assert f"pid {serving.pid}" in refusal(tmp_path, "--database", "sqlite:///other.sqlite")
-    # Whoever takes the file beside it for a leftover does not open the door with it, nor does a new name.
+    # Neither removing the lock file nor a new name unlocks the database.
     (tmp_path / "tablegate.sqlite.lock").unlink()
     assert "another server" in refusal(tmp_path)
     (tmp_path / "tablegate.sqlite").rename(tmp_path / "moved.sqlite")
     assert "another server" in refusal(tmp_path, "--database", "sqlite:///moved.sqlite")
     (tmp_path / "moved.sqlite").rename(tmp_path / "tablegate.sqlite")
     status, said = serving.terminate()
-    # If the server looked while the file had another name, it has refused writes and said so.
+    # If the server checked while the file had another name, it has refused writes and logged the reason.
     assert status == 0
     assert all("was removed or replaced" in line for line in said.splitlines())
     again = Process(tmp_path, "--database", "sqlite:///other.sqlite")
@@ -224,7 +227,7 @@ def shown_by(server: Process) -> set[str]:
 
 
 def takes_hangups(pid: int) -> bool:
-    """Whether a process has said what it does at SIGHUP."""
+    """True if a process handles SIGHUP."""
     status = Path(f"/proc/{pid}/status").read_text()
     caught = int(re.search(r"^SigCgt:\t(\w+)$", status, re.MULTILINE)[1], 16)  # type: ignore[index]
     return bool(caught >> (signal.SIGHUP - 1) & 1)
@@ -249,7 +252,7 @@ def test_metrics_may_have_a_port_of_their_own(tmp_path: Path) -> None:
     server = Process(tmp_path, "--metrics-port", str(port), "--auth", "strict", "--host", "0.0.0.0")
     assert f"http://127.0.0.1:{port}/metrics" in server.wait_until_ready()
     assert "tablegate_connections" in get(f"http://127.0.0.1:{port}/metrics")
-    # On a loopback address only, and not for pages whose name was made to point there.
+    # The server listens only on a loopback address, and refuses pages under other host names that resolve to it.
     [listening] = [
         line for line in Path("/proc/net/tcp").read_text().splitlines() if f":{port:04X} 00000000:" in line
     ]
@@ -376,8 +379,10 @@ def secrets_of(folder: Path, access_id: str) -> tuple[str, ...]:
 
 
 def test_secrets_need_not_be_on_a_command_line(tmp_path: Path) -> None:
-    """Arguments are seen by everybody on the machine (ps, shell history), a file and a pipe are not; nor is what they held
-    printed."""
+    """Every user of the machine can see arguments (ps, shell history), but not a file or a pipe.
+
+    The secrets in these are not printed.
+    """
     first, second = base64.b64encode(b"first").decode(), base64.b64encode(b"second").decode()
     (tmp_path / "keys").write_text(f"{first}\n{second}\n")
     added = tablegate(tmp_path, "credentials", "add", "acct", "--scheme", "azure", "--secret-file", "keys")
@@ -487,7 +492,7 @@ def test_a_built_wheel_in_an_empty_environment_migrates_serves_and_stops(tmp_pat
 
 
 def _make_project_with_packages_of_our_names(folder: Path) -> None:
-    """A user's project, which has packages of its own under the names of ours, and imports tablegate besides."""
+    """Create a user's project that imports tablegate and has packages with the names of tablegate's."""
     names = ("gateway", "adapters", "migrations")
     for name in names:
         (folder / name).mkdir()

@@ -44,7 +44,7 @@ OK, SOMETHING_FAILED, WARNINGS = 0, 1, 3
 
 
 def examined(url: str, *flags: str, code: int) -> dict[str, dict[str, Any]]:
-    """What `doctor --json` says, by the name of the check."""
+    """Return the results of `doctor --json` by the name of the check."""
     done = CliRunner().invoke(main, ["doctor", "--json", "--database", url, *flags])
     assert done.exit_code == code, done.output
     told = json.loads(done.output)
@@ -53,7 +53,7 @@ def examined(url: str, *flags: str, code: int) -> dict[str, dict[str, Any]]:
 
 
 def own(database_url: str) -> str:
-    """A database whose file is its owner's alone, as a server makes it."""
+    """Return a database that only its owner can read, as a server creates it."""
     if database_url.startswith("sqlite"):
         Path(database_url.removeprefix("sqlite:///")).chmod(0o600)
     return database_url
@@ -352,8 +352,10 @@ def test_deep_finds_a_damaged_page(database_url: str, database: Database) -> Non
 
 @pytest.fixture
 def amcheck(database_url: str) -> Iterator[psycopg.Connection[Any]]:
-    """A superuser's connection to a PostgreSQL that has amcheck. The wheel of the tests has none; Debian's packages have it
-    (TABLEGATE_TEST_DATABASE_URL)."""
+    """Return a superuser's connection to a PostgreSQL with amcheck.
+
+    The wheel of the tests has none, and Debian's packages have it (TABLEGATE_TEST_DATABASE_URL).
+    """
     plain = make_url(database_url).set(drivername="postgresql").render_as_string(hide_password=False)
     with psycopg.connect(plain, autocommit=True) as connection:
         known = connection.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'amcheck'").fetchall()
@@ -366,7 +368,7 @@ def amcheck(database_url: str) -> Iterator[psycopg.Connection[Any]]:
 
 @on_postgresql
 def test_deep_calls_amcheck(database_url: str, database: Database, amcheck: psycopg.Connection[Any]) -> None:
-    """An index that was not kept up for a while lacks an entry; the other indexes are read all the same."""
+    """An index that was not maintained for a while lacks an entry. The other indexes are still checked."""
     filled(database)
     found = CliRunner().invoke(main, ["doctor", "--deep", "--json", "--database", database_url])
     assert "amcheck finds nothing in" in found.output

@@ -1,7 +1,8 @@
-"""The command lines of DynamoDB Local and Azurite: processes started by the very words that their users have.
+"""The command lines of DynamoDB Local and Azurite: processes started with unchanged command lines of users.
 
-Words: "DynamoDB local usage notes" (Amazon DynamoDB Developer Guide); compose files of the AWS documentation,
-99x/dynamodb-localhost, aws/integrations-on-dotnet-aspire-for-aws; README of Azure/Azurite, Testcontainers for Java and Node.
+Sources: "DynamoDB local usage notes" (Amazon DynamoDB Developer Guide), compose files of the AWS documentation,
+99x/dynamodb-localhost, aws/integrations-on-dotnet-aspire-for-aws, README of Azure/Azurite, Testcontainers for Java and
+Node.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def started(folder: Path, *words: str, last: str, **environment: str) -> Iterato
 
 
 def refused(folder: Path, *words: str) -> str:
-    """What it says that does not start by these words: status 1."""
+    """Run a command line that is rejected with status 1. Returns its output."""
     done = subprocess.run(
         [sys.executable, "-m", "tablegate", *words], cwd=folder, capture_output=True, text=True, timeout=60,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -89,7 +90,7 @@ _LAST = "CorsParams:"
         ("-Djava.library.path=./DynamoDBLocal_lib", "-jar", "DynamoDBLocal.jar", "-sharedDb", "-inMemory", "-disableTelemetry"),
         ("java", "-Xms512m", "-Xmx1024m", "-Djava.library.path=/d/DynamoDBLocal_lib", "-jar", "DynamoDBLocal.jar", "-inMemory",
          "-sharedDb"),
-        # serverless-dynamodb-local, by the starter of dynamodb-localhost 0.0.9, in this order; it waits for no line.
+        # serverless-dynamodb-local, by the starter of dynamodb-localhost 0.0.9, in this order. It waits for no line.
         ("java", "-Djava.library.path=/home/me/.dynamodb/DynamoDBLocal_lib", "-jar", "DynamoDBLocal.jar", "-inMemory",
          "-sharedDb", "-cors", "*", "-delayTransientStatuses"),
     ],
@@ -110,7 +111,7 @@ def test_words_that_start_dynamodb_local_start_this(tmp_path: Path, words: tuple
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6")
 def test_it_listens_on_every_address_as_java_does(tmp_path: Path) -> None:
-    """`localhost` is ::1 first to Node 17 and later. Who comes by IPv4 is on this machine all the same."""
+    """Node 17 and later resolve `localhost` to ::1 first. IPv4 connections also come from this machine only."""
     port = free_port()
     with started(tmp_path, "dynamodb-local", "-inMemory", "-port", str(port), last=_LAST):
         for host in ("127.0.0.1", "::1"):

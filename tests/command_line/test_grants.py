@@ -108,7 +108,7 @@ def test_what_a_credential_its_roles_and_everybody_were_granted_counts_together(
 
 
 def policies(store: CredentialStore) -> dict[str, Any]:
-    """Access id -> how many statements it has; None: it may do everything."""
+    """Return the number of statements by access id. None marks an unrestricted caller."""
     return {
         each.access_id: None if each.policy is None else len(each.policy.statements) for each in store.load()
     }

@@ -62,7 +62,10 @@ def test_a_list_and_what_cannot_be_cancelled(tmp_path: Path) -> None:
 
 
 def test_an_import_of_newlines_under_a_running_server(tmp_path: Path) -> None:
-    """It goes on after a kill, a server that reads it stops when it is told to, and it is cancelled in the middle."""
+    """The import continues after a kill.
+
+    A server that executes it stops on request. The import is cancelled before its end.
+    """
     place = FolderPlace(tmp_path / "exports")
     place.put("in/1.gz", gzip.compress(b"\n" * (32 << 20), 1) * 16)
 

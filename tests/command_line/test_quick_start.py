@@ -17,7 +17,7 @@ _HEAVY = {
     "alembic", "cryptography", "flask", "hypothesis", "jinja2", "jwt", "lark", "mako", "numpy", "prometheus_client", "psycopg",
     "pyarrow", "re2", "rich", "sqlalchemy", "tablegate.transfer", "werkzeug",
 }  # fmt: skip
-# Serves in the main thread; another one asks, then tells which modules are there and stops the server.
+# Serves in the main thread. Another thread sends requests, then prints the loaded modules and stops the server.
 _PROGRAM = """
 import json, os, signal, socket, sys, threading
 reader, writer = os.pipe()
@@ -95,8 +95,10 @@ def test_first_requests_of_dynamodb_load_no_framework_and_no_parser(where: str, 
 
 
 def test_hot_operations_load_nothing_more() -> None:
-    """What most servers are asked for is there before the first request: none waits for a module. (GetItem of an item that is
-    there compiles its shape; BatchGetItem and transactions are as hot.)"""
+    """The modules of common operations are loaded before the first request.
+
+    (GetItem of an existing item compiles its shape. BatchGetItem and transactions are as common.)
+    """
     batch = {"RequestItems": {"songs": [{"PutRequest": {"Item": _KEY}}]}}
     hot = [
         _dynamodb("UpdateItem", TableName="songs", Key=_KEY),
@@ -114,7 +116,7 @@ def test_hot_operations_load_nothing_more() -> None:
 
 @pytest.mark.fast_paths
 def test_the_control_api_loads_no_framework() -> None:
-    """A test asks for a reset before it does anything else."""
+    """The first request of a test is often a reset."""
     paths = (
         "POST /_tablegate/reset",
         "PUT /_tablegate/clock",

@@ -1,4 +1,4 @@
-"""Where settings come from, which one wins, and what is said about a bad one."""
+"""Sources of settings, their precedence, and messages about invalid ones."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_resharding(tmp_path: Path) -> None:
     stream = StreamRule("1", True, "NEW_IMAGE", 86_400_000, 0)
     [table] = opened.engine.run([CreateTable("test", "shared", "t", schema, (), Rules(stream=stream))])
     opened.engine.run([CreateTable("test", "shared", "u", schema)])
-    # Meanwhile `opened` stands for a running server, with a cache of its own.
+    # `opened` represents a running server with a separate cache.
     assert "t has 3 open shards: 3, 4, 2" in tablegate(tmp_path, "streams", "reshard", "t", "--shards", "3")
     listed = tablegate(tmp_path, "streams", "list")
     assert "shared\tt\t1\tenabled" in listed

@@ -1,4 +1,4 @@
-"""`tablegate lint`, `copy`, `verify`, `diff`, `signature` as users meet them: what is told, and the status."""
+"""`tablegate lint`, `copy`, `verify`, `diff` and `signature` as users run them: output and status."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_plan_writes_nothing(fill: Fill, tmp_path: Path) -> None:
 
 
 def test_rejects_are_status_1(fill: Fill, tmp_path: Path) -> None:
-    """Azure Table takes no key with a slash ("Understanding the Table service data model")."""
+    """Azure Table rejects a key with a slash ("Understanding the Table service data model")."""
     good, bad = [row_of(PAIR, pk=text(pk), sk=text("s")) for pk in ("good", "b/ad")]
     fill([good, bad])
     azure = DatabaseEndpoint(f"sqlite:///{tmp_path}/b.sqlite#things")
@@ -213,7 +213,7 @@ def test_a_table_to_standard_output_and_from_standard_input(fill: Fill, tmp_path
 
 
 def test_standard_output_that_is_gone_leaves_no_job(fill: Fill, tmp_path: Path) -> None:
-    """What was written to a pipe cannot be gone on with."""
+    """A copy to a pipe cannot be continued."""
     fill(rows_of(10))
     with open("/dev/full", "wb") as full:
         done = _process(tmp_path, "copy", A, "-", "--quiet", stdout=full)
@@ -225,7 +225,7 @@ def test_standard_output_that_is_gone_leaves_no_job(fill: Fill, tmp_path: Path) 
 def _process(
     folder: Path, *arguments: str, typed: bytes = b"", stdout: Any = subprocess.PIPE
 ) -> subprocess.CompletedProcess[bytes]:
-    """A command as a process of its own."""
+    """Start a command as a separate process."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
     return subprocess.run(
         [sys.executable, "-m", "tablegate", *arguments], cwd=folder, env={**clean, "PYTHONPATH": str(ROOT)},

@@ -1,4 +1,4 @@
-"""Several processes on one SQLite file: one writes, all read, and no client can tell which of them it has met."""
+"""Several processes on one SQLite file: one writes, all read, and clients cannot distinguish them."""
 
 from __future__ import annotations
 
@@ -112,8 +112,10 @@ def test_the_other_dialects(server: Process) -> None:
 
 
 def test_a_caller_is_who_he_is_wherever_he_is_met(tmp_path: Path) -> None:
-    """Signatures and namespaces are looked at by the process that writes as by the others: the same key id has the tables of its
-    account, and with another secret none."""
+    """The process that writes checks signatures and namespaces as the others do.
+
+    A key id has the tables of its account, and none with another secret.
+    """
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     for access_id, place in (("AK1", "111111111111"), (signing.AWS_KEY_ID, "333333333333")):
         command = [
@@ -151,7 +153,7 @@ def test_a_caller_is_who_he_is_wherever_he_is_met(tmp_path: Path) -> None:
             forged = good.replace(good.partition(b"Signature=")[2][:64], b"0" * 64)
             status, answer = client.send(forged)
             assert (status, b"InvalidSignatureException" in answer) == (400, True)
-            # The key of another account, whose signature with the same secret is as good, has no such table.
+            # The key of another account with the same secret has a valid signature but no such table.
             status, answer = client.send(good.replace(b"Credential=tablegate/", b"Credential=AK1/"))
             assert (status, b"ResourceNotFoundException" in answer) == (400, True)
             client.close()

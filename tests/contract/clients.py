@@ -1,6 +1,6 @@
-"""One small table client, three times: what all three services promise, said by each of the official SDKs.
+"""One small table client, implemented with each of the official SDKs: the operations that all three services support.
 
-A table has two text keys. Whatever a condition refuses is `Refused`, by whatever name the service calls it.
+A table has two text keys. A write with a false condition raises `Refused`, whatever error the service returns.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAMES = ("PartitionKey", "RowKey")
 
 
 class Refused(Exception):
-    """The condition of a write was false; nothing was written."""
+    """The condition of a write was false, and nothing was written."""
 
 
 class Insert(NamedTuple):
@@ -42,7 +42,7 @@ class Put(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """A member of a group: a row that must be there, and is then gone."""
+    """A member of a group: delete an existing row."""
 
     key: Key
 
@@ -63,7 +63,7 @@ class TableClient(ABC):
 
     @abstractmethod
     def merge(self, key: Key, values: Values) -> None:
-        """These values of the row, whether there was one or not; its others stay."""
+        """Set these values of the row and keep the others. Creates the row if it is missing."""
 
     @abstractmethod
     def replace_if(self, key: Key, version: int, values: Values) -> None:
@@ -75,7 +75,7 @@ class TableClient(ABC):
 
     @abstractmethod
     def get(self, key: Key) -> Values | None:
-        """The values of the row without its keys; None if there is none."""
+        """Return the values of the row without its keys, or None."""
 
     @abstractmethod
     def partition(self, partition: str, page: int) -> list[Key]:
@@ -199,7 +199,7 @@ class Azure(TableClient):
             )
 
     def delete(self, key: Key) -> None:
-        """The SDK's own delete_entity says nothing of a row that is not there; a batch of one does."""
+        """The SDK's delete_entity ignores a missing row. A batch with one delete raises an error."""
         self.group([Delete(key)])
 
     def get(self, key: Key) -> Values | None:

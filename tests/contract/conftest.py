@@ -1,3 +1,3 @@
-"""The statements behind the contract say where their rows are."""
+"""The check that the statements of the contract tests name the slot of their rows."""
 
 from tests.support.statements import listener, statements_say_where  # noqa: F401

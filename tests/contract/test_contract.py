@@ -1,6 +1,7 @@
-"""The semantics that the three dialects have in common: the same scenarios, through each, on each database.
+"""Semantics that the three dialects share: the same scenarios, through each dialect, on each database.
 
-What only one of them promises is tested with its adapter; what one makes of another's rows, in test_across_dialects.py.
+Tests of one dialect's own semantics are with its adapter. Tests of rows of other dialects are in
+test_across_dialects.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Background work of real server processes: it is seen from outside, it rests, it outlives kill -9, neighbours do not feel it.
+"""Background work of real server processes: progress, pauses, restart after kill -9, and effect on other clients.
 
-A few thousand rows here; `make soak` purges and indexes a million.
+The tables have a few thousand rows here. `make soak` purges and indexes a million.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def until(condition: Any) -> None:
 
 
 def shown(database_url: str) -> dict[str, tuple[str, int, int]]:
-    """What `tablegate tables` says of work: of what, rows done, rows left."""
+    """Return the progress of background work in `tablegate tables`: kind, rows done, rows left."""
     done = CliRunner().invoke(main, ["tables", "--database", database_url])
     assert done.exit_code == 0, done.output
     found = re.findall(r"^(\w+)\t(.*)\t([\d,]+) rows done\tabout ([\d,]+) left$", done.output, re.MULTILINE)
@@ -148,15 +148,17 @@ def test_what_is_under_way_is_seen_from_outside_and_goes_on_after_kill_9(
 def test_a_start_reads_no_more_with_many_tables_than_with_one(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Everything that is asked of the database until there is no more background work: descriptors are read when somebody asks
-    for a table, and one of them then."""
+    """Counts all reads until the background work is done.
+
+    Descriptors are read on the first request for a table, and then only one.
+    """
     of_one = started(database_url, monkeypatch, 1, "t0")
     of_many = started(database_url, monkeypatch, 150, "t149")
     assert of_many == of_one
 
 
 def started(database_url: str, monkeypatch: pytest.MonkeyPatch, tables: int, wanted: str) -> tuple[int, int]:
-    """(statements, rows of their results) of a start on so many tables, with a request for one of them."""
+    """Return (statements, result rows) of a start with this number of tables and a request for one of them."""
     settings = load({"database": database_url}, {})
     made = open_store(settings, connect(settings))
     schema = KeySchema((KeyColumn("p", Kind.TEXT),))
@@ -199,8 +201,10 @@ def test_the_share_of_background_work_is_more_than_none_and_at_most_all(tmp_path
 
 @pytest.mark.soak
 def test_a_neighbour_does_not_feel_it(tmp_path: Path, database_url: str) -> None:
-    """A million rows purged and half a million indexed with `make soak`: in the share that is set, and with reads and writes of
-    another table at most twice as slow at the median."""
+    """`make soak` purges a million rows and indexes half a million.
+
+    The work keeps to its CPU share. Reads and writes of another table are at most twice as slow at the median.
+    """
     size = 1_000_000 if SECONDS >= 60 else 4_000
     with running(tmp_path, database_url) as (_, client):
         for name, rows in (("gone", size), ("indexed", size // 2), ("near", 100)):
@@ -220,7 +224,7 @@ def test_a_neighbour_does_not_feel_it(tmp_path: Path, database_url: str) -> None
                 return sum(metrics(process, "tablegate_background_seconds_total").values()) - before
 
             def is_done(process: Any = process, worked: Any = worked) -> bool:
-                """Whether the work has begun and nothing is left of it."""
+                """True if the work has begun and nothing of it is left."""
                 return worked() > 0 and not any(metrics(process, "tablegate_background_rows_left").values())
 
             beside = neighbour(client, is_done)
@@ -229,14 +233,14 @@ def test_a_neighbour_does_not_feel_it(tmp_path: Path, database_url: str) -> None
                 assert worked() <= 0.3 * took
                 for mine, its in zip(beside, quiet, strict=True):
                     assert mine < 2 * its, (beside, quiet)
-        # The last batch of a work finds no row, and then only says that it is done.
+        # The last batch finds no row and only marks the work as done.
         limit = time.monotonic() + 30
         while shown(database_url):
             assert time.monotonic() < limit, shown(database_url)
 
 
 def neighbour(client: RawClient, is_over: Any, seconds: float = 3_600.0) -> tuple[float, float]:
-    """Medians of reads and of writes, in turn, for so long."""
+    """Return the medians of alternating reads and writes over this period."""
     taken: tuple[list[float], list[float]] = ([], [])
     key = {"pk": {"S": "a"}, "sk": {"S": "a"}}
     began = asked = time.monotonic()

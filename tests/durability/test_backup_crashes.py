@@ -1,5 +1,7 @@
-"""A server that is killed while it makes a backup and restores a table: what is half done is never said to be done, and the
-next server ends it."""
+"""A server is killed during a backup and a restore.
+
+Unfinished work is never reported as done, and the next server completes it.
+"""
 
 from __future__ import annotations
 
@@ -129,14 +131,17 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def rows_of(path: Path) -> int:
-    """How many rows a file has, whose checksums are right."""
+    """Return the number of rows in a file and verify their checksums."""
     file = JsonLines(path)
     assert file.describe().name == "things"
     return sum(len(page.rows) for page in file.scan(file.segments(1)[0]))
 
 
 def test_kills_while_backups_are_files(tmp_path: Path, database_url: str) -> None:
-    """A kill of each backup and each restore, and of some deletions: a file is whole or gone, never half of it under its name."""
+    """Kills during each backup, each restore and some deletions.
+
+    A file is complete or absent, never partial under its final name.
+    """
     chance = random.Random(3)
     server = Restarted(tmp_path, database_url)
     try:

@@ -1,6 +1,7 @@
-"""What is restored from a backup that was taken under load: consistent, and all that was acknowledged before its end is there.
+"""Restores of backups taken under load: consistent, with all writes that were acknowledged before the end of the
+backup.
 
-Seconds here; `make soak` takes backups for a minute on each database.
+The run takes seconds here. `make soak` takes backups for a minute on each database.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ WRITERS = 3
 
 
 class Teller(threading.Thread):
-    """Moves money between accounts, each time with an entry of a ledger, and remembers when it was told of which entry."""
+    """A thread that moves money between accounts and adds a ledger entry each time.
+
+    It records the time of each acknowledgement.
+    """
 
     def __init__(self, url: str, name: str) -> None:
         super().__init__()
@@ -85,7 +89,7 @@ def _add(account: int, amount: int) -> dict[str, object]:
 
 @contextlib.contextmanager
 def tellers(url: str) -> Iterator[list[Teller]]:
-    """Tables and a load on them; within it at least some writes of each have been answered."""
+    """Yield tables with a load on them. At least some writes of each thread have been acknowledged at the start."""
     with RawClient(url) as client:
         for table in ("ledger", "accounts", "ballast"):
             client.create_table(table)
@@ -107,7 +111,7 @@ def tellers(url: str) -> Iterator[list[Teller]]:
 
 
 def check(url: str, threads: list[Teller], moment: float) -> int:
-    """Look at what a restored database holds; how many entries of those that were acknowledged before the moment."""
+    """Check a restored database. Returns the number of entries acknowledged before the moment."""
     with RawClient(url) as client:
         ledger = {item["p"]["S"] for item in client.scan("ledger")}
         accounts = client.scan("accounts")
@@ -117,7 +121,7 @@ def check(url: str, threads: list[Teller], moment: float) -> int:
         assert sum(int(item["moves"]["N"]) for item in accounts) == 2 * len(ledger)
         expected = {entry for thread in threads for at, entry in thread.acknowledged if at < moment}
         assert expected <= ledger
-        # What is restored goes on.
+        # The restored database accepts writes.
         client.call("PutItem", TableName="ledger", Item={"p": text("after")})
     return len(expected)
 
@@ -185,7 +189,7 @@ def test_the_command_beside_a_server(tmp_path: Path) -> None:
 
 @pytest.fixture
 def filled(sqlite_template: Path, tmp_path: Path) -> Path:
-    """A database that nobody has open."""
+    """Return a database that no process has open."""
     path = tmp_path / "source.sqlite"
     path.write_bytes(sqlite_template.read_bytes())
     return path
@@ -332,8 +336,10 @@ def test_a_log_with_what_is_left_of_a_longer_one_behind_its_end(
     ],
 )
 def test_which_frames_are_taken(tmp_path: Path, frames: str, of_a_busy_log: int, of_a_quiet_one: int) -> None:
-    """f: a frame; C: one that commits; o: one of an older log. While somebody writes only what is committed and whole; it is the
-    same whether it was taken at once or little by little."""
+    """Frames: f is a plain frame, C a commit, o a frame of an older log.
+
+    During writes, only complete committed frames are copied. The result does not depend on the number of steps.
+    """
     header = b"\x37\x7f\x06\x82" + bytes(4) + (512).to_bytes(4, "big") + bytes(4) + b"saltsalt" + bytes(8)
     made = [
         bytes(4) + (b"\0\0\0\7" if kind == "C" else bytes(4)) + (b"old salt" if kind == "o" else b"saltsalt")
@@ -365,7 +371,7 @@ def test_a_base_backup_of_postgresql_under_load(tmp_path: Path) -> None:
             copy = cluster.base_backup()
         server.kill()
         cluster.primary.kill()
-        # What the log had reached by this moment is in the backup.
+        # The backup has the log up to this moment.
         [log_range] = json.loads((copy.folder / "backup_manifest").read_text())["WAL-Ranges"]
         moment = max(at for at, position in positions if position <= _position(log_range["End-LSN"]))
         assert any(began < at < moment for thread in threads for at, _ in thread.acknowledged)

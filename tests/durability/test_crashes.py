@@ -1,7 +1,7 @@
-"""What breaks under and beside real server processes: they are killed or stopped in the middle of their work, their
-database goes away or is full. Nothing acknowledged is lost, nothing is half there, and service goes on.
+"""Faults of real server processes and their databases: killed or paused processes, a lost or full database.
 
-Seconds here; `make soak` kills for a minute on each database.
+No acknowledged write is lost, no partial write is visible, and service continues. The run takes seconds here. `make
+soak` kills for a minute on each database.
 """
 
 from __future__ import annotations
@@ -47,8 +47,10 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
 
 
 class Writer(threading.Thread):
-    """Writes until the server is gone: single puts, transactions over two tables, increments; and remembers what it was
-    told. `numbers` goes on over restarts."""
+    """A client that writes until the server is gone: single puts, transactions over two tables, increments.
+
+    It records the acknowledgements. `numbers` continues over restarts.
+    """
 
     def __init__(self, url: str, name: str, numbers: Iterator[int]) -> None:
         super().__init__()
@@ -133,8 +135,10 @@ def test_a_killed_server_has_kept_all_that_it_acknowledged_and_no_half_transacti
 def test_workers_that_are_killed_have_kept_all_that_they_acknowledged(
     begin: Begin, database_url: str
 ) -> None:
-    """As before, but the server goes on: one of two workers is killed, or both at once, and is replaced. On SQLite one of them
-    writes for both."""
+    """Like the test above, but one of two workers or both are killed and replaced.
+
+    On SQLite, one worker writes for both.
+    """
     chance = random.Random(2)
     server = begin(database_url, "--workers", "2")
     with RawClient(server.url) as client:
@@ -251,8 +255,10 @@ def _refusal(client: RawClient, table: str, key: str) -> Refused | None:
 
 
 class Gate:
-    """Stands between a gateway and PostgreSQL on a unix socket, and can be shut: then nobody gets through, and who was
-    through is thrown out."""
+    """A proxy between a gateway and PostgreSQL on a unix socket.
+
+    When it is shut, it closes open connections and accepts no new ones.
+    """
 
     def __init__(self, folder: Path, target: str) -> None:
         self._path = folder / ".s.PGSQL.5432"
@@ -369,7 +375,7 @@ def test_a_request_does_not_notice_that_the_database_connections_have_died(
 def test_while_the_disk_is_full_clients_are_told_so_and_afterwards_served(
     begin: Begin, database_url: str
 ) -> None:
-    """A limit on the size of files, set from outside, stands for the disk."""
+    """A limit on the file size, set from outside, simulates the full disk."""
     server = begin(database_url)
     with RawClient(server.url) as client:
         client.create_table("things")
@@ -424,8 +430,11 @@ def test_a_database_that_another_program_has_locked_stops_no_reader(
 
 @on_postgresql
 def test_keys_of_maximal_length_that_cannot_be_compressed(serve: Serve, database_url: str) -> None:
-    """PostgreSQL takes no index tuple over 2,704 bytes; a key of a table may have 3,072, an entry of an index refers to
-    one from another (docs/protocols/dynamodb.md rule 23)."""
+    """PostgreSQL rejects an index tuple over 2,704 bytes.
+
+    A key of a table can have 3,072 bytes, and an index entry refers from one such key to another
+    (docs/protocols/dynamodb.md rule 23).
+    """
 
     def binary(size: int, last: int) -> dict[str, str]:
         data = random.Random(size).randbytes(size - 1) + bytes([last])

@@ -1,5 +1,4 @@
-"""What a database that cannot be used, is lost, or is full looks like to whoever runs the gateway: one clear line, and
-/readyz says it."""
+"""Unusable, lost and full databases as an operator sees them: one clear line, and the state in /readyz."""
 
 from __future__ import annotations
 
@@ -88,7 +87,7 @@ def test_an_encoding_that_is_not_utf8_is_said_at_the_start(
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that everybody can reach."""
+    """Return a folder that every user can access."""
     made = Path(tempfile.mkdtemp(prefix="tablegate-"))
     made.chmod(0o755)
     yield made
@@ -97,7 +96,7 @@ def folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def as_somebody() -> Iterator[None]:
-    """Not as root, who may write anywhere."""
+    """Run without root rights, because root can write anywhere."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(65534)
@@ -201,7 +200,7 @@ def test_while_writes_are_refused_for_want_of_room_the_gateway_is_not_ready(tmp_
                 client.call("PutItem", TableName="things", Item=item)
             assert refused.value.status in (500, 503)
             assert readiness() == (503, "writes are refused: database or disk is full\n")
-            # Reads go on, and looking for room does not make the gateway believe that there is some.
+            # Reads continue. The check for free space alone does not end the read-only state.
             assert client.call("GetItem", TableName="things", Key={"p": {"S": "a"}}) == {}
             for _ in range(5):
                 with pytest.raises(OutOfSpace):
@@ -227,7 +226,7 @@ def test_postgresql_says_it_in_an_error_of_its_own() -> None:
 
 @pytest.mark.parametrize("way", ["removed", "renamed", "replaced"])
 def test_a_log_that_is_removed_loses_nothing(way: str, tmp_path: Path) -> None:
-    """What was acknowledged is found after a kill, and nothing more is acknowledged."""
+    """A kill loses no acknowledged write, and no further write is acknowledged."""
     with processes(tmp_path) as begin:
         path, url = tmp_path / "a.sqlite", f"sqlite:///{tmp_path / 'a.sqlite'}"
         process = begin(url)

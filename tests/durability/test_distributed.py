@@ -1,9 +1,9 @@
-"""Two gateways at two nodes of Citus: no group half, nothing acknowledged lost, no change skipped, while nodes are killed.
+"""Two gateways at two Citus nodes, which tests kill: no partial group, no lost write, no skipped change.
 
-Only with a cluster that somebody else runs (`make test-distributed URL=... URL2=...`): URL names its coordinator, URL2 a worker,
-both with a role that may create databases, and with synchronous_commit on. Nodes are killed only where they are processes of this
-machine that tests may kill. Seconds here; with TABLEGATE_SOAK_SECONDS as long as that says. The races are those of
-tests/gateway/engine, whose engines then enter at two nodes.
+The tests need an existing cluster (`make test-distributed URL=... URL2=...`). URL names its coordinator, URL2 a worker.
+Both roles can create databases, and synchronous_commit is on. Nodes are killed only if they are processes of this
+machine that the tests can kill. The run takes seconds, or TABLEGATE_SOAK_SECONDS. The race tests are those of
+tests/gateway/engine, whose engines then use two nodes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,10 @@ def with_stream(engine: Engine) -> Table:
 
 
 class Writer(threading.Thread):
-    """Writes numbers that go up to pairs of rows of two partitions, each pair in one group; remembers what it was told."""
+    """A client that writes increasing numbers to pairs of rows in two partitions, each pair in one group.
+
+    It records the acknowledgements.
+    """
 
     def __init__(self, client: Client, number: int, done: threading.Event) -> None:
         super().__init__()
@@ -94,7 +97,7 @@ class Writer(threading.Thread):
 
 
 class Reader(threading.Thread):
-    """Follows a stream from its beginning, as pollers do: what is read is not asked for again."""
+    """A client that follows a stream from its beginning, as pollers do. It never reads a position twice."""
 
     def __init__(self, engine: Engine, table: Table) -> None:
         super().__init__()
@@ -127,7 +130,7 @@ class Reader(threading.Thread):
 def work(
     engines: list[Engine], table: Table, nodes: list[ClusterNode], disturb: list[Callable[[], None]]
 ) -> None:
-    """Writers at both nodes and a reader at each, while they are disturbed in turn; then everything is looked at."""
+    """Run writers and a reader at both nodes during a sequence of disturbances, and then check all data."""
     done = threading.Event()
     readers = [Reader(engine, table) for engine in engines]
     writers = [Writer(Client(engines[at % 2], table), at, done) for at in range(WRITERS)]
@@ -203,7 +206,7 @@ def kill(node: ClusterNode) -> None:
 def test_shards_that_are_moved_meanwhile_lose_nothing(
     engines: list[Engine], urls: tuple[str, str], mode: str
 ) -> None:
-    """Gateways write straight to shards, and learn that one has gone to another node from what the nodes know."""
+    """Gateways write directly to shards. They find a moved shard through the nodes' metadata."""
     if mode == "force_logical" and asked(urls[0], "SHOW wal_level") != [("logical",)]:
         pytest.skip("the nodes have no wal_level = logical")
     work(engines, with_stream(engines[0]), [], [functools.partial(move, urls[0], mode)])
@@ -275,7 +278,7 @@ def test_a_server_refuses_replicas_of_a_distributed_database(urls: tuple[str, st
 
 
 def test_what_is_brought_back_is_all_there(postgres: PostgresServer, urls: tuple[str, str]) -> None:
-    """Distributing again does nothing; a worker has no tables of its own to begin with."""
+    """A second distribution does nothing. A worker has no local tables at the start."""
     url, at_worker = urls
     engine = Engine(Store(open_database(url)))
     things = Client(engine, make_table(engine))

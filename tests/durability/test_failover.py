@@ -1,5 +1,8 @@
-"""The primary dies under load and a synchronous standby takes its place: what was acknowledged is there, nothing was done twice,
-and the SDK's users see no error. The gateway has the URLs of both, and is told nothing."""
+"""A synchronous standby replaces a primary that fails under load. No acknowledged write is lost or applied twice, and
+SDK users see no error.
+
+The gateway has the URLs of both and gets no notice of the change.
+"""
 
 from __future__ import annotations
 
@@ -68,8 +71,10 @@ def until(holds: Callable[[], Any], seconds: float = 60) -> None:
 
 
 class Counter(threading.Thread):
-    """Does one thing again and again with the retries of its SDK, and counts what was acknowledged. What it does is not
-    idempotent, so that sums differ, or an error is met, if any was lost or applied twice."""
+    """A thread that repeats one operation with the retries of its SDK and counts the acknowledgements.
+
+    The operation is not idempotent. A lost or repeated one therefore changes the sum or raises an error.
+    """
 
     def __init__(self, add: Callable[[int], object], stopping: threading.Event) -> None:
         super().__init__()
@@ -155,7 +160,7 @@ class TableStore:
 
 
 def fail_over(cluster: Cluster, standby: Node, counters: list[Counter]) -> None:
-    """The primary dies while all are at work; they are again at work afterwards, or have met an error."""
+    """Kill the primary during the work. Waits until all threads work again or have an error."""
     at_work(counters, 20)
     cluster.primary.kill()
     time.sleep(0.5)
@@ -164,7 +169,7 @@ def fail_over(cluster: Cluster, standby: Node, counters: list[Counter]) -> None:
 
 
 def failed_over(cluster: Cluster, sdks: Sequence[type], times: int) -> None:
-    """Check that nothing is lost, done twice or refused while the primary changes so many times."""
+    """Check that nothing is lost, repeated or refused during this number of failovers."""
     first = synchronous_standby(cluster, cluster.primary)
 
     def fail(counters: list[Counter]) -> None:
@@ -203,7 +208,7 @@ def counted_while(
 
 
 def at_work(counters: list[Counter], number: int) -> None:
-    """Wait until each has done so much more, or has met an error."""
+    """Wait until each thread has done this much more work or has an error."""
     known = [counter.acknowledged for counter in counters]
     until(
         lambda: all(
@@ -252,7 +257,7 @@ class PgBouncer:
 
 
 def test_either_of_two_pgbouncers_may_go(cluster: Cluster) -> None:
-    """Both are hosts of one URL. What was sent through the one that dies may have been committed, and is asked for."""
+    """Both are hosts of one URL. A write through the lost one may have been committed, so its outcome is looked up."""
     if shutil.which("pgbouncer") is None:
         pytest.skip("pgbouncer is not installed (Debian: apt-get install pgbouncer)")
     with tempfile.TemporaryDirectory() as folder:
@@ -276,8 +281,10 @@ def test_either_of_two_pgbouncers_may_go(cluster: Cluster) -> None:
 def test_a_commit_that_did_not_reach_the_new_primary_is_never_taken_for_another_of_its_number(
     cluster: Cluster,
 ) -> None:
-    """The new primary gives the numbers of transactions again of which it has heard nothing. Whoever asks it by number alone is
-    told that a commit was kept which was lost."""
+    """The new primary reuses transaction numbers that it never received.
+
+    A lookup by number alone would report a lost commit as kept.
+    """
     standby = cluster.add_standby()
     database = open_database(normalise(both(cluster.primary, standby)))
     assert isinstance(database, PostgreSQL)
@@ -335,7 +342,10 @@ def test_requests_are_refused_when_no_primary_comes_in_time(cluster: Cluster) ->
 
 
 def test_a_primary_that_hangs_is_given_up(cluster: Cluster) -> None:
-    """Its kernel still answers for it, so that only its own silence tells. A standby that is promoted meanwhile is found."""
+    """The kernel of a hanging primary still accepts connections, so only the missing answers show the failure.
+
+    A standby promoted meanwhile is found.
+    """
     standby = cluster.add_standby()
     server = start(both(cluster.primary, standby), failover_seconds=1)
     try:

@@ -1,5 +1,8 @@
-"""A server that is killed while it puts changes into a Kinesis data stream: whoever reads the stream sees each change at
-least once, and those of an item in their order. Against kinesalite, from npm."""
+"""A server is killed while it writes changes to a Kinesis data stream. A reader sees each change at least once, and
+those of an item in order.
+
+The stream is kinesalite's, from npm.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def kinesis(tmp_path: Path) -> Iterator[str]:
 
 
 class Writer(threading.Thread):
-    """Writes numbers that go up to keys of its own; what was not acknowledged may have happened."""
+    """A client that writes increasing numbers to its own keys. Unacknowledged writes may have happened."""
 
     def __init__(self, url: str, done: threading.Event) -> None:
         super().__init__()
@@ -83,7 +86,7 @@ def records(url: str) -> list[tuple[str, int]]:
 
 
 def in_order(numbers: list[int]) -> bool:
-    """Whether numbers go up, but for those that are told again from some earlier one on."""
+    """True if the numbers increase, except for repetitions from an earlier number on."""
     known: list[int] = []
     place = -1
     for number in numbers:

@@ -1,7 +1,7 @@
-"""Several client processes on real servers: one process on SQLite, two on one PostgreSQL. One winner of each conditional
-insert, no lost update, transactions whole or not at all and never read torn; tables and indexes that come and go meanwhile.
+"""Several client processes on real servers: one server process on SQLite, two on one PostgreSQL.
 
-Seconds here; `make soak` gives each a minute.
+One conditional insert wins, no update is lost, and transactions are atomic and never read partially. Tables and indexes
+are created and dropped meanwhile. The run takes seconds here and a minute for each test with `make soak`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
 
 @pytest.fixture(scope="module", params=["postgresql"] if OWN_URL else ["sqlite", "postgresql"])
 def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    """Where the servers on one database are: one on SQLite, two on PostgreSQL. Started once: that takes seconds."""
+    """Return the URLs of the servers on one database: one on SQLite, two on PostgreSQL.
+
+    They start once, because a start takes seconds.
+    """
     folder = tmp_path_factory.mktemp("servers")
     with contextlib.ExitStack() as stack:
         if request.param == "sqlite":
@@ -55,7 +58,7 @@ def urls(servers: list[str]) -> Iterator[list[str]]:
 
 
 def test_clients_at_once(urls: list[str]) -> None:
-    """All at the same time, because they meet in the same ticks and on the same locks then."""
+    """All loads run at the same time, so that they share ticks and locks."""
     first, last = urls[0], urls[-1]
     with RawClient(first) as client:
         loads.open_accounts(client)
@@ -129,7 +132,7 @@ def _is_active(client: RawClient) -> bool:
 
 
 def test_nothing_is_acknowledged_into_a_dead_table(urls: list[str]) -> None:
-    """A put that was asked for after the last table was made and acknowledged is in it, whichever server said so."""
+    """A put sent after the last table was created and acknowledged is in that table, whichever server created it."""
     with RawClient(urls[0]) as client:
         client.create_table("phoenix")
         running = [

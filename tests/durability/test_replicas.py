@@ -1,5 +1,7 @@
-"""Reads that may be old are answered by standbys inside a bound, and by the primary where no standby will do; nobody ever gets
-an error for a standby's sake. With a real primary and a real standby."""
+"""Standbys answer reads within the permitted age, and the primary answers the others. A standby causes no errors.
+
+The tests use a real primary and a real standby.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ def standby(cluster: Cluster) -> Iterator[Node]:
 
 @contextlib.contextmanager
 def served(cluster: Cluster, *standbys: Node, **settings: Any) -> Iterator[Running]:
-    """A gateway whose replicas have been found well."""
+    """A gateway that has found its replicas usable."""
     given = {"replica_lag_ms": BOUND_MS, **settings}
     server = start(cluster.primary.url, replica=[node.url for node in standbys], **given)
     try:
@@ -102,8 +104,9 @@ def read_by(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_what_may_be_old_is_read_from_the_replica_and_nothing_else(
     cluster: Cluster, standby: Node, read_by: list[int]
 ) -> None:
-    """Amazon DynamoDB developer guide, "Read consistency": reads are eventually consistent unless ConsistentRead is true; of
-    transactions and global indexes the same pages."""
+    """Amazon DynamoDB developer guide, "Read consistency": reads are eventually consistent unless ConsistentRead is
+    true. The same pages cover transactions and global indexes.
+    """
     old, current = {standby.port}, {cluster.primary.port}
     with served(cluster, standby) as server, RawClient(server.url) as client:
         client.create_table("kinds")
@@ -170,7 +173,7 @@ def test_vector_searches_are_the_primarys(
 def test_azure_reads_old_only_from_the_secondary_and_table_store_never_unless_told(
     cluster: Cluster, standby: Node, read_by: list[int], replica_reads: str
 ) -> None:
-    """Microsoft Learn, "Azure Storage redundancy", read access to the secondary region: what is read there may be old."""
+    """Microsoft Learn, "Azure Storage redundancy", read access to the secondary region: data read there may be old."""
     old, current = {standby.port}, {cluster.primary.port}
     ordinary = old if replica_reads == "all" else current
     with served(cluster, standby, replica_reads=replica_reads) as server:
@@ -331,7 +334,7 @@ def test_a_replica_in_trouble_costs_no_error_and_no_long_wait(cluster: Cluster, 
         for _ in range(200):
             assert number_of(client, f"trouble-{trouble}") == 3
             assert client.call("Scan", TableName=f"trouble-{trouble}")["Count"] == 1
-        # Two looks that wait for as long as a replica is waited for, and a busy machine; not one for every read.
+        # Two probes of a replica reach their time limit on a busy machine. There is not one probe for each read.
         assert time.monotonic() - began < 20
         until(lambda: not is_used(server, standby))
         if trouble == "paused":
@@ -378,7 +381,7 @@ def test_several_workers_each_look_for_themselves(cluster: Cluster, standby: Nod
 
 
 def ready_lines(url: str) -> list[str]:
-    """What some looks at /readyz, on connections that any worker may have, say of the replica."""
+    """Return the replica's state from several requests to /readyz, on connections that any worker can have."""
     return [requests.get(f"{url}/readyz", timeout=10).text.splitlines()[1] for _ in range(8)]
 
 

@@ -1,4 +1,4 @@
-"""A server that is running while a later release migrates its database: it goes on, or answers 503 and is not ready."""
+"""A server runs while a later release migrates its database. It continues, or answers 503 and is not ready."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHANGE, BACK = (
 
 
 def migrate_to(database: Database, revision: str, oldest: str, *changes: str) -> None:
-    """What `tablegate migrate` of another release does. `oldest`: the oldest that can serve the schema too."""
+    """Run `tablegate migrate` of another release. `oldest` is the oldest release that can serve the new schema."""
     with database.engine.connect() as connection:
         connection.exec_driver_sql("BEGIN")
         for statement in (
@@ -61,7 +61,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def server(serve: Serve, database_url: str) -> Running:
-    """A server that looks at the schema only when something makes it do so."""
+    """A server that checks the schema only when a test triggers it."""
     return serve(database_url, credentials_period=3600.0)
 
 

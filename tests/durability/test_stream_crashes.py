@@ -1,7 +1,8 @@
-"""A reader follows all shards of a stream while eight clients write, servers are killed and shards are split: it gets each
-acknowledged change exactly once, each unacknowledged one at most once, and each key's changes in order.
+"""A reader follows all shards of a stream while eight clients write, servers are killed and shards are split.
 
-Two server processes on PostgreSQL, one on SQLite. Seconds here; `make soak` does it for a minute.
+It gets each acknowledged change exactly once, each unacknowledged one at most once, and each key's changes in order.
+There are two server processes on PostgreSQL and one on SQLite. The run takes seconds here and a minute with `make
+soak`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ def begin(tmp_path: Path, database_url: str) -> Iterator[Begin]:
 
 
 class Writer(threading.Thread):
-    """Writes numbers that go up, in turn to keys of its own, to whichever server is there; remembers what it was told."""
+    """A client that writes increasing numbers to its own keys, through any running server.
+
+    It records the acknowledgements.
+    """
 
     def __init__(self, urls: list[str], number: int, done: threading.Event) -> None:
         super().__init__()
@@ -73,7 +77,7 @@ class Writer(threading.Thread):
             self.unknown.add(number)
             time.sleep(0.02)
         except Refused as refused:
-            # Busy says that nothing was written; a broken commit says that nobody knows.
+            # The busy error means that nothing was written. After a broken commit the outcome is unknown.
             if refused.code not in ("OTSServerBusy", "OTSTimeout"):
                 raise
             if refused.code == "OTSTimeout":

@@ -1,7 +1,7 @@
-"""A server is replaced while it is used: workers one by one at SIGHUP, by the program and the settings of now; and servers of two
-releases on one database.
+"""Server replacement under load: workers one by one at SIGHUP, with the current program and settings. Also servers of
+two releases on one database.
 
-Seconds here; `make soak` replaces workers for a minute.
+The run takes seconds here. `make soak` replaces workers for a minute.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
 
 
 def replaced(server: Process) -> set[int]:
-    """Have all workers replaced; those that are there then."""
+    """Replace all workers. Returns the new ones."""
     before = set(server.workers())
     os.kill(server.pid, signal.SIGHUP)
     server.wait_for_error(*["a worker is replaced"] * 2)
@@ -153,7 +153,7 @@ def test_new_workers_have_the_settings_of_now_or_the_old_ones_stay(
     server.wait_for_error("the old ones stay")
     assert set(server.workers()) == before
     assert requests.get(f"{server.url}/readyz", timeout=10).status_code == 200
-    # A schema that is not this release's: nobody migrates a database beneath others.
+    # The schema is of another release. A server never migrates a database that others use.
     config.write_text("")
     with database.write() as session:
         session.execute("UPDATE alembic_version SET version_num = '0001'")

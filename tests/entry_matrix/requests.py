@@ -1,7 +1,7 @@
-"""One valid request for each operation of each dialect, made from the code's own tables of operations.
+"""One valid request for each operation of each dialect, generated from the code's tables of operations.
 
-Requests that name a table are the first shape of each operation in tests/gateway/security/named_requests.py. Those on an account
-stand here.
+Requests that name a table are the first form of each operation in tests/gateway/security/named_requests.py. Requests on
+an account are here.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ KNOWN = "full"
 
 
 class Row(NamedTuple):
-    """An operation: its dialect, its name, the kind that its purpose makes it, and its request by caller and table.
+    """An operation: its dialect, its name, its kind by purpose, and its request by caller and table.
 
-    `names_table`: the request names the table; `makes_table`: the table must not be there yet."""
+    `names_table`: the request names the table. `makes_table`: the table must not exist yet.
+    """
 
     dialect: str
     operation: str

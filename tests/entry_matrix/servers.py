@@ -1,6 +1,6 @@
-"""A strict gateway with an audit, asked through both entries: its own server's socket, and a WSGI server.
+"""A strict gateway with an audit log, reachable through both entries: its own server's socket, and a WSGI server.
 
-Lines of the audit are taken after each request, without the audit's thread.
+Audit lines are read after each request, without the audit's thread.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Lines(AuditSink):
 
 
 class Recorder(AuditTrail):
-    """A trail whose lines are taken by the test, one request at a time."""
+    """An audit trail with lines that the test reads after each request."""
 
     def __init__(self) -> None:
         self._lines = _Lines()
@@ -142,7 +142,7 @@ class Matrix:
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[None]:
-        """Within it the gateway can be asked."""
+        """Yield while the gateway accepts requests."""
         running = start_app(self.app, trail=self.recorder)
         audit.start(self.recorder)
         self._connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=_PATIENCE_S)

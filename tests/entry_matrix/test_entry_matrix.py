@@ -1,10 +1,11 @@
-"""A generated table of entries x operations x callers: what each was answered, the line that it left in the audit, and that a
-refused one changed nothing.
+"""A generated table of entries x operations x callers: the answer, the audit line, and no change after a refusal.
 
-Entries are the server's socket and a WSGI server, for the three dialects, the control API and the console; jobs and the command
-line are in test_entry_matrix_of_work.py. Operations come from the code's own tables of operations and routes, so a new one
-without a cell fails. The quick form has every operation of every entry with four callers. `make soak` adds callers with a wrong
-secret and with grants on another table, absent tables, and PostgreSQL.
+Entries are the server's socket and a WSGI server, for the three dialects, the control API and the console. Jobs and the
+command line are in test_entry_matrix_of_work.py. Operations come from the code's tables of operations and routes, so a
+new one without a cell fails.
+
+The quick form has every operation of every entry with four callers. `make soak` adds callers with a wrong secret and
+with grants on another table, absent tables, and PostgreSQL.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def matrix(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Matrix]:
 
 
 class Cells:
-    """The cells of one entry, and what is wrong with them. `asked`: their number."""
+    """The cells of one entry, and their errors. `asked` is their number."""
 
     def __init__(self, matrix: Matrix, entry: str) -> None:
         self.matrix = matrix
@@ -88,7 +89,7 @@ class Cells:
         self.wrong: dict[tuple[str, ...], Any] = {}
 
     def refused(self, row: Row, caller: str, has: Handles) -> None:
-        """A cell whose request is refused, or is answered without a change."""
+        """Check a cell with a refused request, or with an answer without a change."""
         before = self.matrix.contents()
         reply, lines = self.of(row, caller, FORBIDDEN, has)
         self._check(row, caller, FORBIDDEN, reply, lines)
@@ -96,14 +97,14 @@ class Cells:
             self.wrong[row.id, caller, "contents"] = "changed"
 
     def granted(self, row: Row) -> None:
-        """A cell of a caller with all grants, on a table of its own."""
+        """Check a cell of a caller with all grants, on a separate table."""
         table = f"orders{self.matrix.next_number()}"
         has = Handles() if row.makes_table else furnish(self.matrix.strict, table)
         reply, lines = self.of(row, KNOWN, table, has)
         self._check(row, KNOWN, table, reply, lines)
 
     def alike(self, row: Row, caller: str, has: Handles) -> None:
-        """Two cells: of a forbidden table and of an absent one, which cannot be told apart."""
+        """Check that the cells of a forbidden and an absent table are equal."""
         of_forbidden, its_lines = self.of(row, caller, FORBIDDEN, has)
         of_absent, lines = self.of(row, caller, ABSENT, has)
         expected = [
@@ -154,7 +155,7 @@ def outcome(reply: Reply, code: str) -> str:
 
 
 def code_of(dialect: str, reply: Reply) -> str:
-    """The code of an error reply; "" for an answer."""
+    """Return the code of an error reply, or "" for an answer."""
     if reply.status < 400:
         return ""
     match dialect:
@@ -172,7 +173,7 @@ def _settled(line: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def has(matrix: Matrix) -> Handles:
-    """The table that callers without grants ask for."""
+    """Return the table that callers without grants request."""
     return furnish(matrix.strict, FORBIDDEN)
 
 
@@ -211,7 +212,7 @@ Told = tuple[str, str, str, Any]
 
 
 def told(lines: list[dict[str, Any]]) -> list[Told]:
-    """(event, who, operation, result) of lines of the gateway itself."""
+    """Return (event, caller, operation, result) for records of the gateway itself."""
     assert {line["dialect"] for line in lines} <= {"gateway"}
     return [(line["event"], line["who"], line["operation"], line["result"]) for line in lines]
 

@@ -1,6 +1,7 @@
-"""The cells of the matrix for each limit of a quota: what is refused when read units, write units, bytes or tables are used up.
+"""The cells of the matrix for each limit of a quota: the operations refused when read units, write units, bytes or
+tables are used up.
 
-Which operations a limit refuses follows from the purposes in the tables of operations. Every other operation goes on.
+The purposes in the tables of operations determine the refused operations. Every other operation continues.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The cells of the matrix that no request fills: background jobs on behalf of a caller, and the command line.
+"""The cells of the matrix without a request: background jobs on behalf of a caller, and the command line.
 
-Kinds of jobs come from the engine's workers, commands from the command line itself, so a new one without a cell fails. The
-operator who runs commands has all rights and no quotas.
+Kinds of jobs come from the engine's workers, commands from the command line itself, so a new one without a cell fails.
+The operator who runs commands has all rights and no quotas.
 """
 
 from __future__ import annotations

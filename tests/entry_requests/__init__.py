@@ -12,7 +12,7 @@ NOW_MS = 1_700_000_000_123
 
 
 class Case(NamedTuple):
-    """A request, and the operation that it stands for."""
+    """A request and its operation."""
 
     name: str
     operation: str

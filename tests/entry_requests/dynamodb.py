@@ -167,7 +167,7 @@ def _statements() -> list[Case]:
 
 
 def streams(send: Send) -> None:
-    """Follows the table's stream from its beginning; then what is no stream, no shard, no iterator."""
+    """Follow the table's stream from its beginning, then request a missing stream, shard and iterator."""
     [stream] = json.loads(send(_stream_case("finds", "ListStreams", TableName="things")).body)["Streams"]
     arn = {"StreamArn": stream["StreamArn"]}
     described = json.loads(send(_stream_case("finds", "DescribeStream", **arn)).body)["StreamDescription"]

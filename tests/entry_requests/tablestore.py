@@ -163,7 +163,7 @@ def transactions(send: Send) -> None:
 
 
 def streams(send: Send) -> None:
-    """Follows the table's stream from its beginning; then what is no stream, no shard, no iterator."""
+    """Follow the table's stream from its beginning, then request a missing stream, shard and iterator."""
     [stream] = messages.ListStreamResponse.FromString(
         send(_case("finds", "ListStream", table_name="t")).body
     ).streams

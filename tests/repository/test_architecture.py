@@ -16,8 +16,8 @@ from tests.support.reference_pages import purpose_of
 ROOT = Path(__file__).parents[2]
 PACKAGE = "tablegate."
 OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
-# From the lowest to the highest: a module imports from its own group and from lower ones. A group is a folder, or a module
-# that stands alone; a module inside a folder may be a group of its own, lower than the rest of the folder.
+# From the lowest to the highest: a module imports from its own group and from lower ones. A group is a folder or a
+# single module. A module inside a folder can be a separate, lower group than the rest of the folder.
 GROUPS = {
     "gateway": (
         "model", "exchanges", "configuration", "observability", "request_context", "http", "request_bodies", "request_memory",
@@ -44,7 +44,7 @@ GROUPS = {
         "flags", "comparison_commands", "commands",
     ),
 }  # fmt: skip
-# Pure third-party parts, free to all: they do no I/O and know nothing of us.
+# Pure third-party packages, permitted everywhere: they do no I/O and import nothing of tablegate.
 PURE = {"orjson", "msgspec", "lark", "google", "re2"}
 
 
@@ -99,8 +99,8 @@ def test_the_model_knows_only_itself(module: str) -> None:
 
 @pytest.mark.parametrize("module", of("gateway.store"))
 def test_the_store_knows_the_model_and_its_database(module: str) -> None:
-    # psycopg and sqlite3 are the drivers of the hot path; alembic and migrations lead to the schema; xxhash makes the checksums
-    # of rows; the rest is for files.
+    # psycopg and sqlite3 are the drivers of the hot path. alembic and migrations manage the schema. xxhash computes the
+    # checksums of rows. The others are for files.
     allowed = PURE | {"xxhash", "sqlalchemy", "psycopg", "alembic", "zstandard", "fastcrc"}
     for imported in IMPORTS[module]:
         if outside(imported):
@@ -121,8 +121,10 @@ def test_the_engine_knows_the_store_and_the_model(module: str) -> None:
 
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_numpy_is_for_vector_searches(module: str) -> None:
-    """It is not always installed, and takes long to load: who searches loads it (gateway/engine/rows/reading.py). usearch is
-    loaded by whoever makes a graph."""
+    """numpy is optional and slow to load.
+
+    Searches load it (gateway/engine/rows/reading.py). The module that builds graphs loads usearch.
+    """
     may = (
         "gateway.engine.vectors.exact_search",
         "gateway.engine.vectors.vector_graphs",
@@ -185,7 +187,7 @@ GROUPED = [(package, module) for package in GROUPS for module in of(package) if 
 
 
 def height(module: str, package: str) -> int:
-    """The place of a module's group among those of its package; the package itself, which only says its name, is below all."""
+    """Return the position of a module's group among those of its package. The package itself is below all."""
     if module == package:
         return -1
     groups = [group for group in GROUPS[package] if within(module, f"{package}.{group}")]
@@ -228,7 +230,7 @@ def test_only_opening_knows_the_databases(module: str) -> None:
 
 
 def test_nobody_asks_which_database_it_is() -> None:
-    """What differs between databases is a method of each (store/sql/databases.py)."""
+    """Differences between databases are methods of each (store/sql/databases.py)."""
     question = "is_" + "postgresql"
     for folder in (*OUR_FOLDERS, "tests", "benchmarks", "docs"):
         for path in (ROOT / folder).rglob("*"):
@@ -259,10 +261,10 @@ def test_there_are_no_circles() -> None:
         visit(module, ())
 
 
-# What differs between databases
+# Differences between databases
 
-# Addresses are read with psycopg's own parser; a transfer's job is a file of SQLite, and so is what may not fit into memory: rows
-# that a comparison suspects, changes of an export.
+# psycopg's parser reads addresses. A transfer's job is an SQLite file. So is data that may exceed memory: rows that a
+# comparison suspects, changes of an export.
 DRIVERS = {
     "sqlite3": {
         "gateway.store.sqlite",
@@ -284,7 +286,7 @@ def test_a_driver_is_its_databases_own(driver: str) -> None:
 @pytest.mark.parametrize("module", [*of("gateway.model"), *of("gateway.engine"), *of("gateway.store")])
 def test_nobody_asks_which_database_it_is_on(module: str) -> None:
     own = {"gateway.store.sqlite", "gateway.store.postgresql"}
-    # Which URL is whose; how a migration begins; arguments of SQLAlchemy that carry a database's name.
+    # The parsers of URLs, the start of a migration, and arguments of SQLAlchemy that contain a database's name.
     schema = {"gateway.store.sql.schema", "gateway.store.sql.administration_schema"}
     may = {"gateway.store.opening.opening", "gateway.store.opening.migrating", *schema}
     if module in may or any(within(module, folder) for folder in own):
@@ -300,7 +302,7 @@ def test_nobody_asks_which_database_it_is_on(module: str) -> None:
 
 
 def is_short(node: ast.Constant) -> bool:
-    """Whether a constant is a word, and no docstring."""
+    """True if a constant is a word and no docstring."""
     return isinstance(node.value, str) and " " not in node.value
 
 

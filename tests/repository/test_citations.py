@@ -1,4 +1,7 @@
-"""What code and tests cite from docs/ is there: the file, and the rule or section. So is what documents link to and name."""
+"""Citations of docs/ in code and tests: the file, and the rule or section, exist.
+
+Links and names in documents are checked too.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def test_what_is_cited_is_there(path: Path):
 
 
 def test_citations_are_found():
-    """The patterns above know the forms in which rules are cited."""
+    """The patterns above match the forms in which rules are cited."""
     assert _NUMBERS.findall(
         "docs/protocols/x.md rules 30 to 33, and docs/protocols/y.md section 4.1, 4.2 and 4.9"
     ) == [
@@ -95,7 +98,7 @@ def test_what_is_to_be_written_is_described(document: str, described: type):
     """Each method and attribute of what a new database or dialect derives from has its line."""
     text = (ROOT / "docs/contribute" / f"{document}.md").read_text()
     public = {name for name in {*vars(described), *described.__annotations__} if not name.startswith("_")}
-    # What a dialect need not touch.
+    # A dialect need not override these.
     assert [
         name for name in public - {"methods", "serve", "blueprint"} if not re.search(rf"`{name}\b", text)
     ] == []

@@ -1,4 +1,6 @@
-"""Every code block of README.md, CONTRIBUTING.md and docs/ is run by a test, shows output, or says why it is not run."""
+"""Every code block of README.md, CONTRIBUTING.md and docs/ is run by a test, shows output, or states why it
+is not run.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def runnable(document: str) -> list[Block]:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_block_names_its_language(document: str) -> None:
-    """Blocks by indentation have none, so nothing says whether they can be run."""
+    """Indented blocks have no language, so it is unclear whether they can be run."""
     assert [each.line for each in blocks_of((ROOT / document).read_text()) if not each.language] == []
 
 

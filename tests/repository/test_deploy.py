@@ -1,5 +1,5 @@
-"""What is in deploy/: every query runs against a live /metrics, every setting that is named exists, and what there are tools for
-on this machine is looked at with them.
+"""The files of deploy/: every query runs against a live /metrics, every named setting exists, and the tools installed
+on this machine check the files.
 
 TABLEGATE_TEST_HELM names a helm that is not on the path.
 """
@@ -47,11 +47,11 @@ QUERIES = {
 }
 # Grafana's own, as it fills them in.
 FILLED_IN = {"$__rate_interval": "5m", "$job": ".*"}
-# What a scrape adds to every series.
+# Labels that a scrape adds to every series.
 TARGET = {"job": "tablegate", "instance": "127.0.0.1:8000"}
 assert prometheus  # which declares all series
-# Series that there are only with replicas, with TLS, or
-# with background work that takes long: their labels are looked at, not their values.
+# Series that exist only with replicas, with TLS, or with long background work. Their labels are checked, not their
+# values.
 RARE = {"tablegate_replica_lag_seconds", "tablegate_replica_used", "tablegate_background_rows_left",
         "tablegate_background_rows_total", "tablegate_background_seconds_total",
         "tablegate_follower_lag_seconds", "tablegate_kinesis_records_total",
@@ -138,7 +138,7 @@ def matches(labels: dict[str, str], matcher: Any) -> bool:
 
 
 def declared_labels(name: str) -> set[str]:
-    """The labels that a series is declared with, whether or not anybody has set it."""
+    """Return the declared labels of a series, also if it has no value yet."""
     collector = REGISTRY._names_to_collectors.get(name)
     assert collector is not None, f"nobody has declared {name}"
     return {*getattr(collector, "_labelnames", ()), *(("le",) if name.endswith("_bucket") else ())}
@@ -192,7 +192,7 @@ def test_every_series_of_ours_is_on_the_dashboard(monkeypatch: pytest.MonkeyPatc
 
 
 def test_every_alert_is_explained() -> None:
-    """docs/operate/monitor.md says what each means; a rule says how bad it is, and names what it is about."""
+    """docs/operate/monitor.md explains each alert. A rule has a severity and names the affected object."""
     explained = set(
         re.findall(r"^\| (Tablegate\w+) \|", (ROOT / "docs/operate/monitor.md").read_text(), re.MULTILINE)
     )
@@ -287,10 +287,10 @@ def test_pods_are_replaced_without_loss_and_run_without_rights() -> None:
     assert pod["securityContext"]["runAsNonRoot"] is True
     environment = {entry["name"]: entry for entry in container["env"]}
     assert {name.removeprefix("TABLEGATE_").lower() for name in environment} <= SETTINGS.keys()
-    # No secret stands in a pod's description.
+    # A pod's description contains no secret.
     assert "password" not in json.dumps(of_kind(documents, "Deployment"))
     assert "password" not in json.dumps(of_kind(documents, "Job"))
-    # It goes on serving until nobody sends new requests, and then has its time for those in hand.
+    # The pod serves until no new requests arrive, and then has time for the current ones.
     sleep = int(container["lifecycle"]["preStop"]["exec"]["command"][1])
     stop = int(environment["TABLEGATE_STOP_SECONDS"]["value"])
     assert pod["terminationGracePeriodSeconds"] > sleep + stop

@@ -19,7 +19,7 @@ Named = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def undocumented(tree: ast.Module) -> list[str]:
-    """Public classes and functions of a module without a docstring. Methods may speak by their names and types."""
+    """Return the public classes and functions of a module without a docstring. Methods need none."""
     missing = [] if ast.get_docstring(tree) else ["the module"]
     for node in tree.body:
         if isinstance(node, Named) and not node.name.startswith("_") and not ast.get_docstring(node):

@@ -1,4 +1,4 @@
-"""The list of fast paths is complete, names what is there, and is what docs/contribute/fast-paths.md says."""
+"""The list of fast paths is complete, names existing code, and equals docs/contribute/fast-paths.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tablegate.gateway.model import fast_paths
 from tablegate.gateway.model.fast_paths import FAST_PATHS, FastPath
 
 ROOT = Path(__file__).parents[2]
-# Parts of a fast path that is in the list: its closures, what it is chosen by, what stands in its place if it is off.
+# Parts of a listed fast path: its closures, the condition that selects it, the replacement when it is off.
 PARTS = {
     "tablegate.adapters.dynamodb.values.values:fast_render_row": "tablegate.adapters.dynamodb.values.values:fast_render_rows",
     "tablegate.gateway.model.expressions.updates:_fast_draft_of": "tablegate.gateway.model.expressions.updates:FastDraft",
@@ -27,7 +27,7 @@ def named(path: FastPath) -> str:
 
 
 def found(name: str) -> object:
-    """What a `module:name` names; for an attribute of a dataclass its field."""
+    """Return the object that a `module:name` names. For an attribute of a dataclass, its field."""
     module, _, inner = name.partition(":")
     thing: object = importlib.import_module(module)
     for part in inner.split("."):
@@ -52,7 +52,7 @@ def test_fast_paths_are_called_fast(path: FastPath) -> None:
 
 
 def fast_definitions() -> set[str]:
-    """Every function, method and class of ours whose name says that it is a fast path; and modules of that name."""
+    """Return every function, method and class of the project with a fast path's name, and modules of such a name."""
     definitions = set()
     for folder in ("gateway", "adapters", "transfer"):
         for file in (ROOT / folder).rglob("*.py"):
@@ -106,7 +106,7 @@ def test_a_fast_path_is_taken_while_it_is_safe() -> None:
 
 
 def test_one_switch_turns_all_of_them_off() -> None:
-    """In a process of its own, since it is read once: everything that is chosen is the general way."""
+    """Runs in a separate process, because the switch is read once. Every choice is then the general path."""
     program = """
 from tablegate.adapters.azuretable.entities import entity_renderer
 from tablegate.adapters.dynamodb.validation import fast_validator, operation_schemas

@@ -1,4 +1,4 @@
-"""The examples of README.md, as they stand there, against a live server: the official SDKs, unmodified."""
+"""The examples of README.md, unchanged, against a live server with the unmodified official SDKs."""
 
 from __future__ import annotations
 

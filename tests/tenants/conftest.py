@@ -1,8 +1,9 @@
-"""Two tenants of one server in `strict` with separate namespaces, who know everything of each other but the secrets.
+"""Two tenants of one server in `strict` with separate namespaces. Each knows all identifiers of the other, but not the
+secrets.
 
-`tenants.victim` has tables in all three dialects; `tenants.thief` knows each identifier in them. After every test the victim's
-data is what it was before (`untouched`). What the thief is told of the victim's identifiers must be, word for word, what it
-is told of identifiers that nobody has (`same_as_of_nobody`).
+`tenants.victim` has tables in all three dialects. `tenants.thief` has each identifier in them. The victim's data is
+unchanged after every test (`untouched`). For the victim's identifiers, the thief must get word for word the answers for
+absent identifiers (`same_as_of_nobody`).
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Instance(LiveTableStore):
 
 @lru_cache
 def _boto(url: str, service: str, access_id: str, region: str) -> Any:
-    """A client of boto3's; to make one takes longer than all that is asked of it."""
+    """Return a boto3 client. It is cached, because its creation takes longer than the requests."""
     return boto3.client(
         service,
         region,
@@ -147,7 +148,7 @@ def tenants(shared_database_url: str) -> Iterator[Tenants]:
 
 
 def _furnish(victim: Tenant) -> None:
-    """What the victim has: a table of five rows in each dialect, with an index, a stream, tags, policies."""
+    """Create the victim's data: a table of five rows in each dialect, with an index, a stream, tags, policies."""
     made_by(victim).create(
         "pk:S",
         "sk:S",
@@ -181,7 +182,7 @@ def _furnish(victim: Tenant) -> None:
 
 @lru_cache
 def made_by(tenant: Tenant) -> Live:
-    """What makes tables for a tenant."""
+    """Return the client that creates tables for a tenant."""
     live = Live(tenant.url)
     live.session = boto3.Session(tenant.name, secret_of(tenant.name), region_name=REGION)  # type: ignore[misc]
     return live
@@ -233,7 +234,7 @@ def untouched(tenants: Tenants) -> Iterator[None]:
 
 
 def told(call: Callable[[], Any]) -> str:
-    """What a caller of DynamoDB is told: an error's code and text, or an answer."""
+    """Return the result of a DynamoDB call: an error's code and text, or an answer."""
     try:
         answer = dict(call())
     except ClientError as error:
@@ -243,7 +244,7 @@ def told(call: Callable[[], Any]) -> str:
 
 
 def same_as_of_nobody(ask: Callable[[str], str], name: str = MUSIC) -> str:
-    """What is said of the victim's name, once it is shown that the same is said of a name that nothing has."""
+    """Return the answer for the victim's name. Asserts that an absent name gets the same answer."""
     of_victim, of_nobody = ask(name), ask(ABSENT)
     assert of_victim.replace(name, "<name>") == of_nobody.replace(ABSENT, "<name>")
     return of_victim

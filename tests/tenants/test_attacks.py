@@ -1,8 +1,8 @@
-"""Two tenants attack each other over the wire with every identifier that either has seen: nothing crosses.
+"""Two tenants attack each other over the wire with every identifier that either has seen. No data leaks.
 
-By the SDKs of all three dialects and in the console at once, each side from a thread of its own, so that requests of both are in
-one tick. In two forms: namespaces are separate; and both share one namespace, where each holds grants on tables whose names
-begin with its own. Seconds long; `make soak` has them at it for as long as it says.
+They use the SDKs of all three dialects and the console at once, in one thread for each side, so that requests of both
+share a tick. There are two forms: separate namespaces, and one shared namespace in which each side has grants on tables
+with its own name prefix. The run takes seconds. `make soak` sets a longer time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def untouched() -> None:
 
 
 def own_tables(name: str) -> WrittenGrant:
-    """All that can be done to tables whose names begin so, and the lists of everybody's."""
+    """Return a policy for all operations on tables with this prefix, and for the lists of all tables."""
     return written_of(
         {
             "Version": "2012-10-17",
@@ -62,7 +62,7 @@ def own_tables(name: str) -> WrittenGrant:
 
 
 class War:
-    """The two sides, and what they ask with."""
+    """The two sides and their clients."""
 
     def __init__(self, url: str, is_separate: bool) -> None:
         self.is_separate = is_separate
@@ -86,14 +86,14 @@ class War:
         self.errors: list[str] = []
 
     def furnish(self) -> None:
-        """Make what each side has; where both share one namespace, one dialect's tables are all dialects'."""
+        """Create the data of each side. In a shared namespace, all dialects share one dialect's tables."""
         for side in self.sides:
             for dialect in self.dialects[side.name]:
                 if self.is_separate or isinstance(dialect, DynamoDB):
                     dialect.furnish()
 
     def fingerprints(self, side: Side) -> list[Any]:
-        """What the other side could have spoilt."""
+        """Return all data that the other side could have changed."""
         return [dialect.fingerprint() for dialect in self.dialects[side.name]
                 if self.is_separate or isinstance(dialect, DynamoDB)]  # fmt: skip
 

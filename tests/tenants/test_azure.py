@@ -31,7 +31,7 @@ EXPIRY = "2099-01-01T00:00:00Z"
 ENTITY = "(PartitionKey='p',RowKey='s0')"
 NEW = {"PartitionKey": "p", "RowKey": "stolen"}
 ANY = {"If-Match": "*"}
-# (method, path below the account, body, headers); {} is a table.
+# (method, path below the account, body, headers). {} is a table.
 OPERATIONS: dict[str, tuple[str, str, Any, dict[str, str]]] = {
     "Query Tables": ("GET", "/Tables", None, {}),
     "Get Table": ("GET", "/Tables('{}')", None, {}),
@@ -66,8 +66,11 @@ def send(
     token: str = "",
     path_signed: str = "",
 ) -> tuple[int, str]:
-    """(status, body) of a request. `signer`: whose key signs; `claimed`: whose name stands in Authorization, and in what is
-    signed; `token`: a shared access signature instead."""
+    """Send a request and return (status, body).
+
+    `signer` owns the signing key. `claimed` is the account in Authorization and in the signed text. `token` is a shared
+    access signature that replaces both.
+    """
     method, path, body, more = operation
     address = urlsplit(tenants.server.url)
     content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
@@ -120,7 +123,7 @@ def test_a_table_is_one_of_the_accounts(tenants: Tenants, operation: str) -> Non
 
 
 WAYS = [
-    # base of the path, Host, whose name Authorization claims, what path is signed
+    # base of the path, Host, account in Authorization, signed path
     ("/victim", "", "", ""),
     ("/victim", "", "victim", ""),
     ("/victim-secondary", "", "", ""),
@@ -155,7 +158,7 @@ def test_no_way_of_writing_the_account_opens_it(
         status, answer = send(
             tenants, (method, path, body, headers), base, host=host, claimed=claimed, path_signed=signed
         )
-        # Where the host says `thief` its own tables are meant, and there are none.
+        # If the host names `thief`, the request means its own tables, and there are none.
         own = host.startswith("thief") and operation in (
             "Query Tables",
             "Create Table",

@@ -113,7 +113,7 @@ BY_ARN: dict[str, Ask] = {
     "DeleteResourcePolicy": lambda c, arn: c.delete_resource_policy(ResourceArn=arn),
 }
 MISSING = ("ResourceNotFoundException", "TableNotFoundException", "ResourceNotFound")
-# They tell of no table: DescribeTableReplicaAutoScaling knows none, the lists are empty.
+# Their answers name no table: DescribeTableReplicaAutoScaling finds none, the lists are empty.
 EMPTY = ("List", "DescribeTableReplicaAutoScaling")
 
 FOREIGN_SOURCE = "This action is only supported by accounts that match the resource owner\u2019s account."
@@ -136,7 +136,7 @@ def test_an_arn_of_anothers_is_nobodys(tenants: Tenants, operation: str) -> None
 
 @pytest.fixture
 def own(tenants: Tenants) -> Any:
-    """The thief's own table, of the victim's name and key, with one row; gone afterwards."""
+    """The thief's own table with the victim's name and key, and one row. Dropped after the test."""
     made = made_by(tenants.thief).create(
         "pk:S", "sk:S", name=MUSIC, StreamSpecification={"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
     )
@@ -189,7 +189,7 @@ def test_lists_are_of_the_caller(tenants: Tenants) -> None:
     assert thief.list_tables()["TableNames"] == []
     assert thief.list_tables(ExclusiveStartTableName=ABSENT)["TableNames"] == []
     [theirs] = tenants.victim.dynamodb(streams=True).list_streams()["Streams"]
-    # Of the thief's own table of that name there may be streams, whose tables are gone.
+    # Streams of the thief's dropped tables of that name may exist.
     for asked in ({}, {"TableName": MUSIC}):
         shown = streams.list_streams(**asked)["Streams"]
         assert all(tenants.thief.account in stream["StreamArn"] for stream in shown)
@@ -247,7 +247,7 @@ def test_two_tenants_may_use_one_idempotency_token(tenants: Tenants, own: Any) -
     }
     put = {"Put": {"TableName": MUSIC, "Item": {**NEW, "mine": {"BOOL": True}}}}
     victim.transact_write_items(TransactItems=[check], ClientRequestToken=token)
-    # Another request under a token of one's own is a mismatch; under somebody else's it is the first.
+    # Another request with the same token of one caller is a mismatch. With another caller's token it is the first.
     own.transact_write_items(TransactItems=[put], ClientRequestToken=token)
     assert own.get_item(TableName=MUSIC, Key=NEW)["Item"]["mine"] == {"BOOL": True}
     with pytest.raises(ClientError, match="IdempotentParameterMismatch"):
@@ -283,7 +283,7 @@ def test_the_victims_id_is_no_use_without_its_secret(tenants: Tenants) -> None:
 
 
 def test_backups_and_restores(tenants: Tenants) -> None:
-    """A backup of the victim's is nobody's to a thief, who neither lists nor deletes it nor makes a table of it."""
+    """A backup of the victim's does not exist for the thief, who cannot list, delete or restore it."""
     thief, victim = tenants.thief.dynamodb(), tenants.victim.dynamodb()
     arn = victim.create_backup(TableName=MUSIC, BackupName="mine")["BackupDetails"]["BackupArn"]
     as_mine = arn.replace(tenants.victim.account, tenants.thief.account)
@@ -303,7 +303,7 @@ def test_backups_and_restores(tenants: Tenants) -> None:
                 ),
             ):
                 assert told(ask).startswith(("AccessDeniedException", "BackupNotFoundException"))
-        # An ARN of another account has a refusal of its own, whether or not the table exists (api-quirks,
+        # An ARN of another account has a separate refusal, whether or not the table exists (api-quirks,
         # table-restore.md, TABLE-272: tests/adapters/dynamodb/measured/test_restores.py).
         for source, refusal in (
             ({"SourceTableName": MUSIC}, f"TableNotFoundException: Table not found: {MUSIC}"),

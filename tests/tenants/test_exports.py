@@ -29,7 +29,7 @@ def untouched() -> None:
 
 @pytest.fixture
 def tenants(database_url: str, tmp_path: Path) -> Iterator[tuple[Any, Any]]:
-    """Clients of the victim, who has a table and a bucket, and of the thief, who has a bucket."""
+    """Clients of the victim, with a table and a bucket, and of the thief, with a bucket."""
     given = {
         **SETTINGS,
         "s3_folder": str(tmp_path / "objects"),

@@ -111,7 +111,7 @@ def test_an_index_is_one_of_the_instances(tenants: Tenants) -> None:
 @pytest.mark.parametrize("access_id", ["thief", "unsaid"])
 @pytest.mark.parametrize("operation", ["ListTable", *BY_NAME])
 def test_the_instance_of_another_is_shut(tenants: Tenants, operation: str, access_id: str) -> None:
-    """Nor can anybody tell whether there is such an instance."""
+    """The answer does not show whether such an instance exists."""
     ask = BY_NAME.get(operation, lambda c, n: c.call(operation))
 
     def of(instance: str) -> str:
@@ -202,7 +202,9 @@ def test_start_keys_lead_through_ones_own_rows(tenants: Tenants, own: Instance) 
 
 
 def test_a_transaction_is_one_of_the_instances(tenants: Tenants, own: Instance) -> None:
-    """An id that the victim's log, say, gave away: nothing is ended, read or written with it."""
+    """With an id from the victim's log, for example, the thief can neither end the transaction nor read or
+    write in it.
+    """
     victim = tenants.victim.tablestore()
     start = {"table_name": MUSIC, "key": row({"pk": "held"})}
     known = victim.call("StartLocalTransaction", **start).transaction_id

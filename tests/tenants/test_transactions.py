@@ -1,7 +1,8 @@
-"""Local transactions of Table Store in one namespace: who has come to know an id ends nothing that is not theirs.
+"""Local transactions of Table Store in one namespace: a caller with the id of another caller's transaction cannot end
+it.
 
-`CommitTransaction` and `AbortTransaction` name a transaction and no table; what they need is a right to the table, and to the
-partition, that the transaction holds.
+`CommitTransaction` and `AbortTransaction` name a transaction and no table. They need a right to the table and to the
+partition that the transaction locks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The blocks of docs/test/, run as they stand there, where their toolchain is on the machine."""
+"""The code blocks of docs/test/, run unchanged, if their toolchain is on the machine."""
 
 from __future__ import annotations
 

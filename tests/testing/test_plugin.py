@@ -1,4 +1,4 @@
-"""The pytest plugin, in runs of pytest of their own: what fixtures give and options do; that tests are apart under xdist."""
+"""The pytest plugin in separate pytest runs: fixtures, options, and isolation of tests under xdist."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_a_thousand_tests_are_apart_and_nothing_leaks(
         f"{kind}: reset median {median_ms:.1f} ms, CPU {cpu_ms:.2f} ms, of {len(resets)}; "
         f"growth (KiB, descriptors) from test 50 on: {growth}"
     )
-    # On a quiet machine the time is little more than the CPU time; on a busy one it says nothing.
+    # On a quiet machine the time is close to the CPU time. On a busy one it means nothing.
     assert cpu_ms < 10
     assert all(kib < 20_000 and descriptors <= 4 for kib, descriptors in growth)
 
@@ -202,8 +202,10 @@ def test_a_thousand_tests_are_apart_and_nothing_leaks(
 def _run_many(
     folder: Path, request: pytest.FixtureRequest, kind: str, workers: int, tests: int
 ) -> tuple[list[tuple[float, float]], list[list[tuple[int, int]]]]:
-    """Run so many tests; the seconds and the CPU seconds of each reset, and for each worker samples of its server's memory and
-    descriptors."""
+    """Run this number of tests.
+
+    Returns seconds and CPU seconds of each reset, and for each worker samples of its server's memory and descriptors.
+    """
     is_long = tests >= 1000
     others = (", azure_tables, tablestore_client", _MANY_OTHERS) if is_long else ("", "")
     Path(folder, "test_many.py").write_text(TABLE + _MANY.format(tests=tests, others=others[0]) + others[1])
@@ -211,7 +213,7 @@ def _run_many(
     ini = ["[pytest]"]
     if kind == "postgresql":
         server: PostgresServer = request.getfixturevalue("postgres")
-        # The plugin puts the worker's name into the URL; here it is that of a file which holds another one.
+        # The plugin inserts the worker's name into the URL. Here it becomes the name of a file that holds another URL.
         for number in range(workers):
             Path(folder, f"url-gw{number}").write_text(server.empty_database())
         ini.append(f"tablegate_database = file:{folder}/url-{{worker}}")

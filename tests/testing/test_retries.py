@@ -1,6 +1,6 @@
-"""What SDKs do against failures: each official one brings its requests through by its own retries, and nothing is lost.
+"""Retries of SDKs against failures: each official SDK succeeds by its own retries, and nothing is lost.
 
-The server is a process of its own; in this one nobody sleeps, so that back-off takes no time.
+The server is a separate process. Sleeps are disabled in the test process, so back-off takes no time.
 """
 
 from __future__ import annotations

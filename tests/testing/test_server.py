@@ -1,4 +1,4 @@
-"""`tablegate.testing.Server`: a process that is there when it is needed, and gone when its parent is."""
+"""`tablegate.testing.Server`: a process that starts on demand and ends with its parent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a side asks of Azure Table: of its own tables, and with whatever the other side has seen."""
+"""Requests of one side to Azure Table: on its own tables, and with every identifier of the other side."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Azure:
         self.side.seen(str(dict(answer.headers)) + answer.read().decode())
 
     def ask(self, operation: str, call: Callable[[], Any]) -> Any:
-        """The answer, whose identifiers are kept, or None."""
+        """Send a request and keep the identifiers of its answer. Returns the answer or None."""
         self.side.doing = f"azure {operation}"
         try:
             answer = call()
@@ -76,7 +76,7 @@ class Azure:
         return {"PartitionKey": pk, "RowKey": rk, "album": "a", "note": self.side.secret}
 
     def fingerprint(self) -> list[Any]:
-        """What the other side could have spoilt."""
+        """Return all data that the other side could have changed."""
         vault = self.own.get_table_client(self.side.vault)
         rows = [
             str(sorted(dict(each, etag=each.metadata["etag"]).items(), key=str))
@@ -132,7 +132,7 @@ class Azure:
         return found.rpartition("/")[2] if found.startswith("arn:") else found
 
     def _some_service(self) -> TableServiceClient:
-        """Its own account or the other's; by its key, or by a token that it makes for either."""
+        """Return a client of its own account or the other's, with its key or with a token that it signs for either."""
         chance, names = self.side.chance, (self.side.name, self.side.other.name)
         account = chance.choice(names)
         if chance.random() < 0.5:

@@ -1,4 +1,4 @@
-"""What a side asks of the console and of the control API, signed in as itself, with whatever the other side has seen there."""
+"""Requests of one signed-in side to the console and the control API, with every identifier of the other side."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Console:
         self.session.post(f"{side.url}{CONSOLE}/sign-in", data=given, timeout=30)
 
     def ask(self, path: str, method: str = "GET", **members: Any) -> str:
-        """A page, whose links are kept."""
+        """Read a page and keep its links."""
         self.side.doing = f"console {method} {path} {members}"
         given = {"params" if method == "GET" else "data": members}
         reply = self.session.request(method, self.side.url + path, timeout=30, allow_redirects=False, **given)
@@ -44,7 +44,7 @@ class Console:
         return []
 
     def work(self) -> None:
-        """Look at its own tables, and keep where they lead."""
+        """Read its own tables and keep the links."""
         chance = self.side.chance
         page = self.ask(CONSOLE + "/")
         for path in ("/rows", "/rows", "/row"):
@@ -58,7 +58,9 @@ class Console:
                 page = self.ask(asked.path, **dict(parse_qsl(asked.query)))
 
     def attack(self) -> None:
-        """One page of the other's, or something of the control API; now and then with the other's name in the cookie."""
+        """Request a page of the other side or a control operation, sometimes with the other side's name in
+        the cookie.
+        """
         chance = self.side.chance
         if chance.random() < 0.2:
             self.ask("/_tablegate" + chance.choice(CONTROL), chance.choice(("GET", "POST", "DELETE")))

@@ -1,4 +1,4 @@
-"""What a side asks of DynamoDB: of its own tables, and with whatever the other side has seen."""
+"""Requests of one side to DynamoDB: on its own tables, and with every identifier of the other side."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DynamoDB:
         self.side.seen(response_dict["body"])
 
     def ask(self, operation: str, streams: bool = False, **members: Any) -> Any:
-        """The answer, whose identifiers are kept, or None."""
+        """Send a request and keep the identifiers of its answer. Returns the answer or None."""
         self.side.doing = f"{operation} {members}"
         client = self.clients["dynamodbstreams" if streams else "dynamodb"]
         try:
@@ -55,10 +55,10 @@ class DynamoDB:
         self.side.bag.collect(answer, (self.side.secret, self.side.other.secret))
         return answer
 
-    # What a side does with its own
+    # Operations on its own tables
 
     def furnish(self) -> None:
-        """Make the vault, with all that can be asked for by name."""
+        """Create the vault with every kind of named resource."""
         vault = self.side.vault
         self.create(vault)
         for pk in ("p0", "p1"):
@@ -81,7 +81,7 @@ class DynamoDB:
         return f"arn:aws:dynamodb:{REGION}:{self.side.account}:table/{self.side.vault}"
 
     def policy_of_own(self) -> Values:
-        """A policy that takes nothing from anybody, and whose text nobody else may read."""
+        """Return a policy that refuses nothing, and whose text only its owner can read."""
         statement = {"Sid": self.side.secret.replace("-", ""), "Effect": "Deny", "Principal": "*",
                      "Action": "dynamodb:DeleteTable", "Resource": self.arn}  # fmt: skip
         return {"Version": "2012-10-17", "Statement": [statement]}
@@ -102,7 +102,7 @@ class DynamoDB:
         return {**key, "album": {"S": "a"}, "note": {"S": self.side.secret}}
 
     def fingerprint(self) -> list[Any]:
-        """What the other side could have spoilt."""
+        """Return all data that the other side could have changed."""
         vault, arn = self.side.vault, self.arn
         table = self.ask("DescribeTable", TableName=vault)["Table"]
         counts = ("ItemCount", "TableSizeBytes", "GlobalSecondaryIndexes", "Replicas")
@@ -127,7 +127,7 @@ class DynamoDB:
         streams = operation in STREAM_ATTACKS
         build = STREAM_ATTACKS[operation] if streams else TABLE_ATTACKS[operation]
         answer = self.ask(operation, streams, **build(self))
-        # What an iterator was given for must read nothing either.
+        # A returned iterator must read nothing either.
         if operation == "GetShardIterator" and answer:
             self.ask("GetRecords", True, ShardIterator=answer["ShardIterator"])
 
@@ -206,7 +206,7 @@ def _key(aws: DynamoDB) -> Values:
 
 
 def _of(*kinds: str) -> Callable[[DynamoDB], Values]:
-    """A request that has but a member named as the first of these kinds."""
+    """Return a request with one member, named as the first of these kinds."""
     return lambda aws: {kinds[0]: aws.side.foreign(*kinds)}
 
 
@@ -305,7 +305,7 @@ def _restored(aws: DynamoDB) -> Values:
 
 
 def _exported(aws: DynamoDB) -> Values:
-    """Where the other side's exports are."""
+    """Return a location of the other side's exports."""
     return {"S3Bucket": aws.side.foreign("S3Bucket"), "S3KeyPrefix": "AWSDynamoDB/"}
 
 

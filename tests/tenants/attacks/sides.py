@@ -1,9 +1,9 @@
-"""Two sides that attack each other: what each has, what it has seen, what it was answered.
+"""Two sides that attack each other: their data, the identifiers they have seen, and their answers.
 
-A side is one tenant with keys of all three dialects. Whatever its own answers name - tables, ARNs, streams, iterators, page
-tokens, transactions - is in its bag, and the other side picks from that bag. Every value of a row, policy or tag that a side
-writes has its secret in it, so that an answer crosses if the other side's secret is in its bytes. Keys, names and
-identifiers have no secret: those both may know.
+A side is one tenant with keys of all three dialects. Its bag holds every identifier in its answers: tables, ARNs,
+streams, iterators, page tokens, transactions. The other side picks from that bag. Every value of a row, policy or tag
+that a side writes contains its secret. An answer leaks if its bytes contain the other side's secret. Keys, names and
+identifiers have no secret, because both sides may see them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ KEPT_WHOLE = frozenset({"LastEvaluatedKey", "Keys", "continuation", "next_start_
 
 
 class Bag:
-    """Identifiers by the names of the members that had them; of each kind the latest and some older ones."""
+    """Identifiers by member name: for each kind the latest and some older ones."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         self._kinds: dict[str, list[Any]] = defaultdict(list)
 
     def collect(self, answer: Any, without: tuple[str, ...] = ()) -> None:
-        """Keep what an answer names; no text that has one of `without` in it."""
+        """Keep the identifiers of an answer, except texts that contain one of `without`."""
         for kind, value in _identifiers(answer, ""):
             if not any(each in str(value) for each in without):
                 self.keep(kind, value)
@@ -43,7 +43,10 @@ class Bag:
             known[self._chance.randrange(MOST_OF_A_KIND)] = value
 
     def pick(self, chance: random.Random, *kinds: str) -> Any:
-        """One of these kinds, or now and then any text at all, as where none of them has been seen; None: there is none."""
+        """Return an identifier of one of these kinds.
+
+        Sometimes, or if there is none, any identifier. None if the bag is empty.
+        """
         known = [value for kind in kinds for value in self._kinds.get(kind, ())]
         if not KEPT_WHOLE.isdisjoint(kinds):
             return chance.choice(known) if known else None
@@ -54,7 +57,7 @@ class Bag:
         return chance.choice(known) if known else None
 
     def counts(self) -> dict[str, int]:
-        """How many there are of each kind."""
+        """Return the number of identifiers of each kind."""
         return {kind: len(values) for kind, values in self._kinds.items()}
 
 
@@ -75,7 +78,7 @@ def _identifiers(answer: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 @dataclass
 class Side:
-    """One of the two. `place`: its account, region apart; `secret`: what each of its rows has in it."""
+    """One of the two sides. `place` is its account and region. `secret` is in each of its rows."""
 
     url: str
     name: str
@@ -98,17 +101,18 @@ class Side:
 
     @property
     def vault(self) -> str:
-        """The table that only looks are taken at, whose rows the other side is after."""
+        """The table that this side only reads and that the other side tries to read."""
         return f"{self.name}vault"
 
     def new_name(self) -> str:
-        """A name for one more table of its own."""
+        """Return a name for another table of this side."""
         self._made += 1
         return f"{self.name}{self._made % 4}"
 
     def foreign(self, *kinds: str) -> Any:
-        """Something that the other side has seen, and that does not name this side's own vault: who works with what is its
-        own is no thief."""
+        """Return an identifier of the other side that does not name this side's vault, because access to its own data
+        is no attack.
+        """
         for _ in range(20):
             found = self.other.bag.pick(self.chance, *kinds)
             if found is None:
@@ -120,7 +124,7 @@ class Side:
         return self.other.vault
 
     def seen(self, wire: bytes | str) -> None:
-        """Look at what came over the wire."""
+        """Check the bytes received."""
         text = wire if isinstance(wire, str) else wire.decode("utf-8", "replace")
         if self.other.secret in text:
             self.crossings.append(f"{self.name} was told the other's secret by {self.doing}: {text[:2000]}")

@@ -1,6 +1,6 @@
-"""What a side asks of Table Store: of its own tables, and with whatever the other side has seen.
+"""Requests of one side to Table Store: on its own tables, and with every identifier of the other side.
 
-Rows by the official SDK; streams, which it does not know, by the tests' own client of the wire.
+Rows use the official SDK. Streams, which the SDK lacks, use the tests' wire client.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Key = list[tuple[str, Any]]
 
 
 class _Wire(Instance):
-    """The tests' client, whose replies are looked at."""
+    """The tests' wire client, with a check of its replies."""
 
     heard: Callable[[bytes], None] = staticmethod(lambda body: None)
 
@@ -110,7 +110,7 @@ class TableStore:
         return ots.Row([("pk", pk), ("sk", sk)], [("album", "a"), ("note", self.side.secret)])
 
     def fingerprint(self) -> list[Any]:
-        """What the other side could have spoilt."""
+        """Return all data that the other side could have changed."""
         _, _, rows, _ = self.own.get_range(self.side.vault, "FORWARD", LOWEST, HIGHEST, max_version=1)
         described = self.own_wire.call("DescribeTable", table_name=self.side.vault)
         return [str([(row.primary_key, row.attribute_columns) for row in rows]), str(described.table_meta),
@@ -163,7 +163,7 @@ class TableStore:
         self.ask("GetStreamRecord", lambda: wire.call("GetStreamRecord", shard_iterator=iterator, limit=3))
 
     def _transaction(self) -> None:
-        """Something is staged, read and taken back; its id is known to both."""
+        """Stage, read and abort a write in a transaction. Both sides see its id."""
         self.take_back()
         vault, key = self.side.vault, [("pk", "held")]
         known = self.ask("start", lambda: self.own.start_local_transaction(vault, key))
@@ -176,7 +176,7 @@ class TableStore:
         self.side.held.append(known)
 
     def take_back(self) -> None:
-        """End what transactions of its own are open."""
+        """Abort its own open transactions."""
         while self.side.held:
             known = self.side.held.pop()
             self.side.doing = "ots abort"
