@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from time import monotonic, thread_time
 
-from tablegate.gateway.engine.background.pacing import BatchDone, rest_after
+from tablegate.gateway.engine.background.pacing import BatchDone, pause_after
 from tablegate.gateway.engine.engine import Engine
 from tablegate.gateway.engine.streams.following import DeliveryFailed
 from tablegate.gateway.model.errors import Busy, CommitUnknown
@@ -134,7 +134,7 @@ class BackgroundWork(threading.Thread):
         began = monotonic()
         batch = self._engine.background_batch()
         took = monotonic() - began
-        pause = rest_after(took, self._share)
+        pause = pause_after(took, self._share)
         if batch is None:
             pause = max(pause, self._engine.idle_s)
         else:
@@ -221,7 +221,7 @@ class PacedWorker(threading.Thread):
                 pause = _AFTER_FAILURE_S
                 continue
             apart_s = 0.0 if batch is None else batch.apart_s
-            pause = rest_after(thread_time() - used + apart_s, self._share)
+            pause = pause_after(thread_time() - used + apart_s, self._share)
             if batch is None:
                 pause = max(pause, self._idle_s)
             else:

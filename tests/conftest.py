@@ -83,7 +83,7 @@ def _a_busy_machine_changes_no_answer() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(page_budget, "monotonic", time.process_time)
         patched.setattr(table_definitions, "_LONG_COUNT_S", 60.0)
-        patched.setattr(job_runner, "_PATIENCE_WITH_BATCH_S", 60.0)
+        patched.setattr(job_runner, "_BATCH_WAIT_S", 60.0)
         yield
 
 

@@ -1,1 +1,1 @@
-"""What commands mean; the only place that opens transactions."""
+"""The meaning of commands. Only this package opens transactions."""

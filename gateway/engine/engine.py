@@ -1,7 +1,7 @@
-"""The one entry point for adapters: commands in, outcomes out.
+"""The entry point for adapters: it runs commands and returns their outcomes.
 
-It sends each command to the part that carries it out: transactions.py for reads and writes, single_commands.py for all others.
-Background work and jobs are called here too, by the threads of gateway/background.py.
+Reads and writes go to transactions.py, all other commands to single_commands.py. The threads of gateway/background.py
+also call it for background work and jobs.
 """
 
 from __future__ import annotations
@@ -39,11 +39,17 @@ _READS = {row_commands.Get, row_commands.Read, row_commands.ReadAll, vector_comm
 
 
 class EngineOptions(NamedTuple):
-    """`table_creation_delay_ms`: how long tables stay creating, updating, deleting. `sweep_period_s`: between looks for
-    expired rows. `stream_shards`: how many shards a new stream has. `stream_roll_ms`: the age at which an open shard
-    is closed and has a child (0: never). `failover_s`: how long a database that cannot be reached is waited for.
-    `vector_memory_bytes`: how much memory vector searches may keep. `vector_approximate_from`: of how many vectors on they may be
-    approximate (0: never). `replication_lag_ms`: how long a write stays in its own replica at least."""
+    """Options of the engine.
+
+    - `table_creation_delay_ms`: time for which tables stay creating, updating and deleting
+    - `sweep_period_s`: interval between checks for expired rows
+    - `stream_shards`: number of shards of a new stream
+    - `stream_roll_ms`: age at which an open shard is closed and gets a child (0 to disable)
+    - `failover_s`: time to wait for a database that cannot be reached
+    - `vector_memory_bytes`: maximum memory for vector searches
+    - `vector_approximate_from`: number of vectors from which searches may be approximate (0 to disable)
+    - `replication_lag_ms`: minimum delay before a write is sent to other replicas
+    """
 
     table_creation_delay_ms: int = 0
     sweep_period_s: float = 60.0
@@ -56,7 +62,7 @@ class EngineOptions(NamedTuple):
 
 
 class Engine:
-    """Runs commands against one store. Safe to call from several threads. `now` gives nanoseconds since 1970."""
+    """Runs commands against one store. Safe to call from several threads. `now` returns nanoseconds since 1970."""
 
     def __init__(
         self,
@@ -67,11 +73,11 @@ class Engine:
     ) -> None:
         self._store = store
         self.replicas = replicas
-        """Who answers reads that may be old; None: the primary."""
+        """Standbys for reads that may be stale. None to read from the primary."""
         self.cached_table = store.catalog.cache.get
-        """A table's descriptor without any I/O, by namespace and name, or None: then ask with FindTable."""
+        """Returns a cached descriptor by namespace and name, or None. The command FindTable then loads it."""
         self.cached_azure_table = store.catalog.cache.get_azure
-        """The same by namespace and Azure name, in whatever case."""
+        """Returns a cached descriptor by namespace and Azure name, ignoring case, or None."""
         store.vector_memory_bytes = options.vector_memory_bytes
         store.vector_approximate_from = options.vector_approximate_from
         self._options = options
@@ -83,31 +89,31 @@ class Engine:
         self.background = Background(store, self._transactions, pauses, now)
         self._owner = uuid4().hex
         self.deliveries: dict[str, Deliver] = {}
-        """Kind of followers -> the function that delivers to them (`deliver`)."""
+        """The delivery function of each kind of followers (`deliver`)."""
         self._workers: dict[str, job_runner.JobWorker] = {}
         self._runner = job_runner.JobRunner(store, self._workers)
-        self._filer = None
+        self._file_worker = None
         if store.backup_files is not None:
             from tablegate.gateway.engine.backups import backup_file_worker
 
-            self._filer = backup_file_worker.BackupFileWorker(store, store.backup_files)
-            self._workers |= dict.fromkeys(backup_file_worker.KINDS, self._filer)
+            self._file_worker = backup_file_worker.BackupFileWorker(store, store.backup_files)
+            self._workers |= dict.fromkeys(backup_file_worker.KINDS, self._file_worker)
 
     def register_view(self, dialect: str, view: IndexView) -> None:
-        """Say how a dialect reads the key columns of the indexes that it makes. To be called before the first command."""
+        """Register a dialect's reader of index key columns. To be called before the first command."""
         self._store.catalog.views[dialect] = view
 
     def register_worker(self, kind: str, worker: job_runner.JobWorker) -> None:
-        """Say who carries jobs of a kind on."""
+        """Register the worker for a kind of job."""
         self._workers[kind] = worker
 
     def run(self, commands: list[AnyCommand], nowait: bool = False, written: int = 0) -> list[Any]:
-        """For each command its outcome, or the GatewayError it met. All writes of the list are one transaction, all its
-        reads one snapshot, taken after the writes.
+        """Return for each command its outcome or its GatewayError. All writes form one transaction, and all reads use
+        one later snapshot.
 
-        A command that is answered Contended did nothing and may be run again after a pause; then `nowait`, so that it
-        waits for locks as little as can be. Only a defect of ours raises anything. `written`: what `written_up_to` was after
-        the last write of whoever reads now; a replica that has not come so far does not answer.
+        A command with the outcome Contended did nothing and can be run again after a pause. With `nowait`, waits for
+        locks are as short as possible. Other exceptions are defects. `written` is the value of `written_up_to` after
+        the reader's last write. A standby that has not reached it is not used.
         """
         outcomes: list[Any] = [None] * len(commands)
         writes: dict[int, row_commands.WriteGroup] = {}
@@ -130,17 +136,17 @@ class Engine:
 
     @property
     def written_up_to(self) -> int:
-        """How far the database's log was after the last write, if there are replicas that readers wait for; else 0."""
+        """Position of the database's log after the last write, if there are standbys. Otherwise 0."""
         return self._store.database.written_up_to
 
     @property
     def is_distributed(self) -> bool:
-        """Whether requests that write are better given to `run` node by node (`node_of`): each list is then a transaction at one
-        node. All of one request belongs into one list."""
+        """True if the database is distributed. Lists of writes should then be split by node (`node_of`). All writes of
+        a request belong into one list."""
         return self._store.database.is_distributed
 
     def node_of(self, groups: Sequence[AnyCommand]) -> Hashable:
-        """The node that has all that some groups of writes are about; None: there is no such node."""
+        """Return the node that holds all rows of these writes. None if there is no single one."""
         partitions = {
             write.key.position.partition
             for group in groups
@@ -153,9 +159,11 @@ class Engine:
     def run_in_slices(
         self, commands: list[Reading], outcomes: dict[int, Any], reader: int, written: int = 0
     ) -> Iterator[None]:
-        """Run reads, all of one snapshot, and stop after each slice of a page, so that the caller may do something else in
-        between, in the same thread. `outcomes` is filled as outcomes become known, each under the index of its command; at the
-        end all are there. `reader` (from 1): calls that are under way at the same time have different ones."""
+        """Run reads of one snapshot, and yield after each slice of a page, so that the thread can do other work.
+
+        `outcomes` is filled under the index of each command, and complete at the end. Concurrent calls need different
+        values of `reader` (from 1).
+        """
         now_ms = self._now() // 1_000_000
         try:
             if self.replicas is not None and reading_replicas.may_be_old(commands):
@@ -165,59 +173,63 @@ class Engine:
             else:
                 yield from reading.read_in_slices(self._store, commands, now_ms, outcomes, reader)
         except Exception as error:
-            log.info("pages will be read without a stop: %r", error)
+            log.info("Reading pages without slices, after an error: %r", error)
         if len(outcomes) < len(commands):
-            left = [at for at in range(len(commands)) if at not in outcomes]
-            outcomes.update(zip(left, self._transactions.read([commands[at] for at in left]), strict=True))
+            remaining = [at for at in range(len(commands)) if at not in outcomes]
+            outcomes.update(
+                zip(remaining, self._transactions.read([commands[at] for at in remaining]), strict=True)
+            )
 
     @property
     def searches_vectors(self) -> bool:
-        """Whether what vector searches need is installed."""
+        """True if the packages for vector search are installed."""
         return vector_support.can_search()
 
     @property
     def approximates_vectors(self) -> bool:
-        """Whether vector searches may be approximate here."""
+        """True if vector searches may be approximate."""
         return self._store.vector_approximate_from > 0
 
     def background_batch(self) -> BatchDone | None:
-        """Do one batch of background work, of a bounded time: fill an index, delete what expired or was dropped, tend streams.
-        None: nothing waits to be done; look again after `idle_s`."""
-        with self._noting_damage():
+        """Do one batch of background work of a bounded time. None if there is no work now. Call again after `idle_s`."""
+        with self._recording_damage():
             return self.background.next_batch()
 
     @property
     def has_workers(self) -> bool:
-        """Whether jobs are carried on here."""
+        """True if this engine runs jobs."""
         return bool(self._workers)
 
     def job_batch(self) -> BatchDone | None:
-        """Carry one job on by a batch. None: there is none that could be; look again after `idle_s`."""
-        with self._noting_damage():
+        """Advance one job by a batch. None if no job can run now. Call again after `idle_s`."""
+        with self._recording_damage():
             batch = self._runner.next_batch()
-            if batch is None and self._filer is not None and self._filer.begin_waiting():
+            if batch is None and self._file_worker is not None and self._file_worker.begin_waiting():
                 batch = self._runner.next_batch()
             return batch
 
     def renew_claims(self) -> None:
-        """Hold on to the jobs that this server carries on; to be called every second or two, from another thread."""
+        """Renew the claims on running jobs. To be called every one or two seconds, from another thread."""
         self._runner.renew()
 
     @property
     def idle_s(self) -> float:
-        """Seconds between two looks for background work when there is none."""
+        """Seconds between two checks for background work when there is none."""
         return min(0.25, max(0.01, self._options.sweep_period_s))
 
     def deliver(self, kind: str, limit: int, after: int = 0) -> tuple[int, int]:
-        """Deliver some changes to the next follower of a kind behind an id. (How many; its id, 0: there was none.) Raises
-        DeliveryFailed."""
-        with self._noting_damage():
+        """Deliver changes to the next follower of a kind after an id. Return (number of changes, id of the follower or
+        0).
+
+        Raises DeliveryFailed.
+        """
+        with self._recording_damage():
             return following.deliver_next(
                 self._store, kind, self.deliveries[kind], self._owner, self._now() // 1_000_000, limit, after
             )
 
     def lag_s(self, kind: str) -> float:
-        """The age of the oldest change that has still to go to followers of a kind, in seconds; 0: they have all."""
+        """Return the age of the oldest undelivered change for followers of a kind, in seconds. 0 if there is none."""
         try:
             with self._store.read() as session:
                 oldest_ms = follower_reads.oldest_of_kind(session, kind)
@@ -226,8 +238,8 @@ class Engine:
         return 0.0 if oldest_ms is None else max(0.0, (self._now() // 1_000_000 - oldest_ms) / 1000)
 
     def ping(self) -> None:
-        """Read from the database. Raises what the database did if it does not answer, SchemaTooNew, OutOfSpace while it refuses
-        writes, and DataCorrupted once damaged data was read."""
+        """Read from the database. Raises its error if it does not answer, SchemaTooNew, OutOfSpace while it refuses
+        writes, and DataCorrupted after damaged data was read."""
         self._store.check_schema()
         if self._store.database.refuses_writes:
             raise errors.OutOfSpace(self._store.database.refuses_writes)
@@ -235,11 +247,11 @@ class Engine:
             raise errors.DataCorrupted(self._store.damage.found)
 
     def check_schema(self) -> None:
-        """Raise SchemaTooNew if a later release has migrated the database to a schema that this one cannot serve."""
+        """Raise SchemaTooNew if a later release has migrated the database to a schema that this release cannot serve."""
         self._store.check_schema()
 
     @contextlib.contextmanager
-    def _noting_damage(self) -> Iterator[None]:
+    def _recording_damage(self) -> Iterator[None]:
         try:
             yield
         except errors.DataCorrupted as error:
@@ -247,20 +259,20 @@ class Engine:
             raise
 
     def retry_writes(self) -> None:
-        """Check the database's files, and try a write if it has refused some for want of room. Raises OutOfSpace if writes are
-        still refused."""
+        """Check the database's files. If writes were refused for lack of space, try one. Raises OutOfSpace if it is
+        refused again."""
         self._store.database.check_files()
         if self._store.database.refuses_writes:
             tokens.probe(self._store.write)
             self._store.database.refuses_writes = ""
 
     def table_names(self) -> frozenset[str]:
-        """The names of all tables, in any dialect and any namespace, for figures that name them."""
+        """Return the names of all tables in all namespaces, for metrics."""
         with self._store.read() as session:
             return self._store.catalog.names(session)
 
     def close(self) -> None:
-        """Give back the connections to the database and its replicas."""
+        """Close the connections to the database and its standbys."""
         self._store.close()
         if self.replicas is not None:
             self.replicas.close()
@@ -271,15 +283,17 @@ class Engine:
         answers: list[Any] = [
             *reading_replicas.read(self.replicas, commands, self._now() // 1_000_000, written)
         ]
-        left = [at for at, answer in enumerate(answers) if isinstance(answer, errors.StaleTable)]
-        if left:
-            for at, answer in zip(left, self._transactions.read([commands[at] for at in left]), strict=True):
+        remaining = [at for at, answer in enumerate(answers) if isinstance(answer, errors.StaleTable)]
+        if remaining:
+            for at, answer in zip(
+                remaining, self._transactions.read([commands[at] for at in remaining]), strict=True
+            ):
                 answers[at] = answer
         return answers
 
 
 def run_with_retries(engine: Engine, commands: list[AnyCommand]) -> list[Any]:
-    """The outcomes that `Engine.run` gives, once what was Contended has been run again, after pauses, as the tick does."""
+    """Return the outcomes of `Engine.run`, with Contended commands repeated after pauses, as the tick does."""
     outcomes = engine.run(commands)
     began = time.monotonic()
     pauses = pauses_between_attempts()
@@ -292,17 +306,17 @@ def run_with_retries(engine: Engine, commands: list[AnyCommand]) -> list[Any]:
 
 
 def contended(outcomes: list[Any]) -> list[int]:
-    """The indexes of those outcomes that are Contended: their commands are to be run again."""
+    """Return the indexes of the outcomes that are Contended. Their commands can be run again."""
     return [at for at, outcome in enumerate(outcomes) if type(outcome) is errors.Contended]
 
 
 def longest_wait_s(outcomes: list[Any]) -> float:
-    """How long what is Contended is tried again, in seconds since the first attempt."""
+    """Return the longest retry time of Contended outcomes, in seconds after the first attempt."""
     return max((outcome.wait_s for outcome in outcomes if type(outcome) is errors.Contended), default=0.0)
 
 
 def pauses_between_attempts() -> Iterator[float]:
-    """Seconds to wait before each further attempt at something Contended; they grow, with jitter."""
+    """Yield the seconds to wait before each further attempt. They grow, with jitter."""
     pause = 0.01
     while True:
         yield pause * random.uniform(0.5, 1.5)

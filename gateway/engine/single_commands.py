@@ -1,4 +1,4 @@
-"""Commands that run by themselves: definitions, streams, backups, jobs, bulk loads and local transactions."""
+"""Commands with a transaction of their own: definitions, streams, backups, jobs, bulk loads and local transactions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tablegate.gateway.store.store import Store
 
 
 class SingleCommands:
-    """Runs each of these commands in a transaction of its own. `now` gives nanoseconds since 1970."""
+    """Runs each command in a transaction of its own. `now` returns nanoseconds since 1970."""
 
     def __init__(
         self, store: Store, transactions: Transactions, definer: TableDefiner, now: Callable[[], int]
@@ -44,7 +44,7 @@ class SingleCommands:
         self._now = now
 
     def run(self, command: SingleCommand) -> Any:
-        """Return the outcome of a command that runs by itself."""
+        """Run a command and return its outcome."""
         if isinstance(command, row_commands.BulkLoad):
             return self._load(command)
         if isinstance(command, TransactionCommand):
@@ -52,7 +52,7 @@ class SingleCommands:
         return self._transactions.with_retries(self._define, command)
 
     def _define(self, command: DefinitionCommand) -> Any:
-        """Return the outcome of one attempt. Raises GatewayError, Retry."""
+        """Return the outcome of one attempt. Raises GatewayError, RetryableFailure."""
         now_ns = self._now()
         now, now_ms = now_ns // 100, now_ns // 1_000_000
         if isinstance(command, TableCommand | AccountCommand):
@@ -84,11 +84,10 @@ class SingleCommands:
 
     def _advance(self, command: job_commands.AdvanceJob) -> Any:
         step = job_runner.JobStep(self._store, self._definer, command, self._now() // 100)
-        self._transactions.carry_out(step.run)
+        self._transactions.run_transaction(step.run)
         return step.outcome
 
     def _transact(self, command: transaction_commands.TransactionCommand) -> Any:
-        """The outcome of a command of local transactions."""
         with_retries, store = self._transactions.with_retries, self._store
         now_ms = self._now() // 1_000_000
         match command:
@@ -97,7 +96,7 @@ class SingleCommands:
             case transaction_commands.StageWrites():
                 return with_retries(lambda: local_transactions.stage(store, command, self._now() // 100))
             case transaction_commands.FindTransaction(transaction):
-                return with_retries(local_transactions.held_by, store, transaction, now_ms)
+                return with_retries(local_transactions.find_locked_partition, store, transaction, now_ms)
             case transaction_commands.AbortTransaction():
                 return with_retries(local_transactions.end, store, command, now_ms)
             case transaction_commands.CommitTransaction(transaction):
@@ -105,13 +104,16 @@ class SingleCommands:
         return answer if isinstance(answer, GatewayError) else None
 
     def _commit(self, transaction: str, now_ms: int) -> Any:
-        """One attempt to commit a local transaction: its outcomes or its error. Raises Retry, TransactionMissing; each attempt
-        reads anew what is staged, which may have grown."""
+        """Make one attempt to commit a local transaction, and return its outcomes or its error.
+
+        Each attempt reads the staged writes again, as more may have been added. Raises RetryableFailure,
+        TransactionMissing.
+        """
         [answer] = self._transactions.write_once(
             [local_transactions.commit_group(self._store, transaction, now_ms)]
         )
         if isinstance(answer, StaleTable):
-            raise RetryableFailure("the table changed under a transaction that is being committed")
+            raise RetryableFailure("the table changed during the commit of a local transaction")
         return answer
 
     def _load(self, command: row_commands.BulkLoad) -> GatewayError | None:
@@ -128,5 +130,5 @@ class SingleCommands:
             nonlocal is_loaded
             is_loaded = loading.load(self._store, command, self._now() // 100)
 
-        self._transactions.carry_out(load)
+        self._transactions.run_transaction(load)
         return is_loaded

@@ -1,4 +1,4 @@
-"""Transactions: attempts at reads and writes, the retries of those that failed, and the answer to a COMMIT that was cut off."""
+"""Transactions: attempts at reads and writes, their retries, and the outcome of an interrupted COMMIT."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ from tablegate.gateway.store.store import Store
 
 log = logging.getLogger(__name__)
 
-# Attempts that follow each other at once. After them the caller waits, which knows what the wait holds up.
+# Attempts in immediate succession. After them the caller decides about waiting, as it knows which requests are delayed.
 _ATTEMPTS = 4
 _FIRST_PAUSE_S = 0.002
 _LONG_ATTEMPT_S = 1.0
 
 
 class Transactions:
-    """Runs reads and writes against a store. `failover_s`: how long a database that cannot be reached is waited for. `now` gives
-    nanoseconds since 1970."""
+    """Runs reads and writes against a store.
+
+    `failover_s` is the time to wait for a database that cannot be reached. `now` returns nanoseconds since 1970.
+    """
 
     def __init__(self, store: Store, failover_s: float, now: Callable[[], int]) -> None:
         self._store = store
@@ -38,7 +40,7 @@ class Transactions:
         self._now = now
 
     def read(self, commands: list[reading.Reading]) -> list[Any]:
-        """Return the outcome of each read, or the GatewayError that it met, all from one snapshot."""
+        """Return the outcome or GatewayError of each read, all from one snapshot."""
         answer = self.with_retries(self._read_once, commands)
         if isinstance(answer, errors.DatabaseFailed) and len(commands) > 1:
             half = len(commands) // 2
@@ -51,40 +53,41 @@ class Transactions:
         except (errors.GatewayError, RetryableFailure):
             raise
         except Exception as error:
-            log.exception("a list of reads failed")
+            log.exception("A list of reads failed")
             raise errors.DatabaseFailed(repr(error)) from error
 
     def write(self, groups: list[WriteGroup], nowait: bool = False) -> list[Any]:
-        """Return the outcomes of each group, or the GatewayError that it met, all from one transaction."""
+        """Return the outcomes or GatewayError of each group, all from one transaction."""
         answer = self.with_retries(self.write_once, groups, nowait)
         if isinstance(answer, errors.DatabaseFailed) and len(groups) > 1:
-            # Only the culprit may fail, so look for it by halves.
+            # Only the failing group may get the error, so find it by bisection.
             half = len(groups) // 2
             return self.write(groups[:half], nowait) + self.write(groups[half:], nowait)
         return [answer] * len(groups) if isinstance(answer, errors.GatewayError) else answer
 
     def write_once(self, groups: list[WriteGroup], nowait: bool = False) -> list[Any]:
-        """Make one attempt at what `write` does. Raises Retry, Unknowable, and other GatewayErrors."""
+        """Make one attempt of `write`. Raises RetryableFailure, CommitUnknown, and other GatewayErrors."""
         batch = WriteBatch(self._store, groups, self._now() // 100, nowait)
-        self.carry_out(batch.run)
+        self.run_transaction(batch.run)
         return batch.answers
 
-    def carry_out(self, transaction: Callable[[], None]) -> None:
-        """Run a write transaction to its end. Raises Retry, Unknowable, and other GatewayErrors."""
+    def run_transaction(self, transaction: Callable[[], None]) -> None:
+        """Run a write transaction to its end. Raises RetryableFailure, CommitUnknown, and other GatewayErrors."""
         try:
             transaction()
         except CommitInterrupted as lost:
-            # Never guess: ask what became of the transaction. Applied: the answers in hand are true. Not: once more.
+            # The outcome is read from the database. After a commit the computed answers are valid. Otherwise the
+            # attempt is repeated.
             self._require_commit(lost)
         except (errors.GatewayError, RetryableFailure):
             raise
         except Exception as error:
-            # A value that the driver cannot take, or a defect of ours: the neighbours must not suffer from it.
-            log.exception("a list of writes failed")
+            # The driver rejected a value, or there is a defect. Other requests of the list must not fail for it.
+            log.exception("A list of writes failed")
             raise errors.DatabaseFailed(repr(error)) from error
 
     def _require_commit(self, lost: CommitInterrupted) -> None:
-        """Return if the transaction was committed after all. Raises Retry if not, Unknowable if that cannot be known."""
+        """Return if the transaction was committed. Raises RetryableFailure if not, CommitUnknown if that is unknown."""
         committed = self._committed(lost.transaction_id)
         if committed is None:
             raise errors.CommitUnknown("the connection was lost at COMMIT") from lost
@@ -111,8 +114,11 @@ class Transactions:
             pause = min(2 * pause, 0.5)
 
     def with_retries(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Run work that may fail for a passing reason, up to _ATTEMPTS times with short pauses. Return its result or the
-        GatewayError that it met. A lock that did not come in time is not waited for: other requests wait behind this call."""
+        """Run work that may fail temporarily, up to _ATTEMPTS times with short pauses. Return its result or its
+        GatewayError.
+
+        A lock timeout is not retried here, because other requests wait behind this call.
+        """
         pause = _FIRST_PAUSE_S
         began = time.monotonic()
         for attempt in range(_ATTEMPTS):
@@ -123,20 +129,20 @@ class Transactions:
             except Unreachable as reason:
                 return errors.Contended(str(reason), self._failover_s)
             except RetryableFailure as reason:
-                log.info("attempt %d will be repeated: %s", attempt + 1, reason)
+                log.info("Attempt %d failed and will be retried: %s", attempt + 1, reason)
                 if time.monotonic() - began > _LONG_ATTEMPT_S:
                     break
                 time.sleep(pause * random.uniform(0.5, 1.5))
                 pause *= 2
             except CommitInterrupted as lost:
-                # Of the control plane: what it would have answered is lost, even if it happened.
+                # The control plane lost its answer, even if the commit happened.
                 return self._error_of_lost_commit(lost)
             except errors.GatewayError as error:
-                return self._explained(error)
+                return self._log_and_classify(error)
         return errors.Contended("the database did not yield")
 
-    def _explained(self, error: errors.GatewayError) -> errors.GatewayError:
-        """Log an error of the database, and note damage. What failed because the schema has changed becomes SchemaTooNew."""
+    def _log_and_classify(self, error: errors.GatewayError) -> errors.GatewayError:
+        """Log an error of the database, and record damage. Return SchemaTooNew if a changed schema is the cause."""
         if isinstance(error, errors.DataCorrupted):
             self._store.note_damage(error)
         elif isinstance(error, errors.DatabaseFailed | errors.CommitUnknown):
@@ -145,6 +151,6 @@ class Transactions:
             except errors.SchemaTooNew as too_new:
                 return too_new
             except Exception as second:
-                log.info("the schema could not be read: %r", second)
-            log.error("the database failed: %r", error)
+                log.info("Cannot read the schema version: %r", second)
+            log.error("The database failed: %r", error)
         return error

@@ -1,4 +1,4 @@
-"""Background work: what is done batch by batch beside requests, and in which turns."""
+"""Background work, done in batches between requests."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from tablegate.gateway.store.sql import progress
 from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.transactions import tokens
 
-# Between two looks at all streams, and at all tokens.
-_TENDING_PERIOD_S = 60.0
+# Seconds between two checks of all streams, and of all tokens.
+_MAINTENANCE_PERIOD_S = 60.0
 # Rows in a batch of `catch_up`.
-_BATCH_AT_ONCE = 1_000
-# A search waits no longer for a graph.
+_CATCH_UP_ROWS = 1_000
+# Maximum time for which a search waits for a graph.
 _GRAPH_BATCH_S = 0.005
 
 
 class BackgroundOptions(NamedTuple):
-    """The options of the engine that background work needs (EngineOptions)."""
+    """The options of background work (EngineOptions)."""
 
     sweep_period_s: float
     stream_roll_ms: int
@@ -46,8 +46,8 @@ class Background:
         self._transactions = transactions
         self._options = options
         self._now = now
-        self._next_sweep = self._next_tending = self._next_forgetting = self._next_history = 0.0
-        self._tended_up_to = self._brought_up_to = 0
+        self._next_sweep = self._next_maintenance = self._next_forgetting = self._next_history = 0.0
+        self._maintained_up_to = self._replicated_up_to = 0
         copies = pacing.FairQueue()
         works: dict[str, pacing.Batch] = {
             progress.INDEX_BACKFILL: lambda limit: indexing.backfill(store, limit),
@@ -55,51 +55,56 @@ class Background:
             progress.PURGE: self._purge,
             progress.COPY: lambda limit: restoring.advance(store, copies, limit),
             "replication": self._replicate,
-            "history_trim": self._tend_histories,
+            "history_trim": self._trim_histories,
             "expiry_sweep": self._sweep,
-            "stream_trim": self._tend_streams,
-            "dropped_names": lambda limit: table_definitions.remove_gone(store, self._now_ms(), limit),
+            "stream_trim": self._maintain_streams,
+            "dropped_names": lambda limit: table_definitions.remove_deleted(store, self._now_ms(), limit),
             "tokens": self._forget,
         }
         self._round_robin = pacing.RoundRobin(works, progress.WORKS, self._count_left)
 
     def next_batch(self) -> BatchDone | None:
-        """Do one batch of a bounded time: fill an index, delete what expired or was dropped, trim streams. None: there is nothing
-        to do now."""
+        """Run one batch of a bounded time: fill an index, delete expired or dropped rows, trim streams. None if there
+        is no work now."""
         return self._round_robin.next_batch()
 
     @property
     def rows_left(self) -> Mapping[str, int]:
-        """Approximate number of rows that are left, by the work. Work that is not named has none or an unknown number."""
+        """Approximate number of remaining rows, by the name of the work. A missing name has none, or an unknown number."""
         return self._round_robin.left
 
     def vector_graph_batch(self) -> BatchDone | None:
-        """Add some vectors to what approximate searches of this process go by, for some milliseconds. None: it has all that the
-        searches have read."""
+        """Add vectors to the approximate graphs of this process, for some milliseconds. None if they are complete."""
         rows, until = 0, time.monotonic() + _GRAPH_BATCH_S
         images = self._store.vector_images
-        while images is not None and (added := images.grow_a_graph()):
+        while images is not None and (added := images.grow_graph()):
             rows += added
             if time.monotonic() >= until:
                 break
         return BatchDone("vector_graphs", rows) if rows else None
 
     def catch_up(self) -> None:
-        """Do all work that is due. Called after the clock was moved, so that expiry and the like do not wait for their period."""
-        self._next_sweep = self._next_tending = self._next_forgetting = self._next_history = 0.0
-        self._tended_up_to = 0
-        for work in (self._sweep, self._tend_streams, self._forget, self._tend_histories, self._replicate):
-            while work(_BATCH_AT_ONCE) is not None:
+        """Do all work that is due. Called after the clock was moved, so that expiry does not wait for its period."""
+        self._next_sweep = self._next_maintenance = self._next_forgetting = self._next_history = 0.0
+        self._maintained_up_to = 0
+        for work in (
+            self._sweep,
+            self._maintain_streams,
+            self._forget,
+            self._trim_histories,
+            self._replicate,
+        ):
+            while work(_CATCH_UP_ROWS) is not None:
                 pass
-        while table_definitions.remove_gone(self._store, self._now_ms(), _BATCH_AT_ONCE):
+        while table_definitions.remove_deleted(self._store, self._now_ms(), _CATCH_UP_ROWS):
             pass
 
-    def bring(self, brought: replication.ReplicationBatch) -> bool:
-        """Bring a replica what another has. False: it could not be taken now."""
-        answers = self._transactions.write(brought.groups) if brought.groups else []
+    def apply(self, batch: replication.ReplicationBatch) -> bool:
+        """Apply a batch to a replica. False if it cannot be applied now."""
+        answers = self._transactions.write(batch.groups) if batch.groups else []
         if any(isinstance(answer, GatewayError) for answer in answers):
             return False
-        replication.note(self._store, brought)
+        replication.record_progress(self._store, batch)
         return True
 
     def _count_left(self) -> dict[str, int]:
@@ -126,53 +131,53 @@ class Background:
         self._transactions.write(groups)
         return len(groups)
 
-    def _tend_streams(self, limit: int) -> int | None:
-        if time.monotonic() < self._next_tending:
+    def _maintain_streams(self, limit: int) -> int | None:
+        if time.monotonic() < self._next_maintenance:
             return None
-        tending = streaming.StreamMaintenance(self._now_ms(), self._options.stream_roll_ms, limit)
-        gone, after = streaming.tend(self._store, tending, self._tended_up_to)
-        self._tended_up_to = after or 0
+        maintenance = streaming.StreamMaintenance(self._now_ms(), self._options.stream_roll_ms, limit)
+        deleted, after = streaming.maintain(self._store, maintenance, self._maintained_up_to)
+        self._maintained_up_to = after or 0
         if after is None:
-            self._next_tending = time.monotonic() + _TENDING_PERIOD_S
-        return gone
+            self._next_maintenance = time.monotonic() + _MAINTENANCE_PERIOD_S
+        return deleted
 
     def _replicate(self, limit: int) -> int | None:
-        """Bring the next replica that lacks something some of what others have. How much; None: they lack nothing."""
+        """Apply changes to the next replica that lags behind. Return their number, or None if none lags behind."""
         until_ms = self._now_ms() - self._options.replication_lag_ms
-        rounds = 0 if self._brought_up_to else 1
-        while rounds < 2:
-            found = replication.next_brought(self._store, until_ms, limit, self._brought_up_to)
-            if found is None:  # that was the last of them: once more from the first
-                self._brought_up_to = 0
-                rounds += 1
+        passes = 0 if self._replicated_up_to else 1
+        while passes < 2:
+            found = replication.next_replication_batch(self._store, until_ms, limit, self._replicated_up_to)
+            if found is None:  # the end of the list: start again from the first
+                self._replicated_up_to = 0
+                passes += 1
             elif isinstance(found, int):
-                self._brought_up_to = found
+                self._replicated_up_to = found
             else:
-                self._brought_up_to = found.follower.id
-                if self.bring(found):
+                self._replicated_up_to = found.follower.id
+                if self.apply(found):
                     return max(1, found.length)
         return None
 
-    def _tend_histories(self, limit: int) -> int | None:
+    def _trim_histories(self, limit: int) -> int | None:
         if time.monotonic() < self._next_history:
             return None
-        gone = history_retention.tend(self._store, self._now_ms(), limit)
-        gone += replication.tend(self._store, self._now_ms(), limit)
-        if not gone:
-            self._next_history = time.monotonic() + _TENDING_PERIOD_S
+        deleted = history_retention.delete_expired(self._store, self._now_ms(), limit)
+        deleted += replication.trim_tombstones(self._store, self._now_ms(), limit)
+        if not deleted:
+            self._next_history = time.monotonic() + _MAINTENANCE_PERIOD_S
             return None
-        return gone
+        return deleted
 
     def _forget(self, limit: int) -> int | None:
-        """Forget some idempotency tokens and local transactions that are past their time. How many; None: not now."""
+        """Remove some expired idempotency tokens and local transactions. Return their number, or None if none is due."""
         if time.monotonic() < self._next_forgetting:
             return None
         ended = local_transactions.sweep(self._store, self._now_ms(), limit)
         with self._store.write() as session:
-            gone = tokens.forget_expired(session, self._now_ms(), limit)
-        if not ended and not gone:
-            self._next_forgetting = time.monotonic() + _TENDING_PERIOD_S
-        return gone + (ended or 0)
+            deleted = tokens.forget_expired(session, self._now_ms(), limit)
+        if not ended and not deleted:
+            self._next_forgetting = time.monotonic() + _MAINTENANCE_PERIOD_S
+        return deleted + (ended or 0)
 
     def _now_ms(self) -> int:
         return self._now() // 1_000_000

@@ -1,7 +1,7 @@
-"""Walking a whole table in locked batches, a transaction each, remembering how far it came: how indexes are filled and
-expiry times are set anew while writers go on.
+"""A walk through a whole table in locked batches, one transaction each, with saved progress.
 
-Rows are locked as writers lock them, so nobody changes a row between the look and what is made of it.
+Indexes are filled and expiry times are recomputed this way while clients write. The rows of a batch are locked as
+writers lock them, so they do not change before the transaction ends.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tablegate.gateway.model.values.rows import Row
 from tablegate.gateway.store.rows import rows
 from tablegate.gateway.store.sql.databases import Session
 
-# Rows may have 4 MB.
+# A row may have up to 4 MB.
 _BATCH_BYTES = 4_000_000
 
 
 class LockedBatch(NamedTuple):
-    """The rows of a batch, locked until the transaction ends; the mark behind the last of them; how many keys it went over."""
+    """The rows of a batch, locked until the transaction ends, the mark after the last key, and the number of keys."""
 
     rows: list[Row]
     mark: bytes
@@ -27,7 +27,7 @@ class LockedBatch(NamedTuple):
 
 
 def next_batch(session: Session, table: Table, mark: bytes | None, limit: int) -> LockedBatch | None:
-    """The next rows after a mark (None: from the start), `limit` at most; None when the table is through."""
+    """Return at most `limit` rows after a mark (None for the start). None at the end of the table."""
     positions = rows.positions_after(session, table.id, position_of(mark), limit, _BATCH_BYTES)
     if not positions:
         return None
@@ -39,12 +39,12 @@ def next_batch(session: Session, table: Table, mark: bytes | None, limit: int) -
 
 
 def mark_of(position: Position) -> bytes:
-    """The mark behind a position."""
+    """Return the mark after a position."""
     return len(position.partition).to_bytes(4, "big") + position.partition + position.sort
 
 
 def position_of(mark: bytes | None) -> Position | None:
-    """The position that a mark is behind; None: the mark is at the start."""
+    """Return the position before a mark. None at the start."""
     if not mark:
         return None
     split = 4 + int.from_bytes(mark[:4], "big")

@@ -1,7 +1,7 @@
-"""Jobs: begun with what they need of tables, carried on by the workers of dialects, ended.
+"""Jobs: starting, running and ending them.
 
-Knows who may carry a job on, and that what it does and how far it has come are one transaction. What a job does is its worker's
-business (`Engine.register_worker`).
+A job's writes and its progress are saved in one transaction, under a claim that only one server holds. Workers of the
+dialects define what each kind of job does (`Engine.register_worker`).
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ from tablegate.gateway.store.transactions import tokens
 
 log = logging.getLogger("tablegate")
 
-_FOREVER_MS = 1 << 62
+_NO_END_MS = 1 << 62
 _REMEMBERED_MS = 90 * 86_400_000
-# Another server takes a job over whose claim has not been renewed for so long.
-_CLAIM_MS = 6_000
-# Most jobs in hand, of all namespaces and of one. A job in hand may hold a connection, a temporary file and 8 MB.
-_JOBS_IN_HAND, _JOBS_OF_OWNER = 16, 4
-# A job that has saved something may be put down for another one after so many batches.
-_BATCHES_IN_HAND = 64
-# A job that fails for passing reasons is tried again for so long, with pauses.
-_PATIENCE_S = 300.0
+# Milliseconds after the last renewal of a claim until another server can take over the job.
+_CLAIM_LIFETIME_MS = 6_000
+# Maximum number of active jobs, in total and for each account. An active job may hold a connection, a temporary file
+# and 8 MB.
+_MAX_ACTIVE_JOBS, _MAX_ACTIVE_JOBS_PER_OWNER = 16, 4
+# Batches after which a job that has saved progress may be suspended for another one.
+_MIN_BATCHES_BEFORE_SUSPENSION = 64
+# A failing job is retried for this long, with pauses.
+_RETRY_LIMIT_S = 300.0
 _PAUSE_S = 1.0
-# A batch that takes longer waits for something elsewhere. Other jobs are carried on meanwhile.
-_PATIENCE_WITH_BATCH_S = 0.25
+# Seconds to wait for a batch. A longer one waits for an external service, so other jobs run meanwhile.
+_BATCH_WAIT_S = 0.25
 
 
 def run(store: Store, definer: TableDefiner, command: Any, now: int) -> Any:
-    """The outcome of a command. `now`: ticks since 1970. Raises what the commands say."""
+    """Return the outcome of a command. `now`: ticks since 1970. Raises the errors that the command documents."""
     match command:
         case job_commands.StartJob():
             return _start(store, definer, command, now)
@@ -70,8 +71,11 @@ def run(store: Store, definer: TableDefiner, command: Any, now: int) -> Any:
 def forget_jobs(
     store: Store, session: Session, namespace: str | None, tables: Collection[str] | None
 ) -> None:
-    """Take away the jobs of a namespace (None: all that callers have begun), or of these the jobs of some tables, with the tables
-    that they keep for themselves. A batch that is under way cannot save anything."""
+    """Remove the jobs of a namespace, or of some of its tables, with their internal tables. None for all jobs of
+    callers.
+
+    A batch that is still running cannot save its progress.
+    """
     spaces = [of_job(job_id) for job_id in jobs.forget_of(session, namespace, tables)]
     if not spaces:
         return
@@ -120,7 +124,7 @@ def _start(store: Store, definer: TableDefiner, command: job_commands.StartJob, 
 
 
 def _known(session: Session, command: job_commands.StartJob, now_ms: int) -> Job | None:
-    """The job that an equal command with the same token began. Raises TokenReused if that command was another."""
+    """Return the job that an equal command with the same token began. Raises TokenReused if that command differs."""
     token = command.token
     remembered = None if token is None else tokens.take(session, token.scope, token.name, now_ms)
     if token is None or remembered is None:
@@ -133,8 +137,8 @@ def _known(session: Session, command: job_commands.StartJob, now_ms: int) -> Job
 
 
 class JobStep:
-    """One attempt to carry a job on: what it writes, and how far it has come then. `outcome`: the job afterwards. None: another
-    server carries it on."""
+    """One attempt to advance a job: its writes and its progress. `outcome` is the job afterwards. None if another
+    server has it."""
 
     def __init__(
         self, store: Store, definer: TableDefiner, command: job_commands.AdvanceJob, now: int
@@ -146,13 +150,16 @@ class JobStep:
         self.outcome: Job | None = None
 
     def run(self) -> None:
-        """Do it, in one transaction. Raises TableExists, TableBusy, StaleTable, Retry, CommitInterrupted, Busy."""
+        """Run the step in one transaction.
+
+        Raises TableExists, TableBusy, StaleTable, RetryableFailure, CommitInterrupted, Busy.
+        """
         try:
             if not self._command.groups:
                 with self._store.write() as session:
                     self._save(session, [])
             else:
-                batch = WriteBatch(self._store, self._command.groups, self._now, during=self._save)
+                batch = WriteBatch(self._store, self._command.groups, self._now, before_commit=self._save)
                 batch.run()
                 if any(isinstance(answer, StaleTable) for answer in batch.answers):
                     raise StaleTable()
@@ -164,7 +171,7 @@ class JobStep:
         job = command.job
         now_ms = self._now // TICKS_PER_MS
         if command.makes is not None:
-            self._definer.make(session, command.makes, _FOREVER_MS, job.created_at_ms, job.id)
+            self._definer.make(session, command.makes, _NO_END_MS, job.created_at_ms, job.id)
         if command.keeps is not None:
             bare = dataclasses.replace(command.keeps, namespace=of_job(job.id))
             self._definer.make(session, bare, 0, now_ms)
@@ -189,47 +196,49 @@ class JobStep:
 
 
 class ClaimLost(Exception):
-    """Another server has the claim on a job, or the job has ended."""
+    """Another server has claimed the job, or the job has ended."""
 
 
 def save(session: Session, job: Job) -> None:
-    """Save how far a job has come, and hold on to it. Raises Lost."""
+    """Save the progress of a job and renew its claim. Raises ClaimLost."""
     if not jobs.save(session, job, _claimed_until_ms()):
         raise ClaimLost
 
 
 def _claimed_until_ms() -> int:
-    """Claims go by the time of day, whatever clock tables live by."""
-    return time.time_ns() // 1_000_000 + _CLAIM_MS
+    """Return the end of a new claim. Claims follow the system clock, even if the clock of tables is set."""
+    return time.time_ns() // 1_000_000 + _CLAIM_LIFETIME_MS
 
 
 class JobWorker(Protocol):
-    """Carries jobs of a kind on, with commands (AdvanceJob). A job that is cancelled has to end."""
+    """Advances jobs of a kind, with commands (AdvanceJob). A cancelled job has to end."""
 
     def carry_on(self, job: Job, limit: int) -> int | None:
-        """Carry a job on by one batch and return the units of work that it took, about `limit` at most.
+        """Advance a job by one batch and return its units of work, about `limit` at most.
 
-        A row is a unit, and so is a KiB that is read. None: the job waits for something else. What is raised makes the batch be
-        tried again, for a time."""
+        A row is a unit, and so is a KiB read. None means that the job waits. A batch that raises an error is retried
+        for some time.
+        """
         ...
 
     def give_up(self, job: Job, error: Exception) -> None:
-        """End a job that cannot be carried on."""
+        """End a job that cannot continue."""
         ...
 
     def forget(self, job_id: int) -> None:
-        """Let go of what is held open for a job: it has ended, or somebody else carries it on."""
+        """Close the resources of a job that has ended or moved to another server."""
         ...
 
     def abandon(self, job_id: int) -> None:
-        """Forget what is held open for a job without closing it: a batch that was given up still uses it on another thread."""
+        """Drop the resources of a job without closing them: an abandoned batch still uses them on another thread."""
         ...
 
 
 class _BatchAttempt(threading.Thread):
-    """One batch of a job, on a thread of its own: it may wait for a store of objects that does not answer.
+    """One batch of a job, on its own thread, because an object store may not answer.
 
-    `is_last`: it only ends the job, in the database."""
+    `is_last`: it only ends the job in the database.
+    """
 
     def __init__(self, job: Job, do: Callable[[], int | None], is_last: bool) -> None:
         super().__init__(name=f"job {job.id}", daemon=True)
@@ -241,7 +250,7 @@ class _BatchAttempt(threading.Thread):
         self.took_s = 0.0
 
     def run(self) -> None:
-        """The thread."""
+        """Run the batch, and keep its result or error."""
         began = time.thread_time()
         try:
             self.units = self._do()
@@ -252,54 +261,57 @@ class _BatchAttempt(threading.Thread):
 
 @dataclasses.dataclass(slots=True)
 class _ActiveJob:
-    """A job that takes turns here. Resources may be open for it."""
+    """A job that this server runs, in turn with others. It may hold resources."""
 
     size: BatchSize = dataclasses.field(default_factory=BatchSize)
     batches: int = 0
     first: Mapping[str, Any] | None = None
-    """Its progress when it was taken up."""
+    """Its progress when it was activated."""
     has_saved: bool = False
     waits: bool = False
     attempt: _BatchAttempt | None = None
-    """The batch that has not been settled."""
+    """The batch with a result that is still to be processed."""
 
     @property
-    def may_be_put_down(self) -> bool:
-        """True if another job may take its place, and not much work is lost."""
+    def can_be_suspended(self) -> bool:
+        """True if the job can be suspended without losing much work."""
         if self.attempt is not None:
             return False
-        return self.waits or (self.has_saved and self.batches >= _BATCHES_IN_HAND)
+        return self.waits or (self.has_saved and self.batches >= _MIN_BATCHES_BEFORE_SUSPENSION)
 
 
 class JobRunner:
-    """Carries jobs on by turns, a batch each, as far as no other server does. Accounts take turns, and so do the jobs of each.
-    Only a few jobs are in hand at a time; the others wait. Batches run one at a time, but for those that take long."""
+    """Runs jobs in turns, one batch each, unless another server runs them.
+
+    Accounts take turns, and so do the jobs of each. Only a few jobs are active at a time. Batches run one after the
+    other, except long ones.
+    """
 
     def __init__(self, store: Store, workers: Mapping[str, JobWorker]) -> None:
         self._store = store
         self._workers = workers
-        self._in_hand: dict[int, _ActiveJob] = {}
+        self._active: dict[int, _ActiveJob] = {}
         self._waiting, self._turns = FairQueue(), FairQueue()
-        # Of all jobs that have not ended, also of those that were put down.
+        # Of all unfinished jobs, including suspended ones.
         self._claims: dict[int, int] = {}
         self._failing_since: dict[int, float] = {}
         self._not_before: dict[int, float] = {}
 
     def next_batch(self) -> BatchDone | None:
-        """Carry one job on. None: there is nothing to do now."""
+        """Advance one job. None if no job can run now."""
         with self._store.read() as session:
             found = jobs.unfinished(session, self._workers)
         owners = {job_id: account_of(served_by_job(namespace)) for job_id, namespace, _ in found}
-        for job_id in self._in_hand.keys() - owners.keys():
-            self._put_down(job_id)
+        for job_id in self._active.keys() - owners.keys():
+            self._suspend(job_id)
         for known in (self._claims, self._failing_since, self._not_before):
             for job_id in known.keys() - owners.keys():
                 del known[job_id]
-        self._take_up(owners)
+        self._activate_waiting(owners)
         cancelled = {job_id for job_id, _, is_cancelled in found if is_cancelled}
-        in_hand = [(owners[job_id], job_id) for job_id in self._in_hand if job_id not in cancelled]
+        active = [(owners[job_id], job_id) for job_id in self._active if job_id not in cancelled]
         first = [(owners[job_id], job_id) for job_id in sorted(cancelled)]
-        for owner, job_id in chain(first, self._turns.order(in_hand)):
+        for owner, job_id in chain(first, self._turns.order(active)):
             self._turns.take(owner, job_id)
             batch = self._next_batch_of(job_id, job_id in cancelled)
             if batch is not None:
@@ -307,36 +319,36 @@ class JobRunner:
         return None
 
     def renew(self) -> None:
-        """Hold on to the claims of this server while a batch takes long, from another thread than the batch's."""
-        held = [(job_id, claim) for job_id, claim in [*self._claims.items()] if job_id in self._in_hand]
+        """Renew the claims of this server. Called from another thread, while a batch may take long."""
+        held = [(job_id, claim) for job_id, claim in [*self._claims.items()] if job_id in self._active]
         if held:
             with self._store.write() as session:
                 for job_id, claim in held:
                     jobs.renew(session, job_id, claim, _claimed_until_ms())
 
-    def _take_up(self, owners: Mapping[int, str]) -> None:
-        """Take jobs into hand that are not, as far as there is room. `owners`: of all jobs that have not ended."""
-        share = min(_JOBS_OF_OWNER, max(1, _JOBS_IN_HAND // max(1, len(set(owners.values())))))
-        others = [(owner, job_id) for job_id, owner in owners.items() if job_id not in self._in_hand]
+    def _activate_waiting(self, owners: Mapping[int, str]) -> None:
+        """Activate waiting jobs up to the limits. `owners`: the accounts of all unfinished jobs."""
+        share = min(_MAX_ACTIVE_JOBS_PER_OWNER, max(1, _MAX_ACTIVE_JOBS // max(1, len(set(owners.values())))))
+        others = [(owner, job_id) for job_id, owner in owners.items() if job_id not in self._active]
         for owner, job_id in self._waiting.order(others):
-            same = [each for each in self._in_hand if owners[each] == owner]
-            if self._make_room(same, share) and self._make_room([*self._in_hand], _JOBS_IN_HAND):
-                self._in_hand[job_id] = _ActiveJob()
+            same = [each for each in self._active if owners[each] == owner]
+            if self._free_slot(same, share) and self._free_slot([*self._active], _MAX_ACTIVE_JOBS):
+                self._active[job_id] = _ActiveJob()
                 self._waiting.take(owner, job_id)
 
-    def _make_room(self, rivals: list[int], most: int) -> bool:
-        """Put down one of some jobs in hand if there are so many of them. False: none of them may be put down now."""
+    def _free_slot(self, rivals: list[int], most: int) -> bool:
+        """Suspend one of these active jobs if the limit is reached. False if none of them can be suspended."""
         if len(rivals) < most:
             return True
         for job_id in rivals:
-            if self._in_hand[job_id].may_be_put_down:
-                self._put_down(job_id)
+            if self._active[job_id].can_be_suspended:
+                self._suspend(job_id)
                 return True
         return False
 
     def _next_batch_of(self, job_id: int, is_cancelled: bool) -> BatchDone | None:
-        """Carry a job on. None: it waits, has ended, or another server carries it on."""
-        held = self._in_hand.setdefault(job_id, _ActiveJob())
+        """Advance a job. None if it waits, has ended, or another server has it."""
+        held = self._active.setdefault(job_id, _ActiveJob())
         held.waits = True
         attempt = held.attempt
         if attempt is None or (is_cancelled and attempt.is_alive() and not attempt.is_last):
@@ -356,8 +368,10 @@ class JobRunner:
         return BatchDone(attempt.job.kind, units, attempt.took_s)
 
     def _begin_attempt(self, job_id: int, held: _ActiveJob) -> None:
-        """Begin a batch of a job, if it may be carried on here now, and wait for its end for a moment. An attempt that is still
-        under way is abandoned: under a new claim, nothing that it saves counts."""
+        """Start a batch of a job, if it can run here now, and wait briefly for its end.
+
+        An attempt that is still running is abandoned. Under the new claim it cannot save anything.
+        """
         former = held.attempt
         if former is not None:
             self._workers[former.job.kind].abandon(job_id)
@@ -372,11 +386,13 @@ class JobRunner:
             do = partial(worker.give_up, job, TimeoutError("a cancelled job did not end"))
         held.attempt = _BatchAttempt(job, do, is_last)
         held.attempt.start()
-        held.attempt.join(_PATIENCE_WITH_BATCH_S)
+        held.attempt.join(_BATCH_WAIT_S)
 
     def _claimed(self, job_id: int, is_new: bool) -> Job | None:
-        """The job under a claim of this server; None: it has ended, or another server has it. `is_new`: the claim of an attempt
-        that was abandoned does not do."""
+        """Return the job under a claim of this server. None if it has ended or another server has it.
+
+        `is_new`: take a new claim, so that an abandoned attempt cannot save.
+        """
         with self._store.read() as session:
             found = jobs.to_do(session, job_id)
         if found is None:
@@ -386,7 +402,7 @@ class JobRunner:
         if is_own and not is_new:
             return job
         now_ms = time.time_ns() // 1_000_000
-        # A database that is not shared has no other server: its last claims are those of a server that is gone.
+        # A database that is not shared has one server, so older claims belong to a process that has exited.
         if now_ms < until_ms and self._store.database.shared and not is_own:
             return None
         if not is_own:
@@ -398,7 +414,8 @@ class JobRunner:
         return dataclasses.replace(job, claim=job.claim + 1)
 
     def _settle(self, attempt: _BatchAttempt, held: _ActiveJob) -> int | None:
-        """The units of work of a batch that has ended; None: the job waits. One that failed is tried again, for a time."""
+        """Return the units of work of a finished batch, or None if the job waits. A failed batch is retried for some
+        time."""
         job, error = attempt.job, attempt.error
         if error is None:
             self._failing_since.pop(job.id, None)
@@ -409,16 +426,20 @@ class JobRunner:
         since = self._failing_since.setdefault(job.id, time.monotonic())
         self._not_before[job.id] = time.monotonic() + _PAUSE_S
         log.warning(
-            "a job failed and is tried again", extra={"facts": {"job": job.id, "reason": repr(error)}}
+            "A job failed and will be retried", extra={"facts": {"job": job.id, "reason": repr(error)}}
         )
         worker.forget(job.id)
-        if time.monotonic() - since > _PATIENCE_S:
-            log.error("a job is given up", exc_info=error, extra={"facts": {"job": job.id, "kind": job.kind}})
+        if time.monotonic() - since > _RETRY_LIMIT_S:
+            log.error(
+                "A job was given up after repeated failures",
+                exc_info=error,
+                extra={"facts": {"job": job.id, "kind": job.kind}},
+            )
             worker.give_up(job, error)
         return 0
 
-    def _put_down(self, job_id: int) -> None:
-        attempt = self._in_hand.pop(job_id).attempt
+    def _suspend(self, job_id: int) -> None:
+        attempt = self._active.pop(job_id).attempt
         if attempt is not None and attempt.is_alive():
             self._workers[attempt.job.kind].abandon(job_id)
         self._forget(job_id)

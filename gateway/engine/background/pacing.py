@@ -1,7 +1,7 @@
-"""Pacing: background work goes batch by batch, each of a bounded time, and rests after each in proportion to what it took.
+"""Pacing of background work: batches of a bounded duration, followed by a pause in proportion to it.
 
-Knows how large a batch is, which work is next, and how long the rest is. What a batch does is told by those who do it; the rests
-are taken by the thread that does it all (gateway/background.py).
+This module decides the size of a batch, the next piece of work and the length of the pause. The thread in
+gateway/background.py takes the pauses.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ from tablegate.gateway.store.sql.databases import LockTimeout
 
 log = logging.getLogger(__name__)
 
-# A write in between waits so long at most for SQLite's write lock, and a request for the interpreter's.
+# Duration of a batch in seconds. It bounds the wait of a request for SQLite's write lock and for the interpreter.
 BATCH_S = 0.02
-# No fewer, or commits would cost more than rows (a batch of large ones is bounded by its bytes); no more, so that a batch that is
-# suddenly slower is still short.
-FEWEST_ROWS, MOST_ROWS = 128, 4_096
-# Counting what is left costs this share of the time that passes, and never comes more often than this.
+# Bounds of a batch. With fewer rows, commits would cost more than rows. With more, a batch that suddenly slows down
+# would take too long. Large rows are bounded by their bytes.
+MIN_ROWS, MAX_ROWS = 128, 4_096
+# Maximum share of the time for counting the remaining rows, and the minimum interval.
 _COUNTING_SHARE = 0.01
 _SECONDS_BETWEEN_COUNTS = 1.0
 
 Batch = Callable[[int], int | None]
-"""Does a batch of at most so many rows. How many it went over; None: there is nothing to do now."""
+"""Runs a batch of at most this number of rows. Returns the number of processed rows, or None if there is no work now."""
 
 
-def rest_after(took_s: float, share: float) -> float:
-    """Seconds to rest after work that took so long, so that working takes this share of the time and no more."""
+def pause_after(took_s: float, share: float) -> float:
+    """Return the seconds to pause after work of this duration, so that work takes this share of the time."""
     return took_s * (1 - share) / share
 
 
 class BatchSize:
-    """How many rows the next batch of a kind of work has, by what the last one took."""
+    """The size of the next batch of a kind of work, adapted to the duration of the last one."""
 
     def __init__(self) -> None:
-        self.rows = FEWEST_ROWS
+        self.rows = MIN_ROWS
 
     def took(self, rows: int, seconds: float) -> None:
-        """Note that the last batch went over so many rows in so long."""
+        """Adapt to the rows and the duration of the last batch."""
         if seconds > BATCH_S:
-            self.rows = max(FEWEST_ROWS, int(self.rows * max(BATCH_S / seconds, 0.1)))
+            self.rows = max(MIN_ROWS, int(self.rows * max(BATCH_S / seconds, 0.1)))
         elif seconds < BATCH_S / 2 and rows >= self.rows:
-            self.rows = min(MOST_ROWS, self.rows * 2)
+            self.rows = min(MAX_ROWS, self.rows * 2)
 
 
 class BatchDone(NamedTuple):
-    """A batch that was done: of which work, and how many rows it went over. `apart_s`: CPU time of other threads."""
+    """A finished batch: the name of the work and the number of rows. `apart_s`: CPU seconds of other threads."""
 
     work: str
     rows: int
@@ -57,15 +57,15 @@ class BatchDone(NamedTuple):
 
 
 class FairQueue:
-    """The order in which pieces of work of several owners are done: one piece of each owner, then another of each."""
+    """A fair order of work of several owners: one piece of each owner, then the next piece of each."""
 
     def __init__(self) -> None:
         self._owner = ""
         self._last: dict[str, int] = {}
 
     def order(self, pieces: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
-        """Yield pieces, given as (owner, id): first one of each owner, from the owner after the last one that was taken, and from
-        the piece after that owner's last one."""
+        """Yield pieces, given as (owner, id), one of each owner in turn. The order continues after the piece taken
+        last."""
         owned: dict[str, list[int]] = {}
         for owner, piece in pieces:
             owned.setdefault(owner, []).append(piece)
@@ -82,12 +82,12 @@ class FairQueue:
             yield from filter(None, together)
 
     def take(self, owner: str, piece: int) -> None:
-        """Note that a piece has had its turn."""
+        """Note that a piece was run."""
         self._owner, self._last[owner] = owner, piece
 
 
 class RoundRobin:
-    """Kinds of work that take turns, a batch each. `count`: how many rows are left, of those that are `countable`."""
+    """Kinds of work that take turns, one batch each. `count` returns the remaining rows of the `countable` ones."""
 
     def __init__(
         self, works: Mapping[str, Batch], countable: Collection[str], count: Callable[[], dict[str, int]]
@@ -97,12 +97,12 @@ class RoundRobin:
         self._count = count
         self._count_again_at = 0.0
         self.left: dict[str, int] = {}
-        """About how many rows are left; of what is not named, none, or it cannot be counted."""
+        """Approximate number of remaining rows, by the name of the work. A missing name has none, or an unknown number."""
 
     def next_batch(self) -> BatchDone | None:
-        """Do one batch of the work whose turn it is. None: there is nothing to do now."""
+        """Run one batch of the next work that has any. None if there is nothing to do now."""
         for work in list(self._works):
-            # Whoever was asked is asked last the next time.
+            # Move it to the end of the order.
             do, size = self._works[work] = self._works.pop(work)
             began = time.monotonic()
             try:

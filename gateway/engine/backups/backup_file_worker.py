@@ -1,8 +1,8 @@
-"""What is begun with the files of backups (file_backups.py) is carried on: rows go into a file, or come back, batch by batch.
+"""The worker for jobs on backup files (file_backups.py): it moves rows into a file, or back, in batches.
 
-A file is written from the beginning to the end by one server: after a kill the next one begins anew. Only when it is on the disk
-do the rows leave the database, in the transaction that says so. What comes back is stored with how far it has come, in a table
-that is CREATING; a file that turns out to be broken takes that table with it.
+One server writes a file from beginning to end. After a kill the next server starts again. The rows leave the database
+after the file is on disk, in the transaction that records the file. A restore stores rows together with its progress,
+in a table that is CREATING. If the file is damaged, that table is removed.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ log = logging.getLogger("tablegate")
 
 KINDS = (FILE, RESTORE, REMOVE)
 _BATCH_BYTES = 4_000_000
-# Rows that are there already are gone over so many times faster than others are stored.
+# Rows that are already restored are skipped in batches larger by this factor.
 _SKIPPED_AT_ONCE = 16
-# The rows of a backup stay in the database for so long after they could not be put into a file, before it is tried again.
+# Pause before a failed backup file is tried again. Meanwhile the rows stay in the database.
 _PAUSE_S = 60.0
 
 
 class _Writing:
-    """The file in hand: how far its rows have come, and, once it is whole, what is known of it."""
+    """An open backup file: the position of its rows and, once it is complete, its description."""
 
     def __init__(self, writer: backup_files.BackupWriter) -> None:
         self.writer = writer
@@ -48,7 +48,7 @@ class _Writing:
 
 
 class BackupFileWorker:
-    """Carries jobs of these kinds on (working.Worker)."""
+    """The worker (job_runner.JobWorker) for jobs on backup files."""
 
     def __init__(self, store: Store, directory: backup_files.BackupDirectory) -> None:
         self._store = store
@@ -57,13 +57,12 @@ class BackupFileWorker:
         self._not_before: dict[int, float] = {}
 
     def begin_waiting(self) -> int:
-        """Begin with backups whose rows are to go into files; with how many."""
+        """Begin to write the files of waiting backups. Return their number."""
         now = time.monotonic()
         self._not_before = {each: until for each, until in self._not_before.items() if until > now}
         return file_backups.begin_waiting(self._store, self._not_before)
 
     def carry_on(self, job: Job, limit: int) -> int | None:
-        """See Worker."""
         if job.cancelled and job.kind == RESTORE:
             self._end_without_table(job, "it was cancelled")
             return 0
@@ -75,7 +74,6 @@ class BackupFileWorker:
             return 0
 
     def give_up(self, job: Job, error: Exception) -> None:
-        """See Worker."""
         if job.kind == RESTORE:
             self._end_without_table(job, str(error))
             return
@@ -84,13 +82,11 @@ class BackupFileWorker:
         self._end(job)
 
     def forget(self, job_id: int) -> None:
-        """See Worker."""
         left = self._open.pop(job_id, None)
         if left is not None:
             left.close()
 
     def abandon(self, job_id: int) -> None:
-        """See Worker."""
         self._open.pop(job_id, None)
 
     def _end(self, job: Job) -> None:
@@ -104,7 +100,7 @@ class BackupFileWorker:
         store = self._store
         with store.read() as session:
             backup = backups.by_id(session, store.catalog.defined, job.definition["backup"])
-        if backup is None:  # what there is of its file, whole or not, is nobody's
+        if backup is None:  # its file, complete or not, is no longer needed
             self.forget(job.id)
             self._directory.remove(job.definition["stem"])
             self._end(job)
@@ -125,7 +121,7 @@ class BackupFileWorker:
         return part.length
 
     def _begin(self, job: Job, backup: Backup) -> _Writing | None:
-        """Begin the file of a backup; None: it has one."""
+        """Begin the file of a backup. None if it has one."""
         store = self._store
         with store.read() as session:
             source = store.catalog.by_id(session, backup.copy_id)
@@ -137,14 +133,14 @@ class BackupFileWorker:
         return writing
 
     def _leave_database(self, job: Job, writing: _Writing) -> int | None:
-        """Let the file have the rows from now on; None: a table is being made of them, which must be waited for."""
+        """Remove the rows from the database in favour of the file. None if a restore from them is still running."""
         store, file = self._store, writing.file
         assert file is not None
         try:
             with store.write() as session:
                 backup = backups.by_id(session, store.catalog.defined, job.definition["backup"], lock=True)
                 if backup is None:
-                    return 0  # the next turn finds out
+                    return 0  # the next batch ends the job
                 if copies.are_made_of(session, backup.copy_id):
                     return None
                 file_backups.keep_file(session, backup, file)
@@ -203,7 +199,7 @@ class BackupFileWorker:
         return reader
 
     def _end_without_table(self, job: Job, reason: str) -> None:
-        """End a restore that is impossible: nothing is left of it."""
+        """End a restore that has failed, and remove its table."""
         self.forget(job.id)
         store, table_id = self._store, job.definition["table"]
         with store.write() as session:
@@ -217,7 +213,7 @@ class BackupFileWorker:
             "a backup could not be restored", extra={"facts": {"table": job.table_name, "reason": reason}}
         )
 
-    # Of backups that are gone
+    # Removal
 
     def _remove(self, job: Job, limit: int) -> int:
         for stem in job.definition["stems"]:

@@ -1,9 +1,12 @@
-"""What changed in a table in a window of time: for each key what it had before and what it has after, batch by batch.
+"""The changes of a table in a window of time: for each changed key its row before and after, gathered in batches.
 
-The history is a log by time, without an index by key. So the keys that changed are gathered first, from the end of the window
-back to its beginning, with what each had at the beginning; then what each has now; and in that everything is undone that
-happened since the window, as a copy of a whole table does (restoring.py). Three tables that nobody reaches hold it: memory is
-bounded, and after a kill the next server goes on where this one was.
+The history is a log by time without an index by key. Gathering therefore has three phases:
+
+- Walk the window backwards and collect the changed keys with their rows at its beginning.
+- Look up the current rows of these keys.
+- Undo in them the changes after the window, as a copy of a whole table does (restoring.py).
+
+Three reserved tables hold the result. Memory stays bounded, and another server continues after a kill.
 """
 
 from __future__ import annotations
@@ -23,19 +26,20 @@ from tablegate.gateway.store.tables.copies import CopyPhase, PendingCopy
 from tablegate.gateway.store.tables.history import HistoryPoint, Mark
 
 CHANGED, BEFORE, AFTER = "changed", "before", "after"
-"""The tables: keys, with the time of the last change in the window as that of their rows; what these had, what they have."""
-_LOOKED_UP_ROWS = 128  # at a time: how large they are is not known before
+"""Names of the tables. `changed` has the keys, with the time of their last change in the window as modification time.
+The others have the rows before and after."""
+_LOOKED_UP_ROWS = 128  # in a batch, as their sizes are unknown
 
 
 def beginning(until: int) -> Mark:
-    """Where the walk back through a window begins that ends before a moment."""
+    """Return the start of the backward walk through a window that ends before a moment."""
     return until, 0, b"", b""
 
 
 def advance(
     store: Store, session: Session, copy: PendingCopy, source: Table, changed: Table, limit: int
 ) -> tuple[PendingCopy | None, int]:
-    """Carry one batch on; the copy as it is afterwards (None: everything is there), and how many rows it went over."""
+    """Carry a gathering on by one batch. Return its new state (None if complete) and the number of processed rows."""
     assert copy.moment is not None
     before = store.catalog.find(session, changed.namespace, BEFORE)
     after = store.catalog.find(session, changed.namespace, AFTER)
@@ -66,7 +70,7 @@ def advance(
 
 
 def _gather(session: Session, changed: Table, changed_at: Mapping[Position, int]) -> None:
-    """Note keys that are not yet noted: who goes back in time meets the last change of a key first."""
+    """Note keys that are not noted yet. Walking backwards, the first change found of a key is its last."""
     keys = [(changed.id, position) for position in sorted(changed_at)]
     rows.claim(session, keys)
     known = rows.fetch_many(session, keys)
@@ -84,8 +88,7 @@ def _look_up(session: Session, source: Table, after: Table, positions: Mapping[P
 
 
 def keep(session: Session, target: Table, found: Mapping[Position, Row | None], is_new: bool = False) -> None:
-    """Store rows in a table that nobody writes to: over what is there (None: there is to be none), or, where they are new, beside
-    it."""
+    """Store rows in a table without other writers. None deletes a row. With `is_new`, no row exists yet."""
     keys = sorted((target.id, position) for position in found)
     left = [(key[0], row) for key in keys if (row := found[key[1]]) is not None]
     for _, row in left:
@@ -97,9 +100,9 @@ def keep(session: Session, target: Table, found: Mapping[Position, Row | None], 
         rows.claim(session, keys)
         before = rows.fetch_many(session, keys)
         rows.save_many(session, left)
-        gone = [key for key in keys if found[key[1]] is None]
+        removed = [key for key in keys if found[key[1]] is None]
         rows.remove_many(
-            session, [key for key in gone if key in before], [key for key in gone if key not in before]
+            session, [key for key in removed if key in before], [key for key in removed if key not in before]
         )
     if target.indexes or target.vector_indexes:
-        indexing.keep_up(session, target, [(before.get(key), found[key[1]]) for key in keys])
+        indexing.update_indexes(session, target, [(before.get(key), found[key[1]]) for key in keys])

@@ -1,8 +1,8 @@
-"""Backups whose rows are in files of a directory: what is known of them, and the jobs that are begun with these files.
+"""Backups with rows in files of a directory: their descriptions, and the beginning of the jobs on these files.
 
-A backup is made in the database, as any other. When it is, its rows go into a file and then leave the database; a restore brings
-them back, and what is deleted leaves its file to be removed. Each of these is a job, so that disks hold up no request, one server
-does it, and the next one goes on after a kill. Carrying them on is backup_file_worker.py's.
+A backup is first made in the database. Then its rows move into a file and leave the database. A restore reads the file,
+and a deletion removes it. Each of these is a job, so disks do not delay requests. One server runs a job, and another
+continues it after a kill. backup_file_worker.py carries these jobs on.
 """
 
 from __future__ import annotations
@@ -20,51 +20,52 @@ from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.tables import backups, namespace_documents
 
 FILE, RESTORE, REMOVE = "backup-file", "backup-restore", "backup-file-removal"
-"""Jobs: rows go into a file, come back from it, files of backups that are gone are removed. Clients cannot list these jobs. They
-are deleted when they are done."""
+"""Kinds of jobs: write a file, restore from it, remove files of deleted backups. Clients cannot list these jobs. A
+finished job is deleted."""
 _FILES = f"{RETAINED}file"
-"""The namespace with a document for each file, by the number of its backup."""
-_MOST_WAITING = 100
+"""The namespace with a document for each file, named by the id of its backup."""
+_MAX_WAITING = 100
 
 
 def file_of(session: Session, backup: Backup) -> BackupFile | None:
-    """The file that has the rows of a backup; None: a table has them."""
+    """Return the file with the rows of a backup. None if a table has them."""
     known = namespace_documents.find(session, _FILES, str(backup.id))
     return None if known is None else BackupFile(**known)
 
 
 def keep_file(session: Session, backup: Backup, file: BackupFile) -> None:
-    """Note which file has the rows of a backup."""
+    """Store the description of the file with the rows of a backup."""
     namespace_documents.keep(session, _FILES, str(backup.id), file._asdict())
 
 
 def readable_file_of(store: Store, backup: Backup) -> BackupFile | None:
-    """What file_of tells, once the file has been looked at. To be called outside of a transaction. Raises BackupUnreadable."""
+    """Return the file of a backup after checking it. Not to be called in a transaction. Raises BackupUnreadable."""
     with store.read() as session:
         file = file_of(session, backup)
     if file is not None:
         if store.backup_files is None:
-            raise BackupUnreadable("its rows are in a file, and this server has no directory of backups")
+            raise BackupUnreadable("its rows are in a file, and this server has no backup directory")
         store.backup_files.check(file, backup.file_stem)
     return file
 
 
 def is_restored(session: Session, backup: Backup) -> bool:
-    """Whether a table is being made of the file of a backup."""
+    """Return True if a table is being restored from the file of a backup."""
     return jobs.count_unfinished(session, _namespace_of(backup), RESTORE) > 0
 
 
 # Beginning
 
 
-def begin_waiting(store: Store, leaving_out: Collection[int]) -> int:
-    """Begin to put the rows of backups into files that are made and are not there yet; of how many."""
+def begin_waiting(store: Store, excluded: Collection[int]) -> int:
+    """Begin to move the rows of completed backups into files, except those in `excluded`. Return the number of jobs
+    begun."""
     with store.read() as session:
-        waiting = backups.in_tables(session, _MOST_WAITING)
+        waiting = backups.in_tables(session, _MAX_WAITING)
         busy = {job.definition["backup"] for job in jobs.unfinished_of_kind(session, FILE)} if waiting else ()
     begun = 0
     for backup_id in waiting:
-        if backup_id in busy or backup_id in leaving_out:
+        if backup_id in busy or backup_id in excluded:
             continue
         with store.write() as session:
             backup = backups.by_id(session, store.catalog.defined, backup_id, lock=True)
@@ -83,10 +84,10 @@ def begin_restore(
     _begin(store, session, RESTORE, backup, now_ms, definition)
 
 
-def forget(store: Store, session: Session, gone: Sequence[Backup]) -> None:
-    """Forget the files of backups that are deleted, and begin to remove them."""
-    known = namespace_documents.present(session, _FILES, [str(backup.id) for backup in gone])
-    filed = [backup for backup in gone if str(backup.id) in known]
+def forget(store: Store, session: Session, deleted: Sequence[Backup]) -> None:
+    """Remove the file records of deleted backups, and begin to remove the files."""
+    known = namespace_documents.present(session, _FILES, [str(backup.id) for backup in deleted])
+    filed = [backup for backup in deleted if str(backup.id) in known]
     for backup in filed:
         namespace_documents.forget(session, _FILES, str(backup.id))
     if filed:

@@ -1,7 +1,7 @@
-"""What is kept of tables besides what they are: histories, and the rows of tables that were dropped.
+"""Retention of histories, and of the rows of dropped tables.
 
-Knows when a history begins and ends, what becomes of a dropped table that has one, and how long all of it is kept. Copies of
-tables as they were are restoring.py's.
+This module begins and ends histories, retains the rows of a dropped table that has one, and deletes what has expired.
+Copies of tables as of a moment are in restoring.py.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ _DAY_MS = 86_400_000
 
 
 def with_history(store: Store, session: Session, table: Table, days: int | None, now_ms: int) -> Table:
-    """A table whose history is kept for so many days (None: until the copies that are being made are done); one that was
-    kept already goes on. The caller stores the table."""
+    """Return a table with a history kept for this number of days. None keeps it until the running copies are done.
+
+    An existing history continues. The caller stores the table.
+    """
     rule = table.rules.history
     if rule is None:
         rule = HistoryRule(days, now_ms, store.catalog.next_id(session))
@@ -38,12 +40,12 @@ def with_history(store: Store, session: Session, table: Table, days: int | None,
 
 
 def with_rule(table: Table, rule: HistoryRule | None) -> Table:
-    """A table with another history, or without."""
+    """Return a table with another history rule, or None for no history."""
     return dataclasses.replace(table, rules=dataclasses.replace(table.rules, history=rule))
 
 
 def release(store: Store, session: Session, source_id: int) -> None:
-    """Take away what was kept for copies of a table only, if the last of them is done."""
+    """Remove a history or retained table that existed for copies only, once the last copy of the table is done."""
     if copies.are_made_of(session, source_id):
         return
     source = store.catalog.lock(session, source_id)
@@ -59,18 +61,21 @@ def release(store: Store, session: Session, source_id: int) -> None:
 
 
 def bare(rules: Rules) -> Rules:
-    """What is left of the rules of a table in one that nobody writes to."""
+    """Return the rules that a table without clients keeps."""
     return Rules(max_versions=rules.max_versions, stamped=rules.stamped)
 
 
 # Dropping
 
 
-def lay_aside(store: Store, session: Session, table: Table, counted: tuple[int, int], now_ms: int) -> None:
-    """Take away a dropped table. If it had a history its rows are kept as a system backup, in constant time; and if it is being
-    copied, until that is done. The cache is for the caller.
+def retain_or_remove(
+    store: Store, session: Session, table: Table, counted: tuple[int, int], now_ms: int
+) -> None:
+    """Remove a dropped table, in constant time, or retain its rows under a reserved namespace.
 
-    `counted`: (rows, billed bytes), about."""
+    A table with a history becomes a system backup. A table that is being copied stays until the copies are done. The
+    caller clears the cache. `counted`: approximate (rows, billed bytes).
+    """
     rule = table.rules.history
     is_copied = copies.are_made_of(session, table.id)
     is_kept = rule is not None and rule.days is not None
@@ -103,7 +108,7 @@ def lay_aside(store: Store, session: Session, table: Table, counted: tuple[int, 
 
 
 def free(store: Store, session: Session, backup_id: int) -> Backup:
-    """A backup that is locked and of which no table is being made. Raises BackupMissing, BackupBusy."""
+    """Lock a backup that no restore is using. Raises BackupMissing, BackupBusy."""
     backup = backups.by_id(session, store.catalog.defined, backup_id, lock=True)
     if backup is None:
         raise BackupMissing()
@@ -117,47 +122,49 @@ def free(store: Store, session: Session, backup_id: int) -> Backup:
 
 
 def delete(store: Store, session: Session, backup_id: int) -> Backup:
-    """Delete a backup; its rows are purged later. Raises BackupMissing, BackupBusy."""
+    """Delete a backup. Its rows are purged later. Raises BackupMissing, BackupBusy."""
     backup = free(store, session, backup_id)
     _forget(store, session, [backup])
     return backup
 
 
 def forget_backups(store: Store, session: Session, namespace: str | None) -> None:
-    """Take away the backups of a namespace (None: all), whatever is being made of them: their rows are purged later, and copies
-    that are under way find their source gone. The cache needs nothing: nobody can name such a table."""
+    """Remove the backups of a namespace (None for all), even during restores. Their rows are purged later.
+
+    Running copies end when their source is missing. The cache has no such tables, because clients cannot name them.
+    """
     _forget(store, session, backups.of_namespace(session, store.catalog.defined, namespace))
 
 
-def _forget(store: Store, session: Session, gone: list[Backup]) -> None:
-    """Take away backups, with their tables or files, in as many round trips as one."""
-    if not gone:
+def _forget(store: Store, session: Session, deleted: list[Backup]) -> None:
+    """Remove backups with their tables or files, in a constant number of round trips."""
+    if not deleted:
         return
-    for backup in gone:
+    for backup in deleted:
         backups.remove(session, backup.copy_id)
-    for copied in store.catalog.lock_all(session, [backup.copy_id for backup in gone]):
+    for copied in store.catalog.lock_all(session, [backup.copy_id for backup in deleted]):
         store.catalog.remove(session, copied)
-    file_backups.forget(store, session, gone)
+    file_backups.forget(store, session, deleted)
 
 
-def tend(store: Store, now_ms: int, limit: int) -> int:
-    """Delete some of what histories hold past their days, `limit` at most, and backups whose time is over. How many went."""
+def delete_expired(store: Store, now_ms: int, limit: int) -> int:
+    """Delete at most `limit` expired history entries, and expired backups. Return the number deleted."""
     with store.read() as session:
         kept = history.kept_for_days(session)
-        over = backups.expired(session, store.catalog.defined, now_ms)
-    gone = 0
+        expired = backups.expired(session, store.catalog.defined, now_ms)
+    deleted = 0
     for history_id, days, copied_at in kept:
         before = (now_ms - days * _DAY_MS) * TICKS_PER_MS if days is not None else 0
         before = before if copied_at is None else min(before, copied_at)
         with store.write() as session:
-            gone += history.trim(session, history_id, before, limit)
-        if gone >= limit:
-            return gone
-    for backup in over:
+            deleted += history.trim(session, history_id, before, limit)
+        if deleted >= limit:
+            return deleted
+    for backup in expired:
         with store.write() as session:
             try:
                 delete(store, session, backup.id)
-                gone += 1
+                deleted += 1
             except (BackupBusy, BackupMissing):
                 continue
-    return gone
+    return deleted

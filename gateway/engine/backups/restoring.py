@@ -1,10 +1,11 @@
-"""Tables as they were: histories, restores, backups.
+"""Restores and backups: copies of tables as of one moment, made from their histories.
 
-While a table has a history, the write path records what each row was before it changed (writing.py). A copy of the table as it
-was at a moment is made by background work: first all rows are copied, in the order of keys, while writers go on; then what
-changed since the moment is undone in the copy, from the newest change back, so that each row ends as it was before the first of
-them. Every change from the copy's begin on happens later than its moment (HistoryRule.floor). A backup is such a copy in a table
-that nobody can name; a restored table is one under a name of its own.
+While a table has a history, the write path records each row before a change (writing.py). Background work makes a copy
+in two phases. First it copies all rows, in the order of keys, while writers continue. Then it undoes later changes in
+the copy, from the newest back to the moment. Each row thus ends with its value before the first of them. Changes made
+after the copy has begun are always later than its moment (HistoryRule.floor).
+
+A backup is such a copy in a table that clients cannot name. A restored table is one under its own name.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from tablegate.gateway.store.tables.history import HistoryPoint
 
 _FOREVER_MS = 1 << 62
 ROWS = "rows"
-"""The table with the rows of a copy that belongs to a job."""
+"""Name of the table with the rows of a copy that belongs to a job."""
 
 
 def run(store: Store, definer: TableDefiner, command: Any, now: int) -> Any:
-    """The outcome of a command. `now`: ticks since 1970. Raises what the commands say."""
+    """Return the outcome of a command. `now`: ticks since 1970. Raises the errors that the command documents."""
     match command:
         case backup_commands.KeepHistory(table, days):
             return _keep_history(store, table, days, now // TICKS_PER_MS)
@@ -94,8 +95,10 @@ def begin_copy(
     at: int | None,
     now: int,
 ) -> int:
-    """Begin to copy a table that is kept (KeepHistory), as it was at a moment, into a table of a namespace that nobody reaches;
-    the moment. Raises TableMissing, TimeNotRetained."""
+    """Begin to copy a table with a history, as of a moment, into a reserved namespace. Return the moment.
+
+    Raises TableMissing, TimeNotRetained.
+    """
     moment = _moment(store, session, source, at, now)
     made = definer.make(session, _bare(source, namespace, ROWS), _FOREVER_MS, now // TICKS_PER_MS)
     copies.add(session, PendingCopy(made.id, source.id, moment))
@@ -111,8 +114,10 @@ def begin_window(
     window: tuple[int, int],
     now: int,
 ) -> None:
-    """Begin to gather what changed in a table from one moment to before another, in tables of a namespace that nobody reaches.
-    Raises TableMissing, TimeNotRetained."""
+    """Begin to gather the changes of a table in a window of time, in tables of a reserved namespace.
+
+    `window`: (first moment, moment after the last). Raises TableMissing, TimeNotRetained.
+    """
     since, until = window
     _moment(store, session, source, since, now)
     moment = _moment(store, session, source, until - 1, now)._replace(at=since - 1)
@@ -164,8 +169,7 @@ def _restore_backup(
 
 
 def _moment(store: Store, session: Session, source: Table, at: int | None, now: int) -> HistoryPoint:
-    """The moment of which a table is to be copied, from which on nothing is added to it. Raises TableMissing,
-    TimeNotRetained."""
+    """Return the moment of a copy, fixed so that no change is added before it. Raises TableMissing, TimeNotRetained."""
     current = _locked(store, session, source)
     rule = current.rules.history
     if rule is None or rule.days is None:
@@ -179,8 +183,8 @@ def _moment(store: Store, session: Session, source: Table, at: int | None, now: 
 
 
 def _fixed(store: Store, session: Session, table: Table, rule: HistoryRule, at: int) -> HistoryPoint:
-    """A moment of a locked table to which nothing is added any more: who writes with an older descriptor is told that it is out
-    of date."""
+    """Fix a moment of a locked table. Later writes get later times, as the new version rejects writers with the old
+    descriptor."""
     rule = dataclasses.replace(rule, floor=max(rule.floor, at))
     store.catalog.update(session, history_retention.with_rule(table, rule))
     return HistoryPoint(rule.id, at)
@@ -224,7 +228,8 @@ def _back_up(store: Store, definer: TableDefiner, command: backup_commands.Creat
 
 
 def advance(store: Store, turns: FairQueue, limit: int) -> int | None:
-    """Carry one batch, of at most `limit` rows, of one copy on. How many rows it went over; None: no copy waits."""
+    """Carry one copy on by a batch of at most `limit` rows. Return the number of processed rows, or None if no copy
+    waits."""
     with store.read() as session:
         waiting = copies.waiting(session)
         piece = next(turns.order([(_owner_of(*names), target_id) for target_id, *names in waiting]), None)
@@ -233,7 +238,7 @@ def advance(store: Store, turns: FairQueue, limit: int) -> int | None:
         turns.take(*piece)
         copy = copies.by_target(session, piece[1])
         if copy is None:
-            return 0  # another server has ended it
+            return 0  # another server has finished it
         source = store.catalog.by_id(session, copy.source_id)
         target = store.catalog.by_id(session, copy.target_id)
     if source is None or target is None:
@@ -251,7 +256,7 @@ def advance(store: Store, turns: FairQueue, limit: int) -> int | None:
             copies.lock(session, copy.target_id) != copy
             or store.catalog.check(session, [target], lock=True)()
         ):
-            return 0  # another server has been here
+            return 0  # another server has advanced it
         change_windows.keep(session, target, part.rows, is_new=copy.phase is CopyPhase.COPYING)
         if part.mark is not None:
             copies.save_progress(session, copy._replace(mark=part.mark), part.length)
@@ -266,19 +271,19 @@ def advance(store: Store, turns: FairQueue, limit: int) -> int | None:
 
 
 def _owner_of(target: str | None, source: str | None) -> str:
-    """The account for which a table of one namespace is made of one of another."""
+    """Return the account of a copy, from the namespaces of its target and source."""
     names = [name for name in (target, source) if name is not None and not is_reserved(name)]
     return account_of(names[0]) if names else RETAINED
 
 
 def _advance_window(store: Store, copy: PendingCopy, source: Table, target: Table, limit: int) -> int:
-    """Carry one batch on of what changed in a window (change_windows.py)."""
+    """Carry on by one batch the gathering of changes in a window (change_windows.py)."""
     with store.write() as session:
         if (
             copies.lock(session, copy.target_id) != copy
             or store.catalog.check(session, [target], lock=True)()
         ):
-            return 0  # another server has been here
+            return 0  # another server has advanced it
         after, length = change_windows.advance(store, session, copy, source, target, limit)
         if after is not None:
             copies.save_progress(session, after, length)
@@ -291,7 +296,7 @@ def _advance_window(store: Store, copy: PendingCopy, source: Table, target: Tabl
 
 
 def open_table(store: Store, session: Session, table: Table) -> None:
-    """End the time for which a table is CREATING. The cache is for the caller."""
+    """End the CREATING state of a table. The caller clears the cache."""
     store.catalog.lock(session, table.id)
     for index in table.all_indexes:
         store.catalog.update_index(session, dataclasses.replace(index, busy_until_ms=0))
@@ -306,7 +311,7 @@ def _finish(store: Store, session: Session, copy: PendingCopy, target: Table) ->
 
 
 def _give_up(store: Store, copy: PendingCopy) -> None:
-    """Take away a copy whose source or target is gone, and what there is of it."""
+    """Remove a copy after its source or target was removed."""
     with store.write() as session:
         copies.remove(session, copy.target_id)
         backups.remove(session, copy.target_id)

@@ -1,1 +1,1 @@
-"""Tables that have the same rows as others."""
+"""Replicas: tables with the same rows as others."""

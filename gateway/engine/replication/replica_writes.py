@@ -1,15 +1,15 @@
-"""What the write path does besides for tables that have replicas.
+"""Additional writes for tables with replicas.
 
-Replicas that are strong get each write in its own transaction: their rows are locked with the table's, and left as its are. Of
-others the times of deletes are kept (tombstones), so that writes that come from elsewhere find out whether they are older, and
-writes of clients are later.
+A write to a table also changes its strong replicas, in the same transaction and under locks on both rows. For other
+replicas, the times of deletes are kept as tombstones. By these, a write from another replica is recognized as older,
+and a client's write gets a later time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
 
-from tablegate.gateway.engine.streams.streaming import RowChange, wants
+from tablegate.gateway.engine.streams.streaming import RowChange, is_recorded
 from tablegate.gateway.model.commands.row_commands import WriteOutcome
 from tablegate.gateway.model.commands.write_groups import RowKey
 from tablegate.gateway.model.commands.writes import Remove, Write, deleted_at
@@ -20,14 +20,14 @@ from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 
 REPLICATED = "replica"
-"""The actor of writes that were made in another replica."""
+"""The actor of writes that came from another replica."""
 
 
 # Strong replicas
 
 
 def mirrors(store: Store, tables: Mapping[int, Table]) -> dict[int, list[Table]]:
-    """By table, the others that are written to with it. What the cache has of them is checked like any descriptor."""
+    """Return the strong replicas of each table. Cached descriptors are checked like any other."""
     found: dict[int, list[Table]] = {}
     for table in tables.values():
         rule = table.rules.replication
@@ -51,7 +51,7 @@ def _descriptor(store: Store, table_id: int, tables: Mapping[int, Table]) -> Tab
 def mirror(
     write: Write, outcome: WriteOutcome, peer: Table, view: MutableMapping[RowKey, Row | None]
 ) -> list[RowChange]:
-    """Leave a row of a strong replica as a write has left it in another; what the replica's stream is told."""
+    """Apply a write's outcome to the same row of a strong replica. Return the changes for the replica's stream."""
     key = peer.id, write.key.position
     old, new = view.get(key), outcome.new
     if new is outcome.old:
@@ -60,14 +60,14 @@ def mirror(
         new = Row(new.position, new.contents, new.modified_at)
         new.expires_at_ms = peer.expires_at_ms(new)
     view[key] = new
-    return [RowChange(write._replace(table=peer, actor=REPLICATED), old, new)] if wants(peer) else []
+    return [RowChange(write._replace(table=peer, actor=REPLICATED), old, new)] if is_recorded(peer) else []
 
 
 # Deletes
 
 
 class DeletionTimes:
-    """When the rows of a batch were deleted, as far as that is known, and what the batch deletes."""
+    """The known deletion times of the rows in a batch of writes, and the deletes of the batch."""
 
     def __init__(self, session: Session, tables: Mapping[int, Table], keys: Sequence[RowKey]) -> None:
         replicated = {
@@ -79,11 +79,11 @@ class DeletionTimes:
 
     @property
     def latest(self) -> int:
-        """The latest of these deletes, in ticks: what is written now is later."""
+        """Latest known deletion time, in ticks. New writes must be later."""
         return max(self._known.values(), default=0)
 
-    def outlive(self, writes: Sequence[Write], view: Mapping[RowKey, Row | None]) -> bool:
-        """Whether a write was made elsewhere before its row was deleted."""
+    def is_superseded(self, writes: Sequence[Write], view: Mapping[RowKey, Row | None]) -> bool:
+        """Return True if a replicated write is older than the delete of its row."""
         [write, *others] = writes
         if write.stamp is None or others or isinstance(write.change, Remove):
             return False
@@ -91,7 +91,7 @@ class DeletionTimes:
         return view.get(key) is None and self._known.get(key, 0) >= write.stamp
 
     def note(self, writes: Sequence[Write], outcomes: Sequence[WriteOutcome], now_ms: int) -> None:
-        """Note which rows a group has deleted, and when."""
+        """Note the rows that a group has deleted, and the times."""
         for write, (old, new) in zip(writes, outcomes, strict=True):
             if new is not None or write.table.id not in self._replicated:
                 continue
@@ -103,6 +103,6 @@ class DeletionTimes:
                 self._new[key] = self._known[key] = max(at, self._known.get(key, 0))
 
     def keep(self, session: Session) -> None:
-        """Store the times of what was deleted."""
+        """Store the times of the new deletes."""
         if self._new:
             tombstones.keep(session, self._new)

@@ -1,12 +1,14 @@
-"""Replicas: tables that have the same rows as others, of which each is written to.
+"""Replicas: tables that hold the same rows, and that all accept writes.
 
-Each replica follows each other one (following.py). What was written in one becomes a write in the others with the time of the
-first (Write.stamp), which the write path carries out only if nothing later has been written there; so whatever order writes come
-in, the same one stays everywhere. A row that is deleted leaves the time of its delete (tombstones), so that no older write brings
-it back; this is kept until no older write can come any more. A write that came from another replica is not told to others, which
-have it from where it was made. A new replica is first brought the rows that are there, as if they had been written again.
+Each replica follows every other one (following.py). A write in one becomes a write in the others with the original time
+(Write.stamp). The write path ignores it if the row has a later write, so the last write wins in every order of arrival.
+A delete leaves a tombstone with its time, so that no older write restores the row. Tombstones are kept until no older
+write can arrive.
 
-Of replicas that are strong nothing has to follow: the write path writes to all of them at once (writing.py).
+Each replica passes on only its own writes. A new replica first receives the existing rows, as if they were written
+again.
+
+Strong replicas need no followers: the write path writes to all of them at once (writing.py).
 """
 
 from __future__ import annotations
@@ -34,12 +36,12 @@ from tablegate.gateway.store.streams.followers import Follower
 
 _UNRECORDED = StreamRecording(None, ())
 _FOREVER_MS = 1 << 62
-# Clocks of servers on one database differ by less, and no transaction takes as long.
+# Upper bound of the clock difference between servers of one database, and of the duration of a transaction.
 _MARGIN_MS = 600_000
 _BATCH_BYTES = 4_000_000
 
 
-# Who belongs together
+# Members of a group
 
 
 def run(store: Store, definer: TableDefiner, command: ReplicaCommand, now_ms: int) -> Table:
@@ -83,49 +85,53 @@ def _joined(table: Table, group: Sequence[Replica], command: AddReplicas) -> Tab
 def _begin_following(
     store: Store, session: Session, group: Sequence[Table], new: Table, source: Table, copies: bool
 ) -> None:
-    """Have a new replica told by all others, and tell them. The rows that are there (`copies`) come from one, `source`; from the
-    others what that one has still to be told, too."""
+    """Make a new replica and all others follow each other.
+
+    If `copies` is set, the new replica receives the existing rows from `source`. It starts with the others at the
+    position that `source` has reached.
+    """
     for member in group:
         if member.id == new.id:
             continue
-        told = _link(session, member.id, source.id)
+        existing = _link(session, member.id, source.id)
         if _link(session, new.id, member.id) is None:
             following.add(store, session, new, REPLICA, str(member.id))
         if _link(session, member.id, new.id) is None:
             is_source = copies and member.id == source.id
-            following.add(store, session, member, REPLICA, str(new.id), told, copies=is_source)
+            following.add(store, session, member, REPLICA, str(new.id), existing, copies=is_source)
     tombstones.copy(session, source.id, new.id)
 
 
 def _link(session: Session, of_table: int, to_table: int) -> Follower | None:
-    """The follower of one replica that tells another; None: there is none yet."""
+    """Return the follower that sends changes of one table to another, or None."""
     found = followers.of_target(session, REPLICA, str(to_table))
     return next((each for each in found if each.table_id == of_table), None)
 
 
 def _remove(store: Store, definer: TableDefiner, command: RemoveReplicas, now_ms: int) -> Table:
-    """Drop replicas of a table, or let them go on alone. Raises StaleTable, TableBusy."""
+    """Drop replicas of a table, or detach them as independent tables. Raises StaleTable, TableBusy."""
     with store.write() as session:
         table = current(store, session, command.table)
         rule = table.rules.replication
-        gone = {peer.table_id for peer in rule.peers if peer.name in command.names} if rule else set()
+        removed = {peer.table_id for peer in rule.peers if peer.name in command.names} if rule else set()
         if rule is not None and rule.name in command.names:
-            gone.add(table.id)
-        leave(store, session, table, gone, now_ms)
+            removed.add(table.id)
+        leave(store, session, table, removed, now_ms)
         left = store.catalog.lock(session, table.id)
         assert left is not None
-        for table_id in sorted(gone - {table.id}):
+        for table_id in sorted(removed - {table.id}):
             member = store.catalog.lock(session, table_id)
             if member is not None and not command.keeps:
                 definer.drop(session, member, 0, now_ms)
     return left
 
 
-# What is brought to a replica
+# Batches for a replica
 
 
 class ReplicationBatch(NamedTuple):
-    """Writes that bring a replica what another has, and where its follower has come to with them."""
+    """Writes that apply the changes of one replica to another, and its follower with the position before and after
+    them."""
 
     groups: list[WriteGroup]
     follower: Follower
@@ -133,26 +139,32 @@ class ReplicationBatch(NamedTuple):
     length: int
 
 
-def next_brought(store: Store, until_ms: int, limit: int, after: int) -> ReplicationBatch | int | None:
-    """What the next follower behind an id is to be brought; the id of the follower if that is nothing; None: there is no
-    follower behind it."""
+def next_replication_batch(
+    store: Store, until_ms: int, limit: int, after: int
+) -> ReplicationBatch | int | None:
+    """Return the next batch for a follower after an id.
+
+    Returns the id of the follower if it has nothing pending, and None if there is no follower after the id.
+    """
     with store.read() as session:
         follower = followers.of_kind(session, REPLICA, after)
-        return None if follower is None else brought(store, session, follower, until_ms, limit) or follower.id
+        return (
+            None
+            if follower is None
+            else replication_batch(store, session, follower, until_ms, limit) or follower.id
+        )
 
 
-def brought(
+def replication_batch(
     store: Store, session: Session, follower: Follower, until_ms: int, limit: int
 ) -> ReplicationBatch | None:
-    """What a follower is to be brought next, of what was written until a time."""
+    """Return the next batch for a follower, of the changes up to a time."""
     target = store.catalog.by_id(session, int(follower.target))
     if target is None:
         return None
     if follower.copying:
-        return _rows_brought(session, follower, target, limit)
-    if (
-        target.busy_until_ms == _FOREVER_MS
-    ):  # the rows come first, from one other; its stream tells of what comes after them
+        return _row_copy_batch(session, follower, target, limit)
+    if target.busy_until_ms == _FOREVER_MS:  # the copy of existing rows comes before changes
         return None
     found = follower_reads.pending(session, follower, until_ms, limit)
     if found is None:
@@ -165,8 +177,8 @@ def brought(
     return ReplicationBatch(groups, follower, found.after, len(found.changes))
 
 
-def _rows_brought(session: Session, follower: Follower, target: Table, limit: int) -> ReplicationBatch:
-    """A part of the rows that were there before the replica was."""
+def _row_copy_batch(session: Session, follower: Follower, target: Table, limit: int) -> ReplicationBatch:
+    """Return a batch of the rows that are older than the replica."""
     place = batch_walk.position_of(follower.mark)
     positions = rows.positions_after(session, follower.table_id, place, limit, _BATCH_BYTES)
     if not positions:
@@ -184,7 +196,7 @@ def _rows_brought(session: Session, follower: Follower, target: Table, limit: in
 
 
 def _write_of(target: Table, change: Change) -> Write:
-    """A change in one replica as a write in another."""
+    """Return a change of one replica as a write to another."""
     key = target.key_schema.key(change.key_values)
     recorded = StreamRecording(change.kind, change.actions)
     if change.new is not None:
@@ -196,8 +208,8 @@ def _write_of(target: Table, change: Change) -> Write:
     return Write(target, key, Remove(), actor=REPLICATED, recorded=recorded, stamp=stamp)
 
 
-def note(store: Store, done: ReplicationBatch) -> None:
-    """Note that something was brought. With the last of the rows that were there a replica can be used."""
+def record_progress(store: Store, done: ReplicationBatch) -> None:
+    """Record an applied batch. A replica becomes ready with the last of the existing rows."""
     with store.write() as session:
         if not followers.advance(session, done.follower, done.after):
             return
@@ -226,9 +238,9 @@ def _set_ready(store: Store, session: Session, table_id: int) -> None:
 # Tombstones
 
 
-def tend(store: Store, now_ms: int, limit: int) -> int:
-    """Forget some deletes of which all replicas have been told, and than which they have nothing older to tell. How many went."""
-    gone = 0
+def trim_tombstones(store: Store, now_ms: int, limit: int) -> int:
+    """Delete at most `limit` tombstones that no pending write of a replica can predate. Return the number deleted."""
+    removed = 0
     with store.read() as session:
         ends = {
             table_id: min(
@@ -239,5 +251,5 @@ def tend(store: Store, now_ms: int, limit: int) -> int:
         }  # fmt: skip
     for table_id, end_ms in ends.items():
         with store.write() as session:
-            gone += tombstones.trim(session, table_id, (end_ms - _MARGIN_MS) * TICKS_PER_MS, limit)
-    return gone
+            removed += tombstones.trim(session, table_id, (end_ms - _MARGIN_MS) * TICKS_PER_MS, limit)
+    return removed

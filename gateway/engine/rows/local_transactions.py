@@ -1,8 +1,8 @@
-"""Local transactions: begin, stage, read through, commit, abort.
+"""Local transactions: begin, stage, read, commit and abort.
 
-A transaction locks one partition, for itself alone, until it ends or its time is up. Its writes are decided at once, on staged
-rows over stored ones, and kept; commit carries them out as one group of the ordinary write path, conditions no longer looked
-at: nobody else could write to the partition meanwhile.
+A transaction locks one partition until it ends or expires. Its writes are evaluated at once, against staged and stored
+rows, and staged. The commit applies them as one group of the write path. Conditions are not evaluated again, because no
+other writer could change the partition.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from tablegate.gateway.store.transactions.local_transactions import OpenTransact
 
 
 def begin(store: Store, command: transaction_commands.BeginTransaction, now_ms: int) -> None:
-    """Lock a partition. The first transaction of a table tells its writers to look for partition locks from then on.
+    """Lock a partition. The first transaction of a table makes its writers check for partition locks from then on.
 
     Raises PartitionLocked, StaleTable.
     """
     with store.write(near=command.partition) as session:
-        table = _kept_from_writers(store, session, command)
+        table = _exclude_writers(store, session, command)
         if table is None or table.version != command.table.version:
             store.catalog.cache.forget(command.table.id)
             raise errors.StaleTable()
@@ -57,18 +57,20 @@ def begin(store: Store, command: transaction_commands.BeginTransaction, now_ms: 
             store.catalog.cache.forget(table.id)
 
 
-def _kept_from_writers(
+def _exclude_writers(
     store: Store, session: Session, command: transaction_commands.BeginTransaction
 ) -> Table | None:
-    """The table as it is now, when nobody is writing to the partition any more; None: it is gone. Writers who come later see
-    what this transaction of the database has done."""
+    """Return the current table once no writer uses the partition. None if the table was dropped.
+
+    Later writers see the changes of this database transaction.
+    """
     guards = session.statements.guards_partitions
     if guards and command.table.rules.has_local_transactions:
         table: Table | None = command.table
         if store.catalog.check(session, [command.table], lock=True, near=command.partition)():
             return None
     else:
-        # Writers do not yet look for guards, if there are any; when they see the table's new version they do.
+        # Writers do not use guards yet. They will when they see the table's new version.
         table = store.catalog.lock(session, command.table.id)
     if guards and table is not None:
         local_transactions.guard_alone(session, table.id, command.partition)
@@ -78,7 +80,7 @@ def _kept_from_writers(
 def stage(
     store: Store, command: transaction_commands.StageWrites, now: int
 ) -> list[list[WriteOutcome] | errors.GatewayError]:
-    """Decide groups of writes and keep them: for each its outcomes or its error. `now`: ticks of 100 ns since 1970.
+    """Evaluate and stage groups of writes. Return the outcomes or the error of each. `now`: ticks of 100 ns since 1970.
 
     Raises TransactionMissing, StaleTable.
     """
@@ -94,7 +96,7 @@ def stage(
         view = staged_view(session, opened)
         _fetch(session, opened, command.groups, view)
         answers: list[list[WriteOutcome] | errors.GatewayError] = []
-        kept: list[StagedWrite] = []  # what is staged by this command
+        kept: list[StagedWrite] = []  # staged by this command
         size = opened.size_bytes
         for group in command.groups:
             applied = ChainMap[RowKey, Row | None]({}, view)
@@ -119,7 +121,7 @@ def stage(
 def _fetch(
     session: Session, opened: OpenTransaction, groups: Sequence[WriteGroup], view: dict[RowKey, Row | None]
 ) -> None:
-    """Add to the view the real rows that the groups are about and that have not been staged."""
+    """Add to the view the stored rows that the groups use and that are not staged."""
     wanted = {
         (write.table.id, write.key.position)
         for group in groups
@@ -130,7 +132,7 @@ def _fetch(
 
 
 def _refusal(opened: OpenTransaction, write: Write) -> errors.GatewayError | None:
-    """What keeps a write out of a transaction; None: nothing."""
+    """Return the error of a write that the transaction cannot contain. None if it can."""
     partition = local_transactions.locked_partition(write.key.position.partition)
     if write.table.id != opened.table_id or partition != opened.partition:
         return errors.InvalidInput("other-partition")
@@ -140,24 +142,24 @@ def _refusal(opened: OpenTransaction, write: Write) -> errors.GatewayError | Non
 
 
 def _recorded(write: Write, new: Row | None, now: int) -> StreamRecording | None:
-    """What streams will be told of a write when it is committed; None: nothing."""
+    """Return the stream record of a write for its commit. None if there is none."""
     kind = kind_of(write)
     return None if kind is None else StreamRecording(kind, resolved_actions(write, new, now // 10_000))
 
 
 def added_bytes(write: Write) -> int:
-    """The bytes that a write adds to the size of its transaction: the billed size of the contents that it brings."""
+    """Return the bytes that a write adds to its transaction: the billed size of new contents."""
     return write.change.contents.size_bytes if isinstance(write.change, Replace) else 0
 
 
 def staged_view(session: Session, opened: OpenTransaction) -> dict[RowKey, Row | None]:
-    """The rows that a transaction has written so far (None: deleted)."""
+    """Return the rows that a transaction has staged (None for deleted ones)."""
     staged = local_transactions.writes_of(session, opened.id)
     return {(opened.table_id, write.position): write.new for write in staged}
 
 
 def commit_group(store: Store, transaction: str, now_ms: int) -> WriteGroup:
-    """The group of writes that commits a transaction. Raises TransactionMissing."""
+    """Return the group of writes that commits a transaction. Raises TransactionMissing."""
     with store.read() as session:
         opened = local_transactions.find(session, transaction, now_ms)
         table = None if opened is None else store.catalog.by_id(session, opened.table_id)
@@ -173,8 +175,10 @@ def _carried_out(table: Table, write: StagedWrite) -> Write:
     return Write(table, key, change, recorded=write.recorded)
 
 
-def held_by(store: Store, transaction: str, now_ms: int) -> transaction_commands.LockedPartition:
-    """What a transaction holds. Raises TransactionMissing."""
+def find_locked_partition(
+    store: Store, transaction: str, now_ms: int
+) -> transaction_commands.LockedPartition:
+    """Return the table and partition that a transaction has locked. Raises TransactionMissing."""
     with store.read() as session:
         opened = local_transactions.find(session, transaction, now_ms)
         table = None if opened is None else store.catalog.by_id(session, opened.table_id)
@@ -184,7 +188,7 @@ def held_by(store: Store, transaction: str, now_ms: int) -> transaction_commands
 
 
 def end(store: Store, command: transaction_commands.AbortTransaction, now_ms: int) -> None:
-    """Unlock the partition, and forget what was staged. Raises TransactionMissing."""
+    """Unlock the partition, and discard the staged writes. Raises TransactionMissing."""
     with store.write() as session:
         if local_transactions.find(session, command.transaction, now_ms, lock=True) is None:
             raise errors.TransactionMissing()
@@ -192,12 +196,12 @@ def end(store: Store, command: transaction_commands.AbortTransaction, now_ms: in
 
 
 def sweep(store: Store, now_ms: int, limit: int) -> int | None:
-    """Forget some transactions that are past their time, `limit` at most. How many; None: there are none."""
+    """Remove at most `limit` expired transactions. Return their number, or None if there is none."""
     with store.read() as session:
-        gone = local_transactions.expired(session, now_ms, limit)
-    if not gone:
+        expired = local_transactions.expired(session, now_ms, limit)
+    if not expired:
         return None
     with store.write() as session:
-        for transaction in gone:
+        for transaction in expired:
             local_transactions.remove(session, transaction)
-    return len(gone)
+    return len(expired)

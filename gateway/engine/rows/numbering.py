@@ -1,7 +1,7 @@
-"""Auto-increment key columns: numbers drawn from the partition's counter, before the rows are claimed.
+"""Auto-increment key columns: numbers drawn from the counter of a partition, before rows are claimed.
 
-Numbers of a partition strictly grow. They begin at the time in microseconds, so that they stay clear of small numbers that
-somebody chose by hand.
+The numbers of a partition strictly grow. They start at the time in microseconds, which avoids small numbers that
+clients choose.
 """
 
 from __future__ import annotations
@@ -15,18 +15,21 @@ from tablegate.gateway.store.sql.databases import Session
 
 
 def draw(session: Session, groups: Mapping[int, Sequence[Write]], now: int) -> dict[int, Sequence[Write]]:
-    """The writes of each group, with numbers for the columns that ask for one. Counters are locked in the order of their
-    names. `now` in ticks of 100 ns since 1970."""
+    """Return the writes of each group, with numbers in auto-increment columns. Counters are locked in the order of
+    their names.
+
+    `now`: ticks of 100 ns since 1970.
+    """
     writes = {at: list(group) for at, group in groups.items()}
-    asking: dict[str, list[tuple[int, int]]] = {}
+    requests_by_counter: dict[str, list[tuple[int, int]]] = {}
     for at, group in writes.items():
         for ordinal, write in enumerate(group):
             if AUTO_INCREMENT in write.key.values:  # type: ignore[comparison-overlap]
                 name = partition_counter(write.table.id, write.key.position.partition)
-                asking.setdefault(name, []).append((at, ordinal))
-    for name in sorted(asking):
-        askers = asking[name]
-        first = advance(session, name, len(askers), now // 10) - len(askers) + 1
-        for number, (at, ordinal) in enumerate(askers, first):
+                requests_by_counter.setdefault(name, []).append((at, ordinal))
+    for name in sorted(requests_by_counter):
+        requests = requests_by_counter[name]
+        first = advance(session, name, len(requests), now // 10) - len(requests) + 1
+        for number, (at, ordinal) in enumerate(requests, first):
             writes[at][ordinal] = numbered(writes[at][ordinal], number)
     return {**writes}

@@ -1,8 +1,13 @@
-"""What is left of a page's limits: the only reader of PageLimits, for all four ways in which a page is filled.
+"""The remaining budget of a page. This is the only module that evaluates PageLimits.
 
-A page is filled row by row; with many rows at once that need no look at each; with scanned ranges of which only what passes a
-prefilter is fetched; and with bodies that SQL has concatenated. Whichever way, a limit stops the page at the same row. Knows
-numbers and sizes; knows neither rows nor filters.
+A page is filled in one of four ways:
+
+- row by row
+- with many rows at once that need no separate check
+- with scanned ranges, of which only rows that pass a prefilter are fetched
+- with bodies that SQL has concatenated
+
+In each way, a limit stops the page at the same row. This module handles numbers and sizes only.
 """
 
 from __future__ import annotations
@@ -17,42 +22,42 @@ from tablegate.gateway.model.tables.pages import PageLimits
 
 
 class PageBudget:
-    """How much of a page has been used: rows looked at (`scanned`) and their billed bytes (`scanned_bytes`), rows returned."""
+    """The used part of a page: scanned rows, their billed bytes (`scanned_bytes`), and returned rows."""
 
     def __init__(self, limits: PageLimits) -> None:
-        """The limit on time counts from now on."""
+        """Start the time limit now."""
         self._limits = limits
         self._deadline = None if limits.seconds is None else monotonic() + limits.seconds
         numbers = [limit for limit in (limits.scanned, limits.returned) if limit is not None]
-        self._most_rows = min(numbers, default=None)
+        self._max_rows = min(numbers, default=None)
         self.scanned = self.scanned_bytes = 0
         self._returned = self._returned_bytes = 0
 
     def scan(self, rows: int, size: int) -> None:
-        """Note that so many rows of this size altogether have been looked at."""
+        """Count scanned rows and their total size."""
         self.scanned += rows
         self.scanned_bytes += size
 
-    def give(self, rows: int, size: int) -> None:
-        """Note that so many of the rows looked at are returned."""
+    def count_returned(self, rows: int, size: int) -> None:
+        """Count returned rows and their total size."""
         self._returned += rows
         self._returned_bytes += size
 
     # Row by row
 
-    def refuses(self, size: int) -> bool:
-        """Whether the next row, of this size, is one too many to be looked at. Never the first."""
+    def exceeds_limit(self, size: int) -> bool:
+        """Return True if the next row, of this size, exceeds a limit. The first row never does."""
         limits = self._limits
         return self.scanned > 0 and (
             (limits.scanned is not None and self.scanned >= limits.scanned)
             or self.has_returned_enough
             or (limits.size_bytes is not None and self.scanned_bytes + size > limits.size_bytes)
-            or self.is_late
+            or self.is_timed_out
         )
 
     @property
-    def is_spent(self) -> bool:
-        """Whether the page ends with the row that was looked at last. A page that peeks asks about the next one first."""
+    def is_full(self) -> bool:
+        """True if the page ends with the last scanned row. A page that peeks checks the next row first."""
         limits = self._limits
         return (self.scanned == limits.scanned and not limits.peek) or (
             limits.filled_bytes is not None and self.scanned_bytes >= limits.filled_bytes
@@ -60,28 +65,28 @@ class PageBudget:
 
     @property
     def peeks(self) -> bool:
-        """Whether the page says where the next one begins."""
+        """True if the page reports the start of the next one."""
         return self._limits.peek
 
     @property
     def has_returned_enough(self) -> bool:
-        """Whether as much is returned as may be."""
+        """True if a limit on returned rows or bytes is reached."""
         limits = self._limits
         return (limits.returned is not None and self._returned >= limits.returned) or (
             limits.returned_bytes is not None and self._returned_bytes >= limits.returned_bytes
         )
 
     @property
-    def is_late(self) -> bool:
-        """Whether the page has taken its time."""
+    def is_timed_out(self) -> bool:
+        """True if the time limit has passed."""
         return self._deadline is not None and monotonic() > self._deadline
 
     def scans_fewer_than(self, rows: int) -> bool:
-        """Whether so many rows are more than may be looked at."""
+        """Return True if the limit on scanned rows is below this number."""
         return self._limits.scanned is not None and self._limits.scanned < rows
 
     def expected_rows(self, is_filtered: bool) -> int | None:
-        """How many rows are likely to be looked at (None: nobody can say), one for peeking included."""
+        """Return the likely number of scanned rows, including one for peeking. None if unknown."""
         rows = self._limits.scanned if is_filtered else self.rows_left
         return None if rows is None else max(rows + self._limits.peek, 1)
 
@@ -89,14 +94,17 @@ class PageBudget:
 
     @property
     def rows_left(self) -> int | None:
-        """How many more rows the limits on numbers allow, if each that is looked at is returned (None: any)."""
-        return None if self._most_rows is None else self._most_rows - self.scanned
+        """Number of further rows that the count limits allow if each is returned. None if unlimited."""
+        return None if self._max_rows is None else self._max_rows - self.scanned
 
     def fitting(self, sizes: Sequence[int]) -> int:
-        """How many of the next rows, of these sizes, can be taken without a look at each: no limit but those on numbers is met
-        before or by the last of them. 0: they have to be looked at one by one."""
+        """Return how many of the next rows, of these sizes, can be taken without separate checks.
+
+        No limit except those on counts is reached before or at the last of them. 0 means that rows are checked one by
+        one.
+        """
         limits, total = self._limits, sum(sizes)
-        if not sizes or self.is_late:
+        if not sizes or self.is_timed_out:
             return 0
         number = len(sizes)
         if limits.size_bytes is not None and self.scanned_bytes + total > limits.size_bytes:
@@ -112,14 +120,14 @@ class PageBudget:
 
     @property
     def needs_sizes(self) -> bool:
-        """Whether it matters how large the rows looked at are, besides those returned."""
+        """True if the sizes of scanned rows matter, besides those of returned rows."""
         return self._limits.size_bytes is not None or self._limits.filled_bytes is not None
 
-    def unexamined(self) -> tuple[int, int]:
-        """How many rows and bytes may be passed over without a look at each, so that no limit is met but that on rows
-        returned."""
+    def skippable(self) -> tuple[int, int]:
+        """Return the rows and bytes that can be skipped without separate checks, before a limit other than on returned
+        rows."""
         limits = self._limits
-        if self.is_late:
+        if self.is_timed_out:
             return 0, 0
         rows = sys.maxsize if limits.scanned is None else limits.scanned - 1 - self.scanned
         size = sys.maxsize if limits.size_bytes is None else limits.size_bytes - self.scanned_bytes
@@ -131,7 +139,7 @@ class PageBudget:
 
     @property
     def allows_concatenation(self) -> bool:
-        """Whether no limit needs to be asked about at each row, other than those on numbers and on what fills a page."""
+        """True if each row needs no check, except for limits on counts and on the bytes that fill a page."""
         limits = self._limits
         return (
             limits.seconds is None
@@ -140,13 +148,13 @@ class PageBudget:
         )
 
     @property
-    def returns_a_number(self) -> bool:
-        """Whether the number of rows returned is limited, so that many are likely to be wanted."""
+    def limits_returned_rows(self) -> bool:
+        """True if the number of returned rows is limited, which suggests a large page."""
         return self._limits.returned is not None
 
     @property
     def bytes_left(self) -> int | None:
-        """How many billed bytes of rows, all of them returned, are left until the page is full (None: any number)."""
+        """Billed bytes left until the page is full, if every row is returned. None if unlimited."""
         filled, returned = self._limits.filled_bytes, self._limits.returned_bytes
         if filled is None or returned is None:
             most = returned if filled is None else filled
@@ -155,5 +163,5 @@ class PageBudget:
 
     @property
     def has_scanned_enough(self) -> bool:
-        """Whether as many rows have been looked at as may be."""
+        """True if the limit on scanned rows is reached."""
         return self.scanned == self._limits.scanned

@@ -1,7 +1,7 @@
-"""A page while it is filled: which rows it takes, as its reader may see them. Where a limit stops it, the budget says.
+"""A page under construction: selection of rows and their visible parts. page_budget.py decides where a limit stops it.
 
-Knows in which forms the store gives rows (columns, scanned ranges, concatenated bodies), and judges filters; knows no SQL and
-no limits. reading.py brings the rows and page_budget.py counts them.
+The store returns rows as columns, scanned ranges or concatenated bodies. This module converts them and applies filters.
+reading.py fetches the rows.
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ from tablegate.gateway.store.rows import concatenated
 from tablegate.gateway.store.rows.prefiltered_scans import ScannedRange
 from tablegate.gateway.store.rows.scans import Chunk, Columns, StoredRow
 
-# How many bodies are asked for concatenated: at first (the second where the number of rows is limited, so that many are
-# likely to be wanted), and at most.
-_FIRST_CONCATENATED, _FIRST_OF_NUMBER, _MOST_CONCATENATED = 64, 256, 1024
-# At most so many rows are judged in one slice, and no further one once it has taken so long: large rows, documents and
-# patterns take as long as thousands of others.
+# Number of bodies requested in concatenated form: at first, at first if the number of rows is limited, and at most.
+_INITIAL_BODIES, _INITIAL_BODIES_IF_LIMITED, _MAX_BODIES = 64, 256, 1024
+# Bounds of a slice, in rows and seconds. Large rows, documents and patterns can take as long as thousands of others.
 _SLICE_ROWS = 32
 _SLICE_S = 0.002
 
@@ -41,17 +39,17 @@ SHOWN_AS_STORED = frozenset(
         "auto_increment",
     )
 )
-"""What a table may have (Table.features) of whose rows a reader sees all that is stored, whenever it looks."""
+"""Features (Table.features) that do not change what a reader sees of the stored rows."""
 READ_FIELDS = (
     "table range limits index reverse filter view segment after whole_rows cut cut_many transaction concatenation"
     " may_be_old shown"
 )
-"""What the fast ways to fill a page have been thought through for (fast_paths.covers)."""
+"""The fields of Read that the fast paths support (fast_paths.covers)."""
 _TAKES_MANY = fast_paths.covers(Read, READ_FIELDS)
 
 
 class PageBuilder:
-    """A page while it is filled. `size_at`: where in a row of the result its billed size stands."""
+    """A page under construction. `size_at`: column number of the billed size in a result row."""
 
     def __init__(self, command: Read, size_at: int, now_ms: int) -> None:
         self._command = command
@@ -75,7 +73,7 @@ class PageBuilder:
         self._last_concatenated: Position | None = None
 
     def page(self) -> Page:
-        """The page as it stands."""
+        """Return the page as built so far."""
         budget = self.budget
         last = self._last if self._is_stopped else None
         return Page(self._rows, budget.scanned, budget.scanned_bytes, last, self._next, self._concatenated)
@@ -84,20 +82,22 @@ class PageBuilder:
 
     @property
     def takes_concatenated(self) -> bool:
-        """Whether the reader takes all rows as they are, and no limit has to be asked about at each."""
+        """True if the reader accepts unchanged rows, and no limit needs a check for each row."""
         return self._takes_many and self._command.cut is None and self.budget.allows_concatenation
 
-    def wanted(self) -> int:
-        """How many bodies to ask for next."""
+    def rows_to_request(self) -> int:
+        """Return the number of bodies to request next."""
         budget = self.budget
-        wanted = _FIRST_OF_NUMBER if budget.returns_a_number else _FIRST_CONCATENATED
+        rows_to_request = _INITIAL_BODIES_IF_LIMITED if budget.limits_returned_rows else _INITIAL_BODIES
         if budget.scanned and budget.bytes_left is not None:
-            wanted = min(budget.bytes_left * budget.scanned // (budget.scanned_bytes + 1), _MOST_CONCATENATED)
+            rows_to_request = min(
+                budget.bytes_left * budget.scanned // (budget.scanned_bytes + 1), _MAX_BODIES
+            )
         left = budget.rows_left
-        return wanted if left is None else min(wanted, left)
+        return rows_to_request if left is None else min(rows_to_request, left)
 
     def take_concatenated(self, found: concatenated.ConcatenatedBodies) -> bool:
-        """Take bodies, if they do not fill the page."""
+        """Take bodies and return True, unless they would fill the page."""
         bytes_left = self.budget.bytes_left
         if bytes_left is not None and found.size >= bytes_left:
             return False
@@ -105,30 +105,31 @@ class PageBuilder:
             self._concatenated.append(ConcatenatedRows(found.number, found.bodies, found.modified_at))
             self._last_concatenated = found.last
         self.budget.scan(found.number, found.size)
-        self.budget.give(found.number, found.size)
+        self.budget.count_returned(found.number, found.size)
         return True
 
-    def stop_if_all_are_seen(self) -> bool:
-        """End the page if as many rows have been looked at as may be. Whether it is ended."""
+    def stop_if_scan_limit_reached(self) -> bool:
+        """End the page if the limit on scanned rows is reached. Return True if it has ended."""
         self._is_stopped = self.budget.has_scanned_enough
         return self._is_stopped
 
     @property
-    def lacks_last(self) -> Position | None:
-        """Where the page's last row is, if its body was concatenated and the page has to say which it is."""
+    def missing_last_position(self) -> Position | None:
+        """Position of the page's last row, if the page has to report it but has only its concatenated body."""
         return self._last_concatenated if self._is_stopped and self._last is None else None
 
     def set_last(self, last: Row) -> None:
-        """Say which row is the page's last."""
         self._last = last
 
     # Rows one by one, and many at once
 
     def add(self, chunk: Chunk) -> bool:
-        """Add rows of the result in order. Whether a limit has stopped the page."""
+        """Add rows of the result in order. Return True if a limit has stopped the page."""
         if self._takes_many:
             chunk = chunk[self._fast_take(chunk) :]
-            if chunk and self.budget.scanned and self.budget.rows_left == 0:  # however large the next row is
+            if (
+                chunk and self.budget.scanned and self.budget.rows_left == 0
+            ):  # independent of the size of the next row
                 self._stop_before(StoredRow(chunk[0]))
             if self._is_stopped:
                 return True
@@ -138,7 +139,7 @@ class PageBuilder:
         return False
 
     def add_in_slices(self, chunks: Iterable[Chunk]) -> Generator[None, None, None]:
-        """Add rows of the result in order until a limit stops the page, one by one, in slices that are bounded in time."""
+        """Add rows of the result in order until a limit stops the page. Yield after each slice of bounded time."""
         left, until = _SLICE_ROWS, perf_counter() + _SLICE_S
         for chunk in chunks:
             for columns in chunk:
@@ -150,12 +151,12 @@ class PageBuilder:
                     left, until = _SLICE_ROWS, perf_counter() + _SLICE_S
 
     def _fast_take(self, chunk: Chunk) -> int:
-        """The fast path of `_add_row`: take the first rows of a chunk together, as many as need no look at each; how many."""
+        """Take the first rows of a chunk that need no separate check (fast path of `_add_row`). Return their number."""
         budget = self.budget
         left = budget.rows_left
         if left is not None and len(chunk) > left:
             chunk = chunk[:left]
-        if not chunk or budget.is_late:
+        if not chunk or budget.is_timed_out:
             return 0
         found: list[Row] = list(map(StoredRow, chunk))
         rows, sizes = self._cut(found, chunk)
@@ -164,14 +165,14 @@ class PageBuilder:
             return 0
         size = sum(sizes[:number])
         budget.scan(number, size)
-        budget.give(number, size)
+        budget.count_returned(number, size)
         self._rows += rows[:number]
         self._last = found[number - 1]
-        self._is_stopped = budget.is_spent
+        self._is_stopped = budget.is_full
         return number
 
     def _cut(self, found: list[Row], chunk: Chunk) -> tuple[list[Row], list[int]]:
-        """Rows as the reader may see them, and their sizes."""
+        """Return the visible parts of rows, and their sizes."""
         if self._command.cut_many is None:
             at = self._size_at
             return found, [columns[at] for columns in chunk]
@@ -186,7 +187,7 @@ class PageBuilder:
         if command.cut is not None:
             row = None if row is None else command.cut(row)
             size = 0 if row is None else row.size_bytes
-        if budget.refuses(size):
+        if budget.exceeds_limit(size):
             self._stop_before(found)
             return True
         budget.scan(1, size)
@@ -194,8 +195,8 @@ class PageBuilder:
         row = None if row is None else self._passed(row)
         if row is not None:
             self._rows.append(row)
-            budget.give(1, size)
-        self._is_stopped = budget.is_spent
+            budget.count_returned(1, size)
+        self._is_stopped = budget.is_full
         return self._is_stopped
 
     def _stop_before(self, found: Row) -> None:
@@ -203,7 +204,7 @@ class PageBuilder:
         self._is_stopped = True
 
     def _passed(self, row: Row) -> Row | None:
-        """A row as the reader may see it, or None if the filter is not true of it."""
+        """Return the visible part of a row, or None if the filter rejects it."""
         if self._shown is not None:
             row = projected(row, self._shown)
         command = self._command
@@ -214,8 +215,11 @@ class PageBuilder:
     def take_scanned_range(
         self, scanned_range: ScannedRange, measure: Callable[[Columns], tuple[int, int]]
     ) -> Generator[None, None, Columns | None]:
-        """Take a scanned range for which the budget has room, whole (None) or up to the row that is the last to be returned,
-        in slices. `measure`: the number of rows up to one, and their size."""
+        """Take a scanned range that fits the budget, and yield after each slice.
+
+        Return None if it was taken completely, or the columns of the last returned row. `measure` gives the number and
+        size of the rows up to a row.
+        """
         until = perf_counter() + _SLICE_S
         for columns in scanned_range.passing:
             if perf_counter() >= until:
@@ -224,7 +228,7 @@ class PageBuilder:
             row = self._passed(StoredRow(columns))
             if row is not None:
                 self._rows.append(row)
-                self.budget.give(1, columns[self._size_at])
+                self.budget.count_returned(1, columns[self._size_at])
                 if self.budget.has_returned_enough:
                     return self._advance(*measure(columns), columns)
         self._advance(scanned_range.count, scanned_range.size, scanned_range.last)
@@ -237,5 +241,5 @@ class PageBuilder:
 
 
 def projected(row: Row, names: frozenset[str]) -> Row:
-    """A row with only these attributes."""
+    """Return a row with only these attributes."""
     return Row(row.position, row.contents.only(names), row.modified_at, row.expires_at_ms)

@@ -1,5 +1,6 @@
-"""Point reads and pages: limits, filters, projections of indexes. Everything read for one list is of one moment, also where
-pages are read in slices: its session stays open until the last of them is read.
+"""Point reads and pages, with limits, filters and index projections.
+
+All reads of a list use one snapshot. If pages are read in slices, their session stays open until the last page is read.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.transactions import local_transactions
 
 Reading = Get | ReadAll | Read | SearchVectors
-# Pages that are there sooner are read in one slice.
+# Pages that take less time are read in one slice.
 _SLICE_S = 0.001
-# So many rows are sooner judged one by one than in further statements.
-_FEW_ROWS = 24
-# Of rows that may be too large together, so many are fetched before their sizes are looked at.
-_ROWS_AT_A_TIME = 10
+# Up to this number, checking rows one by one is faster than further statements.
+_MIN_PREFILTER_ROWS = 24
+# Rows fetched before their total size is checked.
+_ROWS_PER_FETCH = 10
 
 _LOOKS_UP = fast_paths.covers(Get, "table position transaction may_be_old shown") and fast_paths.covers(
     ReadAll, "gets max_bytes"
@@ -46,12 +47,12 @@ _IS_SAFE = fast_paths.covers(Read, READ_FIELDS)
 
 Outcome = Row | list[Row | None] | Page | list[VectorMatch] | errors.GatewayError | None
 Slices = Generator[None, None, Page | errors.GatewayError]
-"""A page that is being read: stops after each slice, and returns the page."""
+"""A page that is being read. It yields after each slice and returns the page."""
 
 
 def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
-    """The outcome of each command, all from one snapshot."""
-    is_safe = store.database.has_snapshots or not any(map(_is_of_one_moment, commands))
+    """Return the outcome of each command, all from one snapshot."""
+    is_safe = store.database.has_snapshots or not any(map(_needs_snapshot, commands))
     if _LOOKS_UP and store.database.looks_up_at_once and is_safe and all(map(_is_one_statement, commands)):
         return fast_look_up(store, cast(list[Get | ReadAll], commands), now_ms)
     outcomes: dict[int, Outcome] = {}
@@ -63,12 +64,15 @@ def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
 def read_in_slices(
     store: Store, commands: list[Reading], now_ms: int, outcomes: dict[int, Outcome], reader: int = 0
 ) -> Iterator[None]:
-    """Do what `read` does, and stop after each slice of a page, or some short pages; pages take turns. `outcomes` is filled as
-    outcomes become known, each under the index of its command. `reader`: of the session that is open until the end."""
+    """Do what `read` does, and yield after each slice of a page, or after several short pages. Pages take turns.
+
+    `outcomes` is filled under the index of each command. `reader` identifies the session, which stays open until the
+    end.
+    """
     if not store.database.has_snapshots:
         outcomes.update(_read_claimed(store, commands, now_ms))
     gets = _fetched_together(commands)
-    # Who asks alone for one row needs no transaction: one statement is a snapshot.
+    # A single row needs no transaction: one statement is a snapshot.
     is_alone = len(commands) == len(gets) == 1 and not store.database.shared and not gets[0].transaction
     with store.database.read_one() if is_alone else store.read(reader) as session:
         stale = _stale(store, session, commands) if store.database.shared else set()
@@ -82,7 +86,7 @@ def read_in_slices(
             table = command.table if kind is Get or kind is Read else None  # type: ignore[union-attr]
             is_ready = table is not None and table.busy_until_ms <= now_ms and table.id not in stale
             if is_ready and kind is Get and not command.transaction and table.features <= SHOWN_AS_STORED:  # type: ignore[union-attr]
-                # By far the commonest; what follows would come to the same row.
+                # The most frequent case. The general code below would find the same row.
                 outcomes[at] = found.get((table.id, command.position))  # type: ignore[union-attr]
             elif is_ready and kind is Read and command.index is None and not command.transaction:  # type: ignore[union-attr]
                 pages.append((at, _page(session, command, now_ms, measured)))  # type: ignore[arg-type]
@@ -101,13 +105,13 @@ def read_in_slices(
                 outcomes[at] = _found(command, found, now_ms)
         for table_id in stale:
             store.catalog.cache.forget(table_id)
-        yield from _in_turns(pages, outcomes)
+        yield from _interleave(pages, outcomes)
 
 
-def _in_turns(
+def _interleave(
     pages: deque[tuple[int, Slices | SearchSlices]], outcomes: dict[int, Outcome]
 ) -> Iterator[None]:
-    """Read pages, a slice of each in turn, and stop after each slice. Short pages share one."""
+    """Read pages in turns, one slice each, and yield after each slice. Short pages share one."""
     until = perf_counter() + _SLICE_S
     while pages:
         at, page = pages.popleft()
@@ -124,19 +128,21 @@ def _in_turns(
 
 
 def _stale(store: Store, session: Session, commands: list[Reading]) -> set[int]:
-    """Return the ids of those tables whose descriptor is out of date."""
+    """Return the ids of the tables with an outdated descriptor."""
     tables = [table for command in commands for table in _tables_of(command)]
     return store.catalog.check(session, tables, lock=False)()
 
 
 class _ClaimReleased(Exception):
-    """What was claimed in order to be read has been read, and is not to be written."""
+    """Rolls back the claims of rows that were read and are not to be written."""
 
 
 def _read_claimed(store: Store, commands: list[Reading], now_ms: int) -> dict[int, Outcome]:
-    """Where sessions have no snapshots: the outcomes, by index, of those commands whose rows must be of one moment. Their keys
-    are claimed as by a writer, read, and given back."""
-    wanted = {at: command for at, command in enumerate(commands) if _is_of_one_moment(command)}
+    """Read, without snapshots, the commands that need a consistent view. Return outcomes by index.
+
+    Their keys are claimed as by a writer, read, and released.
+    """
+    wanted = {at: command for at, command in enumerate(commands) if _needs_snapshot(command)}
     gets = [get for command in wanted.values() for get in command.gets]
     if not gets:
         return {}
@@ -156,32 +162,32 @@ def _read_claimed(store: Store, commands: list[Reading], now_ms: int) -> dict[in
     return outcomes
 
 
-def _is_of_one_moment(command: Reading) -> TypeGuard[ReadAll]:
-    """Whether a command has rows that must be read as they were together."""
+def _needs_snapshot(command: Reading) -> TypeGuard[ReadAll]:
+    """Return True if a command has several rows that need a consistent view."""
     return type(command) is ReadAll and len(command.gets) > 1
 
 
 def _is_one_statement(command: Reading) -> bool:
-    """Whether a command can be answered by one statement, which sees one moment by itself."""
+    """Return True if one statement, with its own snapshot, can answer a command."""
     if type(command) is Get:
         return not command.transaction
     return type(command) is ReadAll and not _is_byte_limited(command)
 
 
 def _is_byte_limited(command: Reading) -> TypeGuard[ReadAll]:
-    """Whether a command limits the bytes of its rows, and has so many that they are fetched some at a time."""
+    """Return True if a command limits the bytes of its rows and is long enough to fetch them in steps."""
     return (
-        isinstance(command, ReadAll) and command.max_bytes is not None and len(command.gets) > _ROWS_AT_A_TIME
+        isinstance(command, ReadAll) and command.max_bytes is not None and len(command.gets) > _ROWS_PER_FETCH
     )
 
 
 def _transaction(command: Reading) -> str:
-    """The local transaction through which a command reads, if any."""
+    """Return the local transaction that a command reads through, or ""."""
     return "" if isinstance(command, ReadAll | SearchVectors) else command.transaction
 
 
 def _staged(session: Session, command: Reading, found: dict[RowKey, Row], now_ms: int) -> Outcome:
-    """The outcome of a point read through a local transaction."""
+    """Return the outcome of a point read through a local transaction."""
     assert isinstance(command, Get)
     written = _written(session, command, now_ms)
     if isinstance(written, errors.GatewayError):
@@ -192,7 +198,7 @@ def _staged(session: Session, command: Reading, found: dict[RowKey, Row], now_ms
 
 
 def _staged_page(session: Session, command: Read, now_ms: int, measured: Measured) -> Slices:
-    """The outcome of a page that is read through a local transaction."""
+    """Read a page through a local transaction."""
     written = _written(session, command, now_ms)
     if isinstance(written, errors.GatewayError):
         return written
@@ -202,7 +208,7 @@ def _staged_page(session: Session, command: Read, now_ms: int, measured: Measure
 def _written(
     session: Session, command: Get | Read, now_ms: int
 ) -> dict[Position, Row | None] | errors.GatewayError:
-    """What the local transaction of a command has written to its table."""
+    """Return the rows that a command's local transaction has staged in its table."""
     opened = local_transactions.find(session, command.transaction, now_ms)
     if opened is None:
         return errors.TransactionMissing()
@@ -212,7 +218,7 @@ def _written(
 
 
 def fast_look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> list[Outcome]:
-    """The fast path of `read_in_slices`: point reads, in one statement."""
+    """Read points in one statement (fast path of `read_in_slices`)."""
     gets = _fetched_together(commands)
     with store.database.read_one() as session:
         found, versions = rows.look_up(session, list({(get.table.id, get.position) for get in gets}))
@@ -234,10 +240,10 @@ def _found(command: Get | ReadAll, found: dict[RowKey, Row], now_ms: int) -> Out
 
 
 def _found_within_limit(session: Session, command: ReadAll, now_ms: int) -> Outcome:
-    """The rows of a command, fetched no further than they may be large together."""
+    """Return the rows of a command, and stop fetching when they exceed its byte limit."""
     together: list[Row | None] = []
-    for start in range(0, len(command.gets), _ROWS_AT_A_TIME):
-        gets = command.gets[start : start + _ROWS_AT_A_TIME]
+    for start in range(0, len(command.gets), _ROWS_PER_FETCH):
+        gets = command.gets[start : start + _ROWS_PER_FETCH]
         found = rows.fetch_many(session, list({(get.table.id, get.position) for get in gets}))
         together += [get.table.visible(found.get((get.table.id, get.position)), now_ms) for get in gets]
         if (refusal := _too_large(together, command)) is not None:
@@ -255,7 +261,7 @@ def _too_large(together: list[Row | None], command: ReadAll) -> errors.LimitExce
 
 
 def _fetched_together(commands: Sequence[Reading]) -> list[Get]:
-    """The point reads of commands, without those that are fetched some at a time."""
+    """Return the point reads of commands, except those that are fetched in steps."""
     gets: list[Get] = []
     for command in commands:
         if type(command) is Get:
@@ -304,8 +310,8 @@ def _page(
             rest = _concatenated(session, command, command.concatenation, page_builder)
         else:
             rest = yield from _prefiltered(session, command, source, page_builder, measured)
-    if rest.is_empty and not written:  # nothing is left to be walked
-        return _whole(session, command, page_builder)
+    if rest.is_empty and not written:  # the range is exhausted
+        return _finished(session, command, page_builder)
     expected = page_builder.budget.expected_rows(is_filtered=command.filter is not ALWAYS)
     chunks = _walk(session, command, source, rest, expected)
     if written and command.index is None:
@@ -318,12 +324,12 @@ def _page(
             yield
     else:
         yield from page_builder.add_in_slices(chunks)
-    return _whole(session, command, page_builder)
+    return _finished(session, command, page_builder)
 
 
-def _whole(session: Session, command: Read, page_builder: PageBuilder) -> Page:
-    """The page that has been filled."""
-    last = page_builder.lacks_last
+def _finished(session: Session, command: Read, page_builder: PageBuilder) -> Page:
+    """Return the finished page."""
+    last = page_builder.missing_last_position
     if last is not None:
         page_builder.set_last(rows.fetch_many(session, [(command.table.id, last)])[command.table.id, last])
     return page_builder.page()
@@ -332,14 +338,16 @@ def _whole(session: Session, command: Read, page_builder: PageBuilder) -> Page:
 def fast_prefiltered(
     session: Session, command: Read, source: scans.ScanSource, page_builder: PageBuilder, measured: Measured
 ) -> Generator[None, None, KeyRange]:
-    """The fast path of `PageBuilder.add_in_slices`: fill a page from what a prefilter lets through, as far as that can be; what
-    is left to be looked at row by row. The row at which a limit stops the page is always among that."""
+    """Fill a page from rows that pass a prefilter in SQL (fast path of `PageBuilder.add_in_slices`).
+
+    Return the rest of the range, which is checked row by row. It includes the row at which a limit stops the page.
+    """
     if command.index is not None and not session.statements.joins_entries:
         return command.range
     is_whole = command.segment is None and command.cut is None
     if not is_whole or not command.table.features <= SHOWN_AS_STORED:
         return command.range
-    if page_builder.budget.scans_fewer_than(_FEW_ROWS):
+    if page_builder.budget.scans_fewer_than(_MIN_PREFILTER_ROWS):
         return command.range
     prefilter = prefilter_of(command.filter)
     if prefilter is None:
@@ -350,7 +358,7 @@ def fast_prefiltered(
     )
     is_worth_it = True
     while is_worth_it and not scan.rest.is_empty:
-        scanned_range = scan.next(*page_builder.budget.unexamined())
+        scanned_range = scan.next(*page_builder.budget.skippable())
         if scanned_range is None:
             break
         is_worth_it = 2 * len(scanned_range.passing) <= scanned_range.count
@@ -364,13 +372,15 @@ def fast_prefiltered(
 def fast_concatenated(
     session: Session, command: Read, concatenation: Concatenation, page_builder: PageBuilder
 ) -> KeyRange:
-    """The fast path of `PageBuilder.add`: fill a page with bodies that were concatenated in SQL, as far as that can be; what is
-    left to be looked at row by row. The row that fills a page's bytes is always among that."""
+    """Fill a page with bodies that SQL has concatenated (fast path of `PageBuilder.add`).
+
+    Return the rest of the range, which is checked row by row. It includes the row that fills the bytes of a page.
+    """
     rest = command.range
     if command.index is not None or command.segment is not None:
         return rest
     while not rest.is_empty and rest.lower.partition == rest.upper.partition:
-        wanted = page_builder.wanted()
+        wanted = page_builder.rows_to_request()
         if wanted <= 0:
             break
         found = concatenated.fetch(session, command.table.id, rest, wanted, concatenation, command.reverse)
@@ -379,7 +389,7 @@ def fast_concatenated(
         if found.number < wanted:
             return KeyRange(rest.upper, rest.upper)
         rest = rest.before(found.last) if command.reverse else rest.after(found.last)
-        if page_builder.stop_if_all_are_seen():
+        if page_builder.stop_if_scan_limit_reached():
             return KeyRange(rest.upper, rest.upper)
     return rest
 
@@ -410,15 +420,17 @@ def _walk(
     else:
         chunks = walk.range(bounds, command.reverse)
     if command.index is not None and not session.statements.joins_entries:
-        return _still_entered(command.index, source, chunks)
+        return _with_current_entries(command.index, source, chunks)
     return chunks
 
 
-def _still_entered(
+def _with_current_entries(
     index: Index, source: scans.ScanSource, chunks: Iterator[scans.Chunk]
 ) -> Iterator[scans.Chunk]:
-    """The rows that still have the entries by which they were found: where entries are read before rows, a row may have changed
-    in between."""
+    """Drop rows that no longer have the entry by which they were found.
+
+    A row may have changed in between if entries are read before rows.
+    """
     for chunk in chunks:
         kept = [
             columns

@@ -1,7 +1,7 @@
-"""Reads that may be old, from a replica where there is one that has what they must see.
+"""Stale reads from standbys that are recent enough.
 
-A list is read from a replica as a whole, so that it is of one moment like any other, and only if all of it may be old. What a
-replica cannot answer - it fails, or has a table in another version - is left for the primary; it is never an error.
+A list is read from one standby, in one snapshot, and only if all its reads may be stale. The primary handles what the
+standby cannot answer: on a failure, or if a table has another version there. The client gets no error for it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from tablegate.gateway.store.opening.replicas import Standbys
 
 
 def may_be_old(commands: list[Reading]) -> bool:
-    """Whether a replica may answer a list of reads."""
+    """Return True if a standby may answer a list of reads."""
     return all(command.may_be_old for command in commands)
 
 
 def read(
     replicas: Standbys, commands: list[Reading], now_ms: int, written: int
 ) -> list[Outcome | StaleTable]:
-    """The outcome of each command; StaleTable: the primary is to be asked. `written`: how far the primary's log was when
-    whoever reads last wrote."""
+    """Return the outcome of each command. StaleTable marks those that the primary has to answer.
+
+    `written`: position of the primary's log at the reader's last write.
+    """
     replica = replicas.choose(written, reader=0)
     if replica is not None:
         try:
@@ -42,7 +44,7 @@ def read_in_slices(
     reader: int,
     written: int,
 ) -> Iterator[None]:
-    """Do what `reading.read_in_slices` does. What has no outcome at the end is for the primary."""
+    """Do what `reading.read_in_slices` does. Commands without an outcome at the end are for the primary."""
     replica = replicas.choose(written, reader)
     if replica is None:
         return

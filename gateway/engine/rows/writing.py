@@ -1,8 +1,7 @@
-"""The write path. Everything that changes a row goes through `WriteBatch`, and nothing else in the project saves one.
+"""The write path. All changes of rows for clients go through `WriteBatch`.
 
-A list of groups becomes one transaction (docs/architecture.md section 4): tables, tokens, claims, old rows, the pure `apply` on
-each group in order of arrival, save, commit.
-Locks are taken in one order everywhere: tables, tokens, rows by key, counters.
+A list of groups becomes one transaction (docs/architecture.md section 4): tables, tokens, claims, old rows, `apply` for
+each group in order of arrival, save, commit. Locks are always taken in the order tables, tokens, rows by key, counters.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ log = logging.getLogger(__name__)
 
 Answer = list[WriteOutcome] | ReplayedOutcome | errors.GatewayError
 
-WITHOUT_ROWS = frozenset({State.CREATING, State.DELETING})
-"""The states in which a table takes no writes."""
+UNWRITABLE_STATES = frozenset({State.CREATING, State.DELETING})
+"""The states in which a table rejects writes."""
 
 
 class _StaleTables(Exception):
-    """Some tables are no longer what the parser of the request saw."""
+    """Some tables have other versions than the requests were parsed with."""
 
     def __init__(self, tables: set[int]) -> None:
         super().__init__(tables)
@@ -47,8 +46,10 @@ class _StaleTables(Exception):
 
 
 class WriteBatch:
-    """One attempt to write a list of groups. `answers` stand as soon as the transaction is about to commit. `during`: what is
-    done last in it, by whoever fills tables that are still CREATING."""
+    """One attempt to write a list of groups. `answers` are complete before the commit.
+
+    `before_commit` runs last in the transaction. With it, tables that are still CREATING can be filled.
+    """
 
     def __init__(
         self,
@@ -56,19 +57,19 @@ class WriteBatch:
         groups: Sequence[WriteGroup],
         now: int,
         nowait: bool = False,
-        during: Callable[[Session, list[Answer]], None] | None = None,
+        before_commit: Callable[[Session, list[Answer]], None] | None = None,
     ) -> None:
         self._store = store
         self._groups = groups
         self._now = now
         self._now_ms = now // 10_000
         self._nowait = nowait
-        self._during = during
+        self._before_commit = before_commit
         self._parsed: list[Table] = []
-        """The table of each write, as its group has parsed it: groups may have seen different versions of one table."""
+        """The table of each write, as parsed by its group. Groups may have seen different versions of a table."""
         self._tables: dict[int, Table] = {}
         self._features: set[str] = set()
-        """What some of these tables have (Table.features)."""
+        """The union of Table.features of these tables."""
         self._has_tokens = self._is_commit = False
         self._mirrors: dict[int, list[Table]] = {}
         self._deleted: replica_writes.DeletionTimes | None = None
@@ -84,31 +85,31 @@ class WriteBatch:
             self._features |= table.features
 
     def run(self) -> None:
-        """Write everything in one transaction. Raises Retry, CommitInterrupted, Busy, DatabaseFailed.
+        """Write everything in one transaction. Raises RetryableFailure, CommitInterrupted, Busy, DatabaseFailed.
 
-        If one table is not what parse saw, nothing of the list is written and all of it is parsed again: groups of one
-        request may be in the same list, and must not be written twice when their request is.
+        If one table is stale, nothing is written and all requests are parsed again. Groups of one request may be in the
+        same list, and must not be written twice when the request is repeated.
         """
         if "replication" in self._features:
             self._add_mirrors()
         first = self._groups[0].writes if self._groups else ()
         near = first[0].key.position.partition if first else b""
-        # A batch of a job may make a table besides, which no single node can do.
-        entered_near = near if self._during is None else b""
+        # A job's batch may also create a table, which involves all nodes.
+        entry_partition = near if self._before_commit is None else b""
         try:
-            with self._store.write(self._nowait, entered_near) as session:
-                # Asked together and answered together: on PostgreSQL this is one round trip up to the first answer used.
+            with self._store.write(self._nowait, entry_partition) as session:
+                # On PostgreSQL all queries up to the first used result are one round trip.
                 outdated = self._store.catalog.check(session, self._parsed, lock=True, near=near)
                 self._decide(session, outdated)
-                if self._during is not None:
-                    self._during(session, self.answers)
+                if self._before_commit is not None:
+                    self._before_commit(session, self.answers)
         except _StaleTables as found:
             for table_id in found.tables:
                 self._store.catalog.cache.forget(table_id)
             self.answers = [errors.StaleTable() for _ in self._groups]
 
     def _add_mirrors(self) -> None:
-        """Find the strong replicas of the tables: they are written to as these are."""
+        """Add the strong replicas of the tables, which receive the same writes."""
         self._mirrors = replica_writes.mirrors(self._store, self._tables)
         for peers in self._mirrors.values():
             for peer in peers:
@@ -117,13 +118,15 @@ class WriteBatch:
                 self._features |= peer.features
 
     def _decide(self, session: Session, outdated: Callable[[], set[int]]) -> None:
-        """Lock what the groups are about, read it, apply the groups in order of arrival, and save what they leave. Only what
-        the groups and their tables have is asked about."""
+        """Lock and read the rows, apply the groups in order of arrival, and save the result.
+
+        Steps for features that no table or group has are skipped.
+        """
         answers: list[Answer | None] = [None] * len(self._groups)
-        # A replica is brought its rows before anybody may write to it, and the table of an import its items.
-        if self._during is None:
+        # Replicas and imports fill their tables before clients can write to them.
+        if self._before_commit is None:
             self._refuse_while_busy(answers)
-        remembered = self._take_tokens(session, answers) if self._has_tokens else {}
+        stored_answers = self._take_tokens(session, answers) if self._has_tokens else {}
         writes: dict[int, Sequence[Write]] = {
             at: group.writes for at, group in enumerate(self._groups) if answers[at] is None
         }
@@ -132,10 +135,10 @@ class WriteBatch:
         if self._is_commit or "has_local_transactions" in self._features:
             self._check_partition_locks(session, answers)
             writes = {at: writes[at] for at in writes if answers[at] is None}
-        wanted = {(write.table.id, write.key.position) for of_group in writes.values() for write in of_group}
+        needed = {(write.table.id, write.key.position) for of_group in writes.values() for write in of_group}
         if self._mirrors:
-            wanted |= {(peer.id, key[1]) for key in wanted for peer in self._mirrors.get(key[0], ())}
-        keys = sorted(wanted)
+            needed |= {(peer.id, key[1]) for key in needed for peer in self._mirrors.get(key[0], ())}
+        keys = sorted(needed)
         fetched = rows.claim_and_fetch(session, keys)
         histories = self._histories() if "history" in self._features else {}
         latest = (
@@ -150,7 +153,7 @@ class WriteBatch:
             self._now = max(self._now, self._deleted.latest + 1)
         view: dict[RowKey, Row | None] = dict(before)
         for at, of_group in writes.items():
-            answers[at] = self._apply(session, self._groups[at], of_group, view, remembered)
+            answers[at] = self._apply(session, self._groups[at], of_group, view, stored_answers)
             if self._groups[at].transaction and isinstance(answers[at], list):
                 local_transactions.remove(session, self._groups[at].transaction)
         self._save(session, keys, before, view)
@@ -163,11 +166,11 @@ class WriteBatch:
         self.answers = cast(list[Answer], answers)
 
     def _refuse_while_busy(self, answers: list[Answer | None]) -> None:
-        """Refuse the groups that write to a table that takes no writes now."""
+        """Refuse the groups that write to a table that is being created or deleted."""
         busy: dict[int, errors.TableBusy] = {}
         for table in self._tables.values():
             state = table.state_at(self._now_ms)
-            if state in WITHOUT_ROWS:
+            if state in UNWRITABLE_STATES:
                 busy[table.id] = errors.TableBusy(table.name, state.value)
         if not busy:
             return
@@ -177,15 +180,15 @@ class WriteBatch:
                     answers[at] = answers[at] or busy[write.table.id]
 
     def _check_partition_locks(self, session: Session, answers: list[Answer | None]) -> None:
-        """Refuse writes to partitions that a local transaction has locked; a commit must be of one that is still open."""
-        wanted: set[local_transactions.Partition] = set()
+        """Refuse writes to partitions that a local transaction has locked, and commits of transactions that have ended."""
+        needed: set[local_transactions.Partition] = set()
         for group in self._groups:
             for write in group.writes:
                 if write.table.rules.has_local_transactions:
-                    wanted.add((write.table.id, write.key.position.partition))
-        if wanted and session.statements.guards_partitions:
-            local_transactions.guard(session, wanted)
-        locked = local_transactions.partition_locks(session, sorted(wanted), self._now_ms) if wanted else {}
+                    needed.add((write.table.id, write.key.position.partition))
+        if needed and session.statements.guards_partitions:
+            local_transactions.guard(session, needed)
+        locked = local_transactions.partition_locks(session, sorted(needed), self._now_ms) if needed else {}
         if not locked and not self._is_commit:
             return
         for at, group in enumerate(self._groups):
@@ -194,7 +197,7 @@ class WriteBatch:
                 if opened is None:
                     answers[at] = answers[at] or errors.TransactionMissing()
                 elif opened.writes != len(group.writes):
-                    raise RetryableFailure("more was staged while the transaction was about to be committed")
+                    raise RetryableFailure("a write was staged during the commit of a local transaction")
             for write in group.writes:
                 partition = write.table.id, write.key.position.partition
                 if locked.get(partition, group.transaction) != group.transaction:
@@ -203,17 +206,17 @@ class WriteBatch:
     def _take_tokens(
         self, session: Session, answers: list[Answer | None]
     ) -> dict[tuple[str, str], tuple[bytes, str]]:
-        """Answer replays; what is remembered of each token in use, to which groups of this list add."""
+        """Answer replays. Return the stored answers of the tokens in use, which the groups of this list extend."""
         named = sorted({(group.token.scope, group.token.name) for group in self._groups if group.token})
-        remembered = {}
+        stored_answers = {}
         for key in named:
             known = tokens.take(session, *key, self._now_ms)
             if known is not None:
-                remembered[key] = known
+                stored_answers[key] = known
         for at, group in enumerate(self._groups):
             if group.token is not None and answers[at] is None:
-                answers[at] = _replay(group, remembered)
-        return remembered
+                answers[at] = _replay(group, stored_answers)
+        return stored_answers
 
     def _apply(
         self,
@@ -221,25 +224,25 @@ class WriteBatch:
         group: WriteGroup,
         writes: Sequence[Write],
         view: dict[RowKey, Row | None],
-        remembered: dict[tuple[str, str], tuple[bytes, str]],
+        stored_answers: dict[tuple[str, str], tuple[bytes, str]],
     ) -> Answer:
-        """Apply a group to the view, whole or not at all."""
+        """Apply a group to the view, completely or not at all."""
         if group.token is not None:
-            replay = _replay(group, remembered)
+            replay = _replay(group, stored_answers)
             if replay is not None:
                 return replay
-        if self._deleted is not None and self._deleted.outlive(writes, view):
+        if self._deleted is not None and self._deleted.is_superseded(writes, view):
             return [WriteOutcome(None, None) for _ in writes]
         outcomes = apply_group(writes, view, self._now)
         if isinstance(outcomes, errors.GatewayError):
             for defect in defects(outcomes):
-                log.error("a write could not be applied", exc_info=defect)
+                log.error("A write could not be applied", exc_info=defect)
             return outcomes
         for write, outcome in zip(writes, outcomes, strict=True):
             if write.stamp is not None and outcome.new is outcome.old:
-                continue  # something later is there, of which the stream has told
+                continue  # the row has a later write, which the stream has recorded
             rules = write.table.rules
-            if (rules.stream is not None or rules.log is not None) and streaming.wants(write.table):
+            if (rules.stream is not None or rules.log is not None) and streaming.is_recorded(write.table):
                 self._records.append(RowChange(write, outcome.old, outcome.new))
             for peer in self._mirrors.get(write.table.id, ()):
                 self._records += replica_writes.mirror(write, outcome, peer, view)
@@ -250,7 +253,7 @@ class WriteBatch:
             key_of_token = group.token.scope, group.token.name
             expires_at_ms = self._now_ms + group.token.lifetime_ms
             tokens.remember(session, key_of_token, group.token.digest, answer, expires_at_ms)
-            remembered[key_of_token] = group.token.digest, answer
+            stored_answers[key_of_token] = group.token.digest, answer
         return outcomes
 
     def _save(
@@ -276,7 +279,7 @@ class WriteBatch:
         rows.save_many(session, saved)
         rows.remove_many(session, removed, claims=unused)
         for table_id, pairs in changed.items():
-            indexing.keep_up(session, self._tables[table_id], pairs)
+            indexing.update_indexes(session, self._tables[table_id], pairs)
 
     def _histories(self) -> dict[int, HistoryRule]:
         return {
@@ -291,9 +294,11 @@ class WriteBatch:
         after: Mapping[RowKey, Row | None],
         latest: int,
     ) -> None:
-        """Record what changed rows were, under one time for the whole transaction, so that half of a group was never there. It
-        is later than any change of these rows before, whatever the clocks of other servers say: since the rows are locked, these
-        have been committed and are among those of which `latest` is the last."""
+        """Record the old rows under one time for the whole transaction, so that no moment shows a part of a group.
+
+        The time is later than any previous change of these rows, independent of the clocks of other servers. The rows
+        are locked, so their changes are committed and not later than `latest`.
+        """
         changed = [
             ((histories[key[0]].id, key[1]), before.get(key))
             for key, new in after.items()
@@ -310,10 +315,10 @@ def _sizes(outcome: WriteOutcome) -> tuple[int | None, int | None]:
 
 
 def _replay(
-    group: WriteGroup, remembered: dict[tuple[str, str], tuple[bytes, str]]
+    group: WriteGroup, stored_answers: dict[tuple[str, str], tuple[bytes, str]]
 ) -> ReplayedOutcome | errors.TokenReused | None:
     assert group.token is not None
-    known = remembered.get((group.token.scope, group.token.name))
+    known = stored_answers.get((group.token.scope, group.token.name))
     if known is None:
         return None
     digest, answer = known

@@ -1,4 +1,4 @@
-"""What followers (following.py) have still to be told, read from the streams of their tables."""
+"""The pending changes of followers (following.py), read from the streams of their tables."""
 
 from __future__ import annotations
 
@@ -11,36 +11,40 @@ from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.streams import changes, followers
 from tablegate.gateway.store.streams.followers import Follower
 
-_BYTES = 4_000_000
-# Looked at together.
-_PAGE = 100
+_MAX_BYTES = 4_000_000
+# Changes in a page.
+_PAGE_CHANGES = 100
 
 
 class PendingDelivery(NamedTuple):
-    """What a follower is to be told next, and where it has come to with that."""
+    """The next changes for a follower, and the follower with its position after them."""
 
     changes: list[Change]
     after: Follower
 
 
 def pending(session: Session, follower: Follower, until_ms: int, limit: int) -> PendingDelivery | None:
-    """The next changes for a follower, of those that were made until a time, `limit` at most and of a bounded size. None: there
-    are none. Where one of its streams is through, there may be no changes and yet a step to the next."""
+    """Return the next changes for a follower, up to a time, a number and a size. None if there are none.
+
+    At the end of a stream the result may have no changes and move to the next stream.
+    """
     found: list[Change] = []
     positions = dict(follower.positions)
     shards = changes.shards_of(session, follower.stream_id)
-    room = _BYTES
+    bytes_left = _MAX_BYTES
     for shard in shards:
-        if not _is_open_for(shard, shards, positions):
+        if not _is_readable(shard, shards, positions):
             continue
         part = _ShardRange((follower.stream_id, shard.number), follower.end_of(shard.number), until_ms)
         page = _page(session, part, _position(shard, positions), limit - len(found))
-        while page and room > 0:
+        while page and bytes_left > 0:
             found += page
-            room -= sum(len(row.body) for each in page for row in (each.old, each.new) if row is not None)
+            bytes_left -= sum(
+                len(row.body) for each in page for row in (each.old, each.new) if row is not None
+            )
             positions[shard.number] = page[-1].sequence + 1
             page = _page(session, part, positions[shard.number], limit - len(found))
-        if len(found) >= limit or room <= 0:
+        if len(found) >= limit or bytes_left <= 0:
             break
     if found:
         return PendingDelivery(found, follower._replace(positions=positions))
@@ -48,25 +52,24 @@ def pending(session: Session, follower: Follower, until_ms: int, limit: int) -> 
 
 
 class _ShardRange(NamedTuple):
-    """The part of a shard that a follower is told: before a sequence, if any, and not after a time."""
+    """The part of a shard that a follower receives: up to a time and, if `end` is given, before that sequence."""
 
     shard: changes.Numbered
     end: int | None
     until_ms: int
 
     def has(self, change: Change) -> bool:
-        """True if the change is in this part."""
         return change.at_ms <= self.until_ms and (self.end is None or change.sequence < self.end)
 
 
 def _page(session: Session, part: _ShardRange, sequence: int, limit: int) -> list[Change]:
-    """Some changes of a part of a shard from a sequence on."""
-    page = changes.page(session, part.shard, sequence, min(_PAGE, limit)) if limit > 0 else []
+    """Return changes of a part of a shard from a sequence on."""
+    page = changes.page(session, part.shard, sequence, min(_PAGE_CHANGES, limit)) if limit > 0 else []
     return list(itertools.takewhile(part.has, page))
 
 
 def _next_stream(session: Session, follower: Follower, shards: Sequence[Shard]) -> PendingDelivery | None:
-    """A step to the table's next stream, if this one is over and has been read to its end."""
+    """Return a move to the table's next stream, if this one has ended and is drained."""
     stream = changes.stream_by_id(session, follower.stream_id)
     is_over = stream is None or stream.ended_at_ms is not None
     if not is_over or any(not _is_drained(shard, follower.positions) for shard in shards):
@@ -84,26 +87,26 @@ def _position(shard: Shard, positions: Mapping[int, int]) -> int:
 
 
 def _is_drained(shard: Shard, positions: Mapping[int, int]) -> bool:
-    """Whether a shard is closed, and has been read to its end."""
+    """Return True if a shard is closed and has been read to its end."""
     return shard.last_sequence is not None and _position(shard, positions) > shard.last_sequence
 
 
-def _is_open_for(shard: Shard, shards: Sequence[Shard], positions: Mapping[int, int]) -> bool:
-    """Whether a shard is to be read now: its parents have been read to their ends, and it not to its."""
+def _is_readable(shard: Shard, shards: Sequence[Shard], positions: Mapping[int, int]) -> bool:
+    """Return True if a shard can be read now: it is not drained and its parents are."""
     parents = [parent for parent in shards if parent.number in shard.parents]
     return not _is_drained(shard, positions) and all(_is_drained(parent, positions) for parent in parents)
 
 
 def oldest_pending_ms(session: Session, follower: Follower) -> int | None:
-    """When the oldest change was made that a follower has not been told; None: it has been told all."""
+    """Return the time of the oldest change that a follower has not received. None if it has received all."""
     oldest: list[int] = []
     while True:
         for shard in changes.shards_of(session, follower.stream_id):
             end = follower.end_of(shard.number)
-            place = follower.stream_id, shard.number
+            shard_key = follower.stream_id, shard.number
             oldest += [
                 each.at_ms
-                for each in changes.page(session, place, _position(shard, follower.positions), 1)
+                for each in changes.page(session, shard_key, _position(shard, follower.positions), 1)
                 if end is None or each.sequence < end
             ]
         if oldest:
@@ -115,7 +118,7 @@ def oldest_pending_ms(session: Session, follower: Follower) -> int | None:
 
 
 def oldest_of_kind(session: Session, kind: str) -> int | None:
-    """When the oldest change was made that some follower of a kind has not been told; None: they have been told all."""
+    """Return the time of the oldest change that a follower of a kind has not received. None if all have received all."""
     oldest: list[int] = []
     follower = followers.of_kind(session, kind)
     while follower is not None:

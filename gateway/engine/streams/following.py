@@ -1,10 +1,10 @@
-"""Followers: each is told every change of a table, in order. A follower's position says how far it has come.
+"""Followers: each receives every change of a table, in order. Its position is the progress of the delivery.
 
-One mechanism for all that goes out of a table by itself: changes for its replicas (replication.py), records for a Kinesis
-stream (an adapter delivers them). A follower reads the streams of the table, one after the other: that of its clients, or the
-log that is kept while they have none (Rules.recorder). In a stream it reads shards after their parents, so that it is told the
-changes of a row in their order. Where it has come to is noted after its changes have been delivered, so that each is delivered
-at least once, whatever is killed. Nothing is trimmed that a follower has still to be told.
+Replicas (replication.py) and Kinesis streams (delivered by an adapter) both use this mechanism. A follower reads the
+streams of the table one after the other. Each is the client stream, or the log that is kept while there is none
+(Rules.recorder). It reads a shard after its parents, so the changes of a row arrive in their order. The position is
+saved after a delivery, so each change is delivered at least once. Changes are not trimmed before all followers have
+received them.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import changes, followers
 from tablegate.gateway.store.streams.followers import Follower
 
-# A server that begins a delivery owns the follower for this long. After that, another server may deliver. A delivery that takes
-# longer may be repeated.
+# A server that begins a delivery owns the follower for this long. After that, another server may deliver, so a longer
+# delivery may be repeated.
 _OWNED_MS = 5_000
-# How long a target that takes nothing is tried after its follower was told to end: as long as clients may read a stream that
-# has ended.
+# Time for which a failing target is retried after its follower has ended. It equals the time for which clients may read
+# an ended stream.
 _TRIED_AFTER_END_MS = 86_400_000
 
 
 class DeliveryFailed(Exception):
-    """Changes did not arrive at a follower, or it is not known whether they did."""
+    """Changes did not arrive at a follower, or their arrival is unknown."""
 
     def __init__(self, follower_id: int, reason: str) -> None:
         super().__init__(reason)
@@ -40,15 +40,15 @@ class DeliveryFailed(Exception):
 
 
 Deliver = Callable[[Table, str, Sequence[Change]], None]
-"""Gives changes of a table to the target of a follower, and returns when they have arrived there. Called again with the same
-changes if it raises, or is killed."""
+"""Delivers changes of a table to the target of a follower, and returns on their arrival. After a failure or a kill it
+is called again with the same changes."""
 
 
 # Beginning and ending
 
 
 def follow(store: Store, definer: TableDefiner, command: Follow, now_ms: int) -> Table:
-    """Add a follower of a table, which is told all changes from now on. Raises StaleTable."""
+    """Add a follower of a table, which receives all changes from now on. Raises StaleTable."""
     with store.write() as session:
         table = current(store, session, command.table)
         table = dataclasses.replace(table, properties={**table.properties, **command.properties})
@@ -60,7 +60,7 @@ def follow(store: Store, definer: TableDefiner, command: Follow, now_ms: int) ->
 
 
 def unfollow(store: Store, command: Unfollow, now_ms: int) -> Table:
-    """Have a follower told what has been written to a table until now, and no more. Raises StaleTable."""
+    """End a follower after the changes written so far. Raises StaleTable."""
     with store.write() as session:
         table = current(store, session, command.table)
         table = dataclasses.replace(table, properties={**table.properties, **command.properties})
@@ -71,13 +71,13 @@ def unfollow(store: Store, command: Unfollow, now_ms: int) -> Table:
 
 
 def targets(store: Store, command: ListFollowers) -> list[str]:
-    """The targets of a table's followers of a kind, those that are ending among them."""
+    """Return the targets of a table's followers of a kind, including those that are ending."""
     with store.read() as session:
         return [each.target for each in followers.of_table(session, command.table.id, command.kind)]
 
 
 def followed(definer: TableDefiner, session: Session, table: Table, now_ms: int) -> Table:
-    """A locked table whose changes are recorded for those who follow it."""
+    """Return a locked table that records its changes for followers."""
     rules = dataclasses.replace(table.rules, followed=True)
     return definer.with_log(session, dataclasses.replace(table, rules=rules), now_ms)
 
@@ -91,8 +91,10 @@ def add(
     like: Follower | None = None,
     copies: bool = False,
 ) -> None:
-    """Keep a new follower of a locked table, which begins with the next change; or where another has come to (`like`). `copies`:
-    it is told the rows that are there, too."""
+    """Add a follower of a locked table, starting at the next change or at the position of another follower (`like`).
+
+    `copies`: it also receives the existing rows.
+    """
     stream_id: int
     positions: Mapping[int, int]
     if like is None:
@@ -111,15 +113,17 @@ def add(
 def deliver_next(
     store: Store, kind: str, deliver: Deliver, owner: str, now_ms: int, limit: int, after: int = 0
 ) -> tuple[int, int]:
-    """Deliver some changes to the next follower of a kind behind an id. (How many changes; the id, 0: there was none.) Raises
-    DeliveryFailed, and nothing counts as delivered then."""
+    """Deliver changes to the next follower of a kind after an id. Return (number of changes, id of the follower or 0).
+
+    Raises DeliveryFailed if nothing counts as delivered.
+    """
     with store.read() as session:
         follower = followers.of_kind(session, kind, after)
         found = None if follower is None else pending(session, follower, now_ms, limit)
     if follower is None:
         return 0, 0
     if found is None:
-        return int(follower.ending is not None and _ended(store, follower, now_ms)), follower.id
+        return int(follower.ending is not None and _remove_if_done(store, follower, now_ms)), follower.id
     if store.database.shared:
         with store.write() as session:
             if not followers.own(session, follower, owner, now_ms, now_ms + _OWNED_MS):
@@ -134,7 +138,7 @@ def deliver_next(
             deliver(table, follower.target, found.changes)
         except Exception as error:
             if _is_given_up(follower, now_ms):
-                return int(_ended(store, follower, now_ms)), follower.id
+                return int(_remove_if_done(store, follower, now_ms)), follower.id
             raise DeliveryFailed(follower.id, str(error)) from error
     with store.write() as session:
         followers.advance(session, follower, found.after)
@@ -142,7 +146,7 @@ def deliver_next(
 
 
 def _table_of(store: Store, follower: Follower) -> Table | None:
-    """The table whose changes a follower is told: as it was when the follower was told to end, or as it is."""
+    """Return the table of a follower, as of the follower's end if it has ended."""
     if follower.ending is not None:
         return store.catalog.defined(follower.ending.definition)
     with store.read() as session:
@@ -150,12 +154,12 @@ def _table_of(store: Store, follower: Follower) -> Table | None:
 
 
 def _is_given_up(follower: Follower, now_ms: int) -> bool:
-    """True if a follower was told to end so long ago that what its target does not take is dropped."""
+    """Return True if a follower ended so long ago that undelivered changes are dropped."""
     return follower.ending is not None and now_ms > follower.ending.at_ms + _TRIED_AFTER_END_MS
 
 
-def _ended(store: Store, follower: Follower, now_ms: int) -> bool:
-    """Remove a follower that ends, if it has been told all or is given up. True if it was removed."""
+def _remove_if_done(store: Store, follower: Follower, now_ms: int) -> bool:
+    """Remove an ended follower if it has received all changes or is given up. Return True if it was removed."""
     with store.write() as session:
         table = store.catalog.lock(session, follower.table_id)
         if not _is_given_up(follower, now_ms) and oldest_pending_ms(session, follower) is not None:

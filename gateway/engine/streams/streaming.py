@@ -1,6 +1,6 @@
-"""Change streams: enable and disable, record, read, split and merge, trim.
+"""Change streams: enable, disable, record, read, split, merge and trim.
 
-A change is recorded in the transaction of its write, or not at all. Reading takes a snapshot and never waits for a writer.
+A change is recorded in the transaction of its write. Reading takes a snapshot and never waits for a writer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import changes, followers
 
 SLOTS = 256
-# Looked at in one batch of background work.
+# Streams checked in one batch of background work.
 _STREAMS = 32
 _CHUNK_ROWS = 100
 
@@ -51,21 +51,21 @@ StreamOutcome = list[Stream] | Stream | list[Shard] | int | ChangePage | Table
 
 
 class RowChange(NamedTuple):
-    """A write that happened: the row before and after it."""
+    """A completed write: the row before and after it."""
 
     write: Write
     old: Row | None
     new: Row | None
 
 
-def wants(table: Table) -> bool:
-    """Whether the writes of a table are recorded in a stream."""
+def is_recorded(table: Table) -> bool:
+    """Return True if the writes of a table are recorded in a stream."""
     rules = table.rules
     return rules.log is not None or (rules.stream is not None and rules.stream.enabled)
 
 
 def record(session: Session, records: Iterable[RowChange], now_ms: int) -> None:
-    """Record writes, in this order. Shards are numbered in the order of their names, so that writers cannot deadlock."""
+    """Record writes, in this order. Shards are locked in the order of their numbers, so that writers cannot deadlock."""
     by_shard: dict[tuple[int, int], list[Change]] = {}
     for write, old, new in records:
         rule = write.table.rules.recorder
@@ -90,7 +90,7 @@ def record(session: Session, records: Iterable[RowChange], now_ms: int) -> None:
 
 
 def begin(session: Session, stream: Stream, shard_count: int, now_ms: int) -> StreamRule:
-    """Open a stream of a table. Gives its rule with its shards."""
+    """Open a stream of a table and return its rule with its shards."""
     stream_id = stream.id
     firsts = [number * SLOTS // shard_count for number in range(shard_count)]
     rule = dataclasses.replace(stream.rule, id=stream_id, shards=tuple(enumerate(firsts)))
@@ -102,14 +102,14 @@ def begin(session: Session, stream: Stream, shard_count: int, now_ms: int) -> St
 
 
 def is_new(old: Rules | None, new: Rules) -> bool:
-    """Whether a table's new rules begin a stream."""
+    """Return True if a table's new rules begin a stream."""
     if new.stream is None or not new.stream.enabled:
         return False
     return old is None or old.stream is None or not old.stream.enabled or old.stream.label != new.stream.label
 
 
 def is_over(old: Rules, new: Rules | None) -> bool:
-    """Whether a table's old stream ends with its new rules (None: the table is dropped)."""
+    """Return True if a table's old stream ends with its new rules (None if the table is dropped)."""
     if old.stream is None or not old.stream.enabled:
         return False
     return new is None or new.stream is None or not new.stream.enabled or old.stream.label != new.stream.label
@@ -119,7 +119,7 @@ def is_over(old: Rules, new: Rules | None) -> bool:
 
 
 def read(store: Store, command: StreamCommand) -> StreamOutcome:
-    """The outcome of a command that reads. Raises StreamMissing, PositionExpired."""
+    """Return the outcome of a command that reads. Raises StreamMissing, PositionExpired."""
     with store.read() as session:
         match command:
             case stream_commands.ListStreams(namespace, table_name):
@@ -185,8 +185,11 @@ def _page(session: Session, command: stream_commands.ReadChanges) -> ChangePage:
 
 
 def reshard(store: Store, command: stream_commands.Reshard, now_ms: int) -> Table:
-    """Give a table's stream another number of shards. Shards that split or merge are closed, those that come of them name
-    them as parents. Raises StaleTable, StreamMissing."""
+    """Change the number of shards of a table's stream. Split or merged shards are closed and become parents of the new
+    ones.
+
+    Raises StaleTable, StreamMissing.
+    """
     with store.write() as session:
         table = store.catalog.lock(session, command.table.id)
         if table is None or table.version != command.table.version:
@@ -203,14 +206,15 @@ def reshard(store: Store, command: stream_commands.Reshard, now_ms: int) -> Tabl
     return altered
 
 
-def _roll(store: Store, stream: Stream, tending: StreamMaintenance) -> None:
-    """Close the open shards of a stream that are as old as they may get, and open a child of the same slots for each."""
-    before_ms = tending.now_ms - tending.roll_ms
+def _roll(store: Store, stream: Stream, maintenance: StreamMaintenance) -> None:
+    """Close the open shards of a stream that have reached the maximum age, and open a child with the same slots for
+    each."""
+    before_ms = maintenance.now_ms - maintenance.roll_ms
     with store.read() as session:
         if not _are_due(changes.shards_of(session, stream.id), before_ms):
             return
     with store.write() as session:
-        # Asked again under the lock: the stream may be over, or another server have been here.
+        # Check again under the lock: the stream may have ended, or another server may have rolled it.
         table = store.catalog.lock(session, stream.table_id)
         rule = None if table is None else table.rules.stream
         if table is None or rule is None or not rule.enabled or rule.id != stream.id:
@@ -218,26 +222,26 @@ def _roll(store: Store, stream: Stream, tending: StreamMaintenance) -> None:
         known = changes.shards_of(session, stream.id)
         if not _are_due(known, before_ms):
             return
-        plan = _ReshardPlan(known, tending.now_ms)
+        plan = _ReshardPlan(known, maintenance.now_ms)
         plan.roll(before_ms)
-        altered = _carry_out(session, store, table, plan, tending.now_ms)
+        altered = _carry_out(session, store, table, plan, maintenance.now_ms)
     store.catalog.cache.keep(altered)
 
 
 def _are_due(shards: list[Shard], before_ms: int) -> bool:
-    """Whether some of these shards are to be rolled."""
+    """Return True if some of these shards have reached the maximum age."""
     return any(shard.closed_at_ms is None and shard.opened_at_ms <= before_ms for shard in shards)
 
 
 def _carry_out(session: Session, store: Store, table: Table, plan: _ReshardPlan, now_ms: int) -> Table:
-    """Close and open shards of a table that is locked; the table as it is then."""
+    """Close and open shards of a locked table, and return the table."""
     rule = table.rules.stream
     assert rule is not None
     ends: dict[int, int] = {}
     for number in plan.closed:
         ends[number] = changes.close_shard(session, (rule.id, number), now_ms)
     for shard in plan.opened:
-        # A child goes on where the last of its parents ended, so that the numbers of a key's changes always grow.
+        # A child continues after the last sequence of its parents, so that the numbers of a key's changes always grow.
         ends[shard.number] = before = max(ends[parent] for parent in shard.parents)
         last = None if shard.closed_at_ms is None else before
         changes.add_shard(session, rule.id, dataclasses.replace(shard, trimmed=before, last_sequence=last))
@@ -251,8 +255,11 @@ def _carry_out(session: Session, store: Store, table: Table, plan: _ReshardPlan,
 
 
 class _ReshardPlan:
-    """Which shards to close and to open. One that is merged on the way is opened and closed at once, and stays empty: so a
-    shard never has more than two parents, which is what readers can be told."""
+    """The shards to close and to open.
+
+    A shard that is merged on the way is opened and closed at once, and stays empty. So no shard has more than two
+    parents, as the services report at most two.
+    """
 
     def __init__(self, known: list[Shard], now_ms: int) -> None:
         self.live = sorted(
@@ -264,7 +271,7 @@ class _ReshardPlan:
         self._now_ms = now_ms
 
     def reach(self, count: int) -> None:
-        """Split the widest shards, or merge the narrowest neighbours, until so many are open."""
+        """Split the widest shards, or merge the narrowest neighbours, until this number is open."""
         while len(self.live) < count:
             self._split(max(range(len(self.live)), key=lambda at: _width(self.live[at])))
         while len(self.live) > count:
@@ -276,7 +283,7 @@ class _ReshardPlan:
             )
 
     def roll(self, before_ms: int) -> None:
-        """A child for each shard that was opened before that."""
+        """Open a child for each shard that was opened before a time."""
         for at, shard in enumerate(self.live):
             if shard.opened_at_ms <= before_ms:
                 self.closed.append(shard.number)
@@ -286,7 +293,7 @@ class _ReshardPlan:
         shard = self.live[at]
         first, last = shard.slots
         middle = (first + last + 1) // 2
-        # A shard that this very plan made has had no time to exist: its halves are its parents' children.
+        # A shard opened by this plan is replaced by its halves, which become children of its parents.
         parents = shard.parents if self._retract(shard) else (shard.number,)
         self.live[at : at + 1] = [
             self._open((first, middle - 1), parents),
@@ -325,44 +332,44 @@ def _width(shard: Shard) -> int:
 
 
 class StreamMaintenance(NamedTuple):
-    """What is to be done to streams: shards as old as `roll_ms` are closed and have children (0: none are), and at most `limit`
-    changes that have been kept long enough are deleted."""
+    """One batch of stream maintenance: shards older than `roll_ms` are closed and get children (0 to keep them). At
+    most `limit` expired changes are deleted."""
 
     now_ms: int
     roll_ms: int
     limit: int
 
 
-def tend(store: Store, tending: StreamMaintenance, after: int) -> tuple[int, int | None]:
-    """Roll and trim some streams, of those whose id is above `after`. (How many changes went; the id to go on after, None when
-    all streams have been looked at.)"""
+def maintain(store: Store, maintenance: StreamMaintenance, after: int) -> tuple[int, int | None]:
+    """Roll and trim streams whose id is above `after`. Return (number of deleted changes, id to continue after or None
+    at the end)."""
     with store.read() as session:
         streams = changes.streams_after(session, after, _STREAMS)
     for stream in streams:
-        if tending.roll_ms and stream.ended_at_ms is None:
-            _roll(store, stream, tending)
-        gone = _trim(store, stream, tending)
+        if maintenance.roll_ms and stream.ended_at_ms is None:
+            _roll(store, stream, maintenance)
+        gone = _trim(store, stream, maintenance)
         if gone:
-            return gone, stream.id - 1  # until nothing more goes
+            return gone, stream.id - 1  # the same stream again, until nothing is left to delete
     return 0, streams[-1].id if len(streams) == _STREAMS else None
 
 
-def _trim(store: Store, stream: Stream, tending: StreamMaintenance) -> int:
-    """Delete some changes of a stream that have been kept long enough, shards that were closed that long ago, and the stream if
-    it ended that long ago. How many changes went."""
-    before_ms = tending.now_ms - stream.rule.retention_ms
+def _trim(store: Store, stream: Stream, maintenance: StreamMaintenance) -> int:
+    """Delete expired changes of a stream, expired closed shards and the stream if it ended long enough ago. Return the
+    number of deleted changes."""
+    before_ms = maintenance.now_ms - stream.rule.retention_ms
     with store.read() as session:
         held = followers.held(session, stream.table_id, stream.id)
         known = changes.shards_of(session, stream.id)
         old = [shard for shard in known if changes.has_older(session, (stream.id, shard.number), before_ms)]
-        empty = [shard for shard in known if _is_done(shard, before_ms)]
+        empty = [shard for shard in known if _is_expired(shard, before_ms)]
     gone = 0
     for shard in old:
-        if gone < tending.limit:
+        if gone < maintenance.limit:
             with store.write() as session:
                 below = None if held is None else held.get(shard.number, 0)
-                place = stream.id, shard.number
-                gone += changes.trim(session, place, before_ms, tending.limit - gone, below)
+                shard_key = stream.id, shard.number
+                gone += changes.trim(session, shard_key, before_ms, maintenance.limit - gone, below)
     if held is not None:
         return gone
     for shard in empty:
@@ -374,8 +381,8 @@ def _trim(store: Store, stream: Stream, tending: StreamMaintenance) -> int:
     return gone
 
 
-def _is_done(shard: Shard, before_ms: int) -> bool:
-    """Whether a shard was closed so long ago that nothing in it is kept."""
+def _is_expired(shard: Shard, before_ms: int) -> bool:
+    """Return True if a shard is closed and all its changes have expired."""
     if shard.closed_at_ms is None or shard.last_sequence is None:
         return False
     return shard.closed_at_ms < before_ms and shard.trimmed >= shard.last_sequence

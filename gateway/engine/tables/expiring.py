@@ -1,7 +1,7 @@
-"""Expiry: rows whose time is over become ordinary deletes, by the actor "expiry"; a new rule gives rows new times.
+"""Expiry: expired rows become ordinary deletes by the actor "expiry". A new rule gives rows new times.
 
-When a row expires is `Table.expires_at_ms` (model); the column `expires_at_ms` only makes due rows quick to find. It may be
-out of date for a while after a rule changed, so the sweep asks the rule again before it deletes.
+`Table.expires_at_ms` (model) decides when a row expires. The column `expires_at_ms` only finds due rows quickly. It may
+be out of date for a while after a rule changed, so the sweep evaluates the rule again before it deletes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ EXPIRY_ACTOR = "expiry"
 
 
 def sweep(store: Store, now_ms: int, limit: int) -> list[WriteGroup]:
-    """Deletes of some rows that have expired, `limit` at most. Each is carried out only if its row was not written since it
-    was found."""
+    """Return deletes of at most `limit` expired rows. Each applies only if its row was not written since."""
     with store.read() as session:
         found, damaged = rows.expired(session, now_ms, limit)
         tables = {
@@ -36,7 +35,7 @@ def sweep(store: Store, now_ms: int, limit: int) -> list[WriteGroup]:
     for table_id, row in found:
         table = tables[table_id]
         if table is None:
-            outdated.append((table_id, row))  # dropped; its rows wait to be purged
+            outdated.append((table_id, row))  # the table is dropped, and the rows await the purge
             row.expires_at_ms = None
         elif (expires_at_ms := table.expires_at_ms(row)) is None or expires_at_ms > now_ms:
             outdated.append((table_id, row))
@@ -55,10 +54,9 @@ def _removal(table: Table, row: Row) -> Write:
 
 
 def backfill(store: Store, limit: int) -> int | None:
-    """Give one batch, of at most `limit` rows, of a table whose rule changed their new times. How many rows it went over; None:
-    no table waits.
+    """Recompute the expiry times of at most `limit` rows of a table that has a new rule.
 
-    Touches neither `modified_at` nor streams.
+    Return the number of processed rows, or None if no table waits. `modified_at` and streams do not change.
     """
     with store.read() as session:
         waiting = expiry_backfills.first(session)

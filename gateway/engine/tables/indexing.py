@@ -1,6 +1,7 @@
 """Secondary and vector indexes: an index is a function of the row, so an update is the difference of two entries.
 
-Knows which entries go and come with a write, and how a new index is filled. `Index.entry` (model) decides what an entry is.
+This module computes the entries that a write adds and removes, and fills new indexes. `Index.entry` (model) decides
+what an entry is.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Differences = tuple[list[tuple[int, Entry]], list[tuple[int, Entry]]]
 
 
 def differences(table: Table, changed: Iterable[tuple[Row | None, Row | None]]) -> Differences:
-    """What (old row, new row) pairs mean for the entries of a table. Unchanged entries appear on neither side."""
+    """Return the index entries that (old row, new row) pairs remove and add. Unchanged entries are omitted."""
     removed: list[tuple[int, Entry]] = []
     added: list[tuple[int, Entry]] = []
     for old, new in changed:
@@ -38,17 +39,17 @@ def differences(table: Table, changed: Iterable[tuple[Row | None, Row | None]]) 
     return removed, added
 
 
-def keep_up(session: Session, table: Table, changed: Sequence[tuple[Row | None, Row | None]]) -> None:
-    """Store what (old row, new row) pairs mean for the indexes of a table."""
+def update_indexes(session: Session, table: Table, changed: Sequence[tuple[Row | None, Row | None]]) -> None:
+    """Update the index entries of a table for (old row, new row) pairs."""
     if table.indexes:
         removed, added = differences(table, changed)
         entries.remove_many(session, removed)
         entries.add_many(session, added)
     for index in table.vector_indexes:
-        _keep_up_vectors(session, index, changed)
+        _update_vectors(session, index, changed)
 
 
-def _keep_up_vectors(
+def _update_vectors(
     session: Session, index: VectorIndex, pairs: Iterable[tuple[Row | None, Row | None]]
 ) -> None:
     added: list[VectorEntry] = []
@@ -69,10 +70,10 @@ def _keep_up_vectors(
 
 
 def backfill(store: Store, limit: int) -> int | None:
-    """Fill one batch, of at most `limit` rows, of one index that is not filled yet. How many rows it went over; None: all
-    indexes are filled.
+    """Fill one batch, of at most `limit` rows, of one index. Return the number of processed rows, or None if no index
+    waits.
 
-    Writers keep the index up from the moment it exists; filling only adds what was there before.
+    Writers maintain an index from its creation. Filling adds only older rows.
     """
     with store.read() as session:
         waiting = store.catalog.all(

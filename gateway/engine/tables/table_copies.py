@@ -1,7 +1,7 @@
-"""Whole tables at once: emptied as if they had just been made, and copied as they are at one moment.
+"""Operations on whole tables: emptying them, and copying them as of one moment.
 
-Rows are copied inside the database, by one statement for a table. A copy has the rows' own times of modification, so that
-their ETags are the same; its stream, if its rule asks for one, begins anew.
+Rows are copied inside the database, by one statement for each table. A copy keeps the rows' times of modification, so
+that their ETags stay equal. Its stream, if its rule has one, begins anew.
 """
 
 from __future__ import annotations
@@ -42,8 +42,10 @@ def run(store: Store, definer: TableDefiner, command: snapshot_commands.Snapshot
 
 
 def _reset(store: Store, definer: TableDefiner, command: snapshot_commands.ResetTables, now_ms: int) -> int:
-    """Empty or drop tables, each in constant time; how many. Their rows are purged later. The jobs of
-    dropped tables go with them, and with all tables their backups. Raises TableMissing."""
+    """Empty or drop tables, each in constant time, and return their number. The rows are purged later.
+
+    Jobs of dropped tables are removed too, and with all tables their backups. Raises TableMissing.
+    """
     with store.write() as session:
         among = None if command.namespace is None else {command.namespace}
         tables = _locked(store, session, among, command.names)
@@ -52,7 +54,7 @@ def _reset(store: Store, definer: TableDefiner, command: snapshot_commands.Reset
         for table in tables:
             definer.forget(session, table, now_ms)
         if command.keeps_definitions:
-            definer.make_again(session, [(table, table.namespace) for table in tables], now_ms)
+            definer.recreate(session, [(table, table.namespace) for table in tables], now_ms)
         else:
             job_runner.forget_jobs(store, session, command.namespace, command.names)
         if command.names is None and not command.keeps_definitions:
@@ -64,11 +66,13 @@ def _reset(store: Store, definer: TableDefiner, command: snapshot_commands.Reset
 
 
 def _copy(store: Store, definer: TableDefiner, command: snapshot_commands.CopyTables, now_ms: int) -> int:
-    """Make the tables of some namespaces those of others, which lose what they had; how many. Raises TableBusy, and what the
-    command's change of a document raises."""
+    """Replace the tables of some namespaces by those of others. Return their number.
+
+    Raises TableBusy, and the errors of the command's document update.
+    """
     targets = dict(command.copies)
     with store.write() as session:
-        emptied = {*targets.values(), *_beginning(store, session, command.empties)}
+        emptied = {*targets.values(), *_namespaces_with_prefix(store, session, command.empties)}
         locked = _locked(store, session, {*targets, *emptied}, None)
         tables = [table for table in locked if table.namespace in targets]
         replaced = [table for table in locked if table.namespace in emptied]
@@ -77,7 +81,7 @@ def _copy(store: Store, definer: TableDefiner, command: snapshot_commands.CopyTa
         for table in tables:
             if not all(index.filled for index in table.all_indexes):
                 raise TableBusy(table.name, State.UPDATING.value)
-        made = definer.make_again(session, [(table, targets[table.namespace]) for table in tables], now_ms)
+        made = definer.recreate(session, [(table, targets[table.namespace]) for table in tables], now_ms)
         for table, copied in zip(tables, made, strict=True):
             _copy_rows(session, table, copied)
         if command.records is not None:
@@ -90,13 +94,13 @@ def _copy(store: Store, definer: TableDefiner, command: snapshot_commands.CopyTa
 
 
 def _namespaces(store: Store, prefix: str) -> list[str]:
-    """Names of the namespaces that have tables and whose names begin so, in order."""
+    """Return the sorted names of the namespaces that have tables and begin with a prefix."""
     with store.read() as session:
         return [name for name in store.catalog.namespaces(session) if name.startswith(prefix)]
 
 
 def _described(store: Store, namespace: str) -> list[tuple[Table, dict[str, Any]]]:
-    """All tables of a namespace with the documents that make them anew."""
+    """Return all tables of a namespace with the documents that recreate them."""
     with store.read() as session:
         tables = store.catalog.all(session, "namespace = ? ORDER BY id", (namespace,))
     return [(table, descriptors.document_of(table)) for table in tables]
@@ -105,30 +109,30 @@ def _described(store: Store, namespace: str) -> list[tuple[Table, dict[str, Any]
 def _import_definition(
     store: Store, definer: TableDefiner, command: snapshot_commands.ImportDefinition, now_ms: int
 ) -> Table:
-    """Make an empty table of a document, whose stream, if its rule asks for one, has not begun. Raises InvalidInput."""
+    """Make an empty table from a document. Its stream, if its rule has one, has not begun. Raises InvalidInput."""
     try:
         table = descriptors.table_of(command.document, store.catalog.views)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput("document", error=repr(error)) from None
     with store.write() as session:
-        [made] = definer.make_again(session, [(table, command.namespace)], now_ms)
+        [made] = definer.recreate(session, [(table, command.namespace)], now_ms)
     return made
 
 
 def _import_rows(store: Store, command: snapshot_commands.ImportRows) -> None:
-    """Put rows just as they were, with their index entries. Raises InvalidInput."""
+    """Insert rows unchanged, with their index entries. Raises InvalidInput."""
     table = command.table
     made = [Row(row.position, row.contents, row.modified_at) for row in command.rows]
     made.sort(key=lambda row: row.position)
     try:
         with store.write() as session:
             rows.load(session, ((table.id, row) for row in made))
-            indexing.keep_up(session, table, [(None, row) for row in made])
+            indexing.update_indexes(session, table, [(None, row) for row in made])
     except KeyOccupied:
         raise InvalidInput("rows", error="a row is there twice") from None
 
 
-def _beginning(store: Store, session: Session, prefix: str) -> list[str]:
+def _namespaces_with_prefix(store: Store, session: Session, prefix: str) -> list[str]:
     """Return the namespaces that have tables and begin with a prefix. An empty prefix matches none."""
     return [name for name in store.catalog.namespaces(session) if name.startswith(prefix)] if prefix else []
 
@@ -136,8 +140,10 @@ def _beginning(store: Store, session: Session, prefix: str) -> list[str]:
 def _locked(
     store: Store, session: Session, among: set[str] | None, names: frozenset[str] | None
 ) -> list[Table]:
-    """Tables of some namespaces, locked against everybody else until the transaction ends, in the order of their ids. None
-    means all namespaces but the reserved ones."""
+    """Lock tables of some namespaces until the transaction ends, in the order of their ids. Return them.
+
+    `among` is None for all namespaces except the reserved ones.
+    """
     if among is None:
         found = store.catalog.all(
             session,
@@ -156,7 +162,7 @@ def _locked(
 
 def _copy_rows(session: Session, table: Table, made: Table) -> None:
     is_kept = made.namespace.startswith(SNAPSHOTS)
-    # Rows of a snapshot have no time at which the sweep would find them; it is worked out again when they come back.
+    # Rows of a snapshot have no expiry time, so the sweep does not find them. It is recomputed when they are restored.
     rows.copy(session, table.id, made.id, expires=not is_kept)
     for index in table.indexes:
         copied = made.index(index.name)

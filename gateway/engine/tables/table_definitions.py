@@ -1,7 +1,7 @@
 """The control plane: create, alter, drop, find, list and count tables.
 
-A change of a table updates its row, and so its version, in a transaction of its own; whoever wrote with the old descriptor
-finds out under the lock and parses again.
+A change of a table updates its row, and so its version, in a transaction of its own. A writer with the old descriptor
+detects the change under the lock and parses its request again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tablegate.gateway.store.store import Store
 from tablegate.gateway.store.streams import changes
 from tablegate.gateway.store.tables import expiry_backfills, namespace_documents
 
-# A count that took longer is kept for a while.
+# A count that took longer is cached.
 _LONG_COUNT_S = 0.01
 
 Definition = (
@@ -45,8 +45,11 @@ Definition = (
 
 
 class TableDefiner:
-    """Runs control-plane commands. `delay_ms`: how long tables stay creating, updating and deleting (0: not at all);
-    `stream_shards`: how many shards a new stream has."""
+    """Runs control-plane commands.
+
+    `delay_ms` is how long tables stay creating, updating and deleting (0 for no delay). `stream_shards` is the number
+    of shards of a new stream.
+    """
 
     def __init__(self, store: Store, delay_ms: int = 0, stream_shards: int = 1) -> None:
         self._store = store
@@ -56,7 +59,7 @@ class TableDefiner:
         self._counted: dict[int, tuple[float, table_commands.TableStatistics]] = {}
 
     def run(self, command: Definition, now_ms: int) -> Any:
-        """Run one command; its outcome. `now_ms`: milliseconds since 1970.
+        """Run a command and return its outcome. `now_ms`: milliseconds since 1970.
 
         Raises TableMissing, TableExists, TableBusy, IndexMissing, StaleTable.
         """
@@ -66,7 +69,7 @@ class TableDefiner:
             case table_commands.ListTables(namespace, after, limit, by_azure_name):
                 with self._store.read() as session:
                     tables = self._catalog.page(session, namespace, after, limit, by_azure_name)
-                return [table for table in tables if not _is_gone(table, now_ms)]
+                return [table for table in tables if not _is_deleted(table, now_ms)]
             case table_commands.CreateTable():
                 return self._create(command, now_ms)
             case table_commands.AlterTable():
@@ -85,7 +88,7 @@ class TableDefiner:
     def _find(self, command: table_commands.FindTable, now_ms: int) -> Table:
         with self._store.read() as session:
             table = self._catalog.find(session, command.namespace, command.name, command.by_azure_name)
-        if table is None or _is_gone(table, now_ms):
+        if table is None or _is_deleted(table, now_ms):
             raise errors.TableMissing(command.name)
         self._catalog.cache.keep(table)
         return table
@@ -104,8 +107,11 @@ class TableDefiner:
         now_ms: int,
         table_id: int | None = None,
     ) -> Table:
-        """A new table, CREATING until a moment. `table_id`: one that was drawn for it. Raises TableExists, TableBusy,
-        QuotaExceeded."""
+        """Insert a new table, which is CREATING until `busy_until_ms`. `table_id`: an id reserved for it. None to draw
+        one.
+
+        Raises TableExists, TableBusy, QuotaExceeded.
+        """
         self._refuse_existing(session, command, now_ms)
         self.check_bounds(session, command.bounds, now_ms)
         taken = self._catalog.azure_name_taken(session, command.namespace)
@@ -140,7 +146,8 @@ class TableDefiner:
         return table
 
     def check_bounds(self, session: Session, bounds: Sequence[TableLimit], now_ms: int) -> None:
-        """Raises QuotaExceeded if there is no room for another table. No other transaction makes one before this one ends."""
+        """Raise QuotaExceeded if a limit on the number of tables is reached. Locks out other transactions that create
+        tables."""
         if bounds:
             self._catalog.lock_ids(session)
         for owner, scope, most in bounds:
@@ -148,23 +155,25 @@ class TableDefiner:
                 raise errors.QuotaExceeded(TABLES, most, owner)
 
     def forget(self, session: Session, table: Table, now_ms: int) -> None:
-        """Take away a table that the session has locked. The cache is for the caller, once the transaction is over."""
+        """Remove a table that the session has locked. The caller clears the cache after the transaction."""
         self._catalog.remove(
-            session, table_dependents.part_with(self._store, session, table, now_ms, delivers=False)
+            session, table_dependents.detach(self._store, session, table, now_ms, delivers=False)
         )
 
-    def make_again(self, session: Session, copies: Sequence[tuple[Table, str]], now_ms: int) -> list[Table]:
-        """An empty table with the definition of each of these, under the same names in a namespace that has none of them. Its
-        stream, if its rule asks for one, begins now; in a snapshot the rule is kept for later."""
+    def recreate(self, session: Session, copies: Sequence[tuple[Table, str]], now_ms: int) -> list[Table]:
+        """Insert an empty copy of each definition, under the same name in a namespace that does not have it yet.
+
+        A stream in the rules begins now. In a snapshot the rule is only stored.
+        """
         ids = iter(self._catalog.next_ids(session, sum(1 + len(table.all_indexes) for table, _ in copies)))
-        made = [self._made_again(session, table, namespace, ids, now_ms) for table, namespace in copies]
+        made = [self._recreated(session, table, namespace, ids, now_ms) for table, namespace in copies]
         inserted = [self._catalog.insert(session, table) for table in made]
         for table, is_inserted in zip(made, inserted, strict=True):
             if not is_inserted():
                 raise errors.TableExists(table.name)
         return made
 
-    def _made_again(
+    def _recreated(
         self, session: Session, table: Table, namespace: str, ids: Iterator[int], now_ms: int
     ) -> Table:
         indexes = tuple(
@@ -192,7 +201,7 @@ class TableDefiner:
         return made if namespace.startswith(SNAPSHOTS) else self._with_stream(session, None, made, now_ms)
 
     def _with_stream(self, session: Session, old: Rules | None, table: Table, now_ms: int) -> Table:
-        """A table whose rules may begin or end a stream, or change what is kept of it."""
+        """Return a table after beginning, ending or changing its stream by its rules."""
         new = table.rules
         if old is not None and old.stream is not None and streaming.is_over(old, new):
             changes.end_stream(session, old.stream.id, now_ms)
@@ -208,7 +217,7 @@ class TableDefiner:
         )
 
     def with_log(self, session: Session, table: Table, now_ms: int) -> Table:
-        """A table whose changes are recorded for those who follow it, if somebody does and clients have no stream; else not."""
+        """Return a table with a change log if it has followers and no client stream. Otherwise without one."""
         rules = table.rules
         is_needed = rules.followed and not (rules.stream is not None and rules.stream.enabled)
         log = rules.log
@@ -224,16 +233,16 @@ class TableDefiner:
         return dataclasses.replace(table, rules=dataclasses.replace(rules, log=log))
 
     def _busy_until_ms(self, now_ms: int) -> int:
-        """When a change is over; without a delay it never began, even if the clock is set back."""
+        """Return the end of a change. 0 without a delay, so that a clock set back cannot prolong it."""
         return now_ms + self._delay_ms if self._delay_ms else 0
 
     def _refuse_existing(self, session: Session, command: table_commands.CreateTable, now_ms: int) -> None:
         existing = self._catalog.find(session, command.namespace, command.name)
         if existing is None:
             return
-        if _is_gone(existing, now_ms):
+        if _is_deleted(existing, now_ms):
             counted = rows.count(session, existing.id)
-            history_retention.lay_aside(self._store, session, existing, counted, now_ms)
+            history_retention.retain_or_remove(self._store, session, existing, counted, now_ms)
         elif existing.state_at(now_ms) is State.DELETING:
             raise errors.TableBusy(existing.name, State.DELETING.value)
         else:
@@ -319,7 +328,9 @@ class TableDefiner:
                 self._catalog.update_index(session, dataclasses.replace(changed, properties=dict(properties)))
             table = dataclasses.replace(
                 table,
-                rules=table.rules if command.rules is None else _with_own(command.rules, table.rules),
+                rules=table.rules
+                if command.rules is None
+                else _with_engine_rules(command.rules, table.rules),
                 properties={**table.properties, **(command.properties or {})},
                 state=state,
                 busy_until_ms=busy_until_ms,
@@ -336,7 +347,7 @@ class TableDefiner:
     def _state_after(
         self, command: table_commands.AlterTable, table: Table, now_ms: int
     ) -> tuple[State, int]:
-        """(state, until when) of a table that is altered. Raises TableBusy if it may not be."""
+        """Return (state, its end) of an altered table. Raises TableBusy if it cannot be altered now."""
         state = table.state_at(now_ms)
         if command.instant and state in (State.ACTIVE, State.UPDATING):
             return table.state, table.busy_until_ms
@@ -350,7 +361,7 @@ class TableDefiner:
         )
         with self._store.write() as session:
             current = self._catalog.lock(session, table.id)
-            if current is None or _is_gone(current, now_ms):
+            if current is None or _is_deleted(current, now_ms):
                 raise errors.TableMissing(table.name)
             state = current.state_at(now_ms)
             if state is not State.ACTIVE:
@@ -362,11 +373,13 @@ class TableDefiner:
     def drop(
         self, session: Session, table: Table, delay_ms: int, now_ms: int, counted: tuple[int, int] = (0, 0)
     ) -> Table:
-        """Drop a table that the session has locked; as it is then. The cache is for the caller, once the transaction is over.
-        `counted`: (rows, billed bytes), about."""
-        table = table_dependents.part_with(self._store, session, table, now_ms, delivers=True)
+        """Drop a table that the session has locked, and return it. The caller clears the cache after the transaction.
+
+        `counted`: approximate (rows, billed bytes).
+        """
+        table = table_dependents.detach(self._store, session, table, now_ms, delivers=True)
         if not delay_ms:
-            history_retention.lay_aside(self._store, session, table, counted, now_ms)
+            history_retention.retain_or_remove(self._store, session, table, counted, now_ms)
             return table
         table = dataclasses.replace(
             table, state=State.DELETING, busy_until_ms=now_ms + delay_ms, version=table.version + 1
@@ -375,9 +388,10 @@ class TableDefiner:
         return table
 
     def count(self, table: Table) -> table_commands.TableStatistics:
-        """The number and size of a table's rows and entries.
+        """Return the number and size of a table's rows and entries.
 
-        Counting is a scan, so a long count is kept for a hundred times as long as it took: small tables are always exact."""
+        Counting is a scan. A long count is cached for a hundred times its duration, so small tables are always exact.
+        """
         kept = self._counted.get(table.id)
         if kept is not None and time.monotonic() < kept[0]:
             return kept[1]
@@ -396,26 +410,27 @@ class TableDefiner:
         return statistics
 
 
-def _with_own(wanted: Rules, known: Rules) -> Rules:
-    """The rules that are wanted, with what is the engine's own of those that are known."""
+def _with_engine_rules(wanted: Rules, known: Rules) -> Rules:
+    """Return the requested rules with the engine's own fields of the stored ones."""
     return dataclasses.replace(wanted, followed=known.followed, log=known.log, replication=known.replication)
 
 
-def _is_gone(table: Table, now_ms: int) -> bool:
-    """Whether the time that a deleted table stays visible is over. Background work removes it for good."""
+def _is_deleted(table: Table, now_ms: int) -> bool:
+    """Return True if a deleted table is no longer visible. Background work removes it."""
     return table.state is State.DELETING and now_ms >= table.busy_until_ms
 
 
-def remove_gone(store: Store, now_ms: int, limit: int) -> int | None:
-    """Free the names of some tables whose deletion is over, `limit` at most. How many; None: there are none."""
-    # The state as it stands in the condition of the small index of such tables.
+def remove_deleted(store: Store, now_ms: int, limit: int) -> int | None:
+    """Free the names of at most `limit` tables that are no longer visible. Return their number, or None if there is
+    none."""
+    # The literal state matches the condition of the partial index on such tables.
     condition = f"state = '{State.DELETING.value}' AND busy_until_ms <= ? ORDER BY busy_until_ms LIMIT ?"
     with store.read() as session:
-        gone = store.catalog.all(session, condition, (now_ms, limit))
-    if not gone:
+        deleted = store.catalog.all(session, condition, (now_ms, limit))
+    if not deleted:
         return None
     with store.write() as session:
         for table in store.catalog.all(session, condition, (now_ms, limit)):
             counted = (0, 0) if table.rules.history is None else rows.count(session, table.id)
-            history_retention.lay_aside(store, session, table, counted, now_ms)
-    return len(gone)
+            history_retention.retain_or_remove(store, session, table, counted, now_ms)
+    return len(deleted)

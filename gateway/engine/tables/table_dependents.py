@@ -1,6 +1,6 @@
-"""What depends on a table besides its rows: those who follow its changes, and its replicas; what becomes of them when it goes.
+"""The dependents of a table besides its rows: its followers and replicas, and their removal with the table.
 
-Knows no more of either than that; how they are told is in following.py and replication.py.
+Delivery of changes is in following.py and replication.py.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tablegate.gateway.store.streams.followers import Follower, FollowerEnd
 from tablegate.gateway.store.tables import descriptors
 
 REPLICA = "replica"
-"""The kind of followers that are replicas of the table; the target is the id of the replica's table."""
+"""The kind of followers that are replicas of the table. The target is the id of the replica's table."""
 
 
 def current(store: Store, session: Session, known: Table) -> Table:
-    """A table as it is now, locked. Raises StaleTable if it is not what the caller has seen."""
+    """Lock a table and return its descriptor. Raises StaleTable if the version differs from the caller's."""
     table = store.catalog.lock(session, known.id)
     if table is None or table.version != known.version:
         store.catalog.cache.forget(known.id)
@@ -33,7 +33,7 @@ def current(store: Store, session: Session, known: Table) -> Table:
 
 
 def altered(store: Store, session: Session, table: Table) -> Table:
-    """Store a table that was changed; as it is then."""
+    """Store a changed table and return the stored descriptor."""
     store.catalog.update(session, table)
     store.catalog.cache.forget(table.id)
     kept = store.catalog.by_id(session, table.id)
@@ -42,7 +42,7 @@ def altered(store: Store, session: Session, table: Table) -> Table:
 
 
 def released(session: Session, table: Table, now_ms: int) -> Table:
-    """A locked table whose changes are recorded for nobody if nobody is left who follows it."""
+    """Return a locked table without a change log if no follower is left."""
     rules = dataclasses.replace(table.rules, followed=bool(followers.of_table(session, table.id)))
     if rules.log is not None and not rules.followed:
         changes.end_stream(session, rules.log.id, now_ms)
@@ -51,7 +51,7 @@ def released(session: Session, table: Table, now_ms: int) -> Table:
 
 
 def members(store: Store, session: Session, table: Table) -> list[Table]:
-    """The replicas of a group, the table that is asked about among them, locked in the order of their ids; none if it has
+    """Return the replicas of a group including this table, locked in the order of their ids. Empty if the table has
     none."""
     rule = table.rules.replication
     if rule is None:
@@ -61,31 +61,30 @@ def members(store: Store, session: Session, table: Table) -> list[Table]:
     return [member for member in found if member is not None]
 
 
-def leave(store: Store, session: Session, table: Table, gone: Collection[int], now_ms: int) -> None:
-    """Take some tables out of the group of a table; a member that is left alone is no replica any more."""
+def leave(store: Store, session: Session, table: Table, removed: Collection[int], now_ms: int) -> None:
+    """Remove tables from the replication group of a table. A member without peers is no longer a replica."""
     group = members(store, session, table)
     for member in group:
         for follower in followers.of_table(session, member.id, REPLICA):
-            if member.id in gone or int(follower.target) in gone:
+            if member.id in removed or int(follower.target) in removed:
                 followers.remove(session, follower.id)
     for member in group:
         rule = member.rules.replication
-        if rule is None:  # it was left alone by one that went in the same transaction
+        if rule is None:  # its last peer was removed in the same transaction
             continue
-        peers = tuple(peer for peer in rule.peers if peer.table_id not in gone)
-        stays = member.id not in gone and peers
+        peers = tuple(peer for peer in rule.peers if peer.table_id not in removed)
+        stays = member.id not in removed and peers
         kept = dataclasses.replace(rule, peers=peers) if stays else None
         if not stays:
             tombstones.forget(session, member.id)
         member = dataclasses.replace(member, rules=dataclasses.replace(member.rules, replication=kept))
-        if member.state is State.CREATING and member.id in gone:  # nobody brings it more rows
+        if member.state is State.CREATING and member.id in removed:  # no member fills it any more
             member = dataclasses.replace(member, state=State.ACTIVE, busy_until_ms=0)
         altered(store, session, released(session, member, now_ms))
 
 
 def end(session: Session, table: Table, follower: Follower, now_ms: int) -> None:
-    """Have a follower of a locked table told what has been written until now, and no more. One that has been told all that is
-    gone at once."""
+    """End a follower of a locked table after the changes written so far. Remove it at once if none is pending."""
     rule = table.rules.recorder
     if follower.ending is not None:
         return
@@ -99,7 +98,7 @@ def end(session: Session, table: Table, follower: Follower, now_ms: int) -> None
 
 
 def forget_ended(store: Store, session: Session, namespace: str | None) -> None:
-    """Remove the followers of dropped tables of a namespace (None: all), whatever they have still to be told."""
+    """Remove the followers of dropped tables of a namespace (None for all), even with changes pending."""
     for follower in followers.of_dropped_tables(session):
         assert follower.ending is not None
         table = store.catalog.defined(follower.ending.definition)
@@ -107,9 +106,11 @@ def forget_ended(store: Store, session: Session, namespace: str | None) -> None:
             followers.remove(session, follower.id)
 
 
-def part_with(store: Store, session: Session, table: Table, now_ms: int, delivers: bool) -> Table:
-    """A locked table that is about to go, alone: it has no followers and no replicas any more. `delivers`: its followers are told
-    what has been written until now; else nothing more."""
+def detach(store: Store, session: Session, table: Table, now_ms: int, delivers: bool) -> Table:
+    """Return a locked table without followers and replicas, as it is about to be removed.
+
+    `delivers`: followers still receive the changes written so far. Otherwise they are removed at once.
+    """
     leave(store, session, table, {table.id}, now_ms)
     rules = table.rules
     if rules.followed:

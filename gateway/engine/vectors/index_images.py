@@ -1,8 +1,8 @@
-"""Images of vector indexes in memory: what a search would otherwise read from the database each time.
+"""In-memory images of vector indexes, which save searches from reading the database.
 
-An image has all entries of an index up to a version, and is brought up to date by reading what is newer. It is never changed:
-who searches one is not disturbed by who makes the next one of it, with which it shares the blocks of vectors. All images together
-have a bounded number of bytes; an index with more is read from the database whenever it is searched.
+An image has all entries of an index up to a version, and is updated by reading newer ones. Images are immutable and
+share the blocks of vectors, so an update does not disturb running searches. Their total size is bounded. An index that
+does not fit is read from the database for every search.
 """
 
 from __future__ import annotations
@@ -22,16 +22,19 @@ from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.values.vectors import COMPONENT_BYTES, DIGEST_BYTES
 from tablegate.gateway.store.rows.vectors import IndexVersions
 
-_FEWEST_ROWS = 64
-_BESIDES_BYTES = 16
-"""Of an entry, besides its vector and its digests."""
+_MIN_ROWS = 64
+_OVERHEAD_BYTES = 16
+"""Bytes of an entry besides its vector and its digests."""
 
 
 class IndexImage(NamedTuple):
-    """All entries of an index up to a version. `seen_at`: the version of the newest snapshot of which any of it was read: nobody
-    who sees an older one can use it. `clean_at`: as of this version no entry in it had gone or been replaced. `server_start`: of
-    the database server that all of it was read from (Versions). `graph`: where to look for what is near, in this and all images
-    that were made of it; None: searches look at all."""
+    """All entries of an index up to a version.
+
+    - `seen_at`: the newest snapshot that an entry was read from. Readers of older snapshots cannot use the image.
+    - `clean_at`: the version at which no entry of the image was deleted or replaced.
+    - `server_start`: start of the database server that all entries were read from (IndexVersions).
+    - `graph`: the approximate graph that this image shares with those made from it. None if searches scan all entries.
+    """
 
     version: int
     seen_at: int
@@ -42,35 +45,37 @@ class IndexImage(NamedTuple):
 
     @property
     def length(self) -> int:
-        """How many entries it has, with those that have gone."""
+        """Number of entries, including deleted ones."""
         return sum(part.length for part in self.parts)
 
     @property
     def size_bytes(self) -> int:
-        """How much memory it takes, with the graph when that has all of it."""
-        graph_bytes_each = 0 if self.graph is None else vector_graphs.BYTES_EACH
+        """Memory in bytes, including the graph at its full size."""
+        graph_bytes_each = 0 if self.graph is None else vector_graphs.BYTES_PER_VECTOR
         return sum(part.block.size_bytes + len(part.block.versions) * graph_bytes_each for part in self.parts)
 
     @property
     def is_mostly_dead(self) -> bool:
-        """Whether more of what it holds has gone than is live."""
+        """True if more entries are deleted than live."""
         length = self.length
         live = sum(part.length if part.live is None else int(part.live.sum()) for part in self.parts)
-        return length > _FEWEST_ROWS and 2 * live < length
+        return length > _MIN_ROWS and 2 * live < length
 
 
 class IndexImages:
-    """The images of a database's indexes, of so many bytes at most. Those searched least recently go first. `approximate_from`:
-    of how many entries on an image has a graph; 0: none has."""
+    """A cache of index images, bounded in bytes, that evicts the least recently searched first.
 
-    def __init__(self, most_bytes: int, approximate_from: int = 0) -> None:
+    `approximate_from` is the number of entries from which an image has a graph. 0 disables graphs.
+    """
+
+    def __init__(self, max_bytes: int, approximate_from: int = 0) -> None:
         self.approximate_from = approximate_from
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._images: OrderedDict[int, IndexImage] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, index_id: int, server_start: str) -> IndexImage | None:
-        """The image of an index, if there is one. One of a server that was started at another time goes."""
+        """Return the image of an index, or None. An image read before the database server restarted is dropped."""
         with self._lock:
             image = self._images.get(index_id)
             if image is None:
@@ -81,13 +86,13 @@ class IndexImages:
             self._images.move_to_end(index_id)
             return image
 
-    def has_room(self, index: VectorIndex, entries: int) -> bool:
-        """Whether an index of so many entries can have an image."""
-        bytes_each = COMPONENT_BYTES * index.dimensions + DIGEST_BYTES * len(index.columns) + _BESIDES_BYTES
-        bytes_each += vector_graphs.BYTES_EACH if self.approximate_from else 0
-        # The last block may be empty but for one.
-        rows = entries + min(exact_search.rows_in_a_block(index.dimensions), max(_FEWEST_ROWS, entries))
-        return rows * bytes_each <= self._most_bytes
+    def fits(self, index: VectorIndex, entries: int) -> bool:
+        """Return True if an image with this number of entries fits into the cache."""
+        bytes_each = COMPONENT_BYTES * index.dimensions + DIGEST_BYTES * len(index.columns) + _OVERHEAD_BYTES
+        bytes_each += vector_graphs.BYTES_PER_VECTOR if self.approximate_from else 0
+        # The last block may hold one entry only.
+        rows = entries + min(exact_search.max_block_rows(index.dimensions), max(_MIN_ROWS, entries))
+        return rows * bytes_each <= self._max_bytes
 
     def add(
         self,
@@ -97,8 +102,10 @@ class IndexImages:
         version: int,
         seen: IndexVersions,
     ) -> bool:
-        """Make an image of `known` and the next entries, which go up to a version and were read when these had been reached,
-        unless somebody has made one meanwhile. False: there is no room, and no image is left."""
+        """Extend the image `known` by entries up to a version, unless another thread has replaced it.
+
+        `seen` is what the reading snapshot showed. Return False if the image does not fit and was removed.
+        """
         with self._lock:
             if self._images.get(index.id) is not known:
                 return True
@@ -109,19 +116,19 @@ class IndexImages:
             while entries:
                 if not parts or not _can_grow(parts[-1]):
                     length = sum(part.length for part in parts)
-                    capacity = min(exact_search.rows_in_a_block(index.dimensions), max(_FEWEST_ROWS, length))
+                    capacity = min(exact_search.max_block_rows(index.dimensions), max(_MIN_ROWS, length))
                     parts.append(BlockPart(VectorBlock(capacity, index.dimensions, len(index.columns)), 0))
                 parts[-1], entries = _grown(parts[-1], entries)
             seen_at = max(grown.seen_at, seen.last)
             self._images[index.id] = grown._replace(version=version, seen_at=seen_at, parts=tuple(parts))
             self._images.move_to_end(index.id)
-            return self._make_room(index.id)
+            return self._evict(index.id)
 
     def _new_graph(self, index: VectorIndex) -> VectorGraph | None:
         return VectorGraph(index) if self.approximate_from else None
 
-    def grow_a_graph(self) -> int:
-        """Add some vectors to a graph that lacks some, of images that are large enough; how many."""
+    def grow_graph(self) -> int:
+        """Add vectors to a graph that lacks some, of a large enough image. Return the number added."""
         with self._lock:
             images = [*self._images.values()]
         for image in reversed(images):
@@ -131,10 +138,17 @@ class IndexImages:
                     return added
         return 0
 
-    def clean(self, index: VectorIndex, known: IndexImage, gone: Sequence[int]) -> IndexImage | None:
-        """An image of `known` without the entries of these versions, as of the version that it was last read at. None: somebody
-        has made another one meanwhile, or most of it is gone, and no image is left."""
-        parts = exact_search.without(known.parts, np.array(gone, np.int64)) if gone else known.parts
+    def clean(self, index: VectorIndex, known: IndexImage, removed: Sequence[int]) -> IndexImage | None:
+        """Return an image without the entries of these versions, clean as of the last snapshot read.
+
+        None if another thread has replaced `known`, or if most entries are deleted. In the latter case the image is
+        dropped.
+        """
+        parts = (
+            exact_search.without_versions(known.parts, np.array(removed, np.int64))
+            if removed
+            else known.parts
+        )
         made = known._replace(parts=parts, clean_at=known.seen_at)
         with self._lock:
             if self._images.get(index.id) is not known:
@@ -145,23 +159,23 @@ class IndexImages:
             self._images[index.id] = made
             return made
 
-    def _make_room(self, index_id: int) -> bool:
+    def _evict(self, index_id: int) -> bool:
         used = sum(image.size_bytes for image in self._images.values())
         for other in [*self._images]:
-            if used <= self._most_bytes:
+            if used <= self._max_bytes:
                 break
             used -= self._images.pop(other).size_bytes
         return index_id in self._images
 
 
 def counts_by_range(image: IndexImage, width: int) -> dict[int, int]:
-    """How many entries of an image have versions in each range of so many, in order."""
+    """Return the number of live entries in each range of versions of this width, in order."""
     ranges, counts = np.unique(exact_search.live_versions(image.parts) // width, return_counts=True)
     return dict(zip(ranges.tolist(), counts.tolist(), strict=True))
 
 
 def versions_between(image: IndexImage, first: int, last: int) -> list[int]:
-    """The versions of the entries of an image between two, both included, in order."""
+    """Return the versions of the live entries between two versions, both included, in order."""
     versions: NDArray[np.int64] = exact_search.live_versions(image.parts)
     found: list[int] = versions[
         np.searchsorted(versions, first) : np.searchsorted(versions, last, "right")
@@ -170,14 +184,14 @@ def versions_between(image: IndexImage, first: int, last: int) -> list[int]:
 
 
 def _can_grow(part: BlockPart) -> bool:
-    """Whether entries can be added behind a part, where nobody else has added any."""
-    return part.length == part.block.length and part.block.room > 0
+    """Return True if the block has free rows and no other image has extended it."""
+    return part.length == part.block.length and part.block.free_rows > 0
 
 
 def _grown(part: BlockPart, entries: Sequence[StoredEntry]) -> tuple[BlockPart, Sequence[StoredEntry]]:
-    """A part with as many more entries as there is room for, and those that are left."""
+    """Return a part extended by as many entries as fit, and the remaining entries."""
     block = part.block
-    added = entries[: block.room]
+    added = entries[: block.free_rows]
     block.add(added)
     live = part.live if part.live is None else np.concatenate([part.live, np.ones(len(added), np.bool_)])
     return BlockPart(block, block.length, live), entries[len(added) :]

@@ -1,8 +1,8 @@
-"""Searching a vector index: all of it is looked at, so that the nearest are found, always; unless a graph may say where to look.
+"""Search of a vector index. Every entry is compared, so the result is exact, unless an approximate graph is used.
 
-A search is of one snapshot, like any page, and read in slices. What it looks at is the index's image in memory
-(index_images.py), brought up to date by what has changed since; or, where there is no room for one, or no snapshot of all nodes
-of a database, the entries as they come from there. Needs numpy, and so is imported by the first search (reading.py).
+A search reads one snapshot, like any page, and runs in slices. It scans the index's image in memory (index_images.py),
+updated by the changes since. Entries are read from the database instead if no image fits into memory, or the database
+has no snapshot over all nodes. This module needs numpy, so the first search imports it (reading.py).
 """
 
 from __future__ import annotations
@@ -27,26 +27,27 @@ from tablegate.gateway.store.rows.vectors import IndexVersions
 from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 
-_PIECE_BYTES = 1 << 20
-_FEWEST_ROWS, _MOST_ROWS = 16, 4_096
-_MOST_VERSIONS = 1 << 20
-_BEYOND_ALL = 1 << 62
-# A partition of no more entries is read from the database where there is no image yet: that is sooner done than making one.
-_FEW_ENTRIES = 2_000
-# A graph is asked for so many times as many as are wanted, and for so many at least: it misses fewer of the nearest of more.
-_CANDIDATES_FOR_EACH, _FEWEST_CANDIDATES = 10, 400
-# Looking at a vector by way of a graph takes as long as looking at so many in a row.
+_CHUNK_BYTES = 1 << 20
+_MIN_ROWS, _MAX_ROWS = 16, 4_096
+_MAX_WIDTH = 1 << 20
+_MAX_VERSION = 1 << 62
+# A partition of at most this many entries is read from the database if no image exists. That is faster than building
+# one.
+_SMALL_PARTITION_ENTRIES = 2_000
+# Candidates requested from a graph: a multiple of the result size, and a minimum. More candidates improve recall.
+_CANDIDATES_PER_RESULT, _MIN_CANDIDATES = 10, 400
+# Cost of a vector found by a graph, relative to one that is scanned in sequence.
 _GRAPH_COST = 20
-# Where a graph has found fewer that pass for each that is wanted, those that pass are elsewhere.
-_ENOUGH_FOR_EACH = 2
-# Versions are compared with those in the database by ranges of so many, so many ranges at a time.
+# Matching candidates needed for each result. If there are fewer, the matching vectors lie outside of the candidates.
+_MATCHES_PER_RESULT = 2
+# Versions are compared with those in the database by ranges of this width, and this number of ranges at a time.
 _RANGE_WIDTH, _RANGES = 4_096, 64
 
 
 def search(
     store: Store, session: Session, command: SearchVectors, now_ms: int
 ) -> Generator[None, None, list[VectorMatch]]:
-    """The nearest rows, as a search that stops after each slice."""
+    """Yield after each slice of a search, and return the nearest rows."""
     if store.vector_images is None:
         store.vector_images = IndexImages(store.vector_memory_bytes, store.vector_approximate_from)
     images: IndexImages = store.vector_images
@@ -57,35 +58,34 @@ def search(
     best = NearestSoFar(target)
     image = None
     known = images.get(index.id, versions.server_start)
-    is_of_one_moment = store.database.has_snapshots
-    if is_of_one_moment and (
-        partition is None or known is not None or not _is_small(session, index, partition)
-    ):
-        image = yield from _image(session, images, index, versions)
+    has_snapshot = store.database.has_snapshots
+    if has_snapshot and (partition is None or known is not None or not _is_small(session, index, partition)):
+        image = yield from _current_image(session, images, index, versions)
     if image is not None:
-        approximate = yield from _by_graph(image, target, images.approximate_from)
-        if approximate is not None:
-            best = approximate
+        from_graph = yield from _search_graph(image, target, images.approximate_from)
+        if from_graph is not None:
+            best = from_graph
         else:
             for part in image.parts:
-                best.look_at(part)
+                best.scan(part)
                 yield
     else:
-        # What is committed at several nodes is at one of them before another, so the counter says nothing of the entries.
-        until = versions.last if is_of_one_moment else _BEYOND_ALL
+        # A commit over several nodes is not visible at all of them at once. The counter therefore does not bound the
+        # entries.
+        until = versions.last if has_snapshot else _MAX_VERSION
         version = 0
-        pieces = _EntryChunks(session, index, versions.last, partition, until)
+        chunks = _EntryChunks(session, index, versions.last, partition, until)
         while version < until:
-            entries, version = pieces.behind(version)
+            entries, version = chunks.after(version)
             if entries:
                 block = VectorBlock.of(entries)
-                best.look_at(BlockPart(block, block.length))
+                best.scan(BlockPart(block, block.length))
             yield
-    return _found(session, command, best.found(), now_ms)
+    return _matches(session, command, best.found(), now_ms)
 
 
 def _digests(command: SearchVectors, partition: bytes | None) -> list[tuple[int, bytes]]:
-    """The digests that entries must have: (place among the columns of the index, digest)."""
+    """Return the digests that entries must have: (column number, digest), sorted."""
     wanted = {} if partition is None else {0: partition}
     for at, column in enumerate(command.index.columns):
         if column.name in command.filters:
@@ -94,55 +94,57 @@ def _digests(command: SearchVectors, partition: bytes | None) -> list[tuple[int,
 
 
 def _is_small(session: Session, index: VectorIndex, partition: bytes) -> bool:
-    return vectors.has_at_most(session, index.id, partition, _FEW_ENTRIES)
+    return vectors.has_at_most(session, index.id, partition, _SMALL_PARTITION_ENTRIES)
 
 
-def _by_graph(
+def _search_graph(
     image: IndexImage, target: VectorSearch, at_least: int
 ) -> Generator[None, None, NearestSoFar | None]:
-    """What is nearest as far as an image's graph knows. None: all is to be looked at, because fewer than `at_least` entries pass
-    the filters, or there would be no less to do, or the graph has found too few that pass."""
+    """Return the nearest entries that an image's graph finds, or None if a full scan is needed.
+
+    A scan is needed if fewer than `at_least` entries pass the filters, if the graph would not be cheaper, or if it
+    found too few that pass.
+    """
     graph = image.graph
-    if graph is None or not vector_graphs.can_look_for(target.vector):
+    if graph is None or not vector_graphs.is_searchable(target.vector):
         return None
     best = NearestSoFar(target)
     passing = 0
     for part in image.parts:
-        passing += best.passing(part)
+        passing += best.count_matching(part)
         yield
-    # Of what is found no more may pass than of all.
-    number = max(_FEWEST_CANDIDATES, _CANDIDATES_FOR_EACH * target.most) * image.length // max(1, passing)
+    # The share of passing entries is not higher among the candidates than among all.
+    number = max(_MIN_CANDIDATES, _CANDIDATES_PER_RESULT * target.limit) * image.length // max(1, passing)
     if passing < at_least or number * _GRAPH_COST > passing:
         return None
     candidates = graph.candidates(target.vector, number)
     yield
-    found = _look_at(best, image, candidates.near)
+    found = _scan_rows(best, image, candidates.near)
     yield
-    if found < _ENOUGH_FOR_EACH * target.most:
+    if found < _MATCHES_PER_RESULT * target.limit:
         return None
-    _look_at(best, image, candidates.aside)
-    for part, rows_behind in candidates.behind(image.parts):
-        best.look_at(part, rows_behind)
+    _scan_rows(best, image, candidates.excluded)
+    for part, unindexed in candidates.not_indexed(image.parts):
+        best.scan(part, unindexed)
         yield
     return best
 
 
-def _look_at(best: NearestSoFar, image: IndexImage, places: Mapping[int, Rows]) -> int:
-    """Look at some of the entries of an image; those that it does not have yet are left out. How many pass."""
+def _scan_rows(best: NearestSoFar, image: IndexImage, places: Mapping[int, Rows]) -> int:
+    """Scan some rows of an image, without those beyond it. Return the number that match."""
     parts = image.parts
     return sum(
-        best.look_at(parts[at], rows[rows < parts[at].length])
-        for at, rows in places.items()
-        if at < len(parts)
+        best.scan(parts[at], rows[rows < parts[at].length]) for at, rows in places.items() if at < len(parts)
     )
 
 
 class _EntryChunks:
-    """The entries of an index, or of a partition of it, up to a version, in pieces of about a megabyte.
+    """The entries of an index, or of one of its partitions, up to a version, in chunks of about a megabyte.
 
-    Each is asked for between two versions, so that a database that knows nothing yet of how many entries there are does not sort
-    all of them for a few. Between which, is found by how many the last one had. `until`: what is behind `last` up to there makes
-    one piece; 0: nothing is looked for there."""
+    Each query is bounded by two versions, so that a database without statistics does not sort all entries for a few.
+    The distance of the versions follows from the size of the last chunk. The entries after `last` up to `until` form
+    one chunk, which `until=0` omits.
+    """
 
     def __init__(
         self, session: Session, index: VectorIndex, last: int, partition: bytes | None = None, until: int = 0
@@ -153,21 +155,21 @@ class _EntryChunks:
         self._until = until
         self._partition = partition
         bytes_each = COMPONENT_BYTES * index.dimensions
-        self._limit = self._width = max(_FEWEST_ROWS, min(_MOST_ROWS, _PIECE_BYTES // bytes_each))
+        self._limit = self._width = max(_MIN_ROWS, min(_MAX_ROWS, _CHUNK_BYTES // bytes_each))
 
-    def behind(self, version: int) -> tuple[Sequence[StoredEntry], int]:
-        """Some of the entries behind a version, and up to which version these are all."""
+    def after(self, version: int) -> tuple[Sequence[StoredEntry], int]:
+        """Return some of the entries after a version, and the version up to which they are complete."""
         end = self._until if version >= self._last else min(version + self._width, self._last)
         found = vectors.between(self._session, self._index_id, version, end, self._limit, self._partition)
         if len(found) == self._limit:
             self._width = max(self._limit, self._width // 2)
             return found, found[-1][0]
         if 2 * len(found) < self._limit:
-            self._width = min(_MOST_VERSIONS, 2 * self._width)
+            self._width = min(_MAX_WIDTH, 2 * self._width)
         return found, end
 
 
-def _found(
+def _matches(
     session: Session, command: SearchVectors, found: Sequence[tuple[int, float]], now_ms: int
 ) -> list[VectorMatch]:
     if not found:
@@ -175,13 +177,13 @@ def _found(
     table = command.table
     entries = vectors.by_version(session, command.index.id, [version for version, _ in found])
     keys = [(table.id, position) for position, _ in entries.values()]
-    there = rows.fetch_many(session, sorted(keys))
+    existing = rows.fetch_many(session, sorted(keys))
     nearest_rows = []
     for version, score in found:
         if version not in entries:
-            continue  # without a snapshot of all nodes: it was replaced meanwhile
+            continue  # replaced meanwhile, if there is no snapshot over all nodes
         position, vector = entries[version]
-        row = table.visible(there.get((table.id, position)), now_ms)
+        row = table.visible(existing.get((table.id, position)), now_ms)
         if row is not None:
             nearest_rows.append(VectorMatch(row, score, vector))
     return nearest_rows
@@ -190,46 +192,48 @@ def _found(
 # The image
 
 
-def _image(
+def _current_image(
     session: Session, images: IndexImages, index: VectorIndex, versions: IndexVersions
 ) -> Generator[None, None, IndexImage | None]:
-    """The image of an index as the session sees it, brought up to date; None: it is to be read from the database."""
+    """Return the image of an index as the session sees it. None if it must be read from the database."""
     last, replaced, server_start = versions
     if images.get(index.id, server_start) is None:
         number, _ = vectors.count(session, index.id)
-        if not images.has_room(index, number):
+        if not images.fits(index, number):
             return None
-    pieces = _EntryChunks(session, index, last)
+    chunks = _EntryChunks(session, index, last)
     while True:
         image = images.get(index.id, server_start)
         if image is not None and image.seen_at > last:
-            return None  # somebody who sees more has been here
+            return None  # another reader has updated it to a later snapshot
         if image is not None and image.version >= last:
             break
-        entries, version = pieces.behind(0 if image is None else image.version)
+        entries, version = chunks.after(0 if image is None else image.version)
         if not images.add(index, image, entries, version, versions):
             return None
         yield
     if image.clean_at < replaced:
-        gone = yield from _gone(session, index, image)
-        return images.clean(index, image, gone)
+        removed = yield from _removed_versions(session, index, image)
+        return images.clean(index, image, removed)
     return image
 
 
-def _gone(session: Session, index: VectorIndex, image: IndexImage) -> Generator[None, None, list[int]]:
-    """The versions of entries of an image that are no longer there. What is there is in the image, so where the numbers are equal
-    the entries are."""
-    gone: list[int] = []
+def _removed_versions(
+    session: Session, index: VectorIndex, image: IndexImage
+) -> Generator[None, None, list[int]]:
+    """Return the versions in an image that no longer exist. An image has all existing entries, so equal counts mean
+    equal entries."""
+    removed: list[int] = []
     counted = index_images.counts_by_range(image, _RANGE_WIDTH)
     ranges = [*counted]
     for start in range(0, len(ranges), _RANGES):
         some = ranges[start : start + _RANGES]
         first, end = some[0] * _RANGE_WIDTH, (some[-1] + 1) * _RANGE_WIDTH
-        there = vectors.counts_by_range(session, index.id, first, end - 1, _RANGE_WIDTH)
+        existing = vectors.counts_by_range(session, index.id, first, end - 1, _RANGE_WIDTH)
         for at in some:
-            if there.get(at, 0) != counted[at]:
+            if existing.get(at, 0) != counted[at]:
                 between = at * _RANGE_WIDTH, (at + 1) * _RANGE_WIDTH - 1
                 known = vectors.versions_between(session, index.id, *between)
-                gone += sorted({*index_images.versions_between(image, *between)} - {*known})
+                removed += sorted({*index_images.versions_between(image, *between)} - {*known})
         yield
-    return gone
+    return removed

@@ -1,9 +1,9 @@
-"""Approximate indexes of many vectors: graphs of near neighbours (usearch), which say where to look.
+"""Approximate indexes of vectors: HNSW graphs (usearch) that propose candidates for a search.
 
-A graph knows vectors by their place, the number of the part and the row in it, and points at their blocks' own memory: nothing is
-copied. It grows behind the image that it belongs to, some vectors at a time, and forgets none. What has gone, what a searcher's
-snapshot does not have, and which digests an entry has, is known to the image; and scores are computed from the vectors
-(exact_search.py). Knows nothing of tables, transactions and SQL.
+A graph identifies a vector by its part number and row, and refers to the memory of the block without a copy. It grows
+after its image in small batches and never removes a vector. The image filters deleted entries, entries outside of the
+reader's snapshot and digests. Scores are computed from the vectors (exact_search.py). This module does not depend on
+tables, transactions or SQL.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from tablegate.gateway.engine.vectors.exact_search import BlockPart, VectorBlock
 from tablegate.gateway.model.tables.indexes import VectorIndex
 from tablegate.gateway.model.values.vectors import Metric
 
-BYTES_EACH = 256
-"""Of a vector in a graph: its neighbours, and where it is. Held by a test."""
+BYTES_PER_VECTOR = 256
+"""Memory of a vector in a graph: its neighbours and its location. A test checks the figure."""
 
 _KINDS = {Metric.COSINE: "cos", Metric.EUCLIDEAN: "l2sq", Metric.DOT_PRODUCT: "ip"}
-# How many vectors are looked at for the neighbours of a new one: with 128, usearch's default, a graph took nearly twice as long
-# to make and found no more (benchmarks/vectors.py).
-_LOOKED_AT_WHEN_ADDED = 64
-# Vectors that are added before whoever searches has a turn: some milliseconds at most.
-_ADDED_TOGETHER = 4
-# Of the square of a length: distances of vectors between these are numbers of 32 bits, and neither zero nor infinite.
+# Number of candidates for the neighbours of a new vector. With 128, usearch's default, building took nearly twice as
+# long without finding more (benchmarks/vectors.py).
+_EXPANSION_ADD = 64
+# Vectors added while the lock is held. This takes a few milliseconds, during which searches wait.
+_ROWS_PER_LOCK = 4
+# Bounds of a squared length. Between them, distances are finite, nonzero 32-bit numbers.
 _SHORTEST, _LONGEST = 1e-30, 1e36
 _ROW_BITS = 32
 
@@ -36,16 +36,19 @@ Rows = NDArray[np.intp]
 
 
 class Candidates(NamedTuple):
-    """Where to look for the nearest vectors. `near`: those that the graph has found, by part. `aside`: those that no graph can
-    have, by part. From (`part`, `row`) on the graph does not know yet what is there."""
+    """The rows to scan for the nearest vectors.
+
+    `near` are the rows that the graph proposes, by part. `excluded` are the rows that a graph cannot hold, by part.
+    Rows from (`part`, `row`) on are not in the graph yet.
+    """
 
     near: dict[int, Rows]
-    aside: dict[int, Rows]
+    excluded: dict[int, Rows]
     part: int
     row: int
 
-    def behind(self, parts: Sequence[BlockPart]) -> Iterator[tuple[BlockPart, Rows]]:
-        """The rows of parts that the graph does not know yet."""
+    def not_indexed(self, parts: Sequence[BlockPart]) -> Iterator[tuple[BlockPart, Rows]]:
+        """Yield the rows of each part that are not in the graph yet."""
         for at in range(self.part, len(parts)):
             yield parts[at], np.arange(self.row if at == self.part else 0, parts[at].length)
 
@@ -56,23 +59,23 @@ class VectorGraph:
     def __init__(self, index: VectorIndex) -> None:
         from usearch.index import Index
 
-        # Nothing is looked up or removed by its key.
+        # No vector is looked up or removed by its key.
         self._index = Index(
             ndim=index.dimensions,
             metric=_KINDS[index.metric],
             dtype="f32",
-            expansion_add=_LOOKED_AT_WHEN_ADDED,
+            expansion_add=_EXPANSION_ADD,
             enable_key_lookups=False,
         )
         self._lock = threading.Lock()
-        # The parts that have been begun, and how many rows of the last one have been gone over.
+        # The parts that were started, and the number of processed rows of the last one.
         self._blocks: list[VectorBlock] = []
         self._row = 0
-        self._aside: list[tuple[int, int]] = []
+        self._excluded: list[tuple[int, int]] = []
 
     def grow(self, parts: Sequence[BlockPart]) -> int:
-        """Add the next vectors of these parts, which are those that it has been given before, grown. How many it went over; 0: it
-        has all of them."""
+        """Add the next vectors of these parts, which extend those of the previous call. Return the number of processed
+        rows, or 0 if all are present."""
         with self._lock:
             at = len(self._blocks) - 1
             if at < 0 or self._row == parts[at].length:
@@ -81,32 +84,32 @@ class VectorGraph:
                 at += 1
                 self._blocks.append(parts[at].block)
                 self._row = 0
-            block, end = parts[at].block, min(self._row + _ADDED_TOGETHER, parts[at].length)
+            block, end = parts[at].block, min(self._row + _ROWS_PER_LOCK, parts[at].length)
             for row in range(self._row, end):
                 if _is_regular(float(block.squares[row])):
                     self._index.add(at << _ROW_BITS | row, block.vectors[row], copy=False, threads=1)
                 else:
-                    self._aside.append((at, row))
-            found, self._row = end - self._row, end
-            return found
+                    self._excluded.append((at, row))
+            processed, self._row = end - self._row, end
+            return processed
 
     def candidates(self, vector: NDArray[np.float32], number: int) -> Candidates:
-        """Where to look for the nearest to a vector: about so many of those that are in the graph, and all that are not."""
+        """Return about `number` rows near a vector, and all rows that are not in the graph."""
         with self._lock:
             keys = self._index.search(vector, number, threads=1).keys if len(self._index) else ()
             near = np.asarray(keys, np.int64)
-            aside = np.array(self._aside, np.intp).reshape(-1, 2)
+            excluded = np.array(self._excluded, np.intp).reshape(-1, 2)
             last, row = len(self._blocks) - 1, self._row
         return Candidates(
             _by_part(near >> _ROW_BITS, near & ((1 << _ROW_BITS) - 1)),
-            _by_part(aside[:, 0], aside[:, 1]),
+            _by_part(excluded[:, 0], excluded[:, 1]),
             max(last, 0),
             row,
         )
 
 
-def can_look_for(vector: NDArray[np.float32]) -> bool:
-    """Whether distances to a vector are such that a graph can go by them."""
+def is_searchable(vector: NDArray[np.float32]) -> bool:
+    """Return True if a graph can compute distances to a vector."""
     return _is_regular(float(np.square(vector, dtype=np.float64).sum()))
 
 

@@ -1,4 +1,4 @@
-"""Vector searches, if the packages for them are installed."""
+"""Vector search, available if the optional packages are installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tablegate.gateway.store.sql.databases import Session
 from tablegate.gateway.store.store import Store
 
 SearchSlices = Generator[None, None, list[VectorMatch] | GatewayError]
-"""A search that is under way: stops after each slice, and returns the nearest."""
+"""A running search. It yields after each slice and returns the nearest rows."""
 
 
 def can_search() -> bool:
@@ -24,12 +24,12 @@ def can_search() -> bool:
 
 
 def can_approximate() -> bool:
-    """Return True if usearch is installed, too."""
+    """Return True if usearch is installed, besides numpy."""
     return importlib.util.find_spec("usearch") is not None and can_search()
 
 
 def search(store: Store, session: Session, command: SearchVectors, now_ms: int) -> SearchSlices:
-    """Return the outcome of a search. numpy is loaded at the first one."""
+    """Run a search in slices and return its outcome. The first search loads numpy."""
     try:
         from tablegate.gateway.engine.vectors import searching
     except ModuleNotFoundError:

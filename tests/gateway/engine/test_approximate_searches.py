@@ -17,7 +17,7 @@ from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.engine.vectors import exact_search, searching, vector_graphs
 from tablegate.gateway.engine.vectors.exact_search import NearestSoFar, VectorSearch
 from tablegate.gateway.engine.vectors.index_images import IndexImage, IndexImages
-from tablegate.gateway.engine.vectors.vector_graphs import BYTES_EACH, VectorGraph
+from tablegate.gateway.engine.vectors.vector_graphs import BYTES_PER_VECTOR, VectorGraph
 from tablegate.gateway.model.commands.table_commands import CreateTable, DropTable, FindTable
 from tablegate.gateway.model.commands.vector_commands import SearchVectors
 from tablegate.gateway.model.tables.indexes import IndexProjection, VectorIndex
@@ -86,7 +86,7 @@ def fewer_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
 
     The graph then applies to a quarter of the vectors, and the results are no better.
     """
-    monkeypatch.setattr(searching, "_FEWEST_CANDIDATES", 100)
+    monkeypatch.setattr(searching, "_MIN_CANDIDATES", 100)
 
 
 # Results
@@ -107,7 +107,7 @@ def image_of(
         (at + 1, None, b"" if digests is None else digests[at], row.tobytes()) for at, row in enumerate(array)
     ]
     assert images.add(index, None, entries, len(entries), IndexVersions(len(entries), 0, ""))
-    while images.grow_a_graph():
+    while images.grow_graph():
         pass
     image = images.get(1, "")
     assert image is not None
@@ -119,7 +119,7 @@ def target_of(metric: Metric, vector: bytes, count: int, digests: Any = ()) -> V
 
 
 def looked_up(image: IndexImage, target: VectorSearch, at_least: int = 1) -> list[tuple[int, float]] | None:
-    slices = searching._by_graph(image, target, at_least)
+    slices = searching._search_graph(image, target, at_least)
     while True:
         try:
             next(slices)
@@ -130,7 +130,7 @@ def looked_up(image: IndexImage, target: VectorSearch, at_least: int = 1) -> lis
 def exact(image: IndexImage, target: VectorSearch) -> list[tuple[int, float]]:
     best = NearestSoFar(target)
     for part in image.parts:
-        best.look_at(part)
+        best.scan(part)
     return best.found()
 
 
@@ -188,7 +188,7 @@ def test_of_what_a_filter_leaves_as_much_is_found(
         assert found is not None and all(version % 2 == 1 for version, _ in found)
         hits += len({*found} & {*exact(filtered, target)})
     assert hits >= 0.95 * 300
-    assert asked == [2 * searching._FEWEST_CANDIDATES] * 30
+    assert asked == [2 * searching._MIN_CANDIDATES] * 30
 
 
 def test_where_so_few_pass_that_it_is_no_more_work_all_are_looked_at(
@@ -238,7 +238,7 @@ def test_what_the_graph_does_not_have_yet_is_found(asked: list[int], fewer_candi
         # A reader of the older image finds no later vectors.
         older = looked_up(image, target)
         assert older is not None and max(version for version, _ in older) <= 2_500
-    while images.grow_a_graph():
+    while images.grow_graph():
         pass
     assert max(asked) == 100
     older = looked_up(image, target)
@@ -387,16 +387,16 @@ def test_a_graph_takes_no_more_memory_than_is_counted() -> None:
     array = random_vectors(4_000, 4)
     _, image = image_of(array, Metric.EUCLIDEAN)
     assert image.graph is not None
-    assert image.graph._index.memory_usage <= (8 << 20) + BYTES_EACH * len(array)
+    assert image.graph._index.memory_usage <= (8 << 20) + BYTES_PER_VECTOR * len(array)
     counted = sum(part.block.size_bytes for part in image.parts)
-    assert image.size_bytes >= counted + BYTES_EACH * len(array)
+    assert image.size_bytes >= counted + BYTES_PER_VECTOR * len(array)
     block = image.parts[0].block
     block.vectors[5] = 77
     [distance] = image.graph._index.search(block.vectors[5], 1, exact=True).distances
     assert distance == 0
     with_graph, without = IndexImages(2 * 15_000 * 32, 1), IndexImages(2 * 15_000 * 32)
     index = index_of(4, Metric.EUCLIDEAN)
-    assert without.has_room(index, 15_000) and not with_graph.has_room(index, 15_000)
+    assert without.fits(index, 15_000) and not with_graph.fits(index, 15_000)
 
 
 def test_where_there_is_no_room_all_is_read_from_the_database(approximate: Engine, asked: list[int]) -> None:

@@ -76,7 +76,7 @@ def test_pages_are_those_of_a_walk_row_by_row(client: Client, monkeypatch: pytes
         )
         bounds, reverse = some_range(chance, chance.choice("abcd")), chance.random() < 0.5
         with monkeypatch.context() as patched:
-            patched.setattr(page_builder, "_FIRST_CONCATENATED", chance.choice([2, 16, 64]))
+            patched.setattr(page_builder, "_INITIAL_BODIES", chance.choice([2, 16, 64]))
             page = client.page(bounds, limits=limits, reverse=reverse, concatenation=COMMAS)
         walked = client.page(bounds, limits=limits, reverse=reverse)
         assert not walked.concatenated
@@ -88,8 +88,8 @@ def test_pages_are_those_of_a_walk_row_by_row(client: Client, monkeypatch: pytes
 def test_a_page_may_begin_joined_and_go_on_row_by_row(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page_builder, "_FIRST_CONCATENATED", 8)
-    monkeypatch.setattr(page_builder, "_MOST_CONCATENATED", 8)
+    monkeypatch.setattr(page_builder, "_INITIAL_BODIES", 8)
+    monkeypatch.setattr(page_builder, "_MAX_BODIES", 8)
     page = client.page(within(partition("b")), concatenation=COMMAS)
     assert [concatenated.number for concatenated in page.concatenated] == [8, 8]
     assert len(page.rows) == 24
@@ -136,8 +136,8 @@ def test_pages_of_lines_are_those_of_a_walk_row_by_row(
         )
         bounds, reverse = some_range(chance, chance.choice("abcd")), chance.random() < 0.5
         with monkeypatch.context() as patched:
-            patched.setattr(page_builder, "_FIRST_OF_NUMBER", chance.choice([2, 16, 256]))
-            patched.setattr(page_builder, "_MOST_CONCATENATED", chance.choice([8, 1024]))
+            patched.setattr(page_builder, "_INITIAL_BODIES_IF_LIMITED", chance.choice([2, 16, 256]))
+            patched.setattr(page_builder, "_MAX_BODIES", chance.choice([8, 1024]))
             page = client.page(bounds, limits=limits, reverse=reverse, concatenation=LINES)
         joining += bool(page.concatenated)
         assert lines(page) == lines(client.page(bounds, limits=limits, reverse=reverse)), (

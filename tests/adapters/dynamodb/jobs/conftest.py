@@ -112,7 +112,7 @@ class Exporter:
 @pytest.fixture
 def short_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for a server that was killed."""
-    monkeypatch.setattr(job_runner, "_CLAIM_MS", 0)
+    monkeypatch.setattr(job_runner, "_CLAIM_LIFETIME_MS", 0)
 
 
 @pytest.fixture

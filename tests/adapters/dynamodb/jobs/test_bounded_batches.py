@@ -26,7 +26,7 @@ from tablegate.adapters.dynamodb.object_stores.object_store import (
 )
 from tablegate.gateway import background
 from tablegate.gateway.engine.background import pacing
-from tablegate.gateway.engine.background.pacing import FEWEST_ROWS, MOST_ROWS
+from tablegate.gateway.engine.background.pacing import MAX_ROWS, MIN_ROWS
 from tablegate.gateway.model.commands.row_commands import ReadAll
 from tests.adapters.dynamodb.jobs.conftest import TABLE_ARN, Exporter
 from tests.adapters.dynamodb.jobs.test_import_api import begun, counts, described, line
@@ -106,9 +106,9 @@ def test_what_is_inflated_for_a_batch(
     )
     while True:
         inflated.clear()
-        taken = opened.take(FEWEST_ROWS)
-        assert sum(inflated) <= FEWEST_ROWS * 1024 + BLOCK_BYTES
-        assert len(inflated) <= FEWEST_ROWS * 16
+        taken = opened.take(MIN_ROWS)
+        assert sum(inflated) <= MIN_ROWS * 1024 + BLOCK_BYTES
+        assert len(inflated) <= MIN_ROWS * 16
         if taken.is_over:
             break
 
@@ -121,8 +121,8 @@ def test_what_holds_nothing_is_work_too(inflated: list[int]) -> None:
         SourceCursor(),
     )
     batches = 0
-    while not opened.take(FEWEST_ROWS).is_over:
-        assert len(inflated) <= FEWEST_ROWS * 16
+    while not opened.take(MIN_ROWS).is_over:
+        assert len(inflated) <= MIN_ROWS * 16
         inflated.clear()
         batches += 1
     assert batches > 20
@@ -146,8 +146,8 @@ def test_records_that_are_skipped_are_work_too(inflated: list[int]) -> None:
     is_over = False
     while not is_over:
         inflated.clear()
-        taken = opened.take(FEWEST_ROWS)
-        assert sum(inflated) <= FEWEST_ROWS * 1024 + BLOCK_BYTES
+        taken = opened.take(MIN_ROWS)
+        assert sum(inflated) <= MIN_ROWS * 1024 + BLOCK_BYTES
         found += taken.found
         is_over = taken.is_over
     assert [each.number for each in found] == [3_999, 4_000]
@@ -178,7 +178,7 @@ def test_lines_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch, cut: int
 
     monkeypatch.setattr(source_objects, "blocks", cut_up)
     source = ObjectSource(BucketReference("b"), "", Compression.NONE, ImportFormat("CSV"))
-    taken = opened_at(Objects(data), source, SourceCursor()).take(MOST_ROWS)
+    taken = opened_at(Objects(data), source, SourceCursor()).take(MAX_ROWS)
     assert [[*each.record.members["Item"].values()] for each in taken.found] == [
         [{"S": 'a "\r\nb'}, {"S": "1"}],
         [{"S": "c"}, {"S": "2"}],
@@ -216,7 +216,7 @@ def test_the_stop_flag_is_looked_at_while_an_object_of_newlines_is_read(
     work = background.PacedWorker("jobs", engine.job_batch, 0.0, 1.0)
     work._stopping = Looks(look, 12)
     work.run()
-    assert 0 < max(most) <= MOST_ROWS * 1024 + BLOCK_BYTES
+    assert 0 < max(most) <= MAX_ROWS * 1024 + BLOCK_BYTES
     assert sum(most) < 64 * MIB
     shown = described(exporter, arn)
     assert (shown["ImportStatus"], counts(shown)) == ("IN_PROGRESS", (0, 0, 0))
@@ -232,7 +232,7 @@ def test_an_object_of_newlines_and_two_items(exporter: Exporter) -> None:
 
 def test_an_export_of_large_items(exporter: Exporter, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is read of items for a batch, full or incremental, is bounded by its bytes."""
-    monkeypatch.setattr(pacing, "MOST_ROWS", FEWEST_ROWS)
+    monkeypatch.setattr(pacing, "MAX_ROWS", MIN_ROWS)
     exporter.service.table()
     exporter.keep_history()
     begin = exporter.service.clock.ms
@@ -256,7 +256,7 @@ def test_an_export_of_large_items(exporter: Exporter, monkeypatch: pytest.Monkey
         pass
     total = 0
     while exporter.step():
-        assert sum(read) <= FEWEST_ROWS * 1024 + export_worker._CHANGES_AT_ONCE * 200_000
+        assert sum(read) <= MIN_ROWS * 1024 + export_worker._CHANGES_AT_ONCE * 200_000
         total += sum(read)
         read.clear()
     assert total >= 2 * 40 * 100_000

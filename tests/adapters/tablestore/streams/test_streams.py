@@ -278,7 +278,7 @@ def test_what_has_been_trimmed_is_told(table: TableStoreService) -> None:
     table.put({"pk": 1}, {"a": 1})
     place = iterator(table)
     table.clock.advance(25 * 3600)
-    streaming.tend(table.gateway.engine._store, streaming.StreamMaintenance(table.clock.ms, 0, 100), 0)
+    streaming.maintain(table.gateway.engine._store, streaming.StreamMaintenance(table.clock.ms, 0, 100), 0)
     with pytest.raises(Refused) as told:
         read(table, place)
     assert (told.value.status, told.value.code) == (404, "OTSTrimmedDataAccess")

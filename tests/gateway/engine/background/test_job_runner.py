@@ -142,18 +142,18 @@ def test_no_job_waits_for_good(engine: Engine, monkeypatch: pytest.MonkeyPatch) 
 
     A job that has saved progress lets another job run.
     """
-    monkeypatch.setattr(job_runner, "_BATCHES_IN_HAND", 3)
+    monkeypatch.setattr(job_runner, "_MIN_BATCHES_BEFORE_SUSPENSION", 3)
     worker = Counting(engine)
-    spaces = [f"n{number:02}" for number in range(2 * job_runner._JOBS_IN_HAND)]
+    spaces = [f"n{number:02}" for number in range(2 * job_runner._MAX_ACTIVE_JOBS)]
     for space in spaces:
         start(engine, namespace=space)
-    for _ in range(3 * job_runner._JOBS_OF_OWNER):
+    for _ in range(3 * job_runner._MAX_ACTIVE_JOBS_PER_OWNER):
         start(engine, namespace=spaces[0], most=99)
     held = set()
     for _ in range(4 * len(spaces) * 13):
         assert engine.job_batch() is not None
-        held.add(len(engine._runner._in_hand))
-    assert max(held) == job_runner._JOBS_IN_HAND
+        held.add(len(engine._runner._active))
+    assert max(held) == job_runner._MAX_ACTIVE_JOBS
     done = {space: numbers(engine, space) for space in spaces}
     assert all(all(each) for each in done.values())
     # Jobs that were released are also forgotten.
@@ -162,7 +162,7 @@ def test_no_job_waits_for_good(engine: Engine, monkeypatch: pytest.MonkeyPatch) 
 
 def test_jobs_that_wait_hold_up_no_others(engine: Engine) -> None:
     Counting(engine, 3)
-    for number in range(job_runner._JOBS_IN_HAND + 4):
+    for number in range(job_runner._MAX_ACTIVE_JOBS + 4):
         start(engine, namespace=f"n{number:02}", definition={"waits": True})
         start(engine, namespace="many", definition={"waits": True}, most=99)
     start(engine, namespace="many", most=99)
@@ -177,7 +177,7 @@ def test_what_fails_is_given_up_though_others_take_its_place(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job_runner, "_PAUSE_S", 0.0)
-    monkeypatch.setattr(job_runner, "_JOBS_OF_OWNER", 1)
+    monkeypatch.setattr(job_runner, "_MAX_ACTIVE_JOBS_PER_OWNER", 1)
     worker = Counting(engine)
     for _ in range(3):
         start(engine)
@@ -185,7 +185,7 @@ def test_what_fails_is_given_up_though_others_take_its_place(
     for _ in range(6):
         engine.job_batch()
     assert worker.given_up == []
-    monkeypatch.setattr(job_runner, "_PATIENCE_S", -1.0)
+    monkeypatch.setattr(job_runner, "_RETRY_LIMIT_S", -1.0)
     for _ in range(6):
         engine.job_batch()
     assert len(worker.given_up) == 3
@@ -220,7 +220,7 @@ def test_one_server_at_a_time(engine: Engine, other: Engine, monkeypatch: pytest
     assert held is not None
     if engine._store.database.shared:
         assert other.job_batch() is None
-        monkeypatch.setattr(job_runner, "_CLAIM_MS", -1)
+        monkeypatch.setattr(job_runner, "_CLAIM_LIFETIME_MS", -1)
         engine.renew_claims()  # it has not renewed them in time
     assert other.job_batch() is not None
     assert second.saved is not None
@@ -238,9 +238,9 @@ def test_a_claim_is_renewed(engine: Engine, other: Engine, monkeypatch: pytest.M
         return  # there is nobody else
     Counting(engine), Counting(other)
     start(engine)
-    monkeypatch.setattr(job_runner, "_CLAIM_MS", -1)
+    monkeypatch.setattr(job_runner, "_CLAIM_LIFETIME_MS", -1)
     engine.job_batch()
-    monkeypatch.setattr(job_runner, "_CLAIM_MS", 60_000)
+    monkeypatch.setattr(job_runner, "_CLAIM_LIFETIME_MS", 60_000)
     engine.renew_claims()
     assert other.job_batch() is None
 
@@ -297,14 +297,14 @@ def test_what_fails_is_tried_again_and_then_given_up(engine: Engine, monkeypatch
     engine.job_batch()
     assert found(engine)[0].progress == {"number": 1}
     worker.fails = True
-    monkeypatch.setattr(job_runner, "_PATIENCE_S", -1.0)
+    monkeypatch.setattr(job_runner, "_RETRY_LIMIT_S", -1.0)
     engine.job_batch()
     assert worker.given_up == ["nobody answers"]
     assert engine.job_batch() is None
 
 
 def test_jobs_that_nobody_carries_on_here_hold_up_no_others(engine: Engine) -> None:
-    for _ in range(job_runner._JOBS_IN_HAND):
+    for _ in range(job_runner._MAX_ACTIVE_JOBS):
         run(engine, StartJob("elsewhere", "", "t", {}, "running", 99))
     Counting(engine, 1)
     start(engine)
@@ -346,7 +346,7 @@ def test_a_reset_forgets_jobs(engine: Engine, clock: Clock) -> None:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The runner waits for no batch. The test waits for the effect."""
-    monkeypatch.setattr(job_runner, "_PATIENCE_WITH_BATCH_S", 0.0)
+    monkeypatch.setattr(job_runner, "_BATCH_WAIT_S", 0.0)
 
 
 def batches_until(engine: Engine, holds: Callable[[], bool]) -> None:
@@ -375,14 +375,14 @@ def test_a_batch_that_hangs_holds_up_neither_other_jobs_nor_its_cancellation(
     assert shown(hung).ended_at_ms is None
     run(engine, CancelJob(hung))
     if hangs == "until cancelled":
-        monkeypatch.setattr(job_runner, "_PATIENCE_WITH_BATCH_S", 60.0)
+        monkeypatch.setattr(job_runner, "_BATCH_WAIT_S", 60.0)
     batches_until(engine, lambda: shown(hung).ended_at_ms is not None)
     ended = shown(hung)
     assert ended.progress == ({"number": 1} if hangs == "until cancelled" else {"failed": True})
     assert worker.given_up == ([] if hangs == "until cancelled" else ["a cancelled job did not end"])
     assert hung.id in worker.abandoned
     engine.job_batch()
-    assert engine._runner._in_hand == {}
+    assert engine._runner._active == {}
     # Once it answers, what the batch saves does not count.
     worker.answers.set()
     for thread in attempts():
@@ -414,7 +414,7 @@ def test_a_batch_that_hangs_goes_on_once_it_is_answered(
     for thread in attempts():
         thread.join()
     # The last batch has ended the job before its thread ends, and is not to be taken for one that hangs.
-    monkeypatch.setattr(job_runner, "_PATIENCE_WITH_BATCH_S", 60.0)
+    monkeypatch.setattr(job_runner, "_BATCH_WAIT_S", 60.0)
     batches_until(engine, lambda: found(engine)[0].ended_at_ms is not None)
     assert found(engine)[0].progress == {"number": 2}
     assert job.id not in worker.abandoned

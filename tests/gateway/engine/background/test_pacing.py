@@ -13,13 +13,13 @@ from tablegate.gateway import background
 from tablegate.gateway.engine.background import pacing
 from tablegate.gateway.engine.background.pacing import (
     BATCH_S,
-    FEWEST_ROWS,
-    MOST_ROWS,
+    MAX_ROWS,
+    MIN_ROWS,
     BatchDone,
     BatchSize,
     FairQueue,
     RoundRobin,
-    rest_after,
+    pause_after,
 )
 from tablegate.gateway.engine.engine import Engine, EngineOptions
 from tablegate.gateway.model.commands.table_commands import AlterTable, DropTable
@@ -41,28 +41,28 @@ ROWS = 300
 @pytest.mark.parametrize("share", [0.01, 0.25, 0.5, 1.0])
 def test_work_and_rest_are_in_the_proportion_that_is_set(share: float) -> None:
     for took in (0.0001, 0.01, 3.0):
-        assert took / (took + rest_after(took, share)) == pytest.approx(share)
+        assert took / (took + pause_after(took, share)) == pytest.approx(share)
 
 
 def test_batches_grow_while_they_are_quick_and_shrink_when_they_are_not() -> None:
     size = BatchSize()
-    assert size.rows == FEWEST_ROWS
+    assert size.rows == MIN_ROWS
     for _ in range(20):
         size.took(size.rows, BATCH_S / 2 - 0.001)
-    assert size.rows == MOST_ROWS
+    assert size.rows == MAX_ROWS
     size.took(size.rows, BATCH_S)
-    assert size.rows == MOST_ROWS
+    assert size.rows == MAX_ROWS
     size.took(size.rows, BATCH_S * 4)
-    assert size.rows == MOST_ROWS // 4
+    assert size.rows == MAX_ROWS // 4
     for _ in range(20):
         size.took(size.rows, 1.0)
-    assert size.rows == FEWEST_ROWS
+    assert size.rows == MIN_ROWS
 
 
 def test_a_batch_that_was_not_full_says_nothing_of_how_large_the_next_may_be() -> None:
     size = BatchSize()
-    size.took(FEWEST_ROWS - 1, 0.0)
-    assert size.rows == FEWEST_ROWS
+    size.took(MIN_ROWS - 1, 0.0)
+    assert size.rows == MIN_ROWS
 
 
 def test_works_take_turns() -> None:
@@ -190,7 +190,7 @@ def listed(engine: Engine) -> list[WorkProgress]:
 def work_a_little(engine: Engine, work: str) -> int:
     """Run some batches of a job, but not all. Returns the number of rows visited."""
     rows = 0
-    while rows < 2 * FEWEST_ROWS:
+    while rows < 2 * MIN_ROWS:
         batch = engine.background_batch()
         assert batch is not None
         rows += batch.rows if batch.work == work else 0
@@ -200,7 +200,7 @@ def work_a_little(engine: Engine, work: str) -> int:
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing, "MOST_ROWS", FEWEST_ROWS)
+    monkeypatch.setattr(pacing, "MAX_ROWS", MIN_ROWS)
 
 
 def reopened(engine: Engine, clock: Clock) -> Engine:
@@ -277,7 +277,7 @@ def test_the_engine_tells_what_is_left_while_it_works_and_nothing_when_it_is_don
     while (batch := engine.background_batch()) is not None:
         if batch.work == PURGE:
             left.append(engine.background.rows_left[PURGE])
-    assert left[0] == ROWS - FEWEST_ROWS
+    assert left[0] == ROWS - MIN_ROWS
     assert left == sorted(left, reverse=True)
     assert engine.background.rows_left == {}
 
@@ -288,11 +288,11 @@ def test_what_begins_while_something_else_is_worked_on_is_counted_at_once(
     engine.run([AlterTable("test", full.table, add_indexes=(by_color(),))])
     work_a_little(engine, INDEX_BACKFILL)
     second = make_table(engine, "second")
-    Client(engine, second).write(*(Client(engine, second).put(f"p{n}") for n in range(2 * FEWEST_ROWS)))
+    Client(engine, second).write(*(Client(engine, second).put(f"p{n}") for n in range(2 * MIN_ROWS)))
     engine.run([DropTable(second)])
     while (batch := engine.background_batch()) is not None and batch.work != PURGE:
         pass
-    assert engine.background.rows_left[PURGE] == FEWEST_ROWS
+    assert engine.background.rows_left[PURGE] == MIN_ROWS
     assert 0 < engine.background.rows_left[INDEX_BACKFILL] < ROWS
 
 

@@ -248,7 +248,7 @@ def test_the_next_server_goes_on_with_a_restore(
     half = stored_rows(engine, found(engine, "again").id)
     assert 0 < len(half) < len(state)
     assert found(engine, "again").state_at(0) is State.CREATING
-    monkeypatch.setattr(job_runner, "_CLAIM_MS", -1)
+    monkeypatch.setattr(job_runner, "_CLAIM_LIFETIME_MS", -1)
     engine.renew_claims()  # it has not renewed them in time
     other = server(database, clock, directory)
     do_all_work(other)
@@ -268,7 +268,7 @@ def test_the_next_server_writes_the_file_anew(
     assert engine.job_batch() is not None
     [begun] = files(directory)
     assert begun.name.endswith(".unfinished")
-    monkeypatch.setattr(job_runner, "_CLAIM_MS", -1)
+    monkeypatch.setattr(job_runner, "_CLAIM_LIFETIME_MS", -1)
     engine.renew_claims()
     other = server(database, clock, directory)
     do_all_work(other)
@@ -303,13 +303,13 @@ def test_a_file_that_was_written_for_a_deleted_backup_goes(
     client = filled(engine, 100)
     run(engine, CreateBackup(client.table, "first"))
     do_background_work(engine)
-    assert engine._filer is not None
-    monkeypatch.setattr(engine._filer, "_leave_database", lambda job, writing: None)
+    assert engine._file_worker is not None
+    monkeypatch.setattr(engine._file_worker, "_leave_database", lambda job, writing: None)
     assert engine.job_batch() is not None
     [file] = files(directory)
     assert file.name.endswith(".zst")
     run(engine, DeleteBackup(the_backup(engine)))
-    monkeypatch.setattr(job_runner, "_CLAIM_MS", -1)
+    monkeypatch.setattr(job_runner, "_CLAIM_LIFETIME_MS", -1)
     engine.renew_claims()
     do_all_work(server(database, clock, directory))
     assert files(directory) == []
@@ -401,7 +401,7 @@ def test_an_end_that_tells_something_else(
 def test_a_disk_that_takes_nothing_leaves_the_rows_in_the_database(
     engine: Engine, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_runner, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(job_runner, "_RETRY_LIMIT_S", 0.0)
     monkeypatch.setattr(job_runner, "_PAUSE_S", 0.0)
     client = filled(engine)
     state = stored_rows(engine, client.table.id)
@@ -415,8 +415,8 @@ def test_a_disk_that_takes_nothing_leaves_the_rows_in_the_database(
     assert unfinished_jobs(engine) == 0  # it is tried again after a time
     assert restore(engine, backup) == state
     directory.mkdir()
-    assert engine._filer is not None
-    engine._filer._not_before.clear()
+    assert engine._file_worker is not None
+    engine._file_worker._not_before.clear()
     do_all_work(engine)
     assert len(files(directory)) == 1
     assert restore(engine, backup, "twice") == state
@@ -431,7 +431,7 @@ def test_a_directory_that_is_away_during_a_restore(
     backup = backed_up(engine, client)
     away = directory.with_name("away")
     for name, patience_s in (("again", 300.0), ("never", 0.0)):
-        monkeypatch.setattr(job_runner, "_PATIENCE_S", patience_s)
+        monkeypatch.setattr(job_runner, "_RETRY_LIMIT_S", patience_s)
         run(engine, RestoreTable(like(client.table, "", name), backup))
         directory.rename(away)
         for _ in range(5):

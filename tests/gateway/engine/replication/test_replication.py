@@ -100,7 +100,7 @@ class Group:
         by_id = {self.client(region).table.id: region for region in self.regions}
         after, steps = 0, []
         while True:
-            found = replication.next_brought(store, 1 << 60, chosen.randint(1, 5), after)
+            found = replication.next_replication_batch(store, 1 << 60, chosen.randint(1, 5), after)
             if found is None:
                 break
             if isinstance(found, int):
@@ -112,7 +112,7 @@ class Group:
                 steps.append(found)
         if steps:
             step = chosen.choice(steps)
-            self.engine.background.bring(step)
+            self.engine.background.apply(step)
             if chosen.random() < 0.2:  # a server that was killed before it noted how far it had come
                 answers = self.engine.run(list(step.groups))
                 assert not [
@@ -372,8 +372,8 @@ def test_what_is_behind_comes_in_large_parts(engine: Engine) -> None:
     north = group.client("north")
     for first in range(0, 1_000, 100):
         north.write(*(north.put(f"k{n}") for n in range(first, first + 100)))
-    found = replication.next_brought(engine._store, 1 << 60, 750, 0)
+    found = replication.next_replication_batch(engine._store, 1 << 60, 750, 0)
     while isinstance(found, int):
-        found = replication.next_brought(engine._store, 1 << 60, 750, found)
+        found = replication.next_replication_batch(engine._store, 1 << 60, 750, found)
     assert isinstance(found, replication.ReplicationBatch)
     assert found.length == 750

@@ -499,7 +499,7 @@ def tend(engine: Engine, clock: Clock) -> None:
     """Once over all streams, two changes at a time."""
     after: int | None = 0
     while after is not None:
-        _, after = streaming.tend(engine._store, streaming.StreamMaintenance(clock.ms, 0, 2), after)
+        _, after = streaming.maintain(engine._store, streaming.StreamMaintenance(clock.ms, 0, 2), after)
 
 
 def test_what_has_been_kept_long_enough_goes(engine: Engine, clock: Clock) -> None:

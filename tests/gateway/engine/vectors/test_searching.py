@@ -269,7 +269,7 @@ def test_it_equals_brute_force(data: st.DataObject) -> None:
             block = exact_search.VectorBlock.of(
                 [(start + at, None, b"", packed(one)) for at, one in enumerate(some)]
             )
-            best.look_at(exact_search.BlockPart(block, block.length))
+            best.scan(exact_search.BlockPart(block, block.length))
         found = best.found()
         scores = [score(metric, one, query) for one in vectors]
         wanted = np.clip(
@@ -471,9 +471,9 @@ def test_pieces_of_an_index_with_gaps(engine: Engine, monkeypatch: pytest.Monkey
     """Most versions have been replaced, and few of the remaining ones are in each partition."""
     from tablegate.gateway.engine.vectors import searching
 
-    monkeypatch.setattr(searching, "_FEWEST_ROWS", 1)
-    monkeypatch.setattr(searching, "_MOST_ROWS", 4)
-    monkeypatch.setattr(searching, "_FEW_ENTRIES", 0)
+    monkeypatch.setattr(searching, "_MIN_ROWS", 1)
+    monkeypatch.setattr(searching, "_MAX_ROWS", 4)
+    monkeypatch.setattr(searching, "_SMALL_PARTITION_ENTRIES", 0)
     for memory in (0, 1 << 20):
         engine._store.vector_memory_bytes, engine._store.vector_images = memory, None
         client = make(engine, by_meaning(partition=column("t")), name=f"things{memory}")
