@@ -1,5 +1,5 @@
-"""The steps from one SQL schema to the next (Alembic), packaged so that an installed gateway can migrate.
+"""Alembic revisions of the SQL schema, packaged so that an installed gateway can migrate.
 
-A step is a file of `versions/`, named `NNNN_what.py`; NNNN is its revision. They are run by gateway/store/opening/migrating.py,
-and `tests/gateway/store/test_migrations.py` compares where they lead with gateway/store/sql/schema.py.
+A revision is a file of `versions/` named `NNNN_what.py`, where NNNN is its number. gateway/store/opening/migrating.py
+runs them. `tests/gateway/store/test_migrations.py` compares the result with gateway/store/sql/schema.py.
 """

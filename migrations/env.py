@@ -1,4 +1,4 @@
-"""How Alembic runs the steps: on the connection, and in the transaction, that gateway/store/opening/migrating.py holds."""
+"""Alembic's environment: the connection and transaction of gateway/store/opening/migrating.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The scripts that make the newest schema in an empty database, one for each database: `python -m tablegate.migrations.scripts`.
+"""Generator of the scripts that create the newest schema: `python -m tablegate.migrations.scripts`.
 
-They say what gateway/store/sql/schema.py says, for the databases that the store knows, in the words of SQLAlchemy's compiler.
+There is one script for each database, compiled by SQLAlchemy from gateway/store/sql/schema.py.
 `tests/gateway/store/test_migrations.py` fails when they are out of date.
 """
 
@@ -18,7 +18,7 @@ from tablegate.gateway.store.sql.schema import metadata
 
 FOLDER = Path(__file__).parent / "schemas"
 DATABASES: dict[str, Dialect] = {"sqlite": sqlite.dialect(), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
-# As Alembic makes it.
+# The table as Alembic creates it.
 _VERSION_TABLE = """CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
@@ -26,7 +26,7 @@ _VERSION_TABLE = """CREATE TABLE alembic_version (
 
 
 def script(dialect: Dialect) -> str:
-    """The newest revision as a comment, and then the statements, with an empty line between."""
+    """Return the newest revision as a comment and the statements, separated by empty lines."""
     return "\n\n".join([f"-- {steps()[-1]}", *_statements(dialect)]) + "\n"
 
 

@@ -1,5 +1,5 @@
-"""tablegate: one self-hosted server that speaks the DynamoDB, Azure Table and Alibaba Table Store APIs over one SQL schema.
+"""One self-hosted server for the DynamoDB, Azure Table and Alibaba Table Store APIs over one SQL schema.
 
-This package is all that an installation puts into site-packages. `gateway`, `adapters`, `migrations` and `transfer` are packages
-inside it. In the repository their folders stand at the top, and here are links to them.
+An installation puts only this package into site-packages. `gateway`, `adapters`, `migrations` and `transfer` are
+packages inside it. In the repository, their folders are at the top, and this folder has links to them.
 """

@@ -1,4 +1,4 @@
-"""The program: `tablegate`, or `python -m tablegate`."""
+"""The program `tablegate`, also run as `python -m tablegate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first schema, frozen: what it means stands in gateway/store/sql/schema.py."""
+"""The first schema, frozen. gateway/store/sql/schema.py describes the tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from alembic import op
 revision = "0001"
 down_revision = None
 
-# PostgreSQL would sort by the locale of the database; SQLite sorts by bytes already.
+# PostgreSQL would sort by the locale of the database. SQLite sorts by bytes already.
 NAME = sqlalchemy.Text().with_variant(sqlalchemy.Text(collation="C"), "postgresql")
 
 

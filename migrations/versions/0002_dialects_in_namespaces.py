@@ -1,8 +1,8 @@
-"""A namespace says whose it is: aws/ACCOUNT/REGION, azure/ACCOUNT, tablestore/INSTANCE.
+"""Namespaces with a dialect: aws/ACCOUNT/REGION, azure/ACCOUNT, tablestore/INSTANCE.
 
-Before, an Azure account and a Table Store instance of one name were one namespace. Its tables go to whoever made them, which
-is known of every table: those that Table Store made keep a time with each cell ("stamped"), those that Azure made never do,
-whatever the other has altered since. ACCOUNT/REGION was DynamoDB's alone. The namespace `shared` stays everybody's.
+Before, an Azure account and a Table Store instance of one name shared a namespace. Its tables go to the dialect that
+created them: Table Store's tables keep a time with each cell ("stamped"), Azure's never do, even if the other dialect
+altered them later. ACCOUNT/REGION was used by DynamoDB alone. The namespace `shared` keeps its name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def upgrade() -> None:
     )
     for (old,) in connection.execute(sqlalchemy.select(documents.c.namespace).distinct()).all():
         if old != SHARED:
-            # Only Azure keeps documents for an account as a whole.
+            # Only Azure stores documents for an account as a whole.
             connection.execute(
                 sqlalchemy.update(documents)
                 .where(documents.c.namespace == old)
@@ -47,13 +47,16 @@ def upgrade() -> None:
 
 
 def namespace_now(old: str, dialect: str) -> str:
-    """What a namespace is called from now on. `dialect`: whose it is if its form does not tell."""
+    """Return the new name of a namespace. `dialect`: its owner, if its form leaves that open."""
     return f"aws/{old}" if "/" in old else f"{dialect}/{old}"
 
 
 def namespace_of_orphan(stream: sqlalchemy.Row[tuple[str]]) -> str:
-    """That of a stream whose table is gone. Of these two dialects only Table Store has streams; but it may have switched one
-    on for a table of Azure's, which has Azure's two keys, and then it is nobody's to read any longer."""
+    """Return the new namespace of a stream of a dropped table.
+
+    Of these two dialects only Table Store has streams. A stream of a table with Azure's two keys was enabled by Table
+    Store on an Azure table. Such a stream can no longer be read.
+    """
     keys = [column[0] for columns in json.loads(stream.key_schema) for column in columns]
     return namespace_now(stream.namespace, "azure" if keys == AZURE_KEYS else "tablestore")
 
@@ -61,7 +64,7 @@ def namespace_of_orphan(stream: sqlalchemy.Row[tuple[str]]) -> str:
 def rename(
     connection: sqlalchemy.Connection, table: sqlalchemy.TableClause, renamed: Iterable[tuple[int, str]]
 ) -> None:
-    """Write the new namespaces of rows, by their ids."""
+    """Store new namespaces by row id."""
     values = [{"row": identity, "now": namespace} for identity, namespace in renamed]
     if values:
         statement = sqlalchemy.update(table).where(table.c.id == sqlalchemy.bindparam("row"))

@@ -1,4 +1,4 @@
-"""How far background work has come; and small indexes by which it finds what there is to do among thousands of tables."""
+"""Progress of background work, and small indexes that find pending work among thousands of tables."""
 
 from __future__ import annotations
 

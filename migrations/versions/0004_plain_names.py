@@ -1,7 +1,9 @@
-"""SQL tables under plain names: partition_locks (before: holds), staged_writes (staged), expiry_backfills (refills); in the
-rules of a table, has_local_transactions (holds); of credentials, encrypted_secrets (sealed).
+"""Plain names of SQL tables, columns and rules.
 
-Tables and columns are renamed where they are: no row of theirs is copied. The rules are rewritten a batch at a time.
+Tables: partition_locks (before: holds), staged_writes (staged), expiry_backfills (refills). Rule of a table:
+has_local_transactions (holds). Column of credentials: encrypted_secrets (sealed).
+
+Tables and columns are renamed in place, without copying rows. The rules are rewritten in batches.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ revision = "0004"
 down_revision = "0003"
 
 RENAMED = {"holds": "partition_locks", "staged": "staged_writes", "refills": "expiry_backfills"}
-# PostgreSQL names the index of a constraint after its table and leaves that name when the table is renamed; SQLite renames it.
+# PostgreSQL names a constraint's index after its table and keeps that name when the table is renamed. SQLite renames
+# it.
 CONSTRAINTS = {
     "holds_pkey": "partition_locks_pkey",
     "holds_table_id_partition_key": "partition_locks_table_id_partition_key",
@@ -38,7 +41,7 @@ def upgrade() -> None:
 
 
 def rename_rule(connection: sqlalchemy.Connection) -> None:
-    """Write the rules of all tables under the new name, in the order of their ids."""
+    """Rewrite the rules of all tables with the new name, in the order of their ids."""
     after = None
     while True:
         statement = sqlalchemy.select(tables).order_by(tables.c.id).limit(BATCH_TABLES)
@@ -54,7 +57,7 @@ def rename_rule(connection: sqlalchemy.Connection) -> None:
 
 
 def renamed(rules: str) -> str:
-    """The JSON of a table's rules, with the new name. Rules from before there were local transactions have neither name."""
+    """Return the JSON of a table's rules with the new name. Rules older than local transactions have neither name."""
     document = json.loads(rules)
     if "holds" in document:
         document["has_local_transactions"] = document.pop("holds")

@@ -1,9 +1,9 @@
-"""Every table of data has a slot in its key, by which a distributed PostgreSQL places what belongs together on one node:
-changes with the counter that numbers them, a local transaction with its partition.
+"""A slot in the key of every data table, by which a distributed PostgreSQL keeps related rows on one node.
 
-Old keys are part of the new ones, so nothing can clash. What is in these tables is small, but for changes, of which a stream
-keeps those of a day or a week: they are copied once (a million take some seconds). Local transactions that are open end, as if
-their time (a minute) were up: the id of a transaction says from now on where it stands, and theirs do not.
+Changes are kept with the counter that numbers them, a local transaction with its partition. Old keys are part of the
+new ones, so there are no conflicts. These tables are small except changes, which a stream keeps for a day or a week.
+They are copied once, which takes some seconds for a million. Open local transactions end as if they had expired (after
+a minute): the id of a transaction now encodes its slot, and theirs do not.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def upgrade() -> None:
 
 
 def slot_of(text: str) -> int:
-    """The slot that a text hashes to (gateway/model/values/keys.py)."""
+    """Return the hash slot of a text (gateway/model/values/keys.py)."""
     return zlib.crc32(text.encode()) >> 24
 
 
 def _with_slots(
     connection: sqlalchemy.Connection, name: str, keys: tuple[str, ...], slot: Callable[..., int]
 ) -> None:
-    """Copy a table into one with slots, a batch at a time in the order of its key."""
+    """Copy a table into one with slots, in batches in the order of its key."""
     old = f"{name}_of_0004"
     _set_aside(name, old)
     _CREATE[name]()
@@ -61,7 +61,7 @@ def _with_slots(
 
 
 def _move_changes(connection: sqlalchemy.Connection) -> None:
-    """Copy changes shard by shard, inside the database."""
+    """Copy changes shard by shard inside the database."""
     old = "changes_of_0004"
     op.drop_index("changes_by_time", "changes")
     _set_aside("changes", old)
@@ -84,7 +84,7 @@ def _move_changes(connection: sqlalchemy.Connection) -> None:
 
 
 def _set_aside(name: str, old: str) -> None:
-    """Rename a table, and with it the index of its key, whose name PostgreSQL lets only one have."""
+    """Rename a table and the index of its key, because index names are unique in PostgreSQL."""
     op.rename_table(name, old)
     if op.get_bind().dialect.name == "postgresql":
         op.execute(f"ALTER INDEX {name}_pkey RENAME TO {old}_pkey")

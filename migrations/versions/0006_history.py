@@ -1,4 +1,4 @@
-"""What rows were before they changed, tables that are being filled with it, and backups."""
+"""Histories of rows, copies of tables, and backups."""
 
 from __future__ import annotations
 

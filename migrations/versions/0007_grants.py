@@ -1,4 +1,4 @@
-"""Who may do what. Whoever had a key until now could do everything, and keeps that."""
+"""Grants. Existing credentials could do everything and get a grant for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def upgrade() -> None:
         sqlalchemy.Column("created_at_ms", sqlalchemy.BigInteger(), nullable=False),
         sqlalchemy.PrimaryKeyConstraint("id"),
     )
-    # The id of such a grant is made of its grantee, so that no two can be the same.
+    # The id contains the grantee, so that it is unique.
     op.execute(
         "INSERT INTO grants (id, grantee, form, document, created_at_ms) "
         "SELECT 'all-' || scheme || '-' || access_id, scheme || '/' || access_id, 'all', '', changed_at_ms FROM credentials"

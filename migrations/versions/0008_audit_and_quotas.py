@@ -1,5 +1,4 @@
-"""The audit, where it is kept in the database; quotas, and how much of each server processes are asked for; which releases may
-serve a database."""
+"""Audit lines, quotas, recent demand on quotas, and the oldest release that may serve a database."""
 
 from __future__ import annotations
 

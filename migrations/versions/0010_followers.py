@@ -1,4 +1,4 @@
-"""Who follows the changes of tables, and when rows of replicated tables were deleted."""
+"""Followers of tables, and times of deletion of replicated rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long work that clients started."""
+"""Background jobs of clients."""
 
 from __future__ import annotations
 

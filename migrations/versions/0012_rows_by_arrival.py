@@ -1,5 +1,8 @@
-"""Rows of SQLite in the order of their arrival, where there are none yet: a database that has some keeps them in the order of
-their keys, since to move them all might take minutes. Statements are the same for both."""
+"""Rows of SQLite in insertion order, for databases without rows.
+
+A database with rows keeps the order of keys, since moving all rows might take minutes. Statements are the same for
+both.
+"""
 
 from __future__ import annotations
 

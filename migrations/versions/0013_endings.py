@@ -1,4 +1,4 @@
-"""Where followers end that are told only what was written before they were removed."""
+"""Ends of followers, up to which they still get changes after their removal."""
 
 from __future__ import annotations
 

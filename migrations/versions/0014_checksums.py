@@ -1,7 +1,7 @@
-"""Checksums of rows, and the `modified_at` of the write that made each.
+"""Checksums of rows, and the `modified_at` of the write that computed each.
 
-Rows that are there get theirs with their next write. A release before this one writes neither, but always a later
-`modified_at`."""
+Existing rows get theirs with their next write. An earlier release writes neither, but always a later `modified_at`.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""One file for each step, in order."""
+"""One file for each revision, in order."""

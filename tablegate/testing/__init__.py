@@ -1,9 +1,9 @@
-"""A server in the hand of a test: `Server`, what it is told (`ControlClient`), and a pytest plugin.
+"""A server for tests: `Server`, its control API (`ControlClient`), and a pytest plugin.
 
     with Server() as server:
         client = server.dynamodb_client()
 
-Runs `tablegate serve` in a process of its own, which ends with this one. Nothing of the server is imported here.
+Runs `tablegate serve` in a child process that ends with this one. Nothing of the server is imported here.
 """
 
 import importlib
@@ -24,7 +24,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """What is imported from here, once it is: the plugin is loaded by every run of pytest, and mostly for nothing."""
+    """Import a name at its first use. Every run of pytest loads the plugin, and most runs do not use it."""
     if name not in _MODULES:
         raise AttributeError(name)
     return getattr(importlib.import_module(f"tablegate.testing.{_MODULES[name]}"), name)

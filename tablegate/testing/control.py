@@ -1,6 +1,6 @@
-"""A client of the control API (docs/test/control.md): one method for each operation.
+"""A client of the control API (docs/test/control.md), with one method for each operation.
 
-Uses the standard library only, keeps one connection, and heeds no proxy.
+Uses only the standard library, keeps one connection, and ignores proxy settings.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TIMEOUT_S = 60.0
 
 
 class ControlError(Exception):
-    """What the control API has refused. `status` is HTTP's; the text says what would be right."""
+    """The control API rejected a request. `status`: the HTTP status. The text says what is accepted."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -28,7 +28,8 @@ class ControlError(Exception):
 
 
 class ControlClient:
-    """The control API of the server at `url`; `token`: the administrator's, where one is wanted. Safe for several threads."""
+    """The control API of the server at `url`. Thread-safe. `token`: the administrator's token, if the server requires
+    one."""
 
     def __init__(self, url: str, token: str = "") -> None:
         self._address = urlsplit(url)
@@ -36,12 +37,15 @@ class ControlClient:
         self._lock = threading.Lock()
         self._connection: http.client.HTTPConnection | None = None
 
-    # What tables hold
+    # Data
 
     def reset(
         self, *, namespace: str | None = None, tables: Sequence[str] | None = None, keep_tables: bool = False
     ) -> int:
-        """Drop all tables, or those of a namespace, or of these the named ones; `keep_tables`: only empty them. How many."""
+        """Drop all tables, or those of a namespace, or only the named ones. Return their number.
+
+        `keep_tables`: only delete the rows.
+        """
         document = {
             "namespace": namespace,
             "tables": None if tables is None else [*tables],
@@ -50,67 +54,67 @@ class ControlClient:
         return int(self._ask("POST", "/reset", document)["tables"])
 
     def seed(self, *documents: Mapping[str, Any]) -> dict[str, Any]:
-        """Make tables and put rows, of documents as files of `--seed` have them: {"name": file name, "text": content}."""
+        """Create tables and put rows. Documents are like files of `--seed`: {"name": file name, "text": content}."""
         return self._ask("POST", "/seed", {"files": [dict(document) for document in documents]})
 
     # Time
 
     def clock(self) -> dict[str, Any]:
-        """What the clock shows (`now`, `now_ms`), whether it is `frozen`, and how far `ahead_ms` of the real time it is."""
+        """Return the clock: its time (`now`, `now_ms`), if it is `frozen`, and its offset from real time (`ahead_ms`)."""
         return self._ask("GET", "/clock")
 
     def freeze(self, at: datetime | str | int | None = None) -> dict[str, Any]:
-        """Let time stand still, now or `at` a moment that is to come."""
+        """Freeze the clock, now or at a future time."""
         return self.set_clock(at, frozen=True)
 
     def unfreeze(self) -> dict[str, Any]:
-        """Let time go on from where it stands."""
+        """Let the clock run again from its current time."""
         return self.set_clock(frozen=False)
 
     def set_clock(self, at: datetime | str | int | None = None, frozen: bool | None = None) -> dict[str, Any]:
-        """Go to a moment: ISO 8601 with a zone, milliseconds since 1970, or a datetime that knows its zone."""
+        """Set the clock to a time: ISO 8601 with a zone, milliseconds since 1970, or a datetime with a zone."""
         if isinstance(at, datetime):
             at = at.isoformat()
         return self._ask("PUT", "/clock", {"at": at, "frozen": frozen})
 
     def advance(self, by: timedelta | float) -> dict[str, Any]:
-        """Let seconds pass at once; what has become due is done before this returns."""
+        """Advance the clock by seconds. Work that becomes due is done before this returns."""
         seconds = by.total_seconds() if isinstance(by, timedelta) else by
         return self._ask("POST", "/clock/advance", {"seconds": seconds})
 
-    # States
+    # Snapshots
 
     def save(self, name: str, *, namespace: str | None = None) -> dict[str, Any]:
         """Save all tables, or those of a namespace, as a snapshot."""
         return self._ask("POST", "/snapshots", {"name": name, "namespace": namespace})
 
     def load(self, name: str) -> dict[str, Any]:
-        """Make the tables those of a snapshot."""
+        """Replace the tables by those of a snapshot."""
         return self._ask("POST", f"/snapshots/{quote(name, safe='')}/load")
 
     def fork(self, name: str, namespace: str, *, of: str | None = None) -> dict[str, Any]:
-        """Make the tables of a namespace those that a snapshot has, of its only namespace or of another."""
+        """Replace the tables of a namespace by those of a snapshot. `of`: their namespace in it, if it has several."""
         return self._ask(
             "POST", f"/snapshots/{quote(name, safe='')}/fork", {"namespace": namespace, "of": of}
         )
 
     def snapshots(self) -> dict[str, Any]:
-        """What snapshots there are, by name."""
+        """Return the snapshots by name."""
         return dict(self._ask("GET", "/snapshots")["snapshots"])
 
     def forget(self, name: str) -> None:
-        """Remove a snapshot."""
+        """Delete a snapshot."""
         self._ask("DELETE", f"/snapshots/{quote(name, safe='')}")
 
     def export(self, name: str, path: str | Path) -> None:
-        """Write a snapshot to a file, which `Server(start_from=path)` and `import_snapshot` read."""
+        """Write a snapshot to a file for `Server(start_from=path)` and `import_snapshot`."""
         status, body = self._send("GET", f"/snapshots/{quote(name, safe='')}/file", None, {})
         if status != 200:
             raise _error(status, body)
         Path(path).write_bytes(body)
 
     def import_snapshot(self, name: str, path: str | Path) -> dict[str, Any]:
-        """Make a snapshot of a file that was exported, by this server or any other."""
+        """Create a snapshot from a file that any server exported."""
         content = Path(path).read_bytes()
         return self._answer(
             *self._send(
@@ -121,16 +125,19 @@ class ControlClient:
             )
         )
 
-    # Failures
+    # Faults
 
     def add_fault(self, **fault: Any) -> str:
-        """Plant a fault; its id. Whom it meets: dialect, operation, table, caller. What it does: error, latency_ms, cut,
-        unprocessed, capacity. How often: rate, seed, count, after."""
+        """Add a fault and return its id.
+
+        Filters: dialect, operation, table, caller. Effects: error, latency_ms, cut, unprocessed, capacity. Frequency:
+        rate, seed, count, after.
+        """
         return str(self._ask("POST", "/faults", fault)["id"])
 
     @contextlib.contextmanager
     def fault(self, **fault: Any) -> Iterator[str]:
-        """A fault that is there within the block."""
+        """Add a fault for the duration of the block."""
         fault_id = self.add_fault(**fault)
         try:
             yield fault_id
@@ -138,32 +145,32 @@ class ControlClient:
             self._ask("DELETE", f"/faults/{fault_id}")
 
     def faults(self) -> list[dict[str, Any]]:
-        """The faults there are, with how many requests each has `seen` and `met`."""
+        """Return the faults, each with its number of requests `seen` and `met`."""
         return list(self._ask("GET", "/faults")["faults"])
 
     def clear_faults(self) -> None:
-        """Take all faults away."""
+        """Remove all faults."""
         self._ask("DELETE", "/faults")
 
     # Requests
 
     def record(self, most: int = 1000) -> None:
-        """Keep the last so many requests from now on."""
+        """Record requests from now on, and keep the last `most`."""
         self._ask("PUT", "/requests", {"most": most})
 
     def requests(self, **wanted: Any) -> list[dict[str, Any]]:
-        """The requests that were recorded, the oldest first; `wanted`: only those whose members are these."""
+        """Return the recorded requests, oldest first. `wanted`: only requests with these members."""
         found: list[dict[str, Any]] = self._ask("GET", "/requests")["requests"]
         return [line for line in found if all(line.get(name) == value for name, value in wanted.items())]
 
     def forget_requests(self) -> None:
-        """Forget the requests that were recorded; the next is number 1."""
+        """Delete the recorded requests. The next one has number 1."""
         self._ask("DELETE", "/requests")
 
-    # The wire
+    # Transport
 
     def close(self) -> None:
-        """Close the connection; the next operation opens another."""
+        """Close the connection. The next operation opens another."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -192,7 +199,7 @@ class ControlClient:
             try:
                 return self._send_once(method, target, body, headers)
             except (http.client.HTTPException, OSError):
-                # The server closes connections that were idle for long; a new one tells whether it is there at all.
+                # The server closes idle connections. A new one shows if the server is running.
                 self._connection = None
                 if not is_reused:
                     raise
@@ -210,7 +217,7 @@ class ControlClient:
     def _connected(self) -> http.client.HTTPConnection:
         host, port = self._address.hostname or "localhost", self._address.port
         if self._address.scheme == "https":
-            # The server that a test has started made its certificate itself.
+            # A server for tests has a self-signed certificate.
             context = ssl._create_unverified_context()
             return http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_S, context=context)
         return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)

@@ -1,8 +1,8 @@
-"""The pytest plugin: fixtures that give each test an empty server. Costs nothing where none of them is used.
+"""The pytest plugin: fixtures that give each test an empty server. No cost for tests that do not use them.
 
-One server is started for each process of the run (under xdist, for each worker) and each set of settings that its tests ask for;
-clock, faults and the record of requests belong to a server, so workers do not share one. Options: `pytest --markers`, and the
-ini options of `pytest --help`. docs/test/pytest.md has examples.
+One server is started for each process of the run (each worker of xdist) and each set of settings. Clock, faults and
+recorded requests belong to a server, so workers do not share one. `pytest --markers` and the ini options of `pytest
+--help` list the options. docs/test/pytest.md has examples.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _MARKER = (
     "the rest are settings of `tablegate serve`"
 )
 _BEGINNING = "pytest-beginning"
-# A clock cannot go back: a server whose time is further off than this is not another test's.
+# A clock cannot go back. A server with a larger offset is not reused for another test.
 _CLOCK_SLACK_MS = 1000
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The ini options."""
+    """Register the ini options."""
     parser.addini(
         "tablegate_database", "URL of the servers' database; {worker} stands for xdist's worker", default=""
     )
@@ -47,19 +47,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell pytest of the marker."""
+    """Register the marker."""
     config.addinivalue_line("markers", _MARKER)
 
 
 class _Servers:
-    """The servers of this process, by what they were asked to be."""
+    """The servers of this process, by settings."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._servers: dict[str, Server] = {}
 
     def of(self, wanted: dict[str, Any]) -> Server:
-        """A server with these settings, started if there is none, that is empty or as it was when it had started."""
+        """Return a server with these settings in its initial state. Start it if there is none."""
         from tablegate.testing.server import Server
 
         key = repr(sorted(wanted.items()))
@@ -76,18 +76,17 @@ class _Servers:
         return server
 
     def retire(self, server: Server) -> None:
-        """Stop a server that no other test should have."""
+        """Stop a server that cannot be reused."""
         server.stop()
         self._servers = {key: known for key, known in self._servers.items() if known is not server}
 
     def stop(self) -> None:
-        """Stop all."""
         for server in self._servers.values():
             server.stop()
         self._servers.clear()
 
     def wanted(self, marker: dict[str, Any]) -> dict[str, Any]:
-        """The settings of a test's server: those of the marker, before those of the ini file."""
+        """Return the settings of a test's server: those of the ini file, overridden by those of the marker."""
         config = self._config
         wanted: dict[str, Any] = {}
         for line in config.getini("tablegate_settings"):
@@ -122,7 +121,7 @@ def _plain(value: str) -> Any:
 
 @pytest.fixture(scope="session")
 def tablegate_servers(pytestconfig: pytest.Config) -> Iterator[_Servers]:
-    """The servers of this process; stopped at its end."""
+    """The servers of this process. They stop at its end."""
     servers = _Servers(pytestconfig)
     yield servers
     servers.stop()
@@ -132,7 +131,7 @@ def tablegate_servers(pytestconfig: pytest.Config) -> Iterator[_Servers]:
 def tablegate(
     request: pytest.FixtureRequest, tablegate_servers: _Servers, pytestconfig: pytest.Config
 ) -> Iterator[Server]:
-    """A server that is empty, or as its seed has it; the variables by which SDKs find it are set while the test runs."""
+    """A server in its initial state. The environment variables for SDKs are set during the test."""
     marker: dict[str, Any] = {}
     for mark in reversed([*request.node.iter_markers("tablegate")]):
         marker |= mark.kwargs
@@ -158,21 +157,21 @@ def tablegate(
 
 @pytest.fixture
 def dynamodb_client(tablegate: Server) -> Any:
-    """boto3's client of DynamoDB."""
+    """A DynamoDB client of boto3."""
     _wants("boto3", "boto3")
     return tablegate.dynamodb_client()
 
 
 @pytest.fixture
 def dynamodb(tablegate: Server) -> Any:
-    """boto3's resource of DynamoDB."""
+    """A DynamoDB resource of boto3."""
     _wants("boto3", "boto3")
     return tablegate.dynamodb()
 
 
 @pytest.fixture
 def azure_tables(tablegate: Server) -> Iterator[Any]:
-    """TableServiceClient of azure-data-tables."""
+    """A TableServiceClient of azure-data-tables."""
     _wants("azure.data.tables", "azure-data-tables")
     with tablegate.azure_tables() as client:
         yield client
@@ -180,7 +179,7 @@ def azure_tables(tablegate: Server) -> Iterator[Any]:
 
 @pytest.fixture
 def tablestore_client(tablegate: Server) -> Any:
-    """OTSClient of tablestore."""
+    """An OTSClient of tablestore."""
     _wants("tablestore", "tablestore")
     return tablegate.tablestore_client()
 

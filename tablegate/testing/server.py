@@ -1,6 +1,6 @@
-"""`Server`: `tablegate serve` as a process of its own, which is gone when this one is, killed or not.
+"""`Server`: `tablegate serve` as a child process that ends with this one, even if this one is killed.
 
-The process is told to stop when its standard input ends (`--stop-with-stdin`): the other end of that pipe is ours alone.
+The server stops when its standard input ends (`--stop-with-stdin`). Only this process has the other end of that pipe.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 class ServerFailed(Exception):
-    """The server did not start. The text is what it wrote."""
+    """The server did not start. The text is its output."""
 
 
 class Server:
-    """A server for tests: a context manager, or a decorator of functions and of unittest's classes.
+    """A server for tests: a context manager, or a decorator of functions and unittest classes.
 
-    `settings` are those of `tablegate serve` (docs/reference/settings.md): `message_style="classic"` is
-    `--message-style classic`.
-    Everything is kept in memory unless they name a `database`. `start_from`: a file that `ControlClient.export` has written.
-    As a decorator it also sets `environment()` while the function runs; of a unittest.TestCase, one server is for all its tests,
-    each of which begins with an empty one.
+    `settings`: those of `tablegate serve` (docs/reference/settings.md). `message_style="classic"` is `--message-style
+    classic`. Without a `database`, all data is in memory. `start_from`: a file from `ControlClient.export`.
+
+    As a decorator it also sets `environment()` while the function runs. A decorated unittest.TestCase has one server,
+    which is emptied before each test.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class Server:
         self._log: IO[bytes] | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.url = ""
-        """Where it listens, once it has started."""
+        """The address of the running server."""
         self.control = ControlClient("http://localhost:0")
 
-    # Its life
+    # Start and stop
 
     def start(self) -> Server:
-        """Start it; returns when it listens. Raises ServerFailed."""
+        """Start the server. Returns when it accepts connections. Raises ServerFailed."""
         if self._process is not None:
             raise ServerFailed("the server is running already")
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `stop`
@@ -90,7 +90,7 @@ class Server:
         return self
 
     def stop(self) -> None:
-        """Stop it; what it kept in memory is gone."""
+        """Stop the server. Data in memory is lost."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -113,16 +113,16 @@ class Server:
         self.url = ""
 
     def log(self) -> str:
-        """What it has written down so far."""
+        """Return the server's log so far."""
         if self._log is None:
             return ""
-        # The server writes through the same open file: its place must stay.
+        # The server writes through the same open file, so its position must not change.
         size = os.fstat(self._log.fileno()).st_size
         return os.pread(self._log.fileno(), size, 0).decode("utf-8", "replace")
 
     @property
     def pid(self) -> int | None:
-        """The id of its process; None: it does not run."""
+        """The server's process id, or None if it is not running."""
         return None if self._process is None else self._process.pid
 
     def __enter__(self) -> Server:
@@ -143,7 +143,7 @@ class Server:
         return run  # type: ignore[return-value]
 
     def _with_class(self, case: Any) -> Any:
-        """A unittest.TestCase whose tests have this server."""
+        """Give a unittest.TestCase one server for all its tests."""
         set_up_class, set_up = case.setUpClass, case.setUp
 
         @functools.wraps(set_up_class)
@@ -161,10 +161,10 @@ class Server:
         case.setUpClass, case.setUp = classmethod(start), begin
         return case
 
-    # How SDKs find it
+    # SDK configuration
 
     def environment(self) -> dict[str, str]:
-        """Variables by which AWS's SDKs find it without an argument, and Azure's connection string."""
+        """Return the variables by which AWS SDKs find the server, and Azure's connection string."""
         return {
             "AWS_ENDPOINT_URL_DYNAMODB": self.url,
             "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": self.url,
@@ -179,7 +179,7 @@ class Server:
 
     @contextlib.contextmanager
     def set_environment(self) -> Iterator[None]:
-        """Within it the variables are set, and those that would lead elsewhere are not."""
+        """Set the variables of `environment` within the block, and unset those in ELSEWHERE."""
         wanted: Mapping[str, str | None] = {**dict.fromkeys(ELSEWHERE), **self.environment()}
         before = {name: os.environ.get(name) for name in wanted}
         boto3 = sys.modules.get("boto3")
@@ -187,7 +187,7 @@ class Server:
         try:
             _set(wanted)
             if boto3 is not None:
-                boto3.DEFAULT_SESSION = None  # type: ignore[attr-defined]  # it keeps the credentials that it has found
+                boto3.DEFAULT_SESSION = None  # the default session caches credentials
             yield
         finally:
             _set(before)
@@ -196,7 +196,7 @@ class Server:
 
     @property
     def azure_connection_string(self) -> str:
-        """For from_connection_string of Azure's SDKs."""
+        """The connection string for Azure's SDKs."""
         scheme = self.url.partition(":")[0]
         return (
             f"DefaultEndpointsProtocol={scheme};AccountName={AZURE_ACCOUNT};AccountKey={AZURE_KEY};"
@@ -204,20 +204,20 @@ class Server:
         )
 
     def dynamodb_client(self, **options: Any) -> Any:
-        """boto3's client; `options` as boto3 takes them."""
+        """Return a DynamoDB client of boto3 with these options."""
         return self._boto3("client", options)
 
     def dynamodb(self, **options: Any) -> Any:
-        """boto3's resource; `options` as boto3 takes them."""
+        """Return a DynamoDB resource of boto3 with these options."""
         return self._boto3("resource", options)
 
     def azure_tables(self, **options: Any) -> Any:
-        """TableServiceClient of azure-data-tables."""
+        """Return a TableServiceClient of azure-data-tables."""
         tables = importlib.import_module("azure.data.tables")
         return tables.TableServiceClient.from_connection_string(self.azure_connection_string, **options)
 
     def tablestore_client(self, **options: Any) -> Any:
-        """OTSClient of tablestore."""
+        """Return an OTSClient of tablestore."""
         found = importlib.import_module("tablestore")
         return found.OTSClient(self.url, ACCESS_KEY, SECRET_KEY, INSTANCE, **options)
 
@@ -225,7 +225,7 @@ class Server:
         session = importlib.import_module("boto3").Session(ACCESS_KEY, SECRET_KEY, region_name=REGION)
         return getattr(session, kind)("dynamodb", **{"endpoint_url": self.url, **options})
 
-    # How it is started
+    # Process arguments
 
     def _flags(self) -> list[str]:
         settings: dict[str, Any] = {"port": 0, "stop_with_stdin": True, **self._settings}
@@ -245,7 +245,7 @@ class Server:
         return flags
 
     def _own_environment(self) -> dict[str, str]:
-        """Ours without settings that somebody has made for another server."""
+        """Return this process's environment without settings for other servers."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
         made = {"TABLEGATE_ADMIN_TOKEN": self._token}
         if self._settings.get("auth") == "strict" and not {"secret_key", "secret_key_file"} & {
@@ -255,7 +255,7 @@ class Server:
         return {**kept, **made}
 
     def _credentials(self) -> str:
-        """A file of the keys that `environment` and the clients have: without them nobody could come in."""
+        """Write a credentials file with the keys of `environment` and of the clients, for strict authentication."""
         self._folder = tempfile.TemporaryDirectory(prefix="tablegate-")
         path = Path(self._folder.name, "credentials.json")
         keys = [
