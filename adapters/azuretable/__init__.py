@@ -1,4 +1,4 @@
 """The Azure Table dialect: REST and OData JSON."""
 
 DIALECT = "azuretable"
-"""What settings, properties of tables, indexes and metrics call this dialect."""
+"""The name of this dialect in settings, properties of tables and indexes, and metrics."""

@@ -1,6 +1,6 @@
-"""Entity group transactions: a changeset is one group of writes, read by the same code as single writes.
+"""Entity group transactions: a changeset is one write group, parsed by the same code as single writes.
 
-Checks what only a group can break: one table, one partition, each entity once, at most a hundred. Whatever fails, nothing is
+Checks of the group: one table, one partition, each entity once, at most a hundred changes. On any failure nothing is
 written, and the answer is one part that names the failing change.
 """
 
@@ -27,7 +27,7 @@ _VERBS = frozenset({"POST", "PUT", "MERGE", "PATCH", "DELETE"})
 
 
 class _ChangeFailed(Exception):
-    """A change was refused; the rest of the group with it."""
+    """A change was rejected, and with it the whole group."""
 
     def __init__(self, index: int, error: errors.ServiceError) -> None:
         super().__init__(index, error)
@@ -36,8 +36,10 @@ class _ChangeFailed(Exception):
 
 
 def run(call: call_context.CallContext, resource: Batch) -> Exchange[call_context.OperationReply]:
-    """POST /$batch: carry out a changeset, all of it or nothing, or one query. The answer is multipart/mixed, and a refused
-    change is a part of it. Raises ServiceError for a body that is no batch."""
+    """POST /$batch: run a changeset as a whole, or one query. The answer is multipart/mixed.
+
+    A rejected change is a part of the answer. Raises ServiceError for a body that is no batch.
+    """
     explicit_version = call.request.header("x-ms-version")
     if explicit_version and explicit_version < limits.FIRST_VERSION_WITH_BATCHES:
         raise errors.ServiceError("InvalidHeaderValue")
@@ -92,7 +94,7 @@ def _changes(
     except GroupRefused as refused:
         index, reason = next((at, reason) for at, reason in enumerate(refused.reasons) if reason is not None)
         raise _ChangeFailed(index, errors.service_error_of(reason)) from None
-    except NotPermitted:  # who may not do a part of it may not do it at all
+    except NotPermitted:  # a caller without permission for a part has none for the batch
         raise
     except GatewayError as error:
         raise _ChangeFailed(0, errors.service_error_of(error)) from None
@@ -105,11 +107,11 @@ def _changes(
 def _prepare_all(
     call: call_context.CallContext, requests: tuple[InnerRequest, ...]
 ) -> Exchange[list[PreparedEntityWrite]]:
-    """Every change, read and checked against the ones before it."""
+    """Return the prepared write of every change, checked against the ones before it."""
     table: Table | None = None
     prepared: list[PreparedEntityWrite] = []
     seen: set[str] = set()
-    writers: dict[int, Callable[[bytes], PreparedEntityWrite]] = {}  # by the id of a head
+    writers: dict[int, Callable[[bytes], PreparedEntityWrite]] = {}  # by the id() of a head
     for index, request in enumerate(requests):
         try:
             writer = writers.get(id(request.head))
@@ -126,7 +128,7 @@ def _prepare_all(
             if each.keys[1] in seen:
                 raise errors.ServiceError("InvalidDuplicateRow")
         except errors.ServiceError as error:
-            if error.status in (401, 403):  # who may not do a part of it may not do it at all
+            if error.status in (401, 403):  # a caller without permission for a part has none for the batch
                 raise
             raise _ChangeFailed(index, error) from None
         except NotPermitted:
@@ -141,7 +143,7 @@ def _prepare_all(
 def _change_call(
     call: call_context.CallContext, head: InnerHead
 ) -> tuple[call_context.CallContext, Entity | EntitySet]:
-    """A change as a call of its own, if the caller may do such a thing."""
+    """Return a change as a call of its own, after checking that it is permitted. Raises ServiceError."""
     inner, resource = _inner_call(call, head)
     if inner.method not in _VERBS or not isinstance(resource, Entity | EntitySet):
         raise errors.ServiceError("InvalidInput")
@@ -152,7 +154,7 @@ def _change_call(
 
 
 def _inner_call(call: call_context.CallContext, head: InnerHead) -> tuple[call_context.CallContext, Resource]:
-    """An operation of a batch as a call of its own, without its body; who asks was settled for the whole of it."""
+    """Return an operation of a batch as a call of its own, without its body. The batch is authenticated as a whole."""
     outer = call.request
     host = outer.header("host") if call.gateway.settings.azure_account_in_host else ""
     address, query = addresses.resolve(head.target, call.address, host)
@@ -186,7 +188,7 @@ _INNER_HEADERS = [
 
 
 def _refusal(call: call_context.CallContext, error: errors.ServiceError, index: int | None) -> InnerReply:
-    """An error as a part. SDKs read the index of the failing change from the front of its message."""
+    """Return an error as a part. SDKs read the index of the failing change from the start of its message."""
     if index is not None:
         error = errors.ServiceError(error.code, f"{index}:{error.text}")
     time = timestamp_text(call.gateway.now_ms() * 10_000 + UNIX_EPOCH_TICKS)

@@ -1,8 +1,8 @@
-"""One call of an operation: what a handler gets, what it answers, and how it finds its table.
+"""One call of an operation: input and reply of a handler, and table lookup.
 
-A handler is a function `operation(call, resource) -> Steps[Answer]` (gateway/exchanges.py), usually a generator function. It
-parses the request to commands and returns an Answer. It raises ServiceError (errors.py) or GatewayError. The entry renders
-both as replies.
+A handler is a function `operation(call, resource) -> Steps[OperationReply]` (gateway/exchanges.py), usually a generator
+function. It parses the request to commands and returns a reply. It raises ServiceError (errors.py) or GatewayError. The
+entry renders both.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ from tablegate.gateway.model.errors import TableMissing
 from tablegate.gateway.model.tables.tables import Table
 
 
-# Neither is frozen: that would treble the time in which one is made, and both are made of every request.
+# Not frozen, since creation would take three times as long, and each request needs both.
 @dataclass(slots=True, eq=False)
 class CallContext:
-    """An authenticated request, not to be changed. `method` is the verb meant (X-HTTP-Method counts), `options` the decoded
-    query, `origin` scheme, host and base of the service as this client addresses it."""
+    """An authenticated request, not to be changed.
+
+    `method` is the effective verb (after X-HTTP-Method), `options` the decoded query, `origin` scheme, host and base of
+    the service as the client addresses it.
+    """
 
     request: Request
     address: Address
@@ -44,7 +47,7 @@ class CallContext:
 
 @dataclass(slots=True, eq=False)
 class OperationReply:
-    """A reply before the headers that all replies have. Not to be changed."""
+    """A reply without the headers common to all replies. Not to be changed."""
 
     status: int
     headers: list[tuple[str, str]] = field(default_factory=list)
@@ -52,7 +55,7 @@ class OperationReply:
 
 
 def service_id(request_id: str) -> str:
-    """The GUID by which this dialect's replies name a request, made of the id that the server's log has."""
+    """Return the GUID of a request in replies, derived from its id in the server's log."""
     digest = hashlib.blake2b(request_id.encode(), digest_size=16).hexdigest()
     return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:]}"
 
@@ -61,8 +64,10 @@ _TUNNELLED = frozenset({"MERGE", "PATCH", "PUT", "DELETE"})
 
 
 def method_of(request: Request) -> str:
-    """The verb that a request means: its own, or the one tunnelled through POST in X-HTTP-Method. Raises ServiceError
-    XMethodIncorrectCount, XMethodNotUsingPost, XMethodIncorrectValue."""
+    """Return the effective verb of a request: its own, or the one tunnelled through POST in X-HTTP-Method.
+
+    Raises ServiceError XMethodIncorrectCount, XMethodNotUsingPost, XMethodIncorrectValue.
+    """
     if "x-http-method" not in request.header_map:
         return request.method
     sent = request.header_values("x-http-method")
@@ -77,10 +82,10 @@ def method_of(request: Request) -> str:
 
 
 def options_of(query: str) -> dict[str, str]:
-    """The decoded options of a raw query; of a repeated one the first, but two signatures are as good as none.
+    """Return the decoded options of a raw query. The first of repeated ones counts, but two signatures count as none.
 
-    "+" is a blank, as HTML forms and older clients write it, but in `sig`, whose base64 some clients leave unencoded.
-    Raises ServiceError InvalidUri for bytes that are not UTF-8, and for more options than any request has.
+    "+" is a blank, as HTML forms and older clients write it. It is kept in `sig`, since some clients do not encode its
+    base64. Raises ServiceError InvalidUri for bytes that are not UTF-8, and for too many options.
     """
     options: dict[str, str] = {}
     if not query:
@@ -102,15 +107,17 @@ def options_of(query: str) -> dict[str, str]:
 
 
 def known_table(call: CallContext, name: str) -> Table | None:
-    """The descriptor of a table from the cache. None: the engine must be asked for it, which is always so of a forbidden table,
-    as of one that is not there."""
+    """Return the descriptor of a table from the cache. None if the engine must be called.
+
+    It is always None for a missing table and for a table that the caller may not access.
+    """
     table = call.gateway.engine.cached_azure_table(call.namespace, name)
     authorization = call.request.authorization
     return table if authorization is None or table is None or authorization.reaches(table) else None
 
 
 def find_table(call: CallContext, name: str) -> Exchange[Table]:
-    """The descriptor of a table, by the name that Azure knows it by, in whatever case. Raises TableMissing, ServiceError."""
+    """Return the descriptor of a table by its Azure name, in any case. Raises TableMissing, ServiceError."""
     table = known_table(call, name)
     return (yield from find_table_now(call, name)) if table is None else table
 
@@ -122,14 +129,16 @@ def on_table(call: CallContext, name: str, step_of: Callable[[Table], SingleStep
 
 
 def judge_table(call: CallContext, name: str) -> Exchange[None]:
-    """Refuse a caller to whom a table is forbidden, before anything else about the request is judged. Raises NotPermitted."""
+    """Check that the caller may access a table, before other checks of the request. Raises NotPermitted."""
     if call.request.authorization is not None:
         with suppress(TableMissing, ServiceError):
             yield from find_table(call, name)
 
 
 def find_table_now(call: CallContext, name: str) -> Exchange[Table]:
-    """The descriptor of a table that is to be described or changed, by asking the engine: nothing else may be asked of it,
-    and who is to know of a table is judged by what the engine is asked."""
+    """Return the current descriptor of a table, to describe or change it. Raises TableMissing, ServiceError.
+
+    It always calls the engine, so that access to the table is authorized.
+    """
     check_table_name(name)
     return (yield from one(FindTable(call.namespace, name, by_azure_name=True)))

@@ -1,4 +1,4 @@
-"""Rows as this dialect's clients see them, for people (gateway/console)."""
+"""Rows in the form of this dialect, for the console (gateway/console)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ FORM = "OData"
 
 
 def shown_row(table: Table, row: Row) -> Any:
-    """An entity as a JSON document with the types of its properties, without addresses."""
+    """Return an entity as a JSON document with the types of its properties, without addresses."""
     return EntityFormat(table, "", "", MetadataLevel.MINIMAL).member(row)
 
 
 def snippet(table: Table, url: str) -> str:
-    """A few lines of the SDK that read the table."""
+    """Return a few lines of SDK code that read the table."""
     return f"""from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableClient
 

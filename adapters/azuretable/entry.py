@@ -1,4 +1,4 @@
-"""The steps of a request (gateway/dialect.py), and CORS. What operations do is elsewhere."""
+"""The entry of the Azure Table dialect: the steps of a request (gateway/dialect.py), and CORS."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ _HINT = (
     f'TableServiceClient.from_connection_string("AccountName={DEV_AZURE_ACCOUNT};AccountKey={DEV_AZURE_KEY};'
     f'TableEndpoint={{url}}/{DEV_AZURE_ACCOUNT}")'
 )
-# Host names of the service: public Azure, its sovereign clouds, and Cosmos DB. Not every name with `.table.`, which may belong
-# to anyone.
+# Host names of the service: public Azure, its sovereign clouds, and Cosmos DB. Other names with `.table.` may be
+# unrelated.
 _SERVICE_HOSTS = re.compile(
     r"[a-z0-9]{3,24}(?:-secondary)?\.table\.(?:core\.(?:windows\.net|chinacloudapi\.cn|usgovcloudapi\.net)|cosmos\.azure\.com)"
 )
 
 
 def create(gateway: Gateway) -> Dialect:
-    """Make the dialect on a gateway."""
+    """Create the dialect for a gateway."""
     return AzureTable(gateway)
 
 
 def listed(table: Table) -> tuple[str, str, str]:
-    """(name, keys, address): which columns PartitionKey and RowKey are, and the path below any account."""
+    """Return (name, key columns, address) of a table. The address is the path below any account."""
     schema = table.key_schema
     row_key = name_of(schema.sort) if schema.sort else '""'
     keys = f"PartitionKey = {name_of(schema.partition)}, RowKey = {row_key}"
@@ -58,7 +58,7 @@ def listed(table: Table) -> tuple[str, str, str]:
 
 
 class AzureTable(Dialect):
-    """The dialect on a gateway, with what it reads once from the settings."""
+    """The dialect for a gateway, with values read once from the settings."""
 
     name = DIALECT
     hint = _HINT
@@ -74,14 +74,14 @@ class AzureTable(Dialect):
         self._hosts_name_accounts = gateway.settings.azure_account_in_host
         self._issuer = auth.issuer_of(gateway)
 
-    # Which requests are this dialect's
+    # Detection of the dialect
 
     def matches(self, request: Request) -> bool:
-        """Whether a request is Azure's: by the account in its host name or its path."""
+        """Return True for a request with an Azure account in its host name or path."""
         return addresses.has_account(request.path, request.header_map.get("host", ""))
 
     def operation(self, request: Request) -> str:
-        """The method and the kind of resource, or "unknown" for an address that means nothing."""
+        """Return the method and the kind of resource, or "unknown" for an invalid address."""
         try:
             resource = addresses.parse(request.path, self._host(request)).resource
         except ServiceError:
@@ -90,7 +90,7 @@ class AzureTable(Dialect):
         return f"{verb} {type(resource).__name__}"
 
     def _host(self, request: Request) -> str:
-        """The host that a request was sent to; "" where hosts name no account."""
+        """Return the host of a request, or "" if hosts name no account."""
         return request.header_map.get("host", "") if self._hosts_name_accounts else ""
 
     def facts(self, request: Request, reply: Reply | None = None) -> RequestFacts:
@@ -101,13 +101,13 @@ class AzureTable(Dialect):
         return request_facts.read(head, request, reply, self._host(request))
 
     def fault(self, request: Request, name: str) -> Reply:
-        """An error reply that was planted (Dialect.fault)."""
+        """Return an error reply injected by a test (Dialect.fault)."""
         return self._refusal(request, ServiceError(name))
 
     # From request to reply
 
     def refusal_of_head(self, request: Request) -> Reply | None:
-        """The refusal of a request that is not authenticated (Dialect.refusal_of_head). No signature covers the body."""
+        """Return the error reply if authentication fails (Dialect.refusal_of_head). No signature covers the body."""
         try:
             self.authenticate(request)
         except (ServiceError, GatewayError) as error:
@@ -115,11 +115,11 @@ class AzureTable(Dialect):
         return None
 
     def only_reads(self, request: Request) -> bool:
-        """Whether a request wants nothing but to read (Dialect.only_reads)."""
+        """Return True if a request only reads (Dialect.only_reads)."""
         return request.method == "GET" and "x-http-method" not in request.header_map
 
     def handle(self, request: Request) -> Begun:
-        """Begin to answer a request (Dialect.handle). Those of pages in a browser are subject to CORS."""
+        """Start answering a request (Dialect.handle). CORS rules apply to requests of pages in a browser."""
         if request.method == "OPTIONS" or request.header_map.get("origin", ""):
             return self._handle_cross_origin(request)
         return super().handle(request)
@@ -141,7 +141,7 @@ class AzureTable(Dialect):
         return (yield from service.preflight(request, account.namespace, account.name))
 
     def _check_origin(self, request: Request) -> Exchange[None]:
-        """Raises NotAllowed for a page that neither the server's settings nor a CORS rule of the account allows."""
+        """Check that the server's settings or a CORS rule of the account allow the page. Raises NotAllowed."""
         refusal = self.refusal_of_origin(request)
         if refusal is None:
             return
@@ -160,7 +160,7 @@ class AzureTable(Dialect):
         return caller
 
     def begin(self, call: call_context.CallContext) -> Steps[call_context.OperationReply]:
-        """Authorize the table that a call names, and begin its operation (Dialect.begin)."""
+        """Authorize the table that a call names, and start its operation (Dialect.begin)."""
         access = call.grant.access
         if access is not None and access.policy_id is not None:
             return after(tables.under_policy(call, access), self._begin_granted)
@@ -195,7 +195,7 @@ class AzureTable(Dialect):
         return replies.reply(request, replies.refusal(request, error, self.gateway), self.gateway)
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
-        """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse)."""
+        """Return the reply to a request that the server itself rejects (Dialect.refuse)."""
         match error:
             case LimitExceeded():
                 refusal = ServiceError("RequestBodyTooLarge")
@@ -211,7 +211,7 @@ class AzureTable(Dialect):
         return self._refusal(request, refusal)
 
     def _address_of(self, request: Request) -> Address:
-        """Where a request goes, if its parts may be as they are. Raises ServiceError."""
+        """Return the address of a request, after checking its parts. Raises ServiceError."""
         address = addresses.parse(request.path, self._host(request))
         segment_limit = self.gateway.settings.url_segment_limit
         if segment_limit and addresses.longest_segment(request.path) > segment_limit:
@@ -224,7 +224,7 @@ class AzureTable(Dialect):
         return address
 
     def authenticate(self, request: Request) -> call_context.CallContext:
-        """Return the call (Dialect.authenticate). The head has all of it but the body. Raises ServiceError."""
+        """Return the call (Dialect.authenticate), complete except for the body. Raises ServiceError."""
         address = self._address_of(request)
         options = call_context.options_of(request.query)
         account = auth.account_of(self.gateway, address.account)

@@ -1,6 +1,6 @@
-"""The operation table: (resource, verb, comp) -> the handler that answers it.
+"""The operation table: (resource, verb, comp) -> handler.
 
-What an address means is in wire/addresses.py; a verb may be tunnelled (call_context.method_of). A combination that is not here is
+wire/addresses.py parses resources. A verb may be tunnelled (call_context.method_of). A combination that is absent is
 answered with 405.
 """
 
@@ -22,8 +22,10 @@ from tablegate.gateway.model.commands.commands import Exchange
 
 
 class Operation(NamedTuple):
-    """One operation of the API. Its handler is given the call and the resource. `purpose`: what a caller must be
-    allowed to do."""
+    """One operation of the API. Its handler takes the call and the resource.
+
+    `purpose`: the permissions that a caller needs.
+    """
 
     handler: Callable[..., Steps[OperationReply]]
     purpose: Purpose = UNKNOWN_PURPOSE
@@ -33,7 +35,7 @@ _P = Permission
 _READING = frozenset({"GET", "HEAD"})
 _IN_BATCHES = (_P.PUT, _P.UPDATE, _P.DELETE, _P.READ, _P.QUERY, _P.SCAN)
 PLAIN = ""
-"""A request that names no component."""
+"""A request without `comp`."""
 OPERATIONS: Mapping[tuple[type, str, str], Operation] = {
     # (resource, verb, comp)
     (addresses.TableSet, "GET", PLAIN): Operation(tables.query, Purpose((_P.LIST,))),
@@ -58,7 +60,7 @@ OPERATIONS: Mapping[tuple[type, str, str], Operation] = {
 
 
 def operation_of(call: CallContext) -> Operation:
-    """The operation that a call asks for. Raises ServiceError where there is none."""
+    """Return the operation of a call. Raises ServiceError if there is none."""
     resource = call.address.resource
     if isinstance(resource, addresses.Nested):
         return _NESTED
@@ -73,7 +75,7 @@ def operation_of(call: CallContext) -> Operation:
 
 
 def purpose_of(resource: addresses.Resource, method: str, comp: str) -> Purpose:
-    """What a request is for. To have an address explained that means nothing is to read."""
+    """Return the purpose of a request. An invalid nested address only needs permission to describe."""
     if isinstance(resource, addresses.Nested):
         return Purpose((_P.DESCRIBE,))
     row = OPERATIONS.get((type(resource), method, comp))
@@ -81,10 +83,10 @@ def purpose_of(resource: addresses.Resource, method: str, comp: str) -> Purpose:
 
 
 def _refuse_nested(call: CallContext, resource: addresses.Nested) -> Exchange[OperationReply]:
-    """Answer a client whose account URL ends in a table's name: /T/Tables, /T/$batch and their like. Always raises.
+    """Reject a request of a client with an account URL that ends in a table's name: /T/Tables, /T/$batch and similar.
 
-    The service has no such resources, and refuses each in its own way; SDKs recognise code and text and tell their users
-    what is wrong with the URL. Raises ServiceError, TableMissing.
+    The service has no such resources, and rejects each with another error. SDKs recognise code and text, and explain
+    the problem with the URL to their users. Always raises ServiceError or TableMissing.
     """
     if call.options.get("restype") == "service":
         raise ServiceError("InvalidQueryParameterValue")

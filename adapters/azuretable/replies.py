@@ -1,4 +1,4 @@
-"""Replies: the headers that all of them have, and errors as documents."""
+"""Replies: their common headers, and error documents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ODATA_HEADERS = [
 
 
 def reply(request: Request, answer: OperationReply, gateway: Gateway) -> Reply:
-    """The reply with an answer, and the headers that every reply has."""
+    """Return the reply of an operation with the headers of all replies."""
     version = request.header_map.get("x-ms-version", "")
     headers = [
         *answer.headers,
@@ -44,7 +44,7 @@ def reply(request: Request, answer: OperationReply, gateway: Gateway) -> Reply:
 
 
 def _version_unsaid(request: Request, gateway: Gateway) -> str:
-    """The version of a request that names none, or none that can be read: its token's, else the setting's."""
+    """Return the version for a request without a valid one: that of its token, or the default of the settings."""
     found = re.search(r"(?:^|&)sv=(\d{4}-\d\d-\d\d)(?:&|$)", request.query)
     if found and is_version(found.group(1)):
         return found.group(1)
@@ -52,7 +52,7 @@ def _version_unsaid(request: Request, gateway: Gateway) -> str:
 
 
 def refusal(request: Request, refused: ServiceError | GatewayError, gateway: Gateway) -> OperationReply:
-    """The answer that says an error, as JSON, or as XML where the client reads that."""
+    """Return the reply for an error, as JSON, or as XML if the client reads that."""
     error = service_error_of(refused) if isinstance(refused, GatewayError) else refused
     time = timestamp_text(gateway.now_ms() * 10_000 + UNIX_EPOCH_TICKS)
     headers = [*error.headers, ("x-ms-error-code", error.code)]
@@ -73,7 +73,7 @@ def _is_echoed(client_id: str) -> bool:
 
 @lru_cache(maxsize=256)
 def is_version(text: str) -> bool:
-    """Whether a text is a date of the calendar, as all versions are."""
+    """Return True if a text is a valid date, as all versions are."""
     if _VERSION.fullmatch(text) is None:
         return False
     try:
@@ -84,13 +84,13 @@ def is_version(text: str) -> bool:
 
 
 def _speaks_xml(request: Request) -> bool:
-    """Whether the request is for one of the operations whose documents are XML."""
+    """Return True if the request is for an operation with XML documents."""
     query = request.query
     if "comp=" not in query:
         return False
     try:
         return options_of(query).get("comp", "") in _XML_COMPONENTS
-    except ServiceError:  # a query that cannot be read
+    except ServiceError:  # the query is invalid
         return False
 
 

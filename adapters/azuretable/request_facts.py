@@ -1,6 +1,6 @@
 """The facts of an Azure Table request (gateway/model/request_facts.py), read apart from its handling.
 
-The request is not checked yet, so only what is of the right form is taken. Of an entity only the two keys are read.
+The request is not checked yet, so values of a wrong form are ignored. Only the two keys of an entity are read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _KEY = ("PartitionKey", "RowKey")
 
 
 class _Target(NamedTuple):
-    """A resource that a request addresses. Without a method and a body only the resource's own names are read."""
+    """A resource that a request addresses. Without a method and a body, only the resource itself names a table or key."""
 
     resource: Resource
     method: str = ""
@@ -53,10 +53,11 @@ class _Target(NamedTuple):
 
 
 def read(head: RequestFacts, request: Request, reply: Reply | None, host: str) -> RequestFacts:
-    """Return the facts of a request. `head`: its operation and kind. `reply`: None if it is not answered yet, and then its caller
-    is authenticated. `host`: of the request; "" if hosts name no account. Raises ServiceError for an address that means nothing.
+    """Return the facts of a request. Raises ServiceError for an invalid address.
 
-    Of a caller who is not authenticated nothing is read but the address."""
+    `head`: its operation and kind. `reply`: None before the answer, when its caller is authenticated. `host`: the host
+    of the request, "" if hosts name no account. Without authentication only the address is read.
+    """
     address = addresses.parse(request.path, host)
     code = "" if reply is None else _error_code(reply)
     facts = head._replace(caller=address.account, error_code=code, is_refusal=code in REFUSALS)
@@ -86,7 +87,7 @@ def _error_code(reply: Reply) -> str:
 
 
 def _targets(request: Request, address: Address, host: str) -> list[_Target]:
-    """The resource that a request addresses, or all that its batch does. Of a batch that cannot be read nothing is known."""
+    """Return the resource that a request addresses, or all resources of its batch. Empty for an invalid batch."""
     if not isinstance(address.resource, Batch):
         return [_Target(address.resource, request.method, request.body)]
     try:
@@ -106,7 +107,10 @@ def _tables(targets: list[_Target]) -> list[str]:
 
 
 def _refused_parts(reply: Reply, operation: str, tables: list[str]) -> RejectedParts | None:
-    """A batch is a query or changes of one table, and of those one at most is told to be refused."""
+    """Return the rejected part of a batch, or None.
+
+    A batch is a query or changes of one table, and its answer reports at most one rejected part.
+    """
     mark = PART_MARKS.get(operation)
     if mark is None or mark not in reply.body:
         return None
@@ -116,7 +120,7 @@ def _refused_parts(reply: Reply, operation: str, tables: list[str]) -> RejectedP
 
 
 def _named(resource: Resource, method: str, body: bytes) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
-    """(table, key or None) of each entity or table that a resource is."""
+    """Yield (table, key or None) of each entity or table that a resource names."""
     match resource:
         case Entity(table, partition_key, row_key):
             yield table, {"PartitionKey": partition_key, "RowKey": row_key}
@@ -135,7 +139,7 @@ def _named(resource: Resource, method: str, body: bytes) -> Iterator[tuple[str, 
 
 
 def _document(body: bytes) -> dict[str, Any]:
-    """The JSON object that a body is; {} for a body that the service refuses unread."""
+    """Return the JSON object of a body, {} for a body that the service rejects unread."""
     try:
         return document_of(body)
     except (ServiceError, Busy):

@@ -1,1 +1,1 @@
-"""Who asks and what they may do: Shared Key, shared access signatures, bearer tokens."""
+"""Authentication and grants: Shared Key, shared access signatures, bearer tokens."""

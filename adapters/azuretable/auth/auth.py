@@ -1,7 +1,7 @@
-"""Who is asking: Shared Key, Shared Key Lite, shared access signatures and bearer tokens.
+"""Authentication by Shared Key, Shared Key Lite, shared access signatures and bearer tokens.
 
-Given the request, the account's keys and the time, it says what the caller may do or why it is refused. Signatures
-cover the path as it was sent. Source: "Authorize with Shared Key" (Table service); docs/protocols/azure-table.md section 3.
+The result is the grant of the caller, or an error. Signatures cover the path as it was sent. Source: "Authorize with
+Shared Key" (Table service); docs/protocols/azure-table.md section 3.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FULL = Grant()
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An account as credentials know it. `keys` are decoded; both count. `namespace` is where its tables live."""
+    """An account with its decoded keys, all of them valid. `namespace` is that of its tables."""
 
     name: str
     keys: tuple[bytes, ...]
@@ -39,7 +39,7 @@ class Account:
 
 
 def account_of(gateway: Gateway, name: str) -> Account:
-    """The account of a name. Raises ServiceError."""
+    """Return the account with a name. Raises ServiceError."""
     credential = gateway.credentials.find(Scheme.AZURE, name)
     if credential is None:
         raise ServiceError("AuthenticationFailed")
@@ -53,12 +53,12 @@ def _account_of(credential: Credential, namespace: str) -> Account:
         try:
             keys.append(base64.b64decode(secret, validate=True))
         except (binascii.Error, ValueError):
-            keys.append(secret.encode())  # an account's key need not be base64 for SDKs that do not decode it
+            keys.append(secret.encode())  # SDKs that do not decode the key allow any text
     return Account(credential.access_id, tuple(keys), namespace)
 
 
 def issuer_of(gateway: Gateway) -> Issuer | None:
-    """The issuer whose bearer tokens count, by the settings."""
+    """Return the trusted issuer of bearer tokens in the settings, or None."""
     settings = gateway.settings
     if settings.jwt_keys_file is None:
         return None
@@ -70,10 +70,10 @@ def issuer_of(gateway: Gateway) -> Issuer | None:
 def verify(
     request: Request, options: Mapping[str, str], account: Account, issuer: Issuer | None, gateway: Gateway
 ) -> Grant:
-    """What the caller of a request may do. `options`: the decoded query; `issuer`: whose bearer tokens count; `gateway`: for
-    the time. Raises ServiceError: 401 or 403 with the code of what is wrong.
+    """Return the grant of a request's caller. Raises ServiceError: 401 or 403 with the code of the failure.
 
-    A grant whose `access` has a `policy_id` still needs that policy (`SharedAccess.under`).
+    `options`: the decoded query. `issuer`: the trusted issuer of bearer tokens. `gateway`: the source of the time. A
+    grant whose `access` has a `policy_id` still needs that policy (`SharedAccess.under`).
     """
     authorization = request.header_map.get("authorization", "")
     if authorization:
@@ -96,13 +96,14 @@ def verify(
 
 
 def authorize(request: Request, account: Account, grant: Grant, gateway: Gateway) -> Authorization | None:
-    """Give a request its authorization, and return it. None: the caller may do everything.
+    """Set the authorization of a request, and return it. None if the caller is unrestricted.
 
-    The grants of the account's key decide, which bound what the key has signed, too; or the roles of a token.
+    The grants of the account's key decide. They also limit the signatures made with the key. For a token, its roles
+    decide.
     """
     credentials = gateway.credentials
     credential = credentials.find(Scheme.AZURE, account.name)
-    assert credential is not None  # or nobody could have signed
+    assert credential is not None  # otherwise the signature check had failed
     policy = credential.policy if grant.roles is None else credentials.policy_of_roles(grant.roles)
     source = RequestSource(request.client, request.secure)
     request.authorization = credentials.authorization(credential, policy, source, gateway.real_now_ms())
@@ -142,7 +143,7 @@ def _check_shared_key(
 
 
 def string_to_sign(request: Request, options: Mapping[str, str], account: str, lite: bool = False) -> str:
-    """What a key of the account signs of a request: Shared Key, or (`lite`) Shared Key Lite."""
+    """Return the text of a request that the account's key signs, for Shared Key or (`lite`) Shared Key Lite."""
     known = request.header_map
     date = known.get("x-ms-date", "") or known.get("date", "")
     resource = f"/{account}{addresses.signed_path(request.path)}"
@@ -156,7 +157,7 @@ def string_to_sign(request: Request, options: Mapping[str, str], account: str, l
 
 @lru_cache(maxsize=256)
 def _seconds_of(date: str) -> float | None:
-    """Seconds since 1970 of an RFC 1123 date, or None."""
+    """Return the seconds since 1970 of an RFC 1123 date, or None."""
     try:
         return parsedate_to_datetime(date).timestamp()
     except (ValueError, TypeError, OverflowError, IndexError):

@@ -1,7 +1,7 @@
-"""Bearer tokens (OAuth 2.0, Microsoft Entra ID): is a JWT signed by a configured issuer, for this service, and in force?
+"""Bearer tokens (OAuth 2.0, Microsoft Entra ID): validation of a JWT against a configured issuer.
 
-Keys come from a JWKS document given by the settings; nothing is fetched. There is no directory here that would know who has which
-role: the token itself says it, in `roles`.
+Keys come from a JWKS document in the settings, and nothing is fetched. There is no directory of role assignments: the
+token itself lists the roles, in `roles`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 FIRST_VERSION = "2017-11-09"  # "Versioning for Azure Storage": requests with an OAuth 2.0 token
 FIRST_VERSION_WITH_CHALLENGE = "2019-12-12"  # "Authorize with Microsoft Entra ID", Bearer challenge
-# "Authorize with Microsoft Entra ID": a token is for all storage accounts that its bearer has a role in, or for one account.
-# Roles are not known here, so that only the latter keeps tenants apart.
+# "Authorize with Microsoft Entra ID": a token is valid for one account, or for all accounts in which the caller has a
+# role. Role assignments are unknown here, so only the former separates tenants.
 EVERY_ACCOUNT = "https://storage.azure.com"
 ONE_ACCOUNT = "https://{account}.table.core.windows.net"
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"]
@@ -28,8 +28,10 @@ _LEEWAY_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """A trusted issuer of tokens: its signing keys, its `iss` (None: any), the required `aud`, in which {account} stands for the
-    account of the request."""
+    """A trusted issuer of tokens: its signing keys, its `iss` (None for any), and the required `aud`.
+
+    In the latter, {account} stands for the account of the request.
+    """
 
     keys: Sequence[jwt.PyJWK]
     name: str | None
@@ -37,8 +39,8 @@ class Issuer:
 
     @classmethod
     def of_jwks(cls, document: dict[str, Any], name: str | None, audience: str) -> Issuer:
-        """An issuer by its JWKS document. Raises jwt.PyJWTError if it holds no usable key."""
-        # Loaded here, with the cryptography behind it: few servers take tokens (docs/architecture.md section 11).
+        """Create an issuer from its JWKS document. Raises jwt.PyJWTError if it holds no usable key."""
+        # Imported here with its cryptography, since few servers accept tokens (docs/architecture.md section 11).
         import jwt
 
         key_set = jwt.PyJWKSet.from_dict(document)
@@ -50,8 +52,10 @@ class Issuer:
         return urlsplit(self.name or "").path.strip("/").partition("/")[0] or "common"
 
     def check(self, token: str, now: float, account: str) -> tuple[str, ...]:
-        """The roles that a token says its bearer has. Raises ServiceError InvalidAuthenticationInfo unless it is good
-        for an account at `now` (seconds since 1970)."""
+        """Return the roles in a token. Raises ServiceError InvalidAuthenticationInfo if the token is invalid.
+
+        It must be valid for the account at `now` (seconds since 1970).
+        """
         import jwt
 
         try:
@@ -66,12 +70,12 @@ class Issuer:
         return tuple(role for role in roles if isinstance(role, str)) if isinstance(roles, list) else ()
 
     def _claims(self, token: str, audience: str) -> dict[str, Any]:
-        """The claims of a token that one of the keys has signed. Raises jwt.PyJWTError, ValueError."""
+        """Return the claims of a token signed by one of the keys. Raises jwt.PyJWTError, ValueError."""
         import jwt
 
         key_id = jwt.get_unverified_header(token).get("kid")
         for key in self.keys:
-            # `kid` is optional (RFC 7515, 4.1.4): without it each key is tried.
+            # `kid` is optional (RFC 7515, 4.1.4). Without it, each key is tried.
             if key_id is not None and key.key_id != key_id:
                 continue
             try:
@@ -94,13 +98,13 @@ class Issuer:
 
 
 def _family(key: jwt.PyJWK) -> str:
-    """First letters of the algorithms that a key may be used with: never a symmetric one."""
+    """Return the first letters of the algorithms that a key may be used with. Symmetric algorithms are excluded."""
     name = key.algorithm_name or ""
     return name[:2] if name[:2] in ("RS", "PS", "ES") else "--"
 
 
 def refusal(issuer: Issuer | None, code: str = "InvalidAuthenticationInfo") -> ServiceError:
-    """401 with the challenge by which SDKs find the tenant and the resource."""
+    """Return a 401 error with the challenge from which SDKs read the tenant and the resource."""
     tenant = issuer.tenant if issuer is not None else "common"
     challenge = (
         f"Bearer authorization_uri=https://login.microsoftonline.com/{tenant}/oauth2/authorize "

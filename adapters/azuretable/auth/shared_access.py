@@ -1,7 +1,7 @@
-"""Shared access signatures: what a token says, whether it was signed by the account, and what it allows.
+"""Shared access signatures: parsing, verification of the signature, and the access they grant. Pure.
 
-Pure. Knows service SAS (one table, perhaps a range of keys), account SAS, and stored access policies as plain values; does
-not know where policies are stored. Source: "Create a service SAS", "Create an account SAS", "Delegate access with SAS".
+It covers service SAS (one table, optionally a range of keys), account SAS, and stored access policies as plain values.
+Source: "Create a service SAS", "Create an account SAS", "Delegate access with SAS".
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tablegate.adapters.azuretable.values.values import TICKS_PER_SECOND, UNIX_E
 from tablegate.adapters.azuretable.wire.errors import ServiceError
 
 Bound = tuple[str, str | None]
-"""(PartitionKey, RowKey or None: the whole partition); bounds are inclusive."""
+"""(PartitionKey, RowKey), inclusive. RowKey None stands for the whole partition."""
 
 
 class Action(Enum):
-    """What a request wants: (letters a service SAS needs, letters an account SAS needs all of, resource type there).
+    """An action: (permissions of a service SAS, permissions of an account SAS, resource type of an account SAS).
 
-    None in place of letters: that kind of token is never enough. Letters separated by "|" are alternatives.
+    All letters are required, unless "|" separates alternatives. None means that no token of that kind suffices.
     """
 
     QUERY = ("r", "r", "o")
@@ -43,7 +43,7 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A stored access policy. Times are service timestamps; an empty part is as good as an absent one."""
+    """A stored access policy. Times are service timestamps. An empty part counts as absent."""
 
     id: str
     start: str | None = None
@@ -53,7 +53,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class SharedAccess:
-    """A token whose signature is good. `table` is lower-case, None for account tokens; times in seconds since 1970."""
+    """A token with a valid signature. `table` is lower-case, None for account tokens. Times are in seconds since 1970."""
 
     table: str | None
     permissions: str | None
@@ -65,7 +65,7 @@ class SharedAccess:
     upper: Bound | None = None
 
     def under(self, policies: Iterable[Policy], now: float) -> SharedAccess:
-        """The token with the parts that its stored policy gives. Raises ServiceError AuthenticationFailed."""
+        """Return the token completed by its stored policy. Raises ServiceError AuthenticationFailed."""
         if self.policy_id is None:
             return self
         for policy in policies:
@@ -85,14 +85,14 @@ class SharedAccess:
         return complete
 
     def check_times(self, now: float) -> None:
-        """Raises ServiceError AuthenticationFailed before its start, after its expiry, or without one."""
+        """Check that the token has an expiry and is valid now. Raises ServiceError AuthenticationFailed."""
         if self.permissions is None or self.expires is None or now >= self.expires:
             raise ServiceError("AuthenticationFailed")
         if self.starts is not None and now < self.starts:
             raise ServiceError("AuthenticationFailed")
 
     def check(self, action: Action, table: str | None) -> None:
-        """Raises ServiceError: the code says what is missing."""
+        """Check that the token permits an action. Raises ServiceError with the code of the failure."""
         of_table, of_account, resource_type = action.value
         permissions = self.permissions or ""
         if self.table is not None:
@@ -109,7 +109,7 @@ class SharedAccess:
             raise ServiceError("AuthorizationPermissionMismatch")
 
     def covers(self, partition_key: str, row_key: str) -> bool:
-        """Whether an entity is inside the token's range of keys."""
+        """Return True if an entity is inside the token's range of keys."""
         key = (partition_key, row_key)
         if self.lower is not None and key < (self.lower[0], self.lower[1] or ""):
             return False
@@ -121,24 +121,23 @@ class SharedAccess:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What an authenticated caller may do: everything (an account key, a bearer token), or what a token says."""
+    """The grant of an authenticated caller: everything (account key, bearer token), or the access of a SAS token."""
 
     access: SharedAccess | None = None
     roles: tuple[str, ...] | None = None
-    """The roles that a bearer token says; None: it is no token's."""
+    """The roles of a bearer token. None without one."""
 
     def check(self, action: Action, table: str | None = None) -> None:
-        """Raises ServiceError where the grant does not reach."""
+        """Check that the grant permits an action. Raises ServiceError."""
         if self.access is not None:
             self.access.check(action, table)
 
     def check_key(self, partition_key: str, row_key: str) -> None:
-        """Raises ServiceError AuthorizationFailure for an entity outside the token's range."""
+        """Check that an entity is inside the token's range. Raises ServiceError AuthorizationFailure."""
         if self.access is not None and not self.access.covers(partition_key, row_key):
             raise ServiceError("AuthorizationFailure")
 
     def covers(self, partition_key: str, row_key: str) -> bool:
-        """Whether an entity is within the token's range."""
         return self.access is None or self.access.covers(partition_key, row_key)
 
 
@@ -148,21 +147,21 @@ def _has_letters(permissions: str, needed: str) -> bool:
 
 # Reading a token
 
-_VERSION_WITH_PREFIX = "2015-04-05"  # from here "/table" in the resource, and sip, spr; and account SAS
-_VERSION_WITH_SCOPE = "2020-12-06"  # from here account SAS sign the encryption scope too
+_VERSION_WITH_PREFIX = "2015-04-05"  # since then "/table" in the resource, sip, spr, and account SAS
+_VERSION_WITH_SCOPE = "2020-12-06"  # since then account SAS also sign the encryption scope
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,7})?)?(Z|[+-]\d\d:\d\d))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Who may have signed: the account's name and its keys."""
+    """The name and keys of the account that must have signed."""
 
     account: str
     keys: tuple[bytes, ...]
 
     def made(self, signature: str, text: str) -> bool:
-        """Whether one of the keys made this signature of the text. Constant time per key."""
+        """Return True if one of the keys made this signature of the text. Takes constant time per key."""
         message = text.encode("utf-8", "surrogatepass")
         sent = signature.encode("utf-8", "surrogatepass")
         good = False
@@ -175,13 +174,15 @@ class Signer:
 
 @lru_cache(maxsize=1024)
 def _keyed(key: bytes) -> hmac.HMAC:
-    """The beginning of every signature with a key, of which a copy costs less than to begin again."""
+    """Return a prepared HMAC for a key. A copy of it is cheaper than a new one."""
     return hmac.new(key, digestmod="sha256")
 
 
 def read(options: Mapping[str, str], signer: Signer, client: str, secure: bool) -> SharedAccess:
-    """The token in a query. Raises ServiceError: 403 with the code of what is wrong. Times are not looked at yet if a stored
-    policy has a say in them."""
+    """Parse the token in a query. Raises ServiceError: 403 with the code of the failure.
+
+    Times are not checked yet if a stored policy may set them.
+    """
     version = options.get("sv", "")
     if not _VERSION.fullmatch(version) or not options.get("sig"):
         raise ServiceError("AuthenticationFailed")
@@ -264,7 +265,7 @@ def _read_account(options: Mapping[str, str], signer: Signer, version: str) -> S
 
 
 def _time_or_none(text: str | None) -> float | None:
-    """Seconds since 1970 of a token's time; None if it has none. Raises ServiceError AuthenticationFailed."""
+    """Return a token's time in seconds since 1970, None if absent. Raises ServiceError AuthenticationFailed."""
     if not text:
         return None
     ticks = parse_datetime(text) if _TIME.fullmatch(text) else None

@@ -1,1 +1,1 @@
-"""Entities: parsed, written, read and rendered."""
+"""Entities: parsing, writes, reads and rendering."""

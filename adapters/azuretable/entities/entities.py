@@ -1,7 +1,7 @@
 """Single entities: insert, get, update, merge, delete, and the two upserts.
 
-`writer` makes the one reader of writes: single requests and changesets both come here. It knows which condition and which
-change each verb means; what a change does is the gateway's.
+`writer` makes the only parser of writes, used for single requests and changesets. It maps each verb to a condition and
+a change. The gateway runs them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NO_REVISION = -1
 
 
 class PreparedEntityWrite(NamedTuple):
-    """A write that was read, its key as Azure spells it, and how its outcome is answered."""
+    """A parsed write, its key in Azure's spelling, and the function that makes the reply."""
 
     write: Write
     keys: tuple[str, str]
@@ -60,21 +60,24 @@ def _write(call: CallContext, resource: EntitySet | Entity) -> Steps[OperationRe
 
 
 def insert(call: CallContext, resource: EntitySet) -> Steps[OperationReply]:
-    """POST /T: insert an entity where there is none. The answer is the entity or, by the Prefer header, empty. Raises
-    ServiceError, TableMissing, ConditionFailed."""
+    """POST /T: insert an entity that does not exist yet. The answer is the entity or, by the Prefer header, empty.
+
+    Raises ServiceError, TableMissing, ConditionFailed.
+    """
     return _write(call, resource)
 
 
 def update(call: CallContext, resource: Entity) -> Steps[OperationReply]:
-    """PUT, MERGE, PATCH and DELETE of /T(PartitionKey='p',RowKey='r'): replace, merge into or delete an entity, on the
-    condition of If-Match; without that header PUT, MERGE and PATCH make one where there is none. Raises ServiceError,
-    TableMissing, ConditionFailed."""
+    """PUT, MERGE, PATCH and DELETE of /T(PartitionKey='p',RowKey='r'): replace, merge into or delete an entity.
+
+    If-Match is the condition. Without that header PUT, MERGE and PATCH create a missing entity. Raises ServiceError,
+    TableMissing, ConditionFailed.
+    """
     return _write(call, resource)
 
 
 def get(call: CallContext, resource: Entity) -> Steps[OperationReply]:
-    """GET /T(PartitionKey='p',RowKey='r'): an entity, or the properties that $select asks for. Raises ServiceError,
-    TableMissing."""
+    """GET /T(PartitionKey='p',RowKey='r'): an entity, or its properties in $select. Raises ServiceError, TableMissing."""
     call.grant.check(Action.QUERY, resource.table)
     format_of = format_reader(call)
 
@@ -100,7 +103,10 @@ def _got(entity_format: EntityFormat, row: Row | None) -> OperationReply:
 
 
 def format_reader(call: CallContext) -> Callable[[Table], EntityFormat]:
-    """How the caller wants entities shown: reads $format, Accept and $select at once, and wants the table later."""
+    """Return a function that makes the requested format of entities of a table.
+
+    $format, Accept and $select are parsed at once. The table may follow later. Raises ServiceError.
+    """
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header_map.get("accept", ""))
     select = call.options.get("$select")
     names = [name for part in select.split(",") if (name := part.strip())] if select else []
@@ -111,7 +117,7 @@ def format_reader(call: CallContext) -> Callable[[Table], EntityFormat]:
 
 
 def shown_of(call: CallContext) -> row_commands.VisibleAttributes | None:
-    """The attributes that $select asks for, by their own names; None: all."""
+    """Return the attributes in $select by their own names. None for all."""
     text = call.options.get("$select")
     if not text:
         return None
@@ -120,7 +126,7 @@ def shown_of(call: CallContext) -> row_commands.VisibleAttributes | None:
 
 
 def action_of(call: CallContext, resource: EntitySet | Entity) -> Action:
-    """What a write must be allowed to do."""
+    """Return the action that a write needs permission for."""
     if isinstance(resource, EntitySet):
         return Action.INSERT
     if call.method == "DELETE":
@@ -131,8 +137,11 @@ def action_of(call: CallContext, resource: EntitySet | Entity) -> Action:
 def writer(
     call: CallContext, resource: EntitySet | Entity, table: Table
 ) -> Callable[[bytes], PreparedEntityWrite]:
-    """What reads a write that the caller may do, given the body of its request. Changes of a batch that differ only in their
-    bodies are read by one. Both raise ServiceError for what can be refused without looking at the row."""
+    """Return a function that parses a permitted write from the body of its request.
+
+    Changes of a batch that differ only in their bodies share one. Both functions raise ServiceError for errors that can
+    be detected without the row.
+    """
     if isinstance(resource, EntitySet):
         return _Inserter(call, table).prepare
     return partial(_prepare_update, call, resource, table)
@@ -172,7 +181,7 @@ def _prepare_update(call: CallContext, resource: Entity, table: Table, body: byt
 
 
 class _Inserter:
-    """Reads inserts of one table that have the same headers."""
+    """A parser of inserts into one table with the same headers."""
 
     def __init__(self, call: CallContext, table: Table) -> None:
         level = entity_renderer.level_of(
@@ -189,7 +198,7 @@ class _Inserter:
         self._root = f"{call.origin}/{table.azure_name}"
 
     def prepare(self, body: bytes) -> PreparedEntityWrite:
-        """Read one insert. Raises ServiceError."""
+        """Parse one insert. Raises ServiceError."""
         entity = parse_entity(body)
         if entity.partition_key is None or entity.row_key is None:
             raise ServiceError("PropertiesNeedValue")
@@ -203,7 +212,7 @@ class _Inserter:
         self._grant.check_key(*call_keys)
         _check_names(entity, self._key_names)
         contents = _contents(self._key_names, key, entity)
-        # There is no old row whose kinds could be kept.
+        # There is no old row with kinds to keep.
         rule = (
             None
             if entity_renderer.is_surely_small(contents)
@@ -232,26 +241,26 @@ def _condition(if_match: str) -> Predicate:
 
 
 def _check_same_key(entity: ParsedEntity, call_keys: tuple[str, str]) -> None:
-    """Keys in the body are optional; if given, they are those of the address."""
+    """Check that keys in the body, which are optional, equal those of the address."""
     if entity.partition_key not in (None, call_keys[0]) or entity.row_key not in (None, call_keys[1]):
         raise ServiceError("InvalidInput")
 
 
 def _check_names(entity: ParsedEntity, key_names: tuple[str, ...]) -> None:
-    """A key column is called PartitionKey or RowKey here, and a row has one key only."""
+    """Check that no property has the name of a key column, which appears as PartitionKey or RowKey."""
     if not entity.members.keys().isdisjoint(key_names):
         raise ServiceError("PropertyNameInvalid")
 
 
 def _contents(key_names: tuple[str, ...], key: Key | None, entity: ParsedEntity) -> Contents:
-    """What a row holds after it was sent whole."""
-    if key is None:  # of no row: this will be refused
+    """Return the contents of a row that is replaced by an entity."""
+    if key is None:  # without a key the write is rejected later
         return Contents(b"{}", None, 0)
     members: dict[str, Any] = {}
     size, is_native = entity.size_bytes + _names_size_bytes(key_names), entity.is_native
     for name, value in zip(key_names, key.values, strict=True):
         kind, data = value
-        if kind is Kind.TEXT and data.isascii():  # as nearly all are
+        if kind is Kind.TEXT and data.isascii():  # the fast path for nearly all values
             members[name] = {"S": data}
             size += len(data)
             continue
@@ -281,6 +290,6 @@ def _answer_update(outcome: row_commands.WriteOutcome) -> OperationReply:
 
 
 def preference_of(call: CallContext) -> str | None:
-    """return-content or return-no-content if the Prefer header says so."""
+    """Return return-content or return-no-content if the Prefer header has it."""
     prefer = call.request.header_map.get("prefer", "").strip().lower()
     return prefer if prefer in ("return-content", "return-no-content") else None

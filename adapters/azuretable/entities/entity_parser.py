@@ -1,6 +1,6 @@
-"""Entities as clients send them: JSON with OData types -> keys, and attributes as a row's body has them.
+"""Parsing of entities: JSON with OData types -> keys, and attributes in the form of a row's body.
 
-Knows the tolerance of input and the limits that an entity can break by itself. Knows nothing of rows or of operations.
+It applies the service's tolerance of input and the limits of a single entity. It is independent of rows and operations.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from tablegate.gateway.request_bodies import Undecodable, failure_of, has_at_mos
 
 
 class ParsedEntity(NamedTuple):
-    """An entity as a client sent it: keys if given, and attributes by their names in the gateway. Nulls are gone.
+    """An entity from a client: keys if given, and attributes by their names in the gateway. Nulls are removed.
 
-    `members` are tagged as in a body (gateway/model/values/bodies.py), of `size_bytes` with their names; `is_native`: of kinds
-    that DynamoDB has. `has_typed_keys`: a key was annotated with another type than Edm.String, which only an insert refuses.
+    `members` are tagged as in a body (gateway/model/values/bodies.py). `size_bytes` includes their names. `is_native`:
+    DynamoDB has all their kinds. `has_typed_keys`: a key is annotated with another type than Edm.String, which only an
+    insert rejects.
     """
 
     partition_key: str | None
@@ -38,7 +39,7 @@ class ParsedEntity(NamedTuple):
 
     @property
     def attributes(self) -> dict[str, Value]:
-        """The values of the members."""
+        """Return the values of the members."""
         return bodies.untagged_all(self.members)
 
 
@@ -46,7 +47,7 @@ class ParsedEntity(NamedTuple):
 
 
 class _Members(list[tuple[str, Any]]):
-    """The members of a JSON object, in order, repeats kept."""
+    """The members of a JSON object in order, including repeated ones."""
 
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -58,14 +59,16 @@ def _refuse_constant(name: str) -> Any:
 
 
 def parse_object(body: bytes) -> list[tuple[str, Any]]:
-    """The members of a JSON object, in order, repeats kept. Raises ServiceError InvalidInput for anything else, and unread for
-    what has more members than any entity."""
+    """Return the members of a JSON object in order, including repeated ones. Raises ServiceError InvalidInput.
+
+    An object with more members than any entity is rejected without parsing.
+    """
     _refuse_many_nodes(body)
     try:
         text = body.decode("utf-8-sig")
         document = _decoder.decode(text)
         if _SURROGATE.search(body):
-            orjson.dumps(_plain(document))  # raises on half a surrogate pair, which no text can hold
+            orjson.dumps(_plain(document))  # raises for half a surrogate pair, which no text can hold
     except (ValueError, RecursionError, TypeError, MemoryError) as error:
         raise _unreadable(error) from None
     if not isinstance(document, _Members):
@@ -78,9 +81,11 @@ def _plain(document: Any) -> Any:
 
 
 def document_of(body: bytes) -> dict[str, Any]:
-    """The members of a JSON object, of a repeated one the last, by a fast reader, to which whole numbers that fit no 64 bits
-    are floats. Raises ServiceError InvalidInput for anything else, and unread for what has more members than any
-    entity."""
+    """Return the members of a JSON object. Raises ServiceError InvalidInput.
+
+    The last of repeated members counts. The fast parser turns integers beyond 64 bits into floats. An object with more
+    members than any entity is rejected without parsing.
+    """
     _refuse_many_nodes(body)
     try:
         found = orjson.loads(body.removeprefix(b"\xef\xbb\xbf"))
@@ -97,13 +102,16 @@ def _refuse_many_nodes(body: bytes) -> None:
 
 
 def _unreadable(error: Exception) -> ServiceError | Busy:
-    """What to raise for what a decoder raised."""
+    """Return the error to raise for an exception of a decoder."""
     failure = failure_of(error)
     return ServiceError("InvalidInput") if isinstance(failure, Undecodable) else failure
 
 
 def _members_of(body: bytes) -> dict[str, Any]:
-    """The members of a JSON object that repeats none. Raises ServiceError InvalidInput, DuplicatePropertiesSpecified."""
+    """Return the members of a JSON object without repetitions.
+
+    Raises ServiceError InvalidInput, DuplicatePropertiesSpecified.
+    """
     members = parse_object(body)
     found = dict(members)
     if len(found) < len(members):
@@ -112,8 +120,11 @@ def _members_of(body: bytes) -> dict[str, Any]:
 
 
 def _is_passed_over(name: str) -> bool:
-    """Whether a member is no property: an annotation, which is looked up where it belongs, or what the server itself adds to
-    entities, which clients may send back and which is ignored."""
+    """Return True if a member is no property.
+
+    It is an annotation, which is read with its property, or a member that the server adds to entities and that clients
+    may send back.
+    """
     return "@" in name or name.startswith("odata.") or name in names.SYSTEM_NAMES
 
 
@@ -121,13 +132,16 @@ def _is_passed_over(name: str) -> bool:
 
 
 def parse_entity(body: bytes) -> ParsedEntity:
-    """An entity. Raises ServiceError: InvalidInput, DuplicatePropertiesSpecified, PropertyNameInvalid and the limits."""
+    """Parse an entity.
+
+    Raises ServiceError: InvalidInput, DuplicatePropertiesSpecified, PropertyNameInvalid and the limits.
+    """
     found = _members_of(body)
     is_annotated = b"@" in body or b"\\" in body
     members: dict[str, dict[str, Any]] = {}
     size, is_native = 0, True
     for name, wire in found.items():
-        # Of nulls and annotations there may be any number.
+        # The number of nulls and annotations is unlimited.
         if wire is None and name.isidentifier() and len(name) <= limits.PROPERTY_NAME_MAX_CHARACTERS:
             continue
         if is_annotated and "@" in name:
@@ -142,7 +156,7 @@ def parse_entity(body: bytes) -> ParsedEntity:
             raise
         if attribute is None:
             continue
-        # The commonest kinds at once; what they are and how they count is said by values.read, bodies and size_bytes.
+        # The fast path for common kinds. values.read, bodies and size_bytes define the same in general.
         kind = type(wire) if edm is None else None
         if kind is str and len(wire) <= limits.STRING_MAX_UNITS // 2:
             members[attribute] = {"S": wire}
@@ -179,7 +193,7 @@ def _key(found: Mapping[str, Any], name: str) -> str | None:
 
 
 def _attribute(name: str) -> tuple[str | None, int]:
-    """The attribute that a property name stands for, and the bytes its name counts. None: a member to be passed over.
+    """Return the attribute of a property name and the billed bytes of the name. None for a member to be ignored.
 
     Raises ServiceError PropertyNameTooLong, PropertyNameInvalid.
     """
@@ -193,7 +207,5 @@ def _attribute(name: str) -> tuple[str | None, int]:
     return attribute, len(attribute.encode())
 
 
-_KNOWN_MAX = limits.PROPERTY_NAME_MAX_CHARACTERS + len(
-    "@odata.type"
-)  # so that nobody fills the memory with names
+_KNOWN_MAX = limits.PROPERTY_NAME_MAX_CHARACTERS + len("@odata.type")  # bounds the memory for names
 _known_attribute = lru_cache(maxsize=4096)(_attribute)

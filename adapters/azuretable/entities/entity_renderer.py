@@ -1,7 +1,7 @@
-"""Entities as JSON: rows -> members at the metadata level asked for; and what a write may leave behind.
+"""Rendering of entities: rows -> JSON members at the requested metadata level, and the rule for written rows.
 
-Knows OData's shapes (`odata.*`, `X@odata.type`) and the limits of one entity. Knows nothing of operations or of HTTP beyond
-the Accept header. What clients send is read in entity_parser.py.
+It covers OData's shapes (`odata.*`, `X@odata.type`), the limits of one entity, and the Accept header. entity_parser.py
+parses the input of clients.
 """
 
 from __future__ import annotations
@@ -31,19 +31,21 @@ from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.rows import Contents, Row
 from tablegate.gateway.model.values.values import Kind, Value
 
-# What a write leaves behind
+# The rule for written rows
 
 
-# What the gateway bills below this is below the service's limit too, though text may double as UTF-16, and names besides.
+# Below this billed size, an entity is within the service's limit, although text may double as UTF-16, plus names.
 _SURELY_SMALL_BYTES = limits.ENTITY_MAX_BYTES // 4
 
 
 @lru_cache(maxsize=256)
 def rule_of(key_names: tuple[str, ...], are_counted: bool = False) -> RowRule:
-    """This dialect's say on rows that its writes leave in tables with these key columns (gateway/model/commands/writes.py).
+    """Return this dialect's rule for rows that it writes (gateway/model/commands/writes.py).
 
-    An attribute that equals what Azure had shown of it keeps its stored kind. Raises RowRuleViolated: `properties`, `size`.
-    `are_counted`: the contents are what a client sent, whose properties were counted when they were read
+    `key_names`: the key columns.
+
+    An attribute that equals its form in Azure keeps its stored kind. The rule raises RowRuleViolated: `properties`,
+    `size`. `are_counted`: the contents come from a client, and their properties were counted by the parser
     (entity_parser.py).
     """
 
@@ -69,16 +71,16 @@ def rule_of(key_names: tuple[str, ...], are_counted: bool = False) -> RowRule:
 
 
 def is_surely_small(contents: Contents) -> bool:
-    """Whether contents are within the service's limit on an entity, whatever they are made of."""
+    """Return True if contents are within the service's limit on an entity, regardless of their kinds."""
     return contents.size_bytes <= _SURELY_SMALL_BYTES
 
 
-# What Azure shows of these kinds is what is stored.
+# Azure shows values of these kinds in their stored form.
 _OWN_TAGS = frozenset({"S", "BOOL", "I32", "I64", "D", "DT", "G", "B"})
 
 
 def _stored_kinds(old: Row | None, contents: Contents) -> dict[str, Value]:
-    """The attributes that were written back just as Azure had shown them, as they are stored."""
+    """Return the stored values of attributes that were written back unchanged from their form in Azure."""
     if old is None or _OWN_TAGS.issuperset(chain.from_iterable(old.contents.members.values())):
         return {}
     before = old.latest
@@ -90,7 +92,10 @@ def _stored_kinds(old: Row | None, contents: Contents) -> dict[str, Value]:
 
 
 def entity_size_bytes(latest: Mapping[str, Value]) -> int:
-    """Size of an entity as the service counts it: 4 bytes, the keys as UTF-16, 8 + name + value for each property."""
+    """Return the size of an entity as the service counts it.
+
+    It is 4 bytes, the keys as UTF-16, and 8 + name + value for each property.
+    """
     size = 4
     for name, value in latest.items():
         if name in _KEYS:
@@ -104,15 +109,15 @@ _KEYS = frozenset(keys.OWN_SCHEMA.names)
 
 
 def property_size_bytes(name: str, value: Value) -> int:
-    """Bytes that a property of this name, as Azure has it, counts towards the size of an entity."""
+    """Return the bytes that a property with this Azure name counts towards the size of an entity."""
     return 8 + 2 * values.utf16_units(name) + values.size_bytes(value)
 
 
-# Writing
+# Rendering
 
 
 class MetadataLevel(Enum):
-    """How much metadata an answer carries."""
+    """The amount of metadata in an answer."""
 
     NONE = "nometadata"
     MINIMAL = "minimalmetadata"
@@ -125,13 +130,13 @@ _CONTENT_TYPES = {
 
 
 def content_type(level: MetadataLevel) -> str:
-    """The Content-Type of an OData answer."""
+    """Return the Content-Type of an OData answer."""
     return _CONTENT_TYPES[level]
 
 
 @lru_cache(maxsize=64)
 def level_of(accept: str) -> MetadataLevel:
-    """The metadata level of an Accept header (or $format). Raises ServiceError: Atom and other types are not supported."""
+    """Return the metadata level of an Accept header (or $format). Raises ServiceError for Atom and other types."""
     lowered = accept.lower()
     if not accept or "json" in lowered or "*/*" in lowered or "application/*" in lowered:
         if "odata=nometadata" in lowered:
@@ -141,7 +146,7 @@ def level_of(accept: str) -> MetadataLevel:
 
 
 def etag(row: Row) -> str:
-    """The ETag of a row: W/"datetime'...'" around its percent-encoded Timestamp."""
+    """Return the ETag of a row: W/"datetime'...'" around its percent-encoded Timestamp."""
     return _etag_of(row.modified_at)
 
 
@@ -152,7 +157,7 @@ def _etag_of(modified_at: int) -> str:
 
 @lru_cache(maxsize=64)
 def _moment_of(modified_at: int) -> str:
-    """When a row was modified, as text; the rows of one batch have it in common, and an answer says it twice."""
+    """Return the modification time as text. Cached, since an answer has it twice and the rows of a batch share it."""
     return timestamp_text(modified_at + UNIX_EPOCH_TICKS)
 
 
@@ -160,9 +165,9 @@ _ETAG = re.compile(r"[Ww]/\"datetime'([^']*)'\"")
 
 
 def revision_of(tag: str) -> int | None:
-    """The revision (Row.modified_at) that a weak ETag names, None for one that no row here can have.
+    """Return the revision (Row.modified_at) of a weak ETag, None for one that no row here can have.
 
-    Raises ServiceError InvalidInput for what is no weak ETag.
+    Raises ServiceError InvalidInput for a text that is no weak ETag.
     """
     if not re.fullmatch(r'[Ww]/"[^"]*"', tag):
         raise ServiceError("InvalidInput", "The etag value is not valid.")
@@ -172,14 +177,16 @@ def revision_of(tag: str) -> int | None:
 
 
 _SPLICED = fast_paths.choose((MetadataLevel.MINIMAL, MetadataLevel.NONE), ())
-"""The levels at which fast_pages.py shows entities."""
+"""The metadata levels that fast_pages.py supports."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntityFormat:
-    """How entities of one table are shown: `root` is the service's URL, `selected` the properties asked for (None: all).
+    """The format of entities of one table.
 
-    `projection` is what the address in the metadata says of those: "&$select=b,a", in the client's order.
+    `root` is the service's URL, `selected` the requested properties (None for all).
+
+    `projection` is their part of the address in the metadata: "&$select=b,a", in the client's order.
     """
 
     table: Table
@@ -191,11 +198,11 @@ class EntityFormat:
 
     @property
     def metadata(self) -> str:
-        """The address of the entity set in the service's metadata."""
+        """Return the address of the entity set in the service's metadata."""
         return f"{self.root}/$metadata#{self.table.azure_name}"
 
     def one(self, row: Row) -> dict[str, Any]:
-        """An entity as a reply of its own."""
+        """Return an entity as a reply of its own."""
         member = self._member(row.contents.members, row.modified_at)
         if self.level is MetadataLevel.NONE:
             return member
@@ -203,11 +210,11 @@ class EntityFormat:
 
     @property
     def is_spliced(self) -> bool:
-        """Whether fast_pages.py knows how entities are shown so."""
+        """True if fast_pages.py supports this format."""
         return self.selected is None and self.level in _SPLICED and keys.is_own(self.table.key_schema)
 
     def many(self, page: Page) -> bytes:
-        """The JSON of a page of entities. Of what came in one piece only where they are spliced."""
+        """Return the JSON of a page of entities. Concatenated rows are only possible if `is_spliced`."""
         if self.is_spliced:
             entities = fast_pages.entities(page, self.level is MetadataLevel.MINIMAL, self._entity)
         else:
@@ -217,7 +224,7 @@ class EntityFormat:
             if self.level is MetadataLevel.NONE
             else b'{"odata.metadata":%s,' % dumps(self.metadata + self.projection)
         )
-        pieces = [b","] * (2 * len(entities) + 1)  # one join: a page is a megabyte
+        pieces = [b","] * (2 * len(entities) + 1)  # one join, as a page may have a megabyte
         pieces[1::2] = entities
         pieces[0], pieces[-1] = head + b'"value":[', b"]}"
         return b"".join(pieces) if entities else head + b'"value":[]}'
@@ -226,7 +233,7 @@ class EntityFormat:
         return dumps(self._member(orjson.loads(body), written_at))
 
     def member(self, row: Row) -> dict[str, Any]:
-        """An entity's members without `odata.metadata`."""
+        """Return an entity's members without `odata.metadata`."""
         return self._member(row.contents.members, row.modified_at)
 
     def _member(self, members: Mapping[str, dict[str, Any]], written_at: int) -> dict[str, Any]:
@@ -254,14 +261,14 @@ class EntityFormat:
         return shown
 
     def _keys(self, members: Mapping[str, dict[str, Any]]) -> tuple[str, str]:
-        """(PartitionKey, RowKey) of a row."""
+        """Return (PartitionKey, RowKey) of a row."""
         schema = self.table.key_schema
         if keys.is_own(schema):
             return members["PartitionKey"]["S"], members["RowKey"]["S"]
         return keys.texts_of(schema, tuple(bodies.untagged(members[name]) for name in schema.names))
 
     def _add_properties(self, shown: dict[str, Any], members: Mapping[str, dict[str, Any]]) -> None:
-        """Every property that is asked for, from the row's body, which is hardly ever decoded for it."""
+        """Add every requested property, from the row's body, which is rarely decoded for it."""
         selected, key_names = self.selected, self.table.key_schema.names
         annotated = self.level is not MetadataLevel.NONE
         for name, member in members.items():
@@ -280,5 +287,5 @@ class EntityFormat:
 
 
 def dumps(document: Any) -> bytes:
-    """JSON bytes. A finite double keeps a fraction or an exponent, so that clients do not read an integer."""
+    """Return JSON bytes. A finite double keeps a fraction or an exponent, so that clients do not parse an integer."""
     return orjson.dumps(document)

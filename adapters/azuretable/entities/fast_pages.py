@@ -1,11 +1,12 @@
-"""Pages of entities, spliced from the rows' bodies without decoding them: the fast path of `EntityFormat.many`.
+"""Pages of entities, spliced from the rows' bodies without decoding: the fast path of `EntityFormat.many`.
 
-A body is canonical JSON without blanks (gateway/model/values/bodies.py). Rows of a table mostly have the same names and kinds.
-For each such set a `BodyTemplate` has a pattern that finds the values in a body, and the bytes that an entity has between them.
-Rows of one template are then one search and one join, all of it C. The JSON text of a value is copied as it stands.
+A body is canonical JSON without blanks (gateway/model/values/bodies.py). Most rows of a table have the same names and
+kinds. For each such set, a `BodyTemplate` has a pattern that finds the values in a body, and the bytes between them in
+an entity. Rows of one template then take one search and one join, both in C. The JSON text of a value is copied
+unchanged.
 
-Kinds that Azure sees as another or not at all, and rows whose names and kinds are rare, are for the general path
-(entity_renderer.py). tests/adapters/azuretable/entities/test_fast_pages.py compares the two.
+The general path (entity_renderer.py) renders kinds that Azure converts or hides, and rows with rare names and kinds.
+tests/adapters/azuretable/entities/test_fast_pages.py compares the two.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ import orjson
 from tablegate.adapters.azuretable.values import names, values
 from tablegate.gateway.model.tables.pages import ConcatenatedRows, Concatenation, Page
 
-# A template costs as much as a hundred rows to compile: it must pay.
+# Compiling a template takes as long as rendering a hundred rows.
 _ROWS_MIN, _TEMPLATES_MAX, _MEMBERS_MAX = 16, 4, 64
-_ROWS_TO_LEARN = 2  # by then a page of one template knows it
-_ROWS_AT_ONCE = 64  # what is copied on the way stays in the processor's cache
+_ROWS_TO_LEARN = 2  # enough to detect a page of one template
+_ROWS_AT_ONCE = 64  # the intermediate copies stay in the processor's cache
 CONCATENATION = Concatenation("\n", native=False, moments=True)
-"""Rows as they are read best: what a body does not say of its row (Read.concatenation), Azure does not show."""
+"""The form in which rows are read. A body omits some facts of its row (Read.concatenation), and Azure shows none of these."""
 
 Convert = Callable[[bytes], bytes]
 MemberTags = tuple[tuple[str, str], ...]
-"""Names and tags of a body's members, in order."""
+"""The names and tags of a body's members, in order."""
 
 
 def entities(page: Page, annotated: bool, general: Callable[[bytes, int], bytes]) -> list[bytes]:
-    """The entities that rows with Azure's own keys are, as JSON: pieces of it, to be put together with commas between them.
+    """Return the entities of rows with Azure's own keys, as pieces of JSON to be joined with commas.
 
-    `annotated`: with minimal metadata, or with none. `general` is how the general path shows a row's body with the time
-    of its write.
+    `annotated`: with minimal metadata instead of none. `general` renders a row's body with the time of its write on the
+    general path.
     """
     known = _PageWriter(annotated, general)
     for concatenated in page.concatenated:
@@ -46,7 +47,7 @@ def entities(page: Page, annotated: bool, general: Callable[[bytes, int], bytes]
 
 
 class _PageWriter:
-    """A page while it is written, and the templates that are known by then. `found`: pieces of it."""
+    """A page being written, and the templates learned so far. `found`: its pieces."""
 
     def __init__(self, annotated: bool, general: Callable[[bytes, int], bytes]) -> None:
         self._annotated = annotated
@@ -57,7 +58,7 @@ class _PageWriter:
         self.found: list[bytes] = []
 
     def add_concatenated(self, concatenated: ConcatenatedRows) -> None:
-        """Add rows that came in one piece, line by line; if all of them match the first template, without a look at each."""
+        """Add concatenated rows, in one step if all of them match the first template, else line by line."""
         if concatenated.number >= _ROWS_MIN and self._is_uniform:
             if not self._templates:
                 for body in concatenated.bodies.split(b"\n", _ROWS_TO_LEARN)[:_ROWS_TO_LEARN]:
@@ -68,7 +69,7 @@ class _PageWriter:
         self.add(concatenated.bodies.split(b"\n"), concatenated.modified_at)
 
     def add(self, bodies: Sequence[bytes], written_at: Sequence[int]) -> None:
-        """Add rows, most of which will match a few templates."""
+        """Add rows, most of which match a few templates."""
         if len(bodies) < _ROWS_MIN and not self._templates:
             self.found += map(self._general, bodies, written_at)
             return
@@ -80,7 +81,7 @@ class _PageWriter:
                 self.found += map(self._entity, some, moments)
 
     def _add_alike(self, lines: bytes, written_at: Sequence[int]) -> bool:
-        """Add rows if all of them match the first template; whether they do."""
+        """Add rows if all of them match the first template. Return False if not."""
         if not self._templates:
             return False
         pattern = self._templates[0].pattern_for(lines)
@@ -102,7 +103,7 @@ class _PageWriter:
         return self._general(body, written_at)
 
     def _learn(self, body: bytes) -> None:
-        """Names and kinds that are met for the second time have a template from then on."""
+        """Create a template for names and kinds that occur for the second time."""
         if len(self._templates) == _TEMPLATES_MAX:
             return
         member_tags = member_tags_of(body)
@@ -117,11 +118,11 @@ class _PageWriter:
 
 @dataclass(frozen=True, slots=True)
 class BodyTemplate:
-    """How rows with the same names and kinds are shown.
+    """A template for rows with the same names and kinds.
 
-    The groups of its pattern are the values as they stand in a body. `columns` says which of them an entity has where, and
-    how its text is converted, if it is; the first two are the keys. `glue` is what stands behind each. What stands before the
-    first and behind the second says when the row was written, too: `_edges` is how.
+    The groups of its pattern are the values in a body. `columns` has the group of each member of the entity, and its
+    conversion, if any. The first two are the keys. `glue` has the bytes after each. `_edges` adds those before the
+    first and after the second, which contain the time of the write.
     """
 
     source: bytes
@@ -130,16 +131,18 @@ class BodyTemplate:
     annotated: bool
 
     def pattern_for(self, lines: bytes) -> re.Pattern[bytes] | None:
-        """The pattern that finds the values in bodies of this template, one a line, and nothing in others. None: two
-        backslashes follow each other; where they do not, a quotation mark behind one is part of a text."""
+        """Return the pattern that finds the values in bodies of this template, one per line.
+
+        It matches no other body. None if two backslashes follow each other. Otherwise, a quotation mark after a
+        backslash is part of a text.
+        """
         if b"\\" not in lines:  # by far the faster search
             return _compiled(self.source, False)
         return None if _TWO_BACKSLASHES in lines else _compiled(self.source, True)
 
     def entities(self, written_at: Sequence[int], found: Sequence[tuple[bytes, ...]]) -> bytes:
-        """The entities that were written at these times and in whose bodies the pattern found these groups, with commas
-        between them."""
-        # Rows of one batch were written at one time.
+        """Return the entities for these write times and pattern groups, with commas between them."""
+        # Rows of one batch have the same time.
         edges = {ticks: self._edges(ticks) for ticks in set(written_at)}
         values_of = [*zip(*found, strict=True)]
         count, width = len(found), 2 * len(self.columns) + 1
@@ -155,7 +158,7 @@ class BodyTemplate:
         return b"".join(pieces)
 
     def _edges(self, ticks: int) -> tuple[bytes, bytes]:
-        """What stands before PartitionKey and behind RowKey in an entity that was written then."""
+        """Return the bytes before PartitionKey and after RowKey in an entity written at this time."""
         timestamp = values.timestamp_text(ticks + values.UNIX_EPOCH_TICKS).encode()
         behind = b'","Timestamp":"%s"%s' % (timestamp, self.glue[1])
         if not self.annotated:
@@ -165,7 +168,7 @@ class BodyTemplate:
 
 
 def member_tags_of(body: bytes) -> MemberTags | None:
-    """The names and tags of a body, or None: too many, or kinds that are not just copied."""
+    """Return the names and tags of a body. None if there are too many, or kinds that cannot be copied."""
     members = orjson.loads(body)
     member_tags = tuple((name, tag) for name, member in members.items() for tag in member)
     if len(member_tags) > _MEMBERS_MAX or any(tag not in _WRITERS for _, tag in member_tags):
@@ -175,7 +178,7 @@ def member_tags_of(body: bytes) -> MemberTags | None:
 
 @lru_cache(maxsize=256)
 def template_of(member_tags: MemberTags, annotated: bool) -> BodyTemplate:
-    """The template of bodies with these names and tags."""
+    """Return the template of bodies with these names and tags."""
     patterns: list[bytes] = []
     groups = {name: at for at, (name, _) in enumerate(member_tags)}
     glue = [b'","RowKey":"', b""]
@@ -207,7 +210,7 @@ _TWO_BACKSLASHES = b"\\\\"
 _LINE = rb"^\{%s\}$"
 
 _Member = tuple[bytes, bytes, Convert | None]
-"""A member: what stands before and after the text of its value, and what makes that of the text in the body (None: nothing)."""
+"""A member: the bytes before and after the text of its value, and the conversion of that text (None if copied)."""
 
 
 def _text(name: str, annotated: bool) -> _Member:

@@ -1,9 +1,9 @@
-"""The grammar of $filter: an OData expression -> the common predicate tree, in which names are as the client wrote them.
+"""The grammar of $filter: an OData expression -> the common predicate tree, with names as the client wrote them.
 
     or < and < not < comparison (eq ne gt ge lt le); operands are properties and literals on either side
 
-Comparisons are typed: numbers compare with numbers, every other type with itself; a missing property matches nothing, `ne`
-included. There is no arithmetic and there are no functions.
+Comparisons are typed: numbers compare with numbers, every other type with itself. A missing property matches nothing,
+not even `ne`. There is no arithmetic and there are no functions.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ TIMESTAMP = Computed(_timestamp)
 
 
 class _Node(NamedTuple):
-    """A parsed piece: a predicate, or an operand (Literal, Attribute, Computed), and how deep its tree is."""
+    """A parsed node: a predicate or an operand (Literal, Attribute, Computed), and the depth of its tree."""
 
     tree: Any
     depth: int = 1
@@ -97,7 +97,7 @@ class _Node(NamedTuple):
 
 @v_args(inline=True)
 class _Builder(Transformer[Token, Any]):
-    """Builds the predicate while lark parses, so no tree of tokens is ever walked recursively."""
+    """Builds the predicate while lark parses, so that no tree of tokens is walked recursively."""
 
     def start(self, node: _Node) -> Predicate:
         return _predicate(node)
@@ -146,12 +146,12 @@ _WORD = re.compile(r"\w+|\S")
 
 @cache
 def _parser() -> Lark:
-    """The parser, made when the first filter comes that needs it, since making it takes long."""
+    """Return the parser. It is created on first use, since creation is slow."""
     return Lark(_GRAMMAR, parser="lalr", lexer="contextual", transformer=_Builder())
 
 
 def parse(text: str) -> Predicate:
-    """The predicate of a $filter, with names as they are written. Raises ServiceError InvalidInput, NotImplemented."""
+    """Return the predicate of a $filter, with names as written. Raises ServiceError InvalidInput, NotImplemented."""
     try:
         tree: Predicate = _parser().parse(text)  # type: ignore[assignment]  # what _Builder.start returns
     except VisitError as error:
@@ -164,7 +164,7 @@ def parse(text: str) -> Predicate:
 
 
 def _syntax_text(text: str, error: UnexpectedInput) -> str:
-    """The service's words. Its position is where its lexer stands: behind the word that it did not expect."""
+    """Return the service's error text. Its position is after the unexpected word."""
     start = getattr(error, "pos_in_stream", None)
     word = None if start is None else _WORD.match(text, start)
     position = len(text) if word is None else word.end()
@@ -179,7 +179,7 @@ def _deeper(*nodes: _Node) -> int:
 
 
 def _in_one_chain(kind: type[And] | type[Or], left: _Node, right: _Node) -> _Node:
-    """Both sides as one node: a chain of And, or of Or, is flat, so that its length is no depth."""
+    """Join both sides into one node. Chains of And or of Or are flat, so that their length adds no depth."""
     first, second = _predicate(left), _predicate(right)
     parts = first.parts if isinstance(first, kind) else (first,)
     depth = left.depth if isinstance(first, kind) else left.depth + 1
@@ -191,7 +191,7 @@ def _in_one_chain(kind: type[And] | type[Or], left: _Node, right: _Node) -> _Nod
 
 
 def _predicate(node: _Node) -> Predicate:
-    """A piece as a condition: a bare boolean property or literal is one, any other operand is not."""
+    """Return a node as a condition. Of operands, only a boolean property or literal is one. Raises ServiceError."""
     tree = node.tree
     if isinstance(tree, Literal):
         if tree.value.kind is not Kind.BOOL:
@@ -214,7 +214,7 @@ def _comparison(left: _Node, comparison: Comparison, right: _Node) -> Predicate:
     if comparison is not Comparison.NE:
         return plain
     if isinstance(other, Literal):
-        # The common NE is true of a missing value and of another type; OData's is not.
+        # The common NE is true for a missing value and for another type. OData's NE is not.
         kinds = NUMBERS if other.value.kind in NUMBERS else frozenset({other.value.kind})
         return And((HasKind(mine, kinds), plain))
     return And((*_presence(mine), *_presence(other), plain))
@@ -225,7 +225,7 @@ def _presence(operand: Operand) -> tuple[Predicate, ...]:
 
 
 def _condition_comparison(condition: Predicate, comparison: Comparison, other: Any) -> Predicate:
-    """(a and b) eq true, as LINQ providers write it."""
+    """Return the predicate of (a and b) eq true, as LINQ providers write it. Raises ServiceError."""
     if not isinstance(other, Literal) or other.value.kind is not Kind.BOOL:
         raise ServiceError("InvalidInput")
     if comparison not in (Comparison.EQ, Comparison.NE):
@@ -236,13 +236,13 @@ def _condition_comparison(condition: Predicate, comparison: Comparison, other: A
 # Literals
 
 _DOUBLES = {"NaN": Value(Kind.DOUBLE, float("nan")), "INF": Value(Kind.DOUBLE, float("inf"))}
-"""Doubles that are words, spelled just so. Any other spelling is the name of a property, `Infinity` too.
+"""Doubles that are words, in exactly this spelling. Any other spelling, also `Infinity`, is the name of a property.
 
 Source: OData/odata.net, ExpressionLexerUtils.IsInfinityOrNaNDouble, which compares ordinally.
 """
 
 _TRUTHS = {"true": TRUE, "false": FALSE}
-"""In any case, as Azurite's lexer takes them."""
+"""Case-insensitive, as in Azurite's lexer."""
 
 
 def _named(name: str) -> Operand:

@@ -1,7 +1,7 @@
 """$filter: the OData expression -> the common predicate tree, bound to a table.
 
-Parsing (filter_grammar.py) leaves names as the client wrote them; binding to a table's key schema puts key columns and
-attributes in their place. Hostile input is bounded by limits.py.
+Parsing (filter_grammar.py) leaves names as the client wrote them. Binding to a table's key schema replaces them by key
+columns and attributes. limits.py bounds hostile input.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ _WORDS = re.compile(r"(?:'[^']*')+|\w+|[^\s\w]")
 
 @lru_cache(maxsize=1024)
 def read(text: str, schema: KeySchema) -> Predicate:
-    """The predicate of a $filter on a table. Blank text is no filter. Raises ServiceError InvalidInput, NotImplemented."""
+    """Return the predicate of a $filter on a table.
+
+    Blank text is no filter. Raises ServiceError InvalidInput, NotImplemented.
+    """
     if not text.strip():
         return ALWAYS
     if len(text) > limits.FILTER_MAX_CHARACTERS:
@@ -47,7 +50,7 @@ def read(text: str, schema: KeySchema) -> Predicate:
         raise ServiceError("InvalidInput", "The filter has too many operators.")
     tree = _key_comparisons(text)
     if tree is None:
-        # The parser is loaded when the first filter comes that needs it (docs/architecture.md section 11).
+        # Imported on first use, since few filters need the parser (docs/architecture.md section 11).
         from tablegate.adapters.azuretable.queries import filter_grammar
 
         tree = filter_grammar.parse(text)
@@ -55,9 +58,9 @@ def read(text: str, schema: KeySchema) -> Predicate:
 
 
 def _key_comparisons(text: str) -> Predicate | None:
-    """The tree of a filter that compares keys with texts and nothing else, as most filters do; None for any other.
+    """Return the tree of a filter that only compares keys with texts, as most do. None for any other filter.
 
-    The parser gives the same (a test compares them), in twenty times as long.
+    The parser gives the same result (a test compares them), but takes twenty times as long.
     """
     if not _KEYS_ONLY.fullmatch(text):
         return None
@@ -76,7 +79,7 @@ def _key_comparisons(text: str) -> Predicate | None:
 
 
 def key_operand(schema: KeySchema, which: int) -> Operand:
-    """What stands for PartitionKey (0) or RowKey (1): a column if it is one of TEXT, else the text that Azure sees."""
+    """Return the operand for PartitionKey (0) or RowKey (1): a single TEXT column, else the text that Azure shows."""
     columns = (schema.partition, schema.sort)[which]
     if len(columns) == 1 and columns[0].kind is Kind.TEXT:
         return Attribute((columns[0].name,))

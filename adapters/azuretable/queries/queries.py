@@ -1,6 +1,6 @@
-"""Query Entities: a filter becomes a range of keys and a residue, a page is read, and a token says where the next begins.
+"""Query Entities: a filter becomes a key range and a residual predicate. A token continues after the page.
 
-Tokens are positions, not rows, so they still work when their row is gone, and they fit into a header.
+Tokens are positions, not rows, so they still work if their row is gone, and they fit into a header.
 """
 
 from __future__ import annotations
@@ -46,13 +46,15 @@ _REFUSED_OPTIONS = (
     "$apply",
     "$search",
 )
-# Of fewer, those in one piece and the next one are sooner had by one statement than by two.
+# Below this number, one statement for all rows and the next one is faster than two.
 _ROWS_TO_JOIN = 64
 
 
 def query(call: CallContext, resource: EntitySet) -> Exchange[OperationReply]:
-    """GET /T(): a page of the entities that $filter lets through, and in headers where the next page begins. Raises
-    ServiceError, TableMissing."""
+    """GET /T(): a page of the entities that match $filter. Headers hold the token of the next page.
+
+    Raises ServiceError, TableMissing.
+    """
     call.grant.check(Action.QUERY, resource.table)
     format_of = format_reader(call)
     check_options(call)
@@ -83,7 +85,7 @@ def _read(call: CallContext, table: Table, top: int) -> Read:
     resume = _resumption(call)
     if resume is not None:
         key_range = KeyRange(max(key_range.lower, resume), key_range.upper)
-    # Where every row looked at is returned, their number alone bounds the time; a page with a deadline is read row by row.
+    # If every scanned row is returned, their number alone bounds the time. A page with a deadline is read row by row.
     seconds = None if residue is ALWAYS else limits.PAGE_MAX_SECONDS
     page_limits = PageLimits(returned=top, returned_bytes=limits.PAGE_MAX_BYTES, seconds=seconds, peek=True)
     may_be_old = call.address.secondary or call.gateway.settings.replica_reads == "all"
@@ -94,7 +96,7 @@ def _read(call: CallContext, table: Table, top: int) -> Read:
 
 @lru_cache(maxsize=1024)
 def _narrowed(text: str, schema: KeySchema) -> tuple[KeyRange, Predicate]:
-    """The key range of a $filter, and what of it is to be judged row by row. Raises as filters.read does."""
+    """Return the key range of a $filter and the residual predicate. Raises the errors of filters.read."""
     return narrow(filters.read(text, schema), schema)
 
 
@@ -107,13 +109,13 @@ def _resumption(call: CallContext) -> Position | None:
 
 
 def check_options(call: CallContext) -> None:
-    """Refuse the OData options that the service has not. Raises ServiceError NotImplemented."""
+    """Reject OData options that the service lacks. Raises ServiceError NotImplemented."""
     if any(name in call.options for name in _REFUSED_OPTIONS):
         raise ServiceError("NotImplemented")
 
 
 def top_of(call: CallContext) -> int:
-    """How many a page may hold: $top, or the most. Raises ServiceError InvalidInput."""
+    """Return the maximum number of entities of a page: $top, or the service's limit. Raises ServiceError InvalidInput."""
     text = call.options.get("$top", "")
     if not text:
         return limits.PAGE_MAX_ENTITIES
@@ -123,13 +125,13 @@ def top_of(call: CallContext) -> int:
 
 
 def token_of(data: bytes) -> str:
-    """A continuation token: version, length, base64url, in characters that headers and queries carry unchanged."""
+    """Return a continuation token: version, length, base64url, in characters that are safe in headers and queries."""
     text = base64.urlsafe_b64encode(data).decode().rstrip("=")
     return f"1!{len(text)}!{text}"
 
 
 def bytes_of(token: str) -> bytes:
-    """What a continuation token holds. Raises ServiceError InvalidInput."""
+    """Return the contents of a continuation token. Raises ServiceError InvalidInput."""
     try:
         version, length, text = token.split("!")
         if version != "1" or int(length) != len(text):
@@ -140,7 +142,7 @@ def bytes_of(token: str) -> bytes:
 
 
 def _within_grant(predicate: Predicate, access: SharedAccess, table: Table) -> Predicate:
-    """The predicate, and only inside the key range of a shared access signature. Bounds are inclusive."""
+    """Return the predicate, restricted to the key range of a shared access signature. Bounds are inclusive."""
     parts: list[Predicate] = []
     for bound, beyond, inside in (
         (access.lower, Comparison.GT, Comparison.GE),

@@ -1,6 +1,6 @@
 """The XML documents of the service: access policies, service properties, statistics. Bytes <-> plain values.
 
-Knows the elements, their order and their limits. Refuses documents with a DTD, so nothing expands.
+It defines the elements, their order and their limits. Documents with a DTD are rejected, so no entities expand.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ def _bytes(root: Element) -> bytes:
 
 
 def read_policies(body: bytes) -> list[Policy]:
-    """The policies of a SignedIdentifiers document; an empty body has none. Raises ServiceError InvalidXmlDocument."""
+    """Return the policies of a SignedIdentifiers document.
+
+    Empty for an empty body. Raises ServiceError InvalidXmlDocument.
+    """
     if not body.strip():
         return []
     identifiers = _parse(body, "SignedIdentifiers").findall("SignedIdentifier")
@@ -78,7 +81,7 @@ def _time(policy: Element, name: str) -> str | None:
 
 
 def policies_xml(policies: Iterable[Policy]) -> bytes:
-    """The SignedIdentifiers document. An identifier without a policy is one of its own kind: SDKs tell it from others."""
+    """Return the SignedIdentifiers document. SDKs distinguish an identifier without a policy from other identifiers."""
     root = Element("SignedIdentifiers")
     for policy in policies:
         identifier = SubElement(root, "SignedIdentifier")
@@ -96,8 +99,10 @@ def policies_xml(policies: Iterable[Policy]) -> bytes:
 
 Properties = dict[str, Any]
 """{"Logging": {Version, Delete, Read, Write, Days}, "HourMetrics": {Version, Enabled, IncludeAPIs, Days}, "MinuteMetrics":
-the same, "Cors": [{AllowedOrigins, AllowedMethods, AllowedHeaders, ExposedHeaders: lists, MaxAgeInSeconds}]}. `Days` None:
-no retention policy; `IncludeAPIs` None where metrics are off."""
+as HourMetrics, "Cors": [{AllowedOrigins, AllowedMethods, AllowedHeaders, ExposedHeaders: lists, MaxAgeInSeconds}]}.
+
+`Days` is None without a retention policy, `IncludeAPIs` is None if metrics are off.
+"""
 
 DEFAULT_PROPERTIES: Properties = {
     "Logging": {"Version": "1.0", "Delete": False, "Read": False, "Write": False, "Days": None},
@@ -108,7 +113,7 @@ DEFAULT_PROPERTIES: Properties = {
 
 
 def read_properties(body: bytes) -> Properties:
-    """What a StorageServiceProperties document sets; parts that it leaves out keep their value. Raises ServiceError."""
+    """Return the properties in a StorageServiceProperties document. Absent parts keep their value. Raises ServiceError."""
     root = _parse(body, "StorageServiceProperties")
     found: Properties = {}
     for element in root:
@@ -217,7 +222,7 @@ def _list(rule: Element, name: str) -> list[str]:
 
 
 def properties_xml(properties: Properties) -> bytes:
-    """The StorageServiceProperties document."""
+    """Return the StorageServiceProperties document."""
     root = Element("StorageServiceProperties")
     for part in ("Logging", "HourMetrics", "MinuteMetrics"):
         element = SubElement(root, part)
@@ -239,7 +244,7 @@ def properties_xml(properties: Properties) -> bytes:
 
 
 def statistics_xml(synchronised_at: str) -> bytes:
-    """The StorageServiceStats document: the secondary is the same store, so it is live and in step."""
+    """Return the StorageServiceStats document. The secondary is the same store, so it is live and in sync."""
     root = Element("StorageServiceStats")
     replication = SubElement(root, "GeoReplication")
     SubElement(replication, "Status").text = "live"

@@ -1,4 +1,4 @@
-"""The service as a whole: its properties, statistics of the secondary, and CORS preflights."""
+"""Operations on the service: its properties, statistics of the secondary, and CORS preflights."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ def get_properties(call: CallContext, resource: Service) -> Exchange[OperationRe
 
 
 def set_properties(call: CallContext, resource: Service) -> Exchange[OperationReply]:
-    """PUT /?restype=service&comp=properties: set the account's properties from XML; parts that are left out keep their value.
-    Raises ServiceError."""
+    """PUT /?restype=service&comp=properties: set the account's properties from XML. Raises ServiceError.
+
+    Absent parts keep their value.
+    """
     call.grant.check(Action.WRITE_SERVICE)
     changed = documents.read_properties(call.request.body)
     properties = yield from load(call.namespace, call.address.account)
@@ -38,8 +40,10 @@ def set_properties(call: CallContext, resource: Service) -> Exchange[OperationRe
 
 
 def get_statistics(call: CallContext, resource: Service) -> Exchange[OperationReply]:
-    """GET /?restype=service&comp=stats, of the secondary only: since when it may lack something, which without replicas is
-    nothing. Raises ServiceError."""
+    """GET /?restype=service&comp=stats: the replication state, on the secondary only. Raises ServiceError.
+
+    The secondary is the same store, so it lacks nothing.
+    """
     call.grant.check(Action.READ_SERVICE)
     if not call.address.secondary:
         raise ServiceError("InvalidQueryParameterValue")
@@ -51,7 +55,7 @@ def get_statistics(call: CallContext, resource: Service) -> Exchange[OperationRe
 
 
 def load(namespace: str, account: str) -> Exchange[Properties]:
-    """The properties of an account."""
+    """Return the properties of an account."""
     stored = yield from one(GetProperties(namespace, _store_name(account)))
     return DEFAULT_PROPERTIES if stored is None else {**DEFAULT_PROPERTIES, **stored}
 
@@ -61,8 +65,10 @@ def _store_name(account: str) -> str:
 
 
 def preflight(request: Request, namespace: str, account: str) -> Exchange[OperationReply]:
-    """OPTIONS of anything: whether a CORS rule lets a page in. Never authenticated: browsers send no credentials with it.
-    Raises ServiceError where no rule does."""
+    """OPTIONS of any path: the answer of the matching CORS rule. Raises ServiceError if no rule matches.
+
+    Never authenticated, since browsers send no credentials with it.
+    """
     origin = request.header("origin")
     method = request.header("access-control-request-method")
     if not origin or not method:

@@ -30,7 +30,7 @@ from tablegate.gateway.model.values.values import text
 
 
 def query(call: CallContext, resource: TableSet) -> Exchange[OperationReply]:
-    """GET /Tables: a page of the tables that $filter lets through and the caller may see. Raises ServiceError."""
+    """GET /Tables: a page of the tables that match $filter and that the caller may list. Raises ServiceError."""
     call.grant.check(Action.LIST_TABLES)
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
     check_options(call)
@@ -93,7 +93,7 @@ def get(call: CallContext, resource: TableEntry) -> Exchange[OperationReply]:
 
 
 def create(call: CallContext, resource: TableSet) -> Exchange[OperationReply]:
-    """POST /Tables: make a table. Raises ServiceError, TableExists, TableBusy."""
+    """POST /Tables: create a table. Raises ServiceError, TableExists, TableBusy."""
     call.grant.check(Action.CREATE_TABLE)
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
     name = entity_parser.document_of(call.request.body).get("TableName")
@@ -126,7 +126,7 @@ def delete(call: CallContext, resource: TableEntry) -> Exchange[OperationReply]:
 
 
 def _existing(call: CallContext, name: str) -> Exchange[Table]:
-    """The table as an entry of the set of tables: a missing one is a missing resource."""
+    """Return the table as an entry of the set of tables. Raises ServiceError ResourceNotFound if it is missing."""
     try:
         return (yield from find_table_now(call, name))
     except TableMissing:
@@ -142,8 +142,10 @@ def get_access_policies(call: CallContext, resource: EntitySet) -> Exchange[Oper
 
 
 def set_access_policies(call: CallContext, resource: EntitySet) -> Exchange[OperationReply]:
-    """PUT /T?comp=acl: put stored access policies from XML in place of those that there are. Raises ServiceError,
-    TableMissing."""
+    """PUT /T?comp=acl: replace the stored access policies by those of the XML body.
+
+    Raises ServiceError, TableMissing.
+    """
     call.grant.check(Action.ACCESS_POLICY, resource.table)
     policies = documents.read_policies(call.request.body)
     table = yield from find_table(call, resource.table)
@@ -160,7 +162,7 @@ def _policies_of(table: Table) -> list[Policy]:
 
 
 def under_policy(call: CallContext, access: SharedAccess) -> Exchange[CallContext]:
-    """A call under the stored policy that its token names."""
+    """Return a call with its token completed by the stored policy that it names."""
     assert access.table is not None  # account tokens name no policy
     table = yield from find_table(call, access.table)
     under = access.under(_policies_of(table), call.gateway.now_ms() / 1000)

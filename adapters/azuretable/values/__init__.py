@@ -1,1 +1,1 @@
-"""Values, keys and property names: the wire forms and the gateway's, both ways."""
+"""Values, keys and property names: conversion between wire forms and the gateway's."""

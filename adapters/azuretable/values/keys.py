@@ -1,8 +1,8 @@
-"""The keys of any table as PartitionKey and RowKey, two texts, and back.
+"""Conversion of the keys of any table to PartitionKey and RowKey, two texts, and back.
 
-A table made here has just these two columns. Of a table made elsewhere the partition columns are shown as PartitionKey and
-the sort columns as RowKey ("" if it has none), in the spelling that all dialects share (gateway/model/values/composites.py). A
-text that is not what a key would be shown as belongs to no row.
+A table created here has exactly these two columns. For a table of another dialect, PartitionKey stands for the
+partition columns and RowKey for the sort columns ("" if there are none), in the spelling common to all dialects
+(gateway/model/values/composites.py). A text in any other spelling belongs to no row.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ ROW_KEY = KeyColumn("RowKey", Kind.TEXT)
 OWN_SCHEMA = KeySchema((PARTITION_KEY,), (ROW_KEY,))
 
 FORBIDDEN = re.compile(r"[/\\#?\x00-\x1f\x7f-\x9f]")
-"""Characters that no key may have which a client makes."""
+"""Characters that keys of new entities must not have."""
 
 
 def is_own(schema: KeySchema) -> bool:
-    """Whether a table's key is the very pair that Azure has."""
-    # Asked by every request; the names alone, which are compared first, nearly always tell.
+    """Return True if the key columns of a table are exactly PartitionKey and RowKey."""
+    # Called for every request. Comparing the names first is nearly always enough.
     partition, sort = schema.partition, schema.sort
     return (
         len(partition) == 1
@@ -39,7 +39,7 @@ def is_own(schema: KeySchema) -> bool:
 
 
 def texts_of(schema: KeySchema, values: tuple[Value, ...]) -> tuple[str, str]:
-    """(PartitionKey, RowKey) of the values of the key columns, in the schema's order."""
+    """Return (PartitionKey, RowKey) for the values of the key columns, in the schema's order."""
     width = len(schema.partition)
     if width == 1 and len(values) == 2:
         return text_of(values[0]), text_of(values[1])
@@ -47,7 +47,7 @@ def texts_of(schema: KeySchema, values: tuple[Value, ...]) -> tuple[str, str]:
 
 
 def key_of(schema: KeySchema, partition_key: str, row_key: str) -> Key | None:
-    """The key that is shown as these two texts, or None: no row of such a table can have it."""
+    """Return the key with these two texts, or None if no row of such a table can have it."""
     if is_own(schema):
         return own_key(partition_key, row_key)
     partition = split(schema.partition, partition_key)
@@ -59,7 +59,7 @@ def key_of(schema: KeySchema, partition_key: str, row_key: str) -> Key | None:
 
 
 def own_key(partition_key: str, row_key: str) -> Key:
-    """The key in a table whose key is the very pair that Azure has."""
+    """Return the key in a table with exactly the columns PartitionKey and RowKey."""
     is_short = len(partition_key) <= limits.KEY_MAX_UNITS
     first, partition = _known_column(partition_key) if is_short else _column(partition_key)
     second, sort = _column(row_key)
@@ -71,12 +71,12 @@ def _column(text: str) -> tuple[Value, bytes]:
     return value, encode_column(value)
 
 
-# The changes of a batch, and mostly what clients do one after the other, are of few partitions.
+# Changes of a batch and successive requests mostly have few partitions.
 _known_column = lru_cache(maxsize=1024)(_column)
 
 
 def check_new_key(partition_key: str, row_key: str) -> None:
-    """Refuse a key that Azure does not let its clients make. Raises ServiceError OutOfRangeInput, PropertyValueTooLarge."""
+    """Check a key of a new entity. Raises ServiceError OutOfRangeInput, PropertyValueTooLarge."""
     if len(partition_key) + len(row_key) <= limits.KEY_MAX_UNITS // 2:
         both = partition_key + row_key
         if both.isalnum() or not FORBIDDEN.search(both):

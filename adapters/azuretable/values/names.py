@@ -1,12 +1,12 @@
-"""Attribute names as Azure property names, and back.
+"""Conversion of attribute names to Azure property names and back.
 
-Azure takes names that look like identifiers of C#; other dialects do not ask. A name that cannot be spelled here (`my-attr`,
-`1st`), or would be taken for something of the system's (`PartitionKey`, `odata.etag`), is shown with each such character as
-`_xHHHH_`, its code point in hexadecimal, which is what .NET's XmlConvert.EncodeName made of names for XML:
+Azure accepts names in the form of C# identifiers. Other dialects have no such rule. A name that is invalid here
+(`my-attr`, `1st`), or equal to a system name (`PartitionKey`, `odata.etag`), is escaped. Each such character becomes
+`_xHHHH_` with its hexadecimal code point, as in .NET's XmlConvert.EncodeName for XML:
 
     my-attr -> my_x002D_attr      1st -> _x0031_st      Timestamp -> _x0054_imestamp
 
-Both directions are total and each other's inverse, whoever wrote the name: see tests/adapters/azuretable/values/test_names.py.
+Both directions are total and each other's inverse for all names: see tests/adapters/azuretable/values/test_names.py.
 """
 
 from __future__ import annotations
@@ -17,24 +17,26 @@ from functools import lru_cache
 SYSTEM_NAMES = frozenset({"PartitionKey", "RowKey", "Timestamp"})
 
 _ESCAPE = re.compile(r"_x([0-9A-F]{4}|[0-9A-F]{8})_")
-# With an escape behind it, which begins with "_", this would be read as an escape.
+# Followed by an escape, which begins with "_", this would be parsed as an escape.
 _BEGINNING = re.compile(r"_x[0-9A-F]{4}")
 
 
 @lru_cache(maxsize=8192)
 def spelled(attribute: str) -> str:
-    """The property name under which Azure shows an attribute."""
+    """Return the Azure property name of an attribute."""
     if not _is_plain(attribute):
         return _escaped(attribute)
     inner = _unescaped(attribute)
-    if inner != attribute and spelled(inner) == attribute:  # it would be read as another attribute's spelling
+    if (
+        inner != attribute and spelled(inner) == attribute
+    ):  # it would be parsed as the name of another attribute
         return _escaped(attribute)
     return attribute
 
 
 @lru_cache(maxsize=8192)
 def unspelled(name: str) -> str:
-    """The attribute that an Azure property name stands for."""
+    """Return the attribute of an Azure property name."""
     if "_x" not in name:
         return name
     attribute = _unescaped(name)
@@ -46,13 +48,13 @@ def _is_plain(attribute: str) -> bool:
 
 
 def is_legal(name: str) -> bool:
-    """Whether a property may be called so: as identifiers of C# are (letters, digits, underscores; no digit first)."""
+    """Return True for a valid property name: a C# identifier (letters, digits, underscores, no digit first)."""
     return name.isidentifier()
 
 
 def _escaped(attribute: str) -> str:
     if not attribute:
-        return "_x_"  # the empty name; no escape has no digits
+        return "_x_"  # the empty name, since no escape lacks digits
     if attribute in SYSTEM_NAMES:
         return _escape(attribute[0]) + attribute[1:]
     parts = []

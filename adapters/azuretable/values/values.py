@@ -1,7 +1,7 @@
-"""Values on this wire: JSON with OData types <-> Value, total in both directions.
+"""Conversion of values: JSON with OData types <-> Value, total in both directions.
 
-`read` takes what clients send, with every tolerance of the service. `view` is how Azure sees values of the other dialects:
-exactly, or as text, never rounded. `SPELLINGS` renders a viewed value. Knows nothing of entities.
+`read` parses input with every tolerance of the service. `view` converts values of the other dialects to their form in
+Azure: exactly, or as text, never rounded. `SPELLINGS` renders a converted value.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _NAMED_DOUBLES = {
 
 
 def read(wire: Any, edm: Any) -> Value | None:
-    """The value of a JSON member with its `@odata.type`, or None: null.
+    """Return the value of a JSON member with its `@odata.type`. None for null.
 
     Raises ServiceError InvalidInput, PropertyValueTooLarge.
     """
@@ -161,13 +161,17 @@ _READERS: dict[str, Callable[[Any], Value]] = {
 
 
 def utf16_units(text: str) -> int:
-    """Length in UTF-16 code units, which is how the service measures text."""
+    """Return the length in UTF-16 code units, in which the service measures text."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def parse_datetime(text: str) -> int | None:
-    """Ticks of 100 ns since 0001-01-01 of an ISO 8601 moment (UTC where it names no offset), or None: none in
-    1601-01-01 .. 9999-12-31."""
+    """Return an ISO 8601 time in ticks of 100 ns since 0001-01-01.
+
+    None if invalid or outside of 1601-01-01 .. 9999-12-31.
+
+    A time without an offset is in UTC.
+    """
     found = _DATETIME.fullmatch(text)
     if found is None:
         return None
@@ -192,13 +196,13 @@ def parse_datetime(text: str) -> int | None:
 
 
 def datetime_text(ticks: int) -> str:
-    """A DateTime as .NET writes it: up to seven digits of a second, none where they are all zero."""
+    """Return a DateTime in .NET's form: up to seven digits of a second, without trailing zeros."""
     seconds, fraction = divmod(ticks, TICKS_PER_SECOND)
     return f"{_second_text(seconds)}.{fraction:07}".rstrip("0").rstrip(".") + "Z"
 
 
 def timestamp_text(ticks: int) -> str:
-    """A moment with all seven digits: `Timestamp` and ETags."""
+    """Return a time with all seven digits, for `Timestamp` and ETags."""
     seconds, fraction = divmod(ticks, TICKS_PER_SECOND)
     return f"{_second_text(seconds)}.{fraction:07}Z"
 
@@ -218,9 +222,10 @@ def _double_json(number: float) -> float | str:
 
 
 def view(value: Value) -> Value:
-    """How Azure sees a stored value: numbers by the narrowest type that holds them exactly, documents as typed JSON text.
+    """Return the form of a stored value in Azure.
 
-    NULL stays NULL, which Azure shows as an absent property.
+    Numbers get the narrowest type that holds them exactly, documents become typed JSON text. NULL stays NULL, which
+    Azure shows as an absent property.
     """
     kind = value.kind
     if kind in _OWN:
@@ -267,17 +272,17 @@ SPELLINGS: dict[Kind, tuple[str | None, Callable[[Any], Any]]] = {
     Kind.TEXT: (None, _same),
     Kind.BOOL: (None, _same),
     Kind.INT32: (None, _same),
-    Kind.DOUBLE: ("Edm.Double", _double_json),  # annotated only where the JSON is a string
+    Kind.DOUBLE: ("Edm.Double", _double_json),  # annotated only if the JSON is a string
     Kind.INT64: ("Edm.Int64", str),
     Kind.DATETIME: ("Edm.DateTime", datetime_text),
     Kind.GUID: ("Edm.Guid", str),
     Kind.BYTES: ("Edm.Binary", lambda data: base64.b64encode(data).decode()),
 }
-"""Kind -> its `@odata.type` where JSON does not show the type, and data -> JSON."""
+"""Kind -> (`@odata.type` if JSON does not show the type, function from data to JSON)."""
 
 
 def spell(value: Value) -> tuple[Any, str | None]:
-    """A value as Azure sees it: its JSON, and its `@odata.type` where that is needed. (None, None): nothing is shown."""
+    """Return the JSON of a value in Azure, and its `@odata.type` if needed. (None, None) for a hidden value."""
     kind, data = view(value)
     if kind is Kind.NULL:
         return None, None
@@ -287,7 +292,10 @@ def spell(value: Value) -> tuple[Any, str | None]:
 
 
 def spell_tagged(tag: str, data: Any) -> tuple[Any, str | None]:
-    """What `spell` gives, straight from a member of a row's body (gateway/model/values/bodies.py), most of which need no work."""
+    """Return the result of `spell` for a member of a row's body (gateway/model/values/bodies.py).
+
+    Most members need no decoding.
+    """
     writer = _TAGGED.get(tag)
     return writer(data) if writer is not None else spell(bodies.untagged({tag: data}))
 
@@ -304,7 +312,7 @@ _TAGGED: dict[str, Callable[[Any], tuple[Any, str | None]]] = {
 
 
 def size_bytes(value: Value) -> int:
-    """Bytes that a value counts towards the 1 MiB of an entity.
+    """Return the bytes that a value counts towards the 1 MiB of an entity.
 
     Source: "How to calculate the size of an entity", Windows Azure Storage Team Blog; docs/protocols/azure-table.md
     rule 6.7.

@@ -1,7 +1,6 @@
-"""Where a request goes: URL and Host -> account, primary or secondary, and the resource that is meant.
+"""Addresses: URL and Host -> account, primary or secondary, and resource.
 
-Works on the raw path, because signatures cover its very bytes and %2F inside a key is not a separator. Knows nothing of
-verbs, queries or tables that exist.
+They are parsed from the raw path, because signatures cover its exact bytes, and %2F inside a key is no separator.
 
     host style   ACCOUNT.table.SUFFIX /Customers(PartitionKey='a',RowKey='b')     also ACCOUNT-secondary.table.SUFFIX
     path style   any other host       /ACCOUNT/Customers(...)                     also /ACCOUNT-secondary/...
@@ -18,19 +17,19 @@ from tablegate.adapters.azuretable.wire import limits
 from tablegate.adapters.azuretable.wire.errors import KEY_COUNT, NAME_LENGTH, ServiceError
 
 ACCOUNT_IN_HOST = re.compile(r"([a-z0-9]{3,24})(-secondary)?\.table\.[^/]*", re.IGNORECASE)
-# With the secondary of a path-style account, SDKs put its path in front of the primary's: /A-secondary/A/Customers.
+# For the secondary of a path-style account, SDKs prepend its path to that of the primary: /A-secondary/A/Customers.
 ACCOUNT_IN_PATH = re.compile(r"/([a-z0-9]{3,24})(-secondary(?:/\1(?=/|$))?)?(?=/|$)")
 
 
 @lru_cache(maxsize=256)
 def account_in_host(host: str) -> tuple[str, bool] | None:
-    """(account, True for its secondary) of a Host header, None in path style."""
+    """Return (account, True for its secondary) of a Host header, None in path style."""
     found = ACCOUNT_IN_HOST.match(host)
     return None if found is None else (found.group(1).lower(), found.group(2) is not None)
 
 
 def has_account(path: str, host: str) -> bool:
-    """True if a raw path or a Host header names an account."""
+    """Return True if a raw path or a Host header names an account."""
     return account_in_host(host) is not None or ACCOUNT_IN_PATH.match(path) is not None
 
 
@@ -74,7 +73,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """/T/something: what a client asks for whose account URL ends in a table's name. `inner` is what it meant."""
+    """/T/something, from a client with an account URL that ends in a table's name. `inner` is the intended resource."""
 
     table: str
     inner: TableSet | TableEntry | Batch
@@ -85,7 +84,7 @@ Resource = Service | TableSet | TableEntry | EntitySet | Entity | Batch | Nested
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A request's destination. `base` is the path in front of resources: "/ACCOUNT", or "" in host style."""
+    """The destination of a request. `base` is the path before resources: "/ACCOUNT", or "" in host style."""
 
     account: str
     secondary: bool
@@ -93,7 +92,7 @@ class Address:
     resource: Resource
 
 
-# Host and port, and no more: a name and password in front of an @ would hide which of the two is the host.
+# Host and port only. A name and password before an @ would make the host ambiguous.
 _AUTHORITY = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?")
 _TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _PREDICATE = re.compile(r"([^()]*)\((.*)\)", re.DOTALL)
@@ -107,8 +106,10 @@ _ONE_NAME = re.compile(rf"\s*(?:TableName\s*=\s*)?{_QUOTED}\s*")
 
 @lru_cache(maxsize=4096)
 def parse(path: str, host: str) -> Address:
-    """The address of a raw path (no query) and a Host header, "" for one that names no account. Raises ServiceError: InvalidUri,
-    InvalidInput and others."""
+    """Return the address of a raw path (no query) and a Host header, "" if hosts name no account.
+
+    Raises ServiceError: InvalidUri, InvalidInput and others.
+    """
     by_host = account_in_host(host)
     if by_host is not None:
         account, secondary = by_host
@@ -123,12 +124,14 @@ def parse(path: str, host: str) -> Address:
 
 
 def resolve(target: str, outer: Address, host: str) -> tuple[Address, str]:
-    """(address, raw query) of an operation inside a batch that was sent to `outer` under a Host ("": hosts name no account).
+    """Return (address, raw query) of an operation inside a batch.
 
-    Its target is an absolute URL, a path from the root, or a path from the account's: azure-cosmosdb-table writes POST /T
-    under an endpoint that ends in the account. Whatever it is, it is in the account of the batch; which account that is was
-    proven, and no other. Raises ServiceError: InvalidInput for a URL that is anywhere else, InvalidResourceName for a path of
-    more parts than a table's.
+    `outer`: the batch's address. `host`: its Host, or "".
+
+    The target is an absolute URL, a path from the root, or a path from the account's (azure-cosmosdb-table writes POST
+    /T under an endpoint that ends in the account). It must be in the account of the batch, which alone is
+    authenticated. Raises ServiceError: InvalidInput for any other location, InvalidResourceName for a path with more
+    parts than a table's.
     """
     scheme, separator, rest = target.partition("://")
     is_absolute = bool(separator) and scheme.lower() in ("http", "https")
@@ -138,7 +141,7 @@ def resolve(target: str, outer: Address, host: str) -> tuple[Address, str]:
         path = slash + path
         if not slash or _AUTHORITY.fullmatch(authority) is None:
             raise ServiceError("InvalidInput")
-    elif target.startswith(("//", "/\\")):  # a URL without a scheme, whose host comes first
+    elif target.startswith(("//", "/\\")):  # a URL without a scheme, which begins with its host
         raise ServiceError("InvalidInput")
     path, _, query = path.partition("?")
     address = None
@@ -149,20 +152,20 @@ def resolve(target: str, outer: Address, host: str) -> tuple[Address, str]:
         address = Address(outer.account, outer.secondary, outer.base, resource)
     if address.account != outer.account or isinstance(address.resource, Nested):
         raise ServiceError("InvalidInput")
-    # A name that only ends in slashes is no path to anywhere else; that no table is called so is said where it is looked for.
+    # A name that only ends in slashes is no longer path. The lookup reports that such a table does not exist.
     if isinstance(address.resource, EntitySet | Entity) and "/" in address.resource.table.rstrip("/"):
         raise ServiceError("InvalidInput")
     return address, query
 
 
 def _names(path: str, outer: Address) -> bool:
-    """Whether a path begins with the account of a path-style address."""
+    """Return True if a path begins with the account of a path-style address."""
     found = ACCOUNT_IN_PATH.match(path) if outer.base else None
     return found is not None and found.group(1) == outer.account
 
 
 def account_of(path: str, host: str) -> str:
-    """The account alone, of whatever path. Raises ServiceError InvalidUri."""
+    """Return the account of any path. Raises ServiceError InvalidUri."""
     found = ACCOUNT_IN_HOST.match(host) or ACCOUNT_IN_PATH.match(path)
     if found is None:
         raise ServiceError("InvalidUri")
@@ -170,7 +173,10 @@ def account_of(path: str, host: str) -> str:
 
 
 def parse_resource(raw: str) -> Resource:
-    """The resource of what follows the base: still percent-encoded, without its leading slash. Names are not checked yet."""
+    """Return the resource of the part after the base, percent-encoded, without a leading slash.
+
+    Names are not checked yet.
+    """
     if not raw:
         return Service()
     try:
@@ -221,7 +227,10 @@ def _unquoted(text: str) -> str:
 
 
 def signed_path(path: str) -> str:
-    """The part of a raw path that signatures cover: all of it but for the secondary's prefix that SDKs add after signing."""
+    """Return the part of a raw path that signatures cover.
+
+    It omits the secondary's prefix, which SDKs add after signing.
+    """
     if "-secondary/" not in path:
         return path
     found = ACCOUNT_IN_PATH.match(path)
@@ -231,7 +240,7 @@ def signed_path(path: str) -> str:
 
 
 def check_table_name(name: str) -> None:
-    """Refuse a name that no table can have. Raises ServiceError InvalidResourceName or OutOfRangeInput.
+    """Check that a table can have this name. Raises ServiceError InvalidResourceName or OutOfRangeInput.
 
     The Python SDK turns exactly these two codes and texts into ValueError.
     """
@@ -242,7 +251,7 @@ def check_table_name(name: str) -> None:
 
 
 def key_predicate(partition_key: str, row_key: str) -> str:
-    """(PartitionKey='p',RowKey='r'), percent-encoded, as in Location and odata.id."""
+    """Return (PartitionKey='p',RowKey='r'), percent-encoded, as in Location and odata.id."""
     return f"(PartitionKey='{_quoted(partition_key)}',RowKey='{_quoted(row_key)}')"
 
 
@@ -253,5 +262,5 @@ def _quoted(key: str) -> str:
 
 
 def longest_segment(path: str) -> int:
-    """Characters of the longest segment of a raw path: what Http.sys measured in 2009."""
+    """Return the length of the longest segment of a raw path, in characters, as Http.sys measured it in 2009."""
     return max(len(segment) for segment in path.split("/"))

@@ -1,4 +1,4 @@
-"""CORS: which rule lets a browser in, and the headers that tell it. Pure; rules as in documents.py.
+"""CORS: matching rules and their response headers. Pure. The form of rules is in documents.py.
 
 Source: "Cross-Origin Resource Sharing (CORS) support for Azure Storage".
 """
@@ -13,7 +13,7 @@ Headers = list[tuple[str, str]]
 
 
 def preflight(rules: Sequence[Rule], origin: str, method: str, headers: str) -> Headers | None:
-    """The headers that answer a preflight request, or None: no rule matches."""
+    """Return the response headers of a preflight request. None if no rule matches."""
     asked = [header.strip().lower() for header in headers.split(",") if header.strip()]
     for rule in rules:
         if _allows(rule, origin, method) and all(
@@ -27,7 +27,7 @@ def preflight(rules: Sequence[Rule], origin: str, method: str, headers: str) -> 
 
 
 def actual(rules: Sequence[Rule], origin: str, method: str) -> Headers:
-    """The headers that the answer to a real request of that origin gets."""
+    """Return the response headers of an actual request from that origin."""
     headers: Headers = []
     for rule in rules:
         if _allows(rule, origin, method):
@@ -46,7 +46,7 @@ def _allows(rule: Rule, origin: str, method: str) -> bool:
 
 
 def allows(rules: Sequence[Rule], origin: str, method: str) -> bool:
-    """True if one of the rules allows a request of this method to a page of this origin."""
+    """Return True if one of the rules allows a request of this method to a page of this origin."""
     return any(_allows(rule, origin, method) for rule in rules)
 
 

@@ -1,7 +1,7 @@
-"""What the service says when it refuses: codes, statuses, texts, and the two forms (JSON and XML) they are sent in.
+"""Errors of the service: codes, statuses, texts, and their JSON and XML forms.
 
-Knows which refusal a GatewayError becomes. Refuses to know how a request was parsed. Texts: "Table service error codes" and
-"Common REST API error codes" (learn.microsoft.com/rest/api/storageservices), and what the official SDKs compare with.
+service_error_of maps each GatewayError. Texts: "Table service error codes" and "Common REST API error codes"
+(learn.microsoft.com/rest/api/storageservices), and the texts that the official SDKs compare with.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REFUSALS = frozenset(
         "NoAuthenticationInformation",
     }
 )
-"""Codes that say that the caller may not do this, or has not shown who it is."""
+"""Codes of failed authentication and authorization."""
 
 # code -> (status, text)
 CATALOGUE: dict[str, tuple[int, str]] = {
@@ -152,7 +152,7 @@ PLANTED: Mapping[str, str] = {
     CONFLICT: "UpdateConditionNotSatisfied",
     LIMIT: "OperationTimedOut",
 }
-"""The errors that a test can have this service answer (control/faults.py)."""
+"""The errors that a test can inject (control/faults.py)."""
 
 NAME_LENGTH = "The specified resource name length is not within the permissible limits."
 KEY_COUNT = (
@@ -162,7 +162,7 @@ TOO_MANY_CHANGES = "The batch request operation exceeds the maximum 100 changes 
 
 
 class ServiceError(Exception):
-    """A refusal in the service's words: an error code, its HTTP status and text. `headers` go into the reply."""
+    """An error of the service: code, HTTP status and text. `headers` are added to the reply."""
 
     def __init__(self, code: str, text: str | None = None, headers: tuple[tuple[str, str], ...] = ()) -> None:
         self.code = code
@@ -172,16 +172,16 @@ class ServiceError(Exception):
         super().__init__(f"{code}: {self.text}")
 
 
-# By the rules of entity_renderer.py.
+# By the rules of entity_renderer.py
 _ROWS_REFUSED = {"properties": "TooManyProperties", "size": "EntityTooLarge"}
 
 
 def service_error_of(error: errors.GatewayError) -> ServiceError:
-    """The refusal that a fact of the engine becomes."""
+    """Return the service's error for an error of the engine."""
     match error:
         case errors.ConditionFailed(
             condition=Not()
-        ):  # the only negated condition we make: "there is no such entity"
+        ):  # the only negated condition used here: "no such entity exists"
             return ServiceError("EntityAlreadyExists")
         case errors.ConditionFailed(row=None):
             return ServiceError("ResourceNotFound")
@@ -216,14 +216,14 @@ def service_error_of(error: errors.GatewayError) -> ServiceError:
 
 
 def as_json(error: ServiceError, request_id: str, time: str) -> bytes:
-    """The OData form. `time` is a service timestamp."""
+    """Return the OData form. `time` is a service timestamp."""
     value = f"{error.text}\nRequestId:{request_id}\nTime:{time}"
     message = {"lang": "en-US", "value": value}
     return orjson.dumps({"odata.error": {"code": error.code, "message": message}})
 
 
 def as_xml(error: ServiceError, request_id: str, time: str) -> bytes:
-    """The form of operations that speak XML (access policies, service properties, statistics): OData's, as Blob's is not."""
+    """Return the XML form, for operations with XML documents. It is that of OData, not of Blob storage."""
     text = f"{error.text}\nRequestId:{request_id}\nTime:{time}"
     return (
         '<?xml version="1.0" encoding="utf-8"?>'

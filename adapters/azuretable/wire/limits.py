@@ -1,6 +1,6 @@
-"""The Azure Table service's numbers, each with its unit. Nothing else in this dialect writes a limit down.
+"""Limits of the Azure Table service, each with its unit. All limits of this dialect are here.
 
-Source, where none is named: "Understanding the Table service data model" (learn.microsoft.com/rest/api/storageservices).
+The default source is "Understanding the Table service data model" (learn.microsoft.com/rest/api/storageservices).
 """
 
 from __future__ import annotations
@@ -22,23 +22,25 @@ DATETIME_MIN_YEAR = 1601
 BODY_MAX_BYTES = 4 << 20
 CHANGES_MAX = 100  # of one changeset
 CHANGE_HEAD_MAX_BYTES = 16 << 10  # ours, as are those below: of a part of a batch or of a change in it
-QUERY_HEAD_MAX_BYTES = 128 << 10  # of the one query of a batch, whose filter may be encoded
+QUERY_HEAD_MAX_BYTES = 128 << 10  # of the only query of a batch, whose filter may be encoded
 PART_HEADERS_MAX = 200
-SEEMING_DELIMITERS_MAX = 10_000  # what looks like a delimiter in a batch and is no line of its own
+SEEMING_DELIMITERS_MAX = 10_000  # delimiters in a batch that are not on a line of their own
 OPTIONS_MAX = 256  # of one query
 CLIENT_REQUEST_ID_MAX_CHARACTERS = 1024
-JSON_NODES_MAX = 10_000  # ours: objects, lists and members of one entity; what has more is refused unread
+JSON_NODES_MAX = (
+    10_000  # ours: objects, lists and members of one entity. Beyond it, the body is rejected without parsing
+)
 CLOCK_SKEW_MAX_SECONDS = 15 * 60
 FIRST_VERSION_WITH_BATCHES = "2009-04-14"  # "Windows Azure Table", May 2009, section 4.1
 
 # Queries
 PAGE_MAX_ENTITIES = 1000
 PAGE_MAX_SECONDS = 5.0
-PAGE_MAX_BYTES = 16 << 20  # ours: of rows returned, so that no query holds much memory
+PAGE_MAX_BYTES = 16 << 20  # ours: of returned rows, to bound the memory of a query
 FILTER_MAX_CHARACTERS = 32 * 1024
 FILTER_MAX_DEPTH = 100
-FILTER_MAX_WORDS = 4096  # ours; "Querying tables and entities" allows 15 comparisons
-ECHO_MAX_CHARACTERS = 4096  # ours: of a filter that is told back
+FILTER_MAX_WORDS = 4096  # ours. "Querying tables and entities" allows 15 comparisons
+ECHO_MAX_CHARACTERS = 4096  # ours: of a filter in an error text
 
 # Service and access policies
 POLICIES_MAX = 5

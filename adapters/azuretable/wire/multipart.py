@@ -1,7 +1,7 @@
-"""The framing of $batch: multipart/mixed bytes <-> inner requests and answers. Knows nothing of tables or entities.
+"""The framing of $batch: multipart/mixed bytes <-> inner requests and replies.
 
-Tolerant in reading as the service is: CRLF or LF, quoted boundaries, header names in any case, Content-Length optional,
-targets that were never percent-encoded. Exact in writing: Go's reader fails without the last CRLF, .NET's on one too many.
+Parsing is as tolerant as the service: CRLF or LF, quoted boundaries, header names in any case, optional Content-Length,
+targets without percent-encoding. Writing is exact: Go's parser fails without the last CRLF, .NET's with one too many.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _LF = 0x0A
 
 @dataclass(frozen=True, slots=True)
 class InnerHead:
-    """Request line and headers of an operation. `target` as sent: an absolute URI or a path. Equal ones are mostly one object."""
+    """Request line and headers of an operation.
+
+    `target` is an absolute URI or a path, as sent. Equal heads share one object.
+    """
 
     method: str
     target: str
@@ -46,14 +49,14 @@ class InnerRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InnerBatch:
-    """What a batch asks for: the changes of its changeset, or (`is_query`) one query outside of any."""
+    """The contents of a batch: the changes of its changeset, or (`is_query`) one query."""
 
     requests: tuple[InnerRequest, ...]
     is_query: bool = False
 
 
 class InnerReply(NamedTuple):
-    """The answer of one operation."""
+    """The reply to one operation."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -61,9 +64,9 @@ class InnerReply(NamedTuple):
 
 
 def parse(content_type: str, body: bytes, most: int) -> InnerBatch:
-    """The operations of a $batch body; of a changeset with more than `most` changes only `most` + 1 are read.
+    """Return the operations of a $batch body. At most `most` + 1 changes are parsed.
 
-    Raises ServiceError InvalidInput for anything that is not so framed, MediaTypeNotSupported for another media type.
+    Raises ServiceError InvalidInput for another framing, MediaTypeNotSupported for another media type.
     """
     parts = _parts(content_type, body, most)
     queries = []
@@ -93,14 +96,14 @@ def parse(content_type: str, body: bytes, most: int) -> InnerBatch:
 
 @dataclass(frozen=True, slots=True)
 class _PartHead:
-    """What is read of a part's own headers."""
+    """The headers of a part that are used."""
 
     content_type: str | None
     content_id: str | None
 
 
 def _parts(content_type: str, body: bytes, most: int) -> list[tuple[_PartHead, bytes]]:
-    """The parts between the boundaries that a Content-Type names: head and content."""
+    """Return head and content of the parts between the boundaries that Content-Type names."""
     if not content_type.lower().startswith("multipart/mixed"):
         raise ServiceError("MediaTypeNotSupported")
     named = _BOUNDARY.search(content_type)
@@ -116,8 +119,10 @@ def _parts(content_type: str, body: bytes, most: int) -> list[tuple[_PartHead, b
 
 
 def _regular_pieces(body: bytes, delimiter: bytes) -> list[bytes] | None:
-    """The pieces that `_pieces` gives, found by one split, which does for nearly all bodies. None where it does not: a
-    delimiter is not on a line of its own between CR LFs, or the closing one is not the last or not there."""
+    """Return the result of `_pieces` by a single split, which suffices for nearly all bodies. None if it does not.
+
+    Every delimiter must be on a line of its own between CR LFs, and the last one must be the closing one.
+    """
     found = (b"\r\n" + body).split(b"\r\n" + delimiter)
     pieces, end = found[1:-1], found[-1]
     if len(found) != body.count(delimiter) + 1 or not (end + b"\r\n").startswith(b"--\r\n"):
@@ -126,7 +131,10 @@ def _regular_pieces(body: bytes, delimiter: bytes) -> list[bytes] | None:
 
 
 def _pieces(body: bytes, delimiter: bytes, most: int) -> Iterator[bytes]:
-    """The bytes between delimiters, up to the closing one; no more than `most` + 1 pieces. Raises ServiceError InvalidInput."""
+    """Yield the bytes between delimiters, up to the closing one, and at most `most` + 1 pieces.
+
+    Raises ServiceError InvalidInput.
+    """
     began: int | None = None
     count = 0
     for start, end, is_last in _delimiters(body, delimiter):
@@ -140,9 +148,9 @@ def _pieces(body: bytes, delimiter: bytes, most: int) -> Iterator[bytes]:
 
 
 def _delimiters(body: bytes, delimiter: bytes) -> Iterator[tuple[int, int, bool]]:
-    """Each line that is the delimiter: where it begins (line break in front included), where it ends, whether it closes.
+    """Yield (start, end, is closing) of each delimiter line. The start includes the preceding line break.
 
-    Raises ServiceError InvalidInput where too much looks like one and is none.
+    Raises ServiceError InvalidInput if too many places only look like delimiters.
     """
     at = body.find(delimiter)
     seeming = 0
@@ -161,7 +169,7 @@ def _delimiters(body: bytes, delimiter: bytes) -> Iterator[tuple[int, int, bool]
 
 
 def _split(part: bytes) -> tuple[bytes, bytes]:
-    """Head and content of bytes, apart where the first blank line is."""
+    """Split bytes into head and content at the first blank line."""
     head, separator, content = part.partition(b"\r\n\r\n")
     if separator and head.count(b"\n") == head.count(b"\r\n"):
         return head, content
@@ -171,7 +179,7 @@ def _split(part: bytes) -> tuple[bytes, bytes]:
     return part[: min(ends)].rstrip(b"\r\n"), part[min(ends) :]
 
 
-# The parts that a client sends look alike: their heads are read once.
+# The heads of a client's parts are mostly equal, so each is parsed once.
 _HEAD_KNOWN_MAX = 2048
 
 
@@ -232,7 +240,7 @@ _known_inner_head = lru_cache(maxsize=1024)(_read_inner_head)
 
 
 def render(answers: Iterable[tuple[InnerReply, str | None]], is_query: bool = False) -> tuple[str, bytes]:
-    """(Content-Type, body) of the reply to a batch: answers with their Content-ID, in order."""
+    """Return (Content-Type, body) of the reply to a batch. `answers`: the replies with their Content-IDs, in order."""
     outer = f"batchresponse_{uuid.uuid4()}"
     parts = [_part(answer, content_id) for answer, content_id in answers]
     if not is_query and parts:
