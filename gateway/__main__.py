@@ -1,6 +1,6 @@
-"""The command line: one group, and every command that is in it. What commands do is in `gateway/command_line/`.
+"""The command line: the group of all commands. The commands are in `gateway/command_line/`.
 
-A package that has commands of its own adds them to `others`: nothing else under `gateway` imports it.
+A package with further commands adds them to `other_commands`. No other module under `gateway` imports it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from tablegate.gateway.command_line.serving import serve
 
 _DROP_INS = frozenset({"dynamodb-local", "azurite", "azurite-table"})
 _PROBES = frozenset({"healthcheck", "wait"})
-# What Java's virtual machine reads, in front of the archive's name: the image of DynamoDB Local starts with these.
+# Flags of the Java virtual machine, which stand before the archive in commands for the image of DynamoDB Local.
 _JAVA_WORDS = ("-jar", "-D", "-X", "-javaagent:")
 
 
 def words_of(program: str, words: Sequence[str]) -> list[str]:
-    """The words of a command line that may be another program's, which its name or its first word says: then with the command
-    that stands for it. So the image takes the place of that program's by its name alone."""
+    """Return the words of a command line, preceded by a drop-in command if they are for another program.
+
+    The program's name or the first word decides. So the container image replaces that program's image without changes.
+    """
     name = PurePath(program).name
     if name in ("azurite", "azurite-table"):
         return [name, *words]
@@ -32,7 +34,7 @@ def words_of(program: str, words: Sequence[str]) -> list[str]:
 
 
 def drop_ins() -> tuple[click.Command, ...]:
-    """The command lines of other programs."""
+    """Return the commands with the command lines of other programs."""
     from tablegate.gateway.command_line.azurite import azurite, azurite_table
     from tablegate.gateway.command_line.dynamodb_local import dynamodb_local
 
@@ -40,14 +42,14 @@ def drop_ins() -> tuple[click.Command, ...]:
 
 
 def probes() -> tuple[click.Command, ...]:
-    """The commands that ask a server whether it is there, often: with them no other is loaded."""
+    """Return the probe commands. They run often, so they load no other command."""
     from tablegate.gateway.command_line.probes import healthcheck, wait
 
     return healthcheck, wait
 
 
-def others() -> tuple[click.Command, ...]:
-    """The commands that are loaded only when one of them, or the list of all, is asked for: a server starts without them."""
+def other_commands() -> tuple[click.Command, ...]:
+    """Return the commands that only they and `--help` load. The start of a server does not."""
     from tablegate.gateway.command_line.backup import backup
     from tablegate.gateway.command_line.credentials import credentials
     from tablegate.gateway.command_line.distributing import distribute, undistribute
@@ -80,15 +82,14 @@ def others() -> tuple[click.Command, ...]:
 
 
 class _Commands(click.Group):
-    """The group. Click asks it for a command by its name, or for all names."""
+    """The group of commands, which are loaded when click requests them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, for help."""
         self._load()
         return super().list_commands(ctx)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command; None if there is none of that name."""
+        """Return a command. None if there is none of that name."""
         found = super().get_command(ctx, cmd_name)
         for names, commands in ((_DROP_INS, drop_ins), (_PROBES, probes)):
             if cmd_name in names:
@@ -99,7 +100,7 @@ class _Commands(click.Group):
         return found
 
     def _load(self) -> None:
-        for command in (*drop_ins(), *probes(), *others()):
+        for command in (*drop_ins(), *probes(), *other_commands()):
             self.add_command(command)
 
 
@@ -108,9 +109,9 @@ class _Commands(click.Group):
 )
 @click.version_option(__version__)
 def main() -> None:
-    """One server that speaks the DynamoDB, Azure Table and Table Store APIs over SQLite or PostgreSQL.
+    """One server for the DynamoDB, Azure Table and Table Store APIs over SQLite or PostgreSQL.
 
-    Every flag may be given as TABLEGATE_<NAME> in the environment, or in a TOML file named by --config.
+    Each setting can be a flag, a variable TABLEGATE_<NAME> in the environment, or a key in a TOML file (--config).
     """
 
 

@@ -1,4 +1,4 @@
-"""`tablegate azurite` and `tablegate azurite-table`: the command lines of Azurite, for whoever starts that.
+"""`tablegate azurite` and `tablegate azurite-table`: replacements with the command lines of Azurite.
 
 Sources: README of Azure/Azurite, "Command line options" and "Supported environment variable options" (3.35).
 """
@@ -22,7 +22,7 @@ from tablegate.gateway.configuration.settings import BadSetting, Settings
 
 _PORT = 10002
 _FILE = "tablegate.sqlite"
-_OTHERS = "only tables are served, no blobs and no queues"
+_OTHERS = "this server has tables only, no blobs and no queues"
 _TABLE_FLAGS = {
     "--tableHost": foreign_flags.ForeignFlag("host", has_value=True),
     "--tablePort": foreign_flags.ForeignFlag("port", has_value=True),
@@ -31,14 +31,16 @@ _TABLE_FLAGS = {
     "--location": foreign_flags.ForeignFlag("location", has_value=True),
     "-s": foreign_flags.ForeignFlag("silent"),
     "--silent": foreign_flags.ForeignFlag("silent"),
-    "-L": foreign_flags.ForeignFlag("loose"),  # headers and parameters that nobody knows are never refused
+    "-L": foreign_flags.ForeignFlag("loose"),  # unknown headers and parameters are always accepted
     "--loose": foreign_flags.ForeignFlag("loose"),
     "-d": foreign_flags.ForeignFlag("debug", has_value=True),
     "--debug": foreign_flags.ForeignFlag("debug", has_value=True),
-    "--skipApiVersionCheck": foreign_flags.ForeignFlag("any_version"),  # every version is taken
+    "--skipApiVersionCheck": foreign_flags.ForeignFlag("any_version"),  # every version is accepted
     "--disableProductStyleUrl": foreign_flags.ForeignFlag("account_in_path"),
     "--oauth": foreign_flags.ForeignFlag(
-        "oauth", has_value=True, refused="tokens are verified here: tablegate serve --jwt-keys-file FILE"
+        "oauth",
+        has_value=True,
+        refused="this server verifies tokens. Use tablegate serve --jwt-keys-file FILE",
     ),
     "--cert": foreign_flags.ForeignFlag("cert", has_value=True),
     "--key": foreign_flags.ForeignFlag("key", has_value=True),
@@ -59,7 +61,10 @@ _FLAGS = _TABLE_FLAGS | {
 
 @click.command("azurite", cls=foreign_flags.ForeignCommand)
 def azurite(words: tuple[str, ...]) -> None:
-    """Serve Azure tables by the command line of Azurite: --tableHost 0.0.0.0 --inMemoryPersistence --silent ..."""
+    """Serve Azure tables with the flags of Azurite, for example --tableHost 0.0.0.0 --inMemoryPersistence --silent.
+
+    Use it to replace `azurite` in scripts. Blobs and queues are not served.
+    """
     lines = (
         "Azurite Table service is starting at {url}",
         "Azurite Table service is successfully listening at {url}",
@@ -69,7 +74,10 @@ def azurite(words: tuple[str, ...]) -> None:
 
 @click.command("azurite-table", cls=foreign_flags.ForeignCommand)
 def azurite_table(words: tuple[str, ...]) -> None:
-    """Serve Azure tables by the command line of Azurite's table service alone."""
+    """Serve Azure tables with the flags of azurite-table.
+
+    Use it to replace `azurite-table` in scripts.
+    """
     lines = (
         "Azurite Table service is starting on {address}",
         "Azurite Table service successfully started on {address}",
@@ -78,7 +86,10 @@ def azurite_table(words: tuple[str, ...]) -> None:
 
 
 def _serve(
-    words: tuple[str, ...], flags: Mapping[str, foreign_flags.ForeignFlag], lines: tuple[str, str], taken: str
+    words: tuple[str, ...],
+    flags: Mapping[str, foreign_flags.ForeignFlag],
+    lines: tuple[str, str],
+    port_in_use: str,
 ) -> None:
     if words and words[-1] in ("-d", "--debug"):
         raise click.ClickException("Must provide a debug log file path for parameter -d or --debug")
@@ -93,17 +104,14 @@ def _serve(
 
     class Lines(serving.StartupMessage):
         def bound(self, settings: Settings, sockets: list[socket.socket]) -> None:
-            """Before the first request is taken."""
             self._print(lines[0], settings, sockets)
 
         def ready(
             self, settings: Settings, dialects: object, sockets: list[socket.socket], figures: object
         ) -> None:
-            """What tools wait for."""
             self._print(lines[1], settings, sockets)
 
         def closed(self) -> None:
-            """The lines of an orderly end."""
             print(
                 "Azurite Table service is closing...\nAzurite Table service successfully closed", flush=True
             )
@@ -113,8 +121,8 @@ def _serve(
             scheme = "https" if settings.is_secure else "http"
             print(line.format(address=address, url=f"{scheme}://{address}"), flush=True)
 
-    with foreign_flags.taken_port_told(
-        lambda host, port: f"{taken}: listen EADDRINUSE: address already in use {host}:{port}"
+    with foreign_flags.start_errors(
+        lambda host, port: f"{port_in_use}: listen EADDRINUSE: address already in use {host}:{port}"
     ):
         serving.serve(settings, Lines())
 
@@ -151,7 +159,7 @@ def _settings(given: Mapping[str, str]) -> Settings:
 
 
 def _credentials(accounts: str) -> bytes:
-    """AZURITE_ACCOUNTS, `account:key[:key];...`, as a file of credentials. They stand for the well-known account."""
+    """Return AZURITE_ACCOUNTS, `account:key[:key];...`, as a credentials file. They replace the well-known account."""
     found = []
     for text in filter(None, accounts.split(";")):
         name, *keys = text.strip().split(":")
@@ -162,11 +170,11 @@ def _credentials(accounts: str) -> bytes:
 
 
 def _certificate(given: Mapping[str, str]) -> tuple[Path, Path]:
-    """The certificate and its key as PEM files: the two that are given, or what is in the PFX file."""
+    """Return the certificate and its key as PEM files: the two that are given, or the contents of the PFX file."""
     path = Path(given["cert"])
     if "password" not in given:
         if "key" not in given:
-            raise click.ClickException("--cert wants --key (PEM) or --pwd (PFX)")
+            raise click.ClickException("--cert requires --key (PEM) or --pwd (PFX)")
         return path, Path(given["key"])
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.serialization import pkcs12
@@ -178,7 +186,7 @@ def _certificate(given: Mapping[str, str]) -> tuple[Path, Path]:
     except (OSError, ValueError) as error:
         raise click.ClickException(f"cannot use the certificate {path}: {error}") from None
     if key is None or certificate is None:
-        raise click.ClickException(f"there is no key and certificate in {path}")
+        raise click.ClickException(f"cannot use the certificate {path}: it lacks a key or a certificate")
     pem = serialization.Encoding.PEM
     chain = b"".join(each.public_bytes(pem) for each in (certificate, *others))
     secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
@@ -186,7 +194,7 @@ def _certificate(given: Mapping[str, str]) -> tuple[Path, Path]:
 
 
 def _file_of(content: bytes) -> Path:
-    """A new file that its owner alone may read."""
+    """Return a new file that only its owner can read."""
     descriptor, name = tempfile.mkstemp(prefix="tablegate-")
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
@@ -194,7 +202,7 @@ def _file_of(content: bytes) -> Path:
 
 
 def _log_to(path: Path) -> None:
-    """What goes to standard error is written to a file from now on."""
+    """Redirect standard error to a file."""
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError as error:

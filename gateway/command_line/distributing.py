@@ -1,4 +1,4 @@
-"""distribute and undistribute: the tables spread over the nodes of Citus, and brought back."""
+"""distribute and undistribute: spread the tables over the nodes of Citus, and move them back."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import click
 
-from tablegate.gateway.command_line.errors import told_in_one_line
+from tablegate.gateway.command_line.errors import one_line_errors
 from tablegate.gateway.command_line.flags import with_settings
 from tablegate.gateway.command_line.opening import record_command
 from tablegate.gateway.configuration.settings import Settings
 
-# Some for each of many nodes, and more than 256 slots could not fill.
+# The default gives each of many nodes several shards. There are 256 hash slots, so more shards would be empty.
 _SHARDS = 32
 _MOST_SHARDS = 256
 
@@ -22,21 +22,24 @@ _MOST_SHARDS = 256
     type=click.IntRange(1, _MOST_SHARDS),
     default=_SHARDS,
     show_default=True,
-    help="Into how many parts; nodes that are added later take some of them over.",
+    help="Number of shards. Choose a multiple of the nodes that you expect, since nodes added later take over shards.",
 )
 @with_settings(every=False)
 def distribute(settings: Settings, shards: int) -> None:
-    """Spread the tables over the nodes of Citus: at the coordinator, while no gateway runs. May be interrupted, and run again."""
-    from tablegate.gateway.store.opening.migrating import migrate as bring_up_to_date
+    """Spread the tables over the nodes of Citus.
+
+    Run it on the database of the coordinator while no server runs. If it is interrupted, run it again.
+    """
+    from tablegate.gateway.store.opening.migrating import migrate as run_migrations
     from tablegate.gateway.store.opening.opening import distribute as run
     from tablegate.gateway.wiring import connect
 
     _check(settings)
-    with told_in_one_line():
+    with one_line_errors():
         database = connect(settings)
-        bring_up_to_date(database)
+        run_migrations(database)
         database.close()
-        _tell(run(settings.database, shards), "everything was distributed already")
+        _print_steps(run(settings.database, shards), "everything was distributed already")
     record_command(settings)
     list_placement(settings.database)
 
@@ -44,17 +47,17 @@ def distribute(settings: Settings, shards: int) -> None:
 @click.command()
 @with_settings(every=False)
 def undistribute(settings: Settings) -> None:
-    """Bring all tables back to the coordinator, while no gateway runs."""
+    """Move all tables back to the coordinator. Run it while no server runs."""
     from tablegate.gateway.store.opening.opening import undistribute as run
 
     _check(settings)
-    with told_in_one_line():
-        _tell(run(settings.database), "nothing was distributed")
+    with one_line_errors():
+        _print_steps(run(settings.database), "nothing was distributed")
     record_command(settings)
 
 
 def list_placement(url: str) -> None:
-    """Tell where the tables of a database are, if they are at several nodes."""
+    """Print the nodes of the tables of a database, if it is distributed."""
     from tablegate.gateway.store.opening.opening import placement_of
 
     found = placement_of(url)
@@ -70,10 +73,12 @@ def list_placement(url: str) -> None:
 
 def _check(settings: Settings) -> None:
     if not settings.database.startswith("postgresql"):
-        raise click.ClickException("only a PostgreSQL database can be distributed")
+        raise click.ClickException(
+            "only a PostgreSQL database can be distributed. Name one with --database postgresql://..."
+        )
 
 
-def _tell(steps: Iterator[str], nothing: str) -> None:
+def _print_steps(steps: Iterator[str], nothing: str) -> None:
     done = 0
     for step in steps:
         click.echo(step)

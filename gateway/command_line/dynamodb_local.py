@@ -1,6 +1,6 @@
-"""`tablegate dynamodb-local`: the command line of DynamoDB Local, for whoever starts that.
+"""`tablegate dynamodb-local`: a replacement with the command line of DynamoDB Local.
 
-Sources: "DynamoDB local usage notes" (Amazon DynamoDB Developer Guide); the lines that it prints, as users' logs show them.
+Sources: "DynamoDB local usage notes" (Amazon DynamoDB Developer Guide), and its output in the logs of users.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tablegate.gateway.configuration.loading import load
 from tablegate.gateway.configuration.settings import ANY, BadSetting, Settings
 
 _PORT = 8000
-# It has no flag for the host. Java listens on every address, of IPv6 too: what Node makes of `localhost`.
+# DynamoDB Local has no flag for the host. Java listens on all addresses, IPv6 included: Node resolves `localhost` to ::1.
 _HOST = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
 _FILE = "tablegate.sqlite"
-# Seconds that tables stay CREATING, UPDATING and DELETING with -delayTransientStatuses: longer than a client that does not wait
-# takes to its next request. How long DynamoDB Local's do is not documented.
+# Seconds that tables stay CREATING, UPDATING and DELETING with -delayTransientStatuses. It exceeds the time until the next
+# request of a client that does not wait. The delay of DynamoDB Local is not documented.
 _DELAY_S = 1.0
 _FLAGS = {
     "-port": foreign_flags.ForeignFlag("port", has_value=True),
@@ -37,7 +37,7 @@ _FLAGS = {
     "-help": foreign_flags.ForeignFlag("help"),
     "-jar": foreign_flags.ForeignFlag("jar", has_value=True),
 }
-_OF_JAVA = re.compile(r"-D[\w.]+(=.*)?|-X.*|-javaagent:.*|-ea|-server")
+_JAVA_FLAG = re.compile(r"-D[\w.]+(=.*)?|-X.*|-javaagent:.*|-ea|-server")
 _USAGE = """\
 usage: tablegate dynamodb-local [-jar DynamoDBLocal.jar] [-port <port-no.>] [-inMemory] [-delayTransientStatuses]
             [-dbPath <path>] [-sharedDb] [-cors <allow-list>] [-optimizeDbBeforeStartup] [-disableTelemetry] [-help]
@@ -47,7 +47,10 @@ _TAKEN = 'Exception in thread "main" java.io.IOException: Failed to bind to 0.0.
 
 @click.command("dynamodb-local", cls=foreign_flags.ForeignCommand)
 def dynamodb_local(words: tuple[str, ...]) -> None:
-    """Serve DynamoDB by the command line of DynamoDB Local: -jar DynamoDBLocal.jar -inMemory -sharedDb -port 8000 ..."""
+    """Serve DynamoDB with the flags of DynamoDB Local, for example -inMemory -sharedDb -port 8000.
+
+    Use it to replace `java -jar DynamoDBLocal.jar` in scripts. Flags of Java and -jar are accepted and have no effect.
+    """
     given = foreign_flags.read(_without_java(words), _FLAGS, "Unrecognized option: {word}")
     if "help" in given:
         click.echo(_USAGE, nl=False)
@@ -60,13 +63,12 @@ def dynamodb_local(words: tuple[str, ...]) -> None:
 
     class Lines(serving.StartupMessage):
         def bound(self, settings: Settings, sockets: list[socket.socket]) -> None:
-            """What tools wait for, before the first request is taken."""
             print(_lines(given, sockets[0].getsockname()[1]), flush=True)
 
         def ready(self, *_: object) -> None:
-            """Nothing more."""
+            """Print nothing more."""
 
-    with foreign_flags.taken_port_told(_TAKEN.format):
+    with foreign_flags.start_errors(_TAKEN.format):
         path = settings.database_path
         if "optimized" in given and path is not None and path.exists():
             lock = FileLock(path)
@@ -76,21 +78,21 @@ def dynamodb_local(words: tuple[str, ...]) -> None:
 
 
 def _without_java(words: Sequence[str]) -> list[str]:
-    """The words without those that only Java's virtual machine reads, up to the name of the archive."""
-    left = [*words[1:]] if words[:1] == ("java",) else [*words]
-    while left and _OF_JAVA.fullmatch(left[0]):
-        del left[0]
-    return left
+    """Return the words without the leading flags of the Java virtual machine."""
+    remaining = [*words[1:]] if words[:1] == ("java",) else [*words]
+    while remaining and _JAVA_FLAG.fullmatch(remaining[0]):
+        del remaining[0]
+    return remaining
 
 
 def _check(given: dict[str, str]) -> None:
     if "in_memory" in given and "db_path" in given:
         raise click.ClickException("-inMemory and -dbPath cannot be given together")
     if "optimized" in given and "db_path" not in given:
-        raise click.ClickException("-optimizeDbBeforeStartup wants -dbPath")
+        raise click.ClickException("-optimizeDbBeforeStartup requires -dbPath")
     folder = Path(given.get("db_path", "."))
     if "in_memory" not in given and not (folder.is_dir() and os.access(folder, os.W_OK)):
-        raise click.ClickException(f"unable to open database file: {folder} is no folder that can be written")
+        raise click.ClickException(f"unable to open database file: {folder} is not a writable folder")
 
 
 def _settings(given: dict[str, str]) -> Settings:
@@ -116,7 +118,7 @@ def _settings(given: dict[str, str]) -> Settings:
 
 
 def _origins(allowed: str) -> tuple[str, ...] | None:
-    """-cors names domains, or *. A domain stands for its pages of both schemes."""
+    """Return the origins of -cors, which lists domains, or *. A domain includes its http and https pages."""
     found: list[str] = []
     for name in filter(None, (each.strip() for each in allowed.split(","))):
         found += [name] if name == ANY or "://" in name else [f"http://{name}", f"https://{name}"]

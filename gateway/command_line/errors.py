@@ -1,4 +1,4 @@
-"""What an operator can mend is told in one line, not by a traceback."""
+"""Error messages of one line, instead of a traceback, for errors that an operator can correct."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tablegate.gateway.configuration.settings import BadSetting
 
 
 @contextlib.contextmanager
-def told_in_one_line() -> Iterator[None]:
-    """Within it, what can go wrong before the first request, and what a database refuses, raises ClickException with one line."""
+def one_line_errors() -> Iterator[None]:
+    """Convert errors of the start and of the database to ClickException with a text of one line."""
     from tablegate.gateway.model.errors import GatewayError
     from tablegate.gateway.security.credential_store import BadCredential
     from tablegate.gateway.security.grant_store import BadGrant
@@ -38,11 +38,11 @@ def told_in_one_line() -> Iterator[None]:
         raise click.ClickException(str(error)) from None
     except LockAlreadyHeld as error:
         raise click.ClickException(
-            f"another server (pid {error.pid or 'unknown'}) has this database"
+            f"another server (pid {error.pid or 'unknown'}) uses this database. Stop it, or use another database"
         ) from None
     except NewerDatabase as error:
         raise click.ClickException(
-            f"the database is of a later release of tablegate (its schema is {error.revision}): use that one"
+            f"the database has schema {error.revision} of a later release of tablegate. Use that release"
         ) from None
     except _sqlalchemy_errors() as error:
         raise click.ClickException(f"the database: {getattr(error, 'orig', None) or error}") from None
@@ -53,6 +53,6 @@ def told_in_one_line() -> Iterator[None]:
 
 
 def _sqlalchemy_errors() -> tuple[type[Exception], ...]:
-    """What SQLAlchemy raises, if anybody has needed it: an ordinary start on SQLite does not import it."""
+    """Return the base of SQLAlchemy's errors, if it is imported. An ordinary start on SQLite does not import it."""
     module = sys.modules.get("sqlalchemy.exc")
     return () if module is None else (module.SQLAlchemyError,)

@@ -1,6 +1,6 @@
-"""Flags of other programs' command lines, read as those programs read them: exact names, a value as the next word.
+"""Flags of other programs' command lines, parsed as those programs do: exact names, a value as the next word.
 
-What is no flag of theirs is refused by its name, and so is what cannot be honoured; nothing is left out in silence.
+Unknown flags and flags that cannot be supported are errors that name the flag. No flag is ignored silently.
 """
 
 from __future__ import annotations
@@ -12,14 +12,19 @@ from typing import Any
 
 import click
 
-from tablegate.gateway.command_line.errors import told_in_one_line
+from tablegate.gateway.command_line.errors import one_line_errors
 from tablegate.gateway.configuration.settings import MOST_PORT
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignFlag:
-    """A flag: what it is called here, whether the next word is its value. `refused`: why it cannot be honoured; `without`:
-    what it is for that this server does not have, which makes it void."""
+    """A flag of another program.
+
+    - `name`: its key in the result of `read`.
+    - `has_value`: the next word is its value.
+    - `refused`: the reason why it is an error here.
+    - `without`: the reason why it has no effect here.
+    """
 
     name: str
     has_value: bool = False
@@ -28,18 +33,17 @@ class ForeignFlag:
 
 
 class ForeignCommand(click.Command):
-    """A command that is given all words that follow, as `words`."""
+    """A command that gets all its arguments unparsed, as `words`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take the words as they are."""
         ctx.params["words"] = tuple(args)
         return []
 
 
 def read(words: Sequence[str], flags: Mapping[str, ForeignFlag], unknown: str) -> dict[str, str]:
-    """Name -> value, "" for a flag that has none. Raises ClickException; `unknown` is its text for a word that is no flag.
+    """Return name -> value, "" for a flag without value. Raises ClickException.
 
-    A flag that is void here is told on standard error.
+    `unknown` is the error text for an unknown flag. A flag without effect is reported on standard error.
     """
     found: dict[str, str] = {}
     rest = iter(words)
@@ -49,11 +53,11 @@ def read(words: Sequence[str], flags: Mapping[str, ForeignFlag], unknown: str) -
         if flag is None:
             raise click.ClickException(unknown.format(word=word, name=word.lstrip("-")))
         if flag.refused:
-            raise click.ClickException(f"{name} cannot be honoured: {flag.refused}")
+            raise click.ClickException(f"{name} is not supported: {flag.refused}")
         if flag.has_value and word in flags:
             value = next(rest, "")
             if not value:
-                raise click.ClickException(f"{word} wants a value")
+                raise click.ClickException(f"{word} requires a value")
         if flag.without:
             click.echo(f"{name} has no effect: {flag.without}", err=True)
         found[flag.name] = value if flag.has_value else ""
@@ -61,25 +65,27 @@ def read(words: Sequence[str], flags: Mapping[str, ForeignFlag], unknown: str) -
 
 
 @contextlib.contextmanager
-def taken_port_told(words: Callable[[str, int], str]) -> Iterator[None]:
-    """Within it, what keeps a server from starting is told in one line: of a port that is taken, these words about a host and
-    a port, as the other program has them."""
+def start_errors(port_in_use: Callable[[str, int], str]) -> Iterator[None]:
+    """Report errors of the start in one line.
+
+    `port_in_use` returns the other program's message for a host and a port that is in use.
+    """
     from tablegate.gateway.server.startup_errors import PortTaken
 
     try:
-        with told_in_one_line():
+        with one_line_errors():
             yield
     except click.ClickException as error:
         cause = error.__context__
         if isinstance(cause, PortTaken):
-            click.echo(words(cause.host, cause.port), err=True)
+            click.echo(port_in_use(cause.host, cause.port), err=True)
             raise SystemExit(1) from None
         raise
 
 
 def port_of(found: Mapping[str, Any], name: str, usual: int) -> int:
-    """A port number. Raises ClickException."""
+    """Return a port number. Raises ClickException."""
     text = found.get(name, str(usual))
     if not text.isdecimal() or int(text) > MOST_PORT:
-        raise click.ClickException(f"{text} is no port number")
+        raise click.ClickException(f"{text} is not a port number (0 to {MOST_PORT})")
     return int(text)

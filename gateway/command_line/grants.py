@@ -20,8 +20,8 @@ _SCHEME = click.option(
 )
 
 
-def _words(command: Any) -> Any:
-    for word, meaning in reversed(
+def _actions(command: Any) -> Any:
+    for action, meaning in reversed(
         (
             ("read", "Read single rows of TABLE."),
             ("query", "Read the rows of one partition of TABLE."),
@@ -33,7 +33,7 @@ def _words(command: Any) -> Any:
             ("admin", "Do all of this, and manage policies, backups, exports and imports of TABLE."),
         )
     ):
-        command = click.option(f"--{word}", multiple=True, metavar="TABLE", help=meaning)(command)
+        command = click.option(f"--{action}", multiple=True, metavar="TABLE", help=meaning)(command)
     return command
 
 
@@ -45,7 +45,7 @@ def grants() -> None:
 @grants.command("add")
 @click.argument("key")
 @_SCHEME
-@_words
+@_actions
 @click.option(
     "--keys", multiple=True, metavar="PATTERN", help="Limit the grant to partition keys like PATTERN."
 )
@@ -77,7 +77,7 @@ def grants_add(
 
     short: dict[str, Any] = {name: list(values) for name, values in given.items() if values}
     if sum((bool(short), everything, policy is not None, bool(role))) != 1:
-        raise click.UsageError("say what is granted: words with tables, --all, --policy or --role")
+        raise click.UsageError("Give one of: actions with tables (--read TABLE), --all, --policy or --role.")
     if everything:
         written = ALL
     elif policy is not None:
@@ -91,7 +91,7 @@ def grants_add(
     else:
         written = WrittenGrant("short", json.dumps({**short, "deny": True} if deny else short))
     if deny and not short:
-        raise click.UsageError("--deny goes with words")
+        raise click.UsageError("Use --deny with actions, for example --delete TABLE --deny.")
     with opened_database(settings) as opened:
         made = opened.credential_store.grant(_grantee(key, scheme), written)
     click.echo(made.id)

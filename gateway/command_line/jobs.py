@@ -1,4 +1,4 @@
-"""jobs: exports, imports, bulk puts and backup files that have not ended; which there are, and how to cancel one."""
+"""jobs: list and cancel unfinished exports, imports, bulk puts and backup files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tablegate.gateway.model.tables.namespaces import served_by_job
 
 @click.group()
 def jobs() -> None:
-    """Exports, imports, bulk puts and restores that run in the background."""
+    """List and cancel exports, imports, bulk puts and restores that run in the background."""
 
 
 @jobs.command("list")
@@ -46,8 +46,8 @@ def jobs_list(settings: Settings, as_json: bool) -> None:
 def jobs_cancel(settings: Settings, job_id: int) -> None:
     """Cancel a job. ID is the first column of `jobs list`.
 
-    A running server ends the job before it does anything for other jobs. An import is CANCELLED then, and its table has the
-    items imported so far. An export is FAILED with the code Cancelled."""
+    A running server ends the job before it works on other jobs. An import gets the state CANCELLED, and its table has
+    the items imported so far. An export gets the state FAILED with the code Cancelled."""
     from tablegate.gateway.model.commands.job_commands import CancelJob
     from tablegate.gateway.model.errors import GatewayError, InvalidInput
     from tablegate.gateway.security import gate

@@ -1,10 +1,10 @@
-"""migrate and sweep: what a server does by itself, done now."""
+"""migrate and sweep: run schema migrations and background work without a server."""
 
 from __future__ import annotations
 
 import click
 
-from tablegate.gateway.command_line.errors import told_in_one_line
+from tablegate.gateway.command_line.errors import one_line_errors
 from tablegate.gateway.command_line.flags import with_settings
 from tablegate.gateway.command_line.opening import opened_database, record_command
 from tablegate.gateway.configuration.database_urls import without_password
@@ -14,11 +14,14 @@ from tablegate.gateway.configuration.settings import Settings
 @click.command()
 @with_settings(every=False)
 def migrate(settings: Settings) -> None:
-    """Bring the database to this release's schema."""
+    """Migrate the database to the schema of this release.
+
+    A server does so when it starts. Run the command first if the server's database role cannot create tables.
+    """
     from tablegate.gateway.store.opening.migrating import migrate as run
     from tablegate.gateway.wiring import connect
 
-    with told_in_one_line():
+    with one_line_errors():
         database = connect(settings)
         done = run(database)
         database.close()
@@ -30,9 +33,12 @@ def migrate(settings: Settings) -> None:
 @click.command()
 @with_settings(every=False)
 def sweep(settings: Settings) -> None:
-    """Do all background work that is due now: expired rows, new indexes, dropped tables."""
+    """Run all due background work: delete expired rows, fill new indexes, purge dropped tables, run jobs.
+
+    A running server does this by itself. Use the command if no server runs.
+    """
     with opened_database(settings) as opened:
         batches = 0
         while opened.engine.background_batch() or opened.engine.job_batch():
             batches += 1
-        click.echo(f"nothing more to do after {batches} batches")
+        click.echo(f"background work finished after {batches} batches")

@@ -1,4 +1,4 @@
-"""The database of a command that is no server's: opened, brought to this release's schema, and closed."""
+"""The database of a command other than `serve`: it is opened, migrated to this release's schema, and closed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from tablegate.gateway.command_line.audited import put_on_record
-from tablegate.gateway.command_line.errors import told_in_one_line
+from tablegate.gateway.command_line.audited import record_current_command
+from tablegate.gateway.command_line.errors import one_line_errors
 from tablegate.gateway.configuration.settings import Settings
 
 
@@ -21,28 +21,30 @@ def opened_database(settings: Settings) -> Iterator[Any]:
     from tablegate.gateway.wiring import connect, open_store
 
     if settings.memory:
-        raise click.ClickException("a database in memory is its server's alone; name one with --database")
-    with told_in_one_line():
+        raise click.ClickException(
+            "A database in memory cannot be opened by a command. Name a database with --database."
+        )
+    with one_line_errors():
         database = connect(settings)
         run(database)
         opened = open_store(settings, database)
         try:
-            with _on_record(settings, opened):
+            with _audited(settings, opened):
                 yield opened
         finally:
             opened.close()
 
 
 def record_command(settings: Settings) -> None:
-    """Put the command that has run on record, where it did not run in `opened_database`."""
+    """Record a command in the audit log that did not run in `opened_database`."""
     if settings.audit:
         with opened_database(settings):
             pass
 
 
 @contextlib.contextmanager
-def _on_record(settings: Settings, opened: Any) -> Iterator[None]:
-    """Within it what is changed goes to the audit, if the settings ask for one. Standard output is the command's own."""
+def _audited(settings: Settings, opened: Any) -> Iterator[None]:
+    """Record changes in the audit log, if one is set. `-` is standard error here: standard output has the results."""
     if not settings.audit:
         yield
         return
@@ -52,6 +54,8 @@ def _on_record(settings: Settings, opened: Any) -> Iterator[None]:
         try:
             stack.enter_context(recording(settings, opened.store, sys.stderr))
         except OSError as error:
-            raise click.ClickException(f"cannot write the audit {settings.audit}: {error.strerror}") from None
+            raise click.ClickException(
+                f"Cannot write the audit log {settings.audit}: {error.strerror}."
+            ) from None
         yield
-        put_on_record()
+        record_current_command()

@@ -1,4 +1,4 @@
-"""healthcheck and wait, which ask a server whether it is there."""
+"""healthcheck and wait: probes of a server's readiness."""
 
 from __future__ import annotations
 
@@ -15,37 +15,43 @@ _PAUSE_S = 0.05
 
 
 @click.command()
-@click.option("--url", help="The server's address, if not the one that the settings say.")
+@click.option("--url", help="URL of the server. Default: the host and port of the settings.")
 @with_settings(every=True)
 def healthcheck(settings: Settings, url: str | None) -> None:
-    """Exit with 0 if a server is there and its database answers."""
-    address = _readiness(settings, url)
+    """Exit with status 0 if a server and its database are ready, otherwise with 1.
+
+    Use it as the health check of a container.
+    """
+    address = _readiness_url(settings, url)
     try:
-        click.echo(_asked(address))
+        click.echo(_probe(address))
     except OSError as error:
-        raise click.ClickException(f"{address}: {error}") from None
+        raise click.ClickException(f"The server is not ready at {address}: {error}") from None
 
 
 @click.command()
-@click.option("--url", help="The server's address, if not the one that the settings say.")
-@click.option("--seconds", default=30.0, show_default=True, help="How long to wait at most.")
+@click.option("--url", help="URL of the server. Default: the host and port of the settings.")
+@click.option(
+    "--seconds", metavar="SECONDS", default=30.0, show_default=True, help="Maximum time to wait, in seconds."
+)
 @with_settings(every=True)
 def wait(settings: Settings, url: str | None, seconds: float) -> None:
-    """Wait until a server is there and its database answers; exit with 1 if that takes too long."""
-    address = _readiness(settings, url)
+    """Wait until a server and its database are ready. Exit with status 1 after --seconds."""
+    address = _readiness_url(settings, url)
     until = time.monotonic() + seconds
     while True:
         try:
-            click.echo(_asked(address))
+            click.echo(_probe(address))
             return
         except OSError as error:
             if time.monotonic() > until:
-                raise click.ClickException(f"{address}, after {seconds:g} seconds: {error}") from None
+                raise click.ClickException(
+                    f"The server is not ready at {address} after {seconds:g} seconds: {error}"
+                ) from None
         time.sleep(_PAUSE_S)
 
 
-def _readiness(settings: Settings, url: str | None) -> str:
-    """The address at which a server tells whether it is ready."""
+def _readiness_url(settings: Settings, url: str | None) -> str:
     scheme = "https" if settings.is_secure else "http"
     host = settings.host
     with contextlib.suppress(ValueError):
@@ -54,18 +60,17 @@ def _readiness(settings: Settings, url: str | None) -> str:
     return f"{url.rstrip('/') if url else f'{scheme}://{_bracketed(host)}:{settings.port}'}/readyz"
 
 
-def _asked(address: str) -> str:
-    """What a server says of itself. Raises OSError if it is not ready."""
+def _probe(address: str) -> str:
+    """Return the reply of a server that is ready. Raises OSError if it is not."""
     import ssl
     import urllib.request
 
-    # Whether the server is there is asked, not who it is: its certificate may be for another name.
+    # The probe tests readiness, not identity. The certificate may be for another name.
     context = ssl._create_unverified_context()
     with urllib.request.urlopen(address, timeout=5, context=context) as reply:
-        said: str = reply.read().decode().strip()
-        return said
+        text: str = reply.read().decode().strip()
+        return text
 
 
 def _bracketed(host: str) -> str:
-    """A host as a URL has it."""
     return f"[{host}]" if ":" in host else host

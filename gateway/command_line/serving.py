@@ -1,4 +1,4 @@
-"""serve."""
+"""serve: run a server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 import click
 
-from tablegate.gateway.command_line.errors import told_in_one_line
+from tablegate.gateway.command_line.errors import one_line_errors
 from tablegate.gateway.command_line.flags import with_settings
 from tablegate.gateway.configuration.settings import Settings
 
@@ -14,13 +14,13 @@ from tablegate.gateway.configuration.settings import Settings
 @click.command()
 @with_settings(every=True)
 def serve(settings: Settings) -> None:
-    """Serve until told to stop."""
+    """Run a server until SIGTERM or SIGINT. It finishes the requests in progress first."""
     if settings.workers > 1:
         import tempfile
 
-        # Read by the metrics library when it is imported.
+        # The metrics library reads the variable when it is imported.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="tablegate-metrics-")
     from tablegate.gateway.server import serving
 
-    with told_in_one_line():
+    with one_line_errors():
         serving.serve(settings)

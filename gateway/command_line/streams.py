@@ -1,4 +1,4 @@
-"""streams: the change streams of tables, and how many shards they have."""
+"""streams: list change streams and change their number of shards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 
 @click.group()
 def streams() -> None:
-    """Change streams of tables. A running server notices at its next write."""
+    """List and reshard change streams of tables. A running server applies changes at its next write."""
 
 
 @streams.command("list")
@@ -36,13 +36,14 @@ def streams_list(settings: Settings) -> None:
 
 @streams.command("reshard")
 @click.argument("table")
-@click.option(
-    "--shards", type=click.IntRange(1, 256), required=True, help="How many open shards there shall be."
-)
-@click.option("--namespace", default=SHARED_NAMESPACE, show_default=True, help="Where the table lives.")
+@click.option("--shards", type=click.IntRange(1, 256), required=True, help="New number of open shards.")
+@click.option("--namespace", default=SHARED_NAMESPACE, show_default=True, help="Namespace of the table.")
 @with_settings(every=False)
 def streams_reshard(settings: Settings, table: str, shards: int, namespace: str) -> None:
-    """Split or merge the shards of a table's stream. What is in the old ones stays readable, and is read first."""
+    """Split or merge the shards of a table's stream. More shards allow more parallel readers.
+
+    Records of the old shards stay readable, and readers get them first.
+    """
     from tablegate.gateway.model.commands.stream_commands import Reshard
     from tablegate.gateway.model.commands.table_commands import FindTable
     from tablegate.gateway.model.errors import GatewayError, StaleTable
@@ -50,12 +51,14 @@ def streams_reshard(settings: Settings, table: str, shards: int, namespace: str)
 
     with opened_database(settings) as opened:
         outcome: Any = StaleTable()
-        while isinstance(outcome, StaleTable):  # somebody else changed the table in between
+        while isinstance(outcome, StaleTable):  # the table was changed in between
             [found] = gate.run(opened.engine, [FindTable(namespace, table)], None)
             if isinstance(found, GatewayError):
-                raise click.ClickException(f"there is no table {table} in {namespace}")
+                raise click.ClickException(
+                    f"There is no table {table} in the namespace {namespace}. `tablegate tables` lists all."
+                )
             [outcome] = gate.run(opened.engine, [Reshard(found, shards)], None)
         if isinstance(outcome, GatewayError):
-            raise click.ClickException(f"{table} has no enabled stream")
+            raise click.ClickException(f"Cannot reshard {table}: it has no enabled stream.")
         numbers = ", ".join(str(number) for number, _ in outcome.rules.stream.shards)
         click.echo(f"{table} has {len(outcome.rules.stream.shards)} open shards: {numbers}")

@@ -1,4 +1,4 @@
-"""tables: which there are, as each dialect names them, and what background work is left on them; tables as they were; backups."""
+"""tables: list tables and their background work, keep their history, restore them, and manage their backups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tablegate.gateway.model.tables.namespaces import is_reserved
 from tablegate.gateway.security.credentials import SHARED_NAMESPACE
 
 _NAMESPACE = click.option(
-    "--namespace", default=SHARED_NAMESPACE, show_default=True, help="Where the table lives."
+    "--namespace", default=SHARED_NAMESPACE, show_default=True, help="Namespace of the table."
 )
 
 
@@ -26,23 +26,23 @@ _NAMESPACE = click.option(
 @with_settings(every=False)
 @click.pass_context
 def tables(context: click.Context, settings: Settings) -> None:
-    """List each table: its name, and in each dialect its name, key and address ("*": any account or instance)."""
+    """List each table with its name, key and address in each dialect. * is any account or instance."""
     if context.invoked_subcommand is None:
         _list(settings)
 
 
 @tables.command("keep-history")
 @click.argument("table")
-@click.option("--days", type=click.IntRange(1, RECOVERY_DAYS), help="Number of days to keep.")
-@click.option("--off", is_flag=True, help="No longer; what has been kept is forgotten.")
+@click.option("--days", type=click.IntRange(1, RECOVERY_DAYS), help="Retention of the history, in days.")
+@click.option("--off", is_flag=True, help="Stop keeping history and delete it.")
 @_NAMESPACE
 @with_settings(every=False)
 def keep_history(settings: Settings, table: str, days: int | None, off: bool, namespace: str) -> None:
-    """Keep what the rows of a table were, so that it can be restored: point-in-time recovery, whatever dialect writes."""
+    """Keep the history of a table's rows for point-in-time recovery, for writes of all dialects."""
     from tablegate.gateway.model.commands.backup_commands import KeepHistory
 
     if off is (days is not None):
-        raise click.UsageError("say either --days or --off")
+        raise click.UsageError("Give either --days or --off.")
     with opened_database(settings) as opened:
         found = _found(opened, namespace, table)
         kept = _outcome(opened, KeepHistory(found, days))
@@ -53,20 +53,23 @@ def keep_history(settings: Settings, table: str, days: int | None, off: bool, na
 @tables.command("restore")
 @click.argument("table")
 @click.argument("target")
-@click.option("--at", help="A time in ISO 8601, of UTC unless it says otherwise; without it, now.")
-@click.option("--backup", help="A backup of the table, as list-backups names it, in place of a time.")
+@click.option("--at", metavar="TIME", help="Time to restore, in ISO 8601, UTC by default. Default: now.")
+@click.option("--backup", metavar="ID", help="Backup to restore instead of a time: an id of list-backups.")
 @_NAMESPACE
 @with_settings(every=False)
 def restore(
     settings: Settings, table: str, target: str, at: str | None, backup: str | None, namespace: str
 ) -> None:
-    """Make a table TARGET with the rows that TABLE had at a moment or in a backup, its keys, indexes and rules; not its stream.
-    A running server brings the rows, or `tablegate sweep`."""
+    """Create a table TARGET with the rows of TABLE at a time or in a backup.
+
+    TARGET gets the keys, indexes and settings of TABLE, but no stream. A running server or `tablegate sweep` copies
+    the rows.
+    """
     from tablegate.gateway.model.commands.backup_commands import RestoreTable
     from tablegate.gateway.model.tables.restored_tables import like
 
     if at is not None and backup is not None:
-        raise click.UsageError("say either --at or --backup")
+        raise click.UsageError("Give either --at or --backup.")
     ticks = None if at is None else _ticks(at)
     with opened_database(settings) as opened:
         if backup is None:
@@ -80,16 +83,16 @@ def restore(
 
 @tables.command("create-backup")
 @click.argument("table")
-@click.option("--name", help="What it is called; else as the table.")
+@click.option("--name", help="Name of the backup. Default: the name of the table.")
 @_NAMESPACE
 @with_settings(every=False)
 def create_backup(settings: Settings, table: str, name: str | None, namespace: str) -> None:
-    """Make a backup of TABLE as it is now, whatever dialect writes. A running server brings the rows, or `tablegate sweep`."""
+    """Create a backup of the present rows of TABLE and print its id. A running server or `tablegate sweep` copies the rows."""
     from tablegate.gateway.model.commands.backup_commands import CreateBackup
 
     with opened_database(settings) as opened:
-        made = _outcome(opened, CreateBackup(_found(opened, namespace, table), name or table))
-        click.echo(f"{made.file_stem} is being made")
+        backup = _outcome(opened, CreateBackup(_found(opened, namespace, table), name or table))
+        click.echo(f"{backup.file_stem} is being created")
 
 
 @tables.command("list-backups")
@@ -97,24 +100,28 @@ def create_backup(settings: Settings, table: str, name: str | None, namespace: s
 @_NAMESPACE
 @with_settings(every=False)
 def list_backups(settings: Settings, table: str | None, namespace: str) -> None:
-    """List the backups of a namespace, or of TABLE: how commands call each, its table, its time, how many rows it has, its name.
-    Those of dropped tables that had a history have none."""
+    """List the backups of a namespace, or of TABLE: id, table, time (UTC), state, number of rows and name.
+
+    The automatic backup of a dropped table with history has its kind instead of a name.
+    """
     with opened_database(settings) as opened:
         for each in _backups(opened, namespace, table):
             state = "available" if each.ready else "creating"
-            made_at = datetime.fromtimestamp(each.created_at_ms / 1000, UTC).isoformat(
+            created_at = datetime.fromtimestamp(each.created_at_ms / 1000, UTC).isoformat(
                 timespec="milliseconds"
             )
             name = each.name or each.kind.value
-            click.echo(f"{each.file_stem}\t{each.table_name}\t{made_at}\t{state}\t{each.rows:,} rows\t{name}")
+            click.echo(
+                f"{each.file_stem}\t{each.table_name}\t{created_at}\t{state}\t{each.rows:,} rows\t{name}"
+            )
 
 
 @tables.command("delete-backup")
-@click.argument("backup")
+@click.argument("backup", metavar="ID")
 @_NAMESPACE
 @with_settings(every=False)
 def delete_backup(settings: Settings, backup: str, namespace: str) -> None:
-    """Delete a backup, as list-backups names it."""
+    """Delete a backup by its id, the first column of list-backups."""
     from tablegate.gateway.model.commands.backup_commands import DeleteBackup
 
     with opened_database(settings) as opened:
@@ -131,18 +138,23 @@ def _backups(opened: Any, namespace: str, table: str | None) -> Iterator[Any]:
         after = page[-1].place
 
 
-def _found_backup(opened: Any, namespace: str, wanted: str, table: str | None = None) -> Any:
+def _found_backup(opened: Any, namespace: str, backup_id: str, table: str | None = None) -> Any:
     for each in _backups(opened, namespace, table):
-        if each.file_stem == wanted:
+        if each.file_stem == backup_id:
             return each
-    raise click.ClickException(f"there is no backup {wanted}" + (f" of {table}" if table else ""))
+    of_table = f" of {table}" if table else ""
+    raise click.ClickException(
+        f"There is no backup {backup_id}{of_table}. `tablegate tables list-backups` lists all."
+    )
 
 
 def _ticks(at: str) -> int:
     try:
         moment = datetime.fromisoformat(at)
     except ValueError as error:
-        raise click.UsageError(f"--at is no time in ISO 8601: {at}") from error
+        raise click.UsageError(
+            f"--at {at} is not a time in ISO 8601, for example 2026-11-22T10:42:00."
+        ) from error
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1000) * 10_000
 
@@ -168,18 +180,22 @@ def _outcome(opened: Any, command: Any) -> Any:
     [outcome] = gate.run(opened.engine, [command], None)
     match outcome:
         case TableMissing(name=name):
-            raise click.ClickException(f"there is no table {name}")
+            raise click.ClickException(f"There is no table {name}. `tablegate tables` lists all.")
         case TableExists(name=name):
-            raise click.ClickException(f"there is a table {name} already")
+            raise click.ClickException(f"The table {name} exists already. Choose another name.")
         case TimeNotRetained(name=name, earliest_ms=None):
-            raise click.ClickException(f"no history of {name} is kept: see tablegate tables keep-history")
+            raise click.ClickException(
+                f"No history of {name} is kept. Enable it with `tablegate tables keep-history`."
+            )
         case TimeNotRetained(earliest_ms=int(earliest), latest_ms=int(latest)):
             first, last = (datetime.fromtimestamp(ms / 1000, UTC).isoformat() for ms in (earliest, latest))
-            raise click.ClickException(f"it can be restored as it was between {first} and {last}")
+            raise click.ClickException(f"The history has times between {first} and {last} only. Change --at.")
         case BackupMissing():
-            raise click.ClickException("the backup is gone")
+            raise click.ClickException("The backup was deleted.")
         case BackupBusy():
-            raise click.ClickException("the backup is being made, or a table is being made of it")
+            raise click.ClickException(
+                "The backup is in use: it is being created or restored. Try again when that has ended."
+            )
         case BackupUnreadable(reason=reason):
             raise click.ClickException(reason)
         case GatewayError():

@@ -1,4 +1,4 @@
-"""Where the lines of the audit go: a file that rotates, standard output, or a table of the database."""
+"""Sinks of the audit log: a rotating file, standard output, or a table of the database."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _ROWS_AT_ONCE = 1000
 
 
 def trail_of(settings: Settings, store: Store, output: TextIO = sys.stdout) -> AuditTrail | None:
-    """The trail that the settings ask for, not started; None: they ask for none. `output`: what `-` means. Raises OSError."""
+    """Return the trail of the settings, not started. None if the audit log is disabled. Raises OSError.
+
+    `output` is the stream of the setting `-`.
+    """
     sink: AuditSink
     match settings.audit:
         case "":
@@ -40,7 +43,7 @@ def trail_of(settings: Settings, store: Store, output: TextIO = sys.stdout) -> A
 
 @contextlib.contextmanager
 def recording(settings: Settings, store: Store, output: TextIO = sys.stdout) -> Iterator[None]:
-    """Within it the events of this process go where the settings say, for work before or beside a server. Raises OSError."""
+    """Record the events of this process in the audit log of the settings, for work without a server. Raises OSError."""
     trail = trail_of(settings, store, output)
     if trail is not None:
         audit.start(trail)
@@ -51,7 +54,7 @@ def recording(settings: Settings, store: Store, output: TextIO = sys.stdout) -> 
 
 
 class StreamSink(AuditSink):
-    """Standard output, or another stream."""
+    """A sink for standard output or another stream."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -62,9 +65,9 @@ class StreamSink(AuditSink):
 
 
 class FileSink(AuditSink):
-    """A file that begins anew when it is full; those before it are called .1, .2 and so on, the newest first.
+    """A rotating file. Closed files have the suffixes .1, .2 and so on, the newest first.
 
-    Several processes may write to it: one at a time, each looking whether another has begun a new file meanwhile.
+    Several processes can write to it. A lock serialises them, and each checks for a rotation by another one.
     """
 
     def __init__(self, path: Path, most_bytes: int, most_files: int) -> None:
@@ -78,13 +81,13 @@ class FileSink(AuditSink):
     def write(self, lines: Sequence[bytes]) -> None:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         try:
-            self._find_the_file()
+            self._reopen_if_replaced()
             size = os.fstat(self._file).st_size
             waiting = bytearray()
             for line in lines:
                 if self._most_bytes and size and size + len(line) >= self._most_bytes:
                     self._append(waiting)
-                    self._begin_anew()
+                    self._rotate()
                     waiting, size = bytearray(), 0
                 waiting += line + b"\n"
                 size += len(line) + 1
@@ -101,15 +104,15 @@ class FileSink(AuditSink):
         while view:
             view = view[os.write(self._file, view) :]
 
-    def _find_the_file(self) -> None:
-        """The file that has the name now, which somebody may have begun, moved or deleted."""
+    def _reopen_if_replaced(self) -> None:
+        """Open the file again if it was rotated, moved or deleted."""
         with contextlib.suppress(FileNotFoundError):
             if os.stat(self._path).st_ino == os.fstat(self._file).st_ino:
                 return
         os.close(self._file)
         self._file = _opened(self._path)
 
-    def _begin_anew(self) -> None:
+    def _rotate(self) -> None:
         for number in range(self._most_files, 0, -1):
             earlier = self._path if number == 1 else Path(f"{self._path}.{number - 1}")
             with contextlib.suppress(FileNotFoundError):
@@ -125,7 +128,7 @@ def _opened(path: Path) -> int:
 
 
 class DatabaseSink(AuditSink):
-    """The table audit_events. Lines that are older than so many days are deleted, some each time."""
+    """The table audit_events. Lines older than a number of days are deleted in batches."""
 
     def __init__(self, store: Store, days: float) -> None:
         self._store = store
@@ -142,6 +145,6 @@ class DatabaseSink(AuditSink):
                 audit_events.add(session, now_ms, f"{self._process}-{self._number}", line.decode())
         if time.monotonic() >= self._next_trimming:
             with self._store.write() as session:
-                gone = audit_events.trim(session, now_ms - round(self._days * 86_400_000), _ROWS_AT_ONCE)
-            if gone < _ROWS_AT_ONCE:
+                deleted = audit_events.trim(session, now_ms - round(self._days * 86_400_000), _ROWS_AT_ONCE)
+            if deleted < _ROWS_AT_ONCE:
                 self._next_trimming = time.monotonic() + _TRIMMING_S

@@ -1,7 +1,4 @@
-"""What the gateway writes down: one JSON object a line on standard error, with the id of the request it is about.
-
-Knows the form of a line. What is worth a line is decided where it happens.
-"""
+"""The log: one JSON object per line on standard error, with the id of the request if there is one."""
 
 from __future__ import annotations
 
@@ -16,10 +13,12 @@ log = logging.getLogger("tablegate")
 
 
 class JsonFormatter(logging.Formatter):
-    """`{"at", "level", "message", ...facts, "error"}`; facts are what the caller gave as `extra={"facts": {...}}`."""
+    """A formatter of lines `{"at", "level", "message", ...facts, "error"}`.
+
+    The facts come from `extra={"facts": {...}}`. `error` is the traceback, if there is one.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line of JSON: when, how serious, what, the facts, and the traceback if there is one."""
         line: dict[str, Any] = {
             "at": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{record.msecs:03.0f}Z",
             "level": record.levelname.lower(),
@@ -32,7 +31,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(level: str) -> None:
-    """Send everything of that severity and above to standard error; replaces what was configured before."""
+    """Log messages of that severity and above to standard error. Replaces the former configuration."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
@@ -41,15 +40,15 @@ def configure(level: str) -> None:
 
 
 def error(message: str, failure: BaseException | None = None, **facts: Any) -> None:
-    """Write a line about something that should not have happened."""
+    """Log an unexpected failure."""
     log.error(message, exc_info=failure, extra={"facts": facts})
 
 
 def warning(message: str, **facts: Any) -> None:
-    """Write a line about something that will fail if it is left alone."""
+    """Log a condition that leads to a failure unless it is corrected."""
     log.warning(message, extra={"facts": facts})
 
 
 def info(message: str, **facts: Any) -> None:
-    """Write a line about something that is worth it in normal times."""
+    """Log an event of normal operation."""
     log.info(message, extra={"facts": facts})

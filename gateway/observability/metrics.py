@@ -1,10 +1,14 @@
-"""What is noted for the figures: requests, ticks, consumed capacity, connections, background work, replicas.
+"""Collection of measurements for the metrics: requests, ticks, consumed capacity, connections, background work, replicas.
 
-What every request and tick has to say is noted in a queue, and counted for many of them at once: when there are enough, every
-second, after each request that went through Flask, and before anybody is shown the figures. The library that counts is loaded
-(prometheus.py) when much is noted, when somebody asks, or where several processes count together.
+Measurements of requests and ticks go into queues and are counted in batches:
+- when a queue is long enough, and every second;
+- after each request that Flask handles;
+- before the metrics are read.
 
-Everything has a bounded set of labels: dialects, their own operation names, tables.
+The Prometheus library (prometheus.py) is loaded when a queue is long enough, when the metrics are read, or with several
+worker processes.
+
+All labels have a bounded set of values: dialects, their operation names, tables.
 """
 
 from __future__ import annotations
@@ -27,96 +31,94 @@ _left: dict[str, int] = {}
 _lags: dict[str, float] = {}
 _replicas: dict[str, tuple[float | None, bool]] = {}
 _certificates: dict[str, float] = {}
-_lock = threading.Lock()  # of what follows from what was there before
-# With so many noted it is time to count.
-_ENOUGH = 512
+_lock = threading.Lock()  # protects _worked and _events, which are read and then written
+_BATCH_SIZE = 512
 
 is_counting = False
-"""Whether the library that counts is loaded."""
+"""True if the Prometheus library is loaded."""
 connections = 0
 """Open client connections. The server sets it."""
 
 consumed: Callable[[tuple[str, str, str, str, float]], None] = _consumptions.append
-"""Note capacity units: (dialect, table, index, kind, units), of a table (index "") or one of its indexes; kind is `read` or
-`write`."""
+"""Note capacity units: (dialect, table, index, kind, units). `index` is "" for the table. `kind` is `read` or `write`."""
 answered: Callable[[tuple[str, str, int, float]], None] = _answered.append
-"""Note that a request was answered: (dialect, operation, status, seconds)."""
+"""Note an answered request: (dialect, operation, status, seconds)."""
 
 
 ticked: Callable[[tuple[int, float]], None] = _ticked.append
-"""Note that a tick's commands were run: (requests, seconds)."""
+"""Note a tick: (requests, seconds)."""
 
 
 def worked(work: str, rows: int, seconds: float) -> None:
-    """Note a batch of background work that was done."""
+    """Note a finished batch of background work."""
     with _lock:
         rows_before, seconds_before = _worked.get(work, (0, 0.0))
         _worked[work] = (rows_before + rows, seconds_before + seconds)
 
 
 def refused_by_quota(owner: str, kind: str) -> None:
-    """Note a request that was beyond a quota."""
-    _happened(1, "quota", owner, kind)
+    """Note a request that exceeded a quota."""
+    _add_events(1, "quota", owner, kind)
 
 
 def audit_written(lines: int) -> None:
-    """Note lines of the audit."""
-    _happened(lines, "audit written")
+    """Note lines written to the audit log."""
+    _add_events(lines, "audit written")
 
 
 def audit_lost(events: int) -> None:
-    """Note events that the audit has not."""
-    _happened(events, "audit lost")
+    """Note events that are missing in the audit log."""
+    _add_events(events, "audit lost")
 
 
-def _happened(times: int, *what: str) -> None:
+def _add_events(number: int, *event: str) -> None:
     with _lock:
-        _events[what] = _events.get(what, 0) + times
+        _events[event] = _events.get(event, 0) + number
 
 
 def left_to_do(rows: Mapping[str, int]) -> None:
-    """Note about how many rows of background work are left, by the work; of works that are not named, none."""
+    """Note the approximate number of remaining rows for each kind of background work. Kinds not listed have none."""
     global _left
     _left = dict(rows)
 
 
 def followed(replica: str, lag_ms: float | None, is_used: bool) -> None:
-    """Note how far a replica is behind (None: nobody knows), and whether it is read from."""
+    """Note the lag of a replica (None if unknown) and whether it is read from."""
     _replicas[replica] = (lag_ms, is_used)
 
 
 def delivered(table: str, records: int) -> None:
-    """Note records that were put into a Kinesis data stream."""
-    _happened(records, "delivered", table)
+    """Note records put into a Kinesis data stream."""
+    _add_events(records, "delivered", table)
 
 
 def lagging(kind: str, seconds: float) -> None:
-    """Note how far those of a kind who follow tables are behind."""
+    """Note the lag of a kind of table followers, in seconds."""
     _lags[kind] = seconds
 
 
 def certificate_expires(path: str, at: float) -> None:
-    """Note when the TLS certificate of a file expires, in seconds since 1970."""
+    """Note the expiry of the TLS certificate in a file, in seconds since 1970."""
     _certificates[path] = at
 
 
 def is_due() -> bool:
-    """Whether it is time to load the library that counts, or it is there."""
-    return is_counting or _are_many() or "PROMETHEUS_MULTIPROC_DIR" in os.environ
+    """True if the Prometheus library is loaded or has to be loaded now."""
+    return is_counting or _is_batch_full() or "PROMETHEUS_MULTIPROC_DIR" in os.environ
 
 
 def count_if_enough() -> None:
-    """Count what was noted, if it is much and counting has begun. Whoever notes calls this from time to time."""
-    if is_counting and _are_many():
+    """Count the queued measurements, if a queue is long enough and the library is loaded."""
+    if is_counting and _is_batch_full():
         count_noted()
 
 
-def _are_many() -> bool:
-    return len(_answered) >= _ENOUGH or len(_consumptions) >= _ENOUGH or len(_ticked) >= _ENOUGH
+def _is_batch_full() -> bool:
+    return len(_answered) >= _BATCH_SIZE or len(_consumptions) >= _BATCH_SIZE or len(_ticked) >= _BATCH_SIZE
 
 
 def count_noted() -> None:
-    """Count what was noted."""
+    """Count the queued measurements."""
     from tablegate.gateway.observability import prometheus
 
     global is_counting
@@ -124,7 +126,7 @@ def count_noted() -> None:
     units: dict[tuple[str, str, str, str], float] = {}
     answers: dict[tuple[str, str, int], list[float]] = {}
     ticks: list[tuple[int, float]] = []
-    try:  # another thread may take what is left in the meantime
+    try:  # another thread can empty a queue in between
         while _consumptions:
             dialect, table, index, kind, more = _consumptions.popleft()
             units[dialect, table, index, kind] = units.get((dialect, table, index, kind), 0.0) + more
@@ -146,8 +148,10 @@ def count_noted() -> None:
 
 
 def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
-    """Everything counted, in Prometheus' text form, and its content type. The series of tables that are not among `tables`
-    go away (None: nobody can say which there are)."""
+    """Return the metrics in the text format of Prometheus, and its content type.
+
+    The series of tables that are not in `tables` are removed. With None no series is removed.
+    """
     from tablegate.gateway.observability import prometheus
 
     count_noted()
@@ -156,7 +160,7 @@ def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
 
 
 def samples() -> Iterator[Sample]:
-    """Everything counted, sample by sample."""
+    """Yield the samples of all metrics."""
     from tablegate.gateway.observability import prometheus
 
     count_noted()
@@ -164,7 +168,10 @@ def samples() -> Iterator[Sample]:
 
 
 class ContributorSample(NamedTuple):
-    """How often a key was met, of those of a table or index (index "") that are met most; `rule`: what is counted."""
+    """The number of requests of one of the most frequent keys of a table, or of its index.
+
+    `index_name` is "" for the table. `rule` is the name of the contributor insights rule.
+    """
 
     table: str
     index_name: str
@@ -174,4 +181,4 @@ class ContributorSample(NamedTuple):
 
 
 contributor_sources: list[Callable[[], Iterable[ContributorSample]]] = []
-"""Who can tell of keys that are met most."""
+"""Functions that return the most frequent keys."""

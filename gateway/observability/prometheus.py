@@ -1,7 +1,7 @@
-"""Figures in the form of Prometheus: which there are, what is added to them, and how they are shown.
+"""The Prometheus metrics: their definitions, updates and exposition.
 
-Loaded when there is something to count for somebody (metrics.py), since most servers of tests are gone before. With several
-workers each counts in a file of PROMETHEUS_MULTIPROC_DIR (command_line/serving.py sets it), and any of them gives the sums.
+The module is loaded on demand (metrics.py), since most servers of tests end before they need it. Each of several workers
+counts in a file of PROMETHEUS_MULTIPROC_DIR (set by command_line/serving.py). Each worker returns the sums of all.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ from prometheus_client.samples import Sample
 
 
 class _BulkHistogram(Histogram):
-    """A histogram that many observations are made of at once."""
+    """A histogram with bulk observations."""
 
     def observe_all(self, amounts: Sequence[float]) -> None:
-        """Observe each of these amounts."""
         self._sum.inc(sum(amounts))
         for at, number in Tally([bisect_left(self._upper_bounds, amount) for amount in amounts]).items():
             self._buckets[at].inc(number)
@@ -44,49 +43,49 @@ _REQUESTS = Counter(
 )  # fmt: skip
 _REQUEST_SECONDS = _BulkHistogram(
     "tablegate_request_seconds",
-    "From the last byte of a request to its reply.",
+    "Time from the last byte of a request to its reply, in seconds.",
     ["dialect", "operation"],
     buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 _TICK_REQUESTS = _BulkHistogram(
     "tablegate_tick_requests",
-    "Requests that went to the database together.",
+    "Number of requests in one database batch.",
     buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
 )
 _TICK_SECONDS = _BulkHistogram(
     "tablegate_tick_seconds",
-    "What one call of the database took.",
+    "Time of one database batch, in seconds.",
     buckets=(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5),
 )
 _CONSUMED_CAPACITY = Counter(
     "tablegate_consumed_capacity_total",
-    "Capacity units consumed, by failed conditions too.",
+    "Capacity units consumed, including those of failed conditions.",
     ["dialect", "table", "index", "kind"],
 )
 _CONNECTIONS = Gauge("tablegate_connections", "Open client connections.", multiprocess_mode="livesum")
 
 _QUOTA_REFUSALS = Counter(
     "tablegate_quota_refusals_total",
-    "Requests beyond a quota, by its owner and what was used up.",
+    "Requests refused by a quota, by its owner and the exceeded limit.",
     ["owner", "kind"],
 )
-_AUDIT_LINES = Counter("tablegate_audit_lines_total", "Lines of the audit that were written.")
+_AUDIT_LINES = Counter("tablegate_audit_lines_total", "Lines written to the audit log.")
 _AUDIT_LOST = Counter(
     "tablegate_audit_lost_total",
-    "Events that are missing in the audit: there was no room, or it could not be written.",
+    "Events missing in the audit log, because its queue was full or a write failed.",
 )
 
 _BACKGROUND_ROWS = Counter(
     "tablegate_background_rows_total",
-    "Rows that background work has gone over; of jobs, also KiB that they have read.",
+    "Rows processed by background work. Jobs also count the KiB that they read.",
     ["work"],
 )
 _BACKGROUND_SECONDS = Counter(
-    "tablegate_background_seconds_total", "Time that background work took.", ["work"]
+    "tablegate_background_seconds_total", "Time spent on background work, in seconds.", ["work"]
 )
 _BACKGROUND_LEFT = Gauge(
     "tablegate_background_rows_left",
-    "About how many rows are left of work whose end is known; counted up to a million.",
+    "Approximate number of rows left for background work with a known end, at most a million.",
     ["work"],
     multiprocess_mode="livesum",
 )
@@ -94,36 +93,34 @@ _BACKGROUND_LEFT = Gauge(
 
 _REPLICA_LAG = Gauge(
     "tablegate_replica_lag_seconds",
-    "How far a replica is behind; +Inf if that is not known.",
+    "Lag of a replica, in seconds. +Inf if it is unknown.",
     ["replica"],
     multiprocess_mode="max",
 )
 _REPLICA_IS_USED = Gauge(
     "tablegate_replica_used",
-    "1 if a replica is read from, 0 if it is left alone.",
+    "1 if a replica is read from, 0 if not.",
     ["replica"],
     multiprocess_mode="min",
 )
 
 
-_DELIVERED = Counter(
-    "tablegate_kinesis_records_total", "Records that were put into Kinesis data streams.", ["table"]
-)
+_DELIVERED = Counter("tablegate_kinesis_records_total", "Records put into Kinesis data streams.", ["table"])
 _FOLLOWER_LAG = Gauge(
     "tablegate_follower_lag_seconds",
-    "Age of the oldest change that has still to go to those who follow a table: its replicas, Kinesis.",
+    "Age of the oldest change not yet delivered to followers of tables (replicas, Kinesis), in seconds.",
     ["kind"],
     multiprocess_mode="max",
 )
 
 _CERTIFICATE_EXPIRY = Gauge(
     "tablegate_certificate_expiry_timestamp_seconds",
-    "Time at which the TLS certificate expires, in seconds since 1970.",
+    "Expiry of the TLS certificate, in seconds since 1970.",
     ["path"],
     multiprocess_mode="min",
 )
 
-# Labels of the series there are.
+# Labels of the existing series of _CONSUMED_CAPACITY.
 _charged: set[tuple[str, str, str, str]] = set()
 
 
@@ -143,11 +140,11 @@ def count(
     answers: Mapping[tuple[str, str, int], Sequence[float]],
     ticks: Sequence[tuple[int, float]],
 ) -> None:
-    """Add capacity units by their labels, the seconds of requests by dialect, operation and status, and ticks (metrics.py)."""
+    """Add capacity units, durations of requests by dialect, operation and status, and ticks (metrics.py)."""
     for labels, number in units.items():
         _capacity(*labels).inc(number)
-    for told, amounts in answers.items():
-        requests, durations = _answers(*told)
+    for key, amounts in answers.items():
+        requests, durations = _answers(*key)
         requests.inc(len(amounts))
         durations.observe_all(amounts)
     if ticks:
@@ -163,7 +160,7 @@ def count_work(batches: Mapping[str, tuple[int, float]]) -> None:
 
 
 def count_events(events: Mapping[tuple[str, ...], int]) -> None:
-    """Add what happens seldom: ("quota", owner, kind), ("audit written",), ("audit lost",), ("delivered", table)."""
+    """Add rare events: ("quota", owner, kind), ("audit written",), ("audit lost",), ("delivered", table)."""
     for (what, *labels), times in events.items():
         match what:
             case "quota":
@@ -186,9 +183,14 @@ def set_all(
     lags: Mapping[str, float],
     certificates: Mapping[str, float],
 ) -> None:
-    """Set what goes up and down: open connections; rows of background work that are left, none of works that are not named;
-    how many milliseconds each replica is behind (None: nobody knows), and whether it is read from; by how many seconds those
-    of each kind who follow tables are behind; when each TLS certificate expires."""
+    """Set the gauges.
+
+    - `connections`: number of open connections.
+    - `left`: remaining rows by kind of background work. Kinds not listed have none.
+    - `replicas`: lag in milliseconds (None if unknown), and whether the replica is read from.
+    - `lags`: lag in seconds by kind of table followers.
+    - `certificates`: expiry of each TLS certificate, in seconds since 1970.
+    """
     _CONNECTIONS.set(connections)
     _known_works.update(left)
     for work in _known_works:
@@ -203,20 +205,22 @@ def set_all(
 
 
 def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
-    """Everything counted, in Prometheus' text form, and its content type. The series of tables that are not among `tables`
-    go away (None: nobody can say which there are)."""
+    """Return the metrics in the text format of Prometheus, and its content type.
+
+    The series of tables that are not in `tables` are removed. With None no series is removed.
+    """
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()
         registry.register(_MultiprocessCollector(tables))
         registry.register(_Contributors())
         return generate_latest(registry), CONTENT_TYPE_LATEST
     if tables is not None:
-        _forget_others(tables)
+        _remove_other_tables(tables)
     return generate_latest(REGISTRY), CONTENT_TYPE_LATEST
 
 
 def samples() -> Iterator[Sample]:
-    """Everything counted, sample by sample."""
+    """Yield the samples of all metrics, of all workers."""
     collector: Collector = (
         _MultiprocessCollector(None) if "PROMETHEUS_MULTIPROC_DIR" in os.environ else REGISTRY
     )
@@ -225,7 +229,7 @@ def samples() -> Iterator[Sample]:
 
 
 def figure_names() -> list[tuple[str, bool]]:
-    """(name, whether it only grows) of every figure of this process that is one number: no histograms."""
+    """Return (name, True for a counter) of each counter and gauge of this process."""
     return [
         (family.name, family.type == "counter")
         for family in REGISTRY.collect()
@@ -234,7 +238,7 @@ def figure_names() -> list[tuple[str, bool]]:
 
 
 def figures_of(name: str) -> list[tuple[dict[str, str], float]]:
-    """(labels, value) of a figure as this process has it."""
+    """Return (labels, value) of a counter or gauge of this process."""
     return [
         (sample.labels, sample.value)
         for family in REGISTRY.collect()
@@ -244,26 +248,26 @@ def figures_of(name: str) -> list[tuple[dict[str, str], float]]:
     ]
 
 
-def _forget_others(tables: frozenset[str]) -> None:
-    gone = [labels for labels in list(_charged) if labels[1] not in tables]
-    for labels in gone:
+def _remove_other_tables(tables: frozenset[str]) -> None:
+    removed = [labels for labels in list(_charged) if labels[1] not in tables]
+    for labels in removed:
         _charged.discard(labels)
         _CONSUMED_CAPACITY.remove(*labels)
-    if gone:
+    if removed:
         _capacity.cache_clear()
 
 
 contributors: Sequence[tuple[str, str, str, tuple[str, ...], int]] = ()
-"""The keys that are met most: table, index, what is counted, key, requests (metrics.ContributorSample)."""
+"""The most frequent keys: table, index, rule, key, requests (metrics.ContributorSample)."""
 
 
 class _Contributors(Collector):
-    """The keys that are met most, as this process has counted them."""
+    """The most frequent keys, counted by this process."""
 
     def collect(self) -> Iterable[Metric]:
         family = GaugeMetricFamily(
             "tablegate_contributor_requests",
-            "Requests of the keys that have most, where contributor insights are on, in the process that answers.",
+            "Requests of the most frequent keys of tables with contributor insights, counted by the answering process.",
             labels=["table", "index", "rule", "partition", "sort"],
         )
         for table, index, rule, key, count in contributors:
@@ -276,7 +280,7 @@ REGISTRY.register(_Contributors())
 
 
 class _MultiprocessCollector(Collector):
-    """The sums of all workers. What one of them has counted stays in its file, so dropped tables are left out here."""
+    """The sums of all workers. The file of a worker keeps all series, so those of dropped tables are removed here."""
 
     def __init__(self, tables: frozenset[str] | None) -> None:
         self._tables = tables

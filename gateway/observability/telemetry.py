@@ -1,10 +1,12 @@
-"""OpenTelemetry (`--otel`, the extra `tablegate[otel]`): a span for each request, tick and statement, the figures of /metrics.
+"""OpenTelemetry (`--otel`, the extra `tablegate[otel]`): a span for each request, tick and statement, and the metrics.
 
-Imported only if it is asked for; else nobody calls anything here. A request's span follows the caller's (`traceparent`), a tick's
-is linked with those of its requests, since it serves several, and statements are below their tick. On PostgreSQL, where
-statements go out together, a span is one round trip. Spans have the text of statements, never their parameters.
+The module is imported only with `--otel`.
+- The span of a request is a child of the caller's (`traceparent`).
+- The span of a tick is linked with the spans of its requests, since a tick serves several.
+- The span of a statement is a child of its tick's. On PostgreSQL it covers one round trip of several statements.
+Spans have the text of statements, never their parameters.
 
-Where all this goes is said by OpenTelemetry's own variables (OTEL_EXPORTER_OTLP_ENDPOINT and others).
+The variables of OpenTelemetry configure the target (OTEL_EXPORTER_OTLP_ENDPOINT and others).
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ _MOST_LINKS = 128
 
 
 class Telemetry:
-    """Spans and figures of one server process, from when it is made to `close()`."""
+    """The spans and metrics of one server process, until `close()`."""
 
     def __init__(self) -> None:
         resource = Resource.create({"service.name": "tablegate", "service.version": __version__})
@@ -46,26 +48,26 @@ class Telemetry:
         )
         meter = self._figures.get_meter("tablegate", __version__)
         self._seconds = meter.create_histogram(
-            "tablegate.request.duration", "s", "From the last byte of a request to its reply."
+            "tablegate.request.duration", "s", "Time from the last byte of a request to its reply."
         )
         for name, is_counter in prometheus.figure_names():
             make = meter.create_observable_counter if is_counter else meter.create_observable_gauge
             make(name.replace("_", "."), [_observer(name)])
 
     def close(self) -> None:
-        """Send what is there."""
+        """Send the remaining spans and metrics."""
         self._spans.shutdown()
         self._figures.shutdown()
 
     # Requests
 
     def began(self, request: Request) -> Span:
-        """The span of a request that has come."""
+        """Start the span of a request."""
         parent = propagate.extract(request.header_map)
         return self._tracer.start_span(request.method, parent, SpanKind.SERVER)
 
     def answered(self, span: Span, request: Request, reply: Reply, dialect: str, operation: str) -> None:
-        """The request is answered."""
+        """End the span of a request."""
         span.update_name(f"{dialect} {operation}".strip())
         span.set_attributes(
             {
@@ -91,14 +93,14 @@ class Telemetry:
     # Ticks
 
     def traced(self, run_list: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-        """What runs a list of requests together, with a span for each list, linked with those of its requests."""
+        """Wrap the function that runs a list of requests, with a span for each list."""
 
         @wraps(run_list)
         def traced_list(pending_requests: list[Any]) -> Any:
             spans = [pending.span for pending in pending_requests if pending.span is not None]
             links = [Link(span.get_span_context()) for span in spans[:_MOST_LINKS]]
             attributes = {"tablegate.requests": len(pending_requests)}
-            # Alone it is a part of its request; with others of none of them.
+            # The tick of one request is a child of that request's span. Otherwise it has no parent.
             within = trace.set_span_in_context(spans[0]) if len(spans) == 1 else context.Context()
             with self._tracer.start_as_current_span("tick", within, links=links, attributes=attributes):
                 return run_list(pending_requests)
@@ -108,7 +110,7 @@ class Telemetry:
     # Statements
 
     def statement(self, system: str, texts: Sequence[str]) -> Any:
-        """A span of statements that are carried out together."""
+        """Return a span of statements that are executed together."""
         attributes = {"db.system.name": system, "db.query.text": "; ".join(texts)[:_MOST_TEXT]}
         return self._tracer.start_as_current_span("statement", attributes=attributes)
 

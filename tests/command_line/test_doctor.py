@@ -200,7 +200,7 @@ def test_the_secret_key_must_open_what_is_stored(database_url: str, database: Da
 @on_sqlite
 def test_strict_without_a_credential(database_url: str) -> None:
     checks = examined(own(database_url), "--auth", "strict", "--metrics-port", "0", code=WARNINGS)
-    assert "nobody can come in" in checks["secret key"]["text"]
+    assert "auth strict refuses all requests" in checks["secret key"]["text"]
 
 
 @on_sqlite
@@ -222,13 +222,13 @@ def test_a_disk_that_is_nearly_full(database_url: str, monkeypatch: pytest.Monke
 def test_certificates(database_url: str, tmp_path: Path) -> None:
     certificate, key = make_self_signed(tmp_path, "127.0.0.1")
     flags = ["--tls-cert", str(certificate), "--tls-key", str(key)]
-    assert "good until" in examined(own(database_url), *flags, code=OK)["certificate"]["text"]
+    assert "valid until" in examined(own(database_url), *flags, code=OK)["certificate"]["text"]
     key.write_text("no key")
     assert examined(database_url, *flags, code=SOMETHING_FAILED)["certificate"]["level"] == "failed"
 
 
 def test_a_check_that_raises_has_found_that() -> None:
-    def broken(examined: CheckContext) -> Iterator[CheckResult]:
+    def broken(context: CheckContext) -> Iterator[CheckResult]:
         yield CheckResult(Severity.OK, "so far")
         raise OSError("no more")
 
@@ -260,7 +260,7 @@ def test_where_a_distributed_database_has_its_tables(monkeypatch: pytest.MonkeyP
     placed = TablePlacement(["rows", "changes"], ["tables"], [], shards)
     prepared = [("100",)]
     monkeypatch.setattr(nodes, "placement_of", lambda url: placed)
-    monkeypatch.setattr(CheckContext, "ask", lambda examined, statement: prepared)
+    monkeypatch.setattr(CheckContext, "query", lambda context, statement: prepared)
     looked_at = CheckContext(load({"database": "postgresql://a/b"}, {}), None)
     [told] = nodes.distribution(looked_at)
     assert told.level is Severity.OK
@@ -318,7 +318,7 @@ def test_deep_reads_every_row_and_entry(database_url: str, database: Database, w
         ("UPDATE rows SET size_bytes = size_bytes + 1", "does not match its checksum"),
         ("body", "cannot be read"),
         ("DELETE FROM entries", "has no entry in the index by_color"),
-        ("DELETE FROM rows", "an entry of the index by_color is not that of a row"),
+        ("DELETE FROM rows", "an entry of the index by_color matches no row"),
     ],
 )
 def test_deep_finds_damage(database_url: str, database: Database, damage: str, said: str) -> None:

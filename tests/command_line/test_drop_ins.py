@@ -173,8 +173,8 @@ def test_the_health_checks_of_compose_files_are_answered_400(
         (("-inMemory", "-dbPath", "."), "-inMemory and -dbPath"),
         (("-optimizeDbBeforeStartup",), "-dbPath"),
         (("-inmemory",), "Unrecognized option: -inmemory"),
-        (("-port",), "-port wants a value"),
-        (("-port", "http"), "http is no port number"),
+        (("-port",), "-port requires a value"),
+        (("-port", "http"), "http is not a port number"),
         (("-dbPath", "missing"), "unable to open database file"),
     ],
 )  # fmt: skip
@@ -279,9 +279,9 @@ def test_accounts_of_the_environment_stand_for_the_known_one(tmp_path: Path) -> 
         (("azurite", "--nosuch"), 'The option "nosuch" is unknown.'),
         (("azurite", "-d"), "Must provide a debug log file path for parameter -d or --debug"),
         (("azurite", "--inMemoryPersistence", "-l", "."), "--inMemoryPersistence and --location"),
-        (("azurite", "--oauth", "basic"), "--oauth cannot be honoured"),
+        (("azurite", "--oauth", "basic"), "--oauth is not supported"),
         (("azurite-table", "--blobPort", "1"), 'The option "blobPort" is unknown.'),
-        (("azurite", "--cert", "c.pem"), "--cert wants --key"),
+        (("azurite", "--cert", "c.pem"), "--cert requires --key"),
     ],
 )
 def test_what_azurite_cannot_do_is_refused_by_name(tmp_path: Path, words: tuple[str, ...], said: str) -> None:

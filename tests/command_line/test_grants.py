@@ -61,9 +61,9 @@ def test_grants_are_added_listed_and_removed(url: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("AKID",), "say what is granted"),
-        (("AKID", "--all", "--read", "x"), "say what is granted"),
-        (("AKID", "--all", "--deny"), "--deny goes with words"),
+        (("AKID",), "Give one of: actions"),
+        (("AKID", "--all", "--read", "x"), "Give one of: actions"),
+        (("AKID", "--all", "--deny"), "Use --deny with actions"),
         (("NOBODY", "--all"), "no aws credential NOBODY is stored"),
         (("AKID", "--scheme", "azure", "--all"), "no azure credential AKID is stored"),
         (("AKID", "--define", "x", "--keys", "u1"), "keys and attributes go with"),

@@ -76,12 +76,12 @@ def test_backups(path: Path, tmp_path: Path, in_files: bool) -> None:
 
     code, text = said(path, "create-backup", "things", "--name", "first", *flags)
     assert code == 0
-    name = text.removesuffix(" is being made\n")
+    name = text.removesuffix(" is being created\n")
     listed = said(path, "list-backups", *flags)[1]
     assert listed.startswith(f"{name}\tthings\t")
     assert listed.endswith("\tcreating\t1 rows\tfirst\n")
     restore = ("restore", "things", "again", "--backup", name)
-    assert "being made" in said(path, *restore, *flags)[1]
+    assert "being created or restored" in said(path, *restore, *flags)[1]
     assert "\tavailable\t" in swept()
     assert len(list(directory.iterdir())) == in_files
     assert "no backup" in said(path, "restore", "other", "again", "--backup", name, *flags)[1]

@@ -84,7 +84,7 @@ def purpose_of(path: Path) -> str:
 
 def commands() -> dict[str, click.Command]:
     """Every command by the words that call it, without the groups that only hold others."""
-    loaded = (program.serve, *program.drop_ins(), *program.probes(), *program.others())
+    loaded = (program.serve, *program.drop_ins(), *program.probes(), *program.other_commands())
     first = {each.name or "": each for each in loaded}
     return dict(sorted(_commands_in(first, "tablegate")))
 

@@ -1,7 +1,7 @@
-"""The command: which checks there are, what is printed, and the exit status.
+"""The command `doctor`: its list of checks, its output and its exit status.
 
-A check is a function that is given what is examined and yields what it has to tell (findings.py). To add one, write the
-function in the module of its family and put it into CHECKS.
+A check is a function from a CheckContext to results (findings.py). To add one, write the function in the module of its
+subject and add it to CHECKS.
 """
 
 from __future__ import annotations
@@ -51,16 +51,21 @@ _STYLES = {
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: verdict, and a list of checks.")
 @click.option(
-    "--deep", "is_deep", is_flag=True, help="Read every row, index entry and page of the database too."
+    "--json", "as_json", is_flag=True, help="Print one JSON object: the verdict and a list of checks."
+)
+@click.option(
+    "--deep",
+    "is_deep",
+    is_flag=True,
+    help="Also read and verify every row, index entry and page of the database. Slow on a large one.",
 )
 @with_settings(every=True)
 def doctor(settings: Settings, as_json: bool, is_deep: bool) -> None:
-    """Look at settings, database and machine, and say what is wrong. Changes nothing, and may run beside a server.
+    """Check settings, database and machine, and report problems. Changes nothing and can run beside a server.
 
-    Give it the settings of the server. Exit status: 0 all is well, 1 something failed, 3 nothing failed but there are warnings
-    (2: the command line is wrong).
+    Run it with the settings of the server. Exit status: 0 no problem, 1 a check failed, 2 wrong command line,
+    3 warnings only.
     """
     found = list(examine(settings, is_deep))
     levels = {finding.level for finding in found}
@@ -86,25 +91,25 @@ def doctor(settings: Settings, as_json: bool, is_deep: bool) -> None:
 
 
 def examine(settings: Settings, is_deep: bool = False) -> Iterator[Finding]:
-    """All findings, in the order of the checks."""
-    database, refusal = _opened(settings)
+    """Run all checks and yield their findings, in the order of the checks."""
+    database, finding = _open_database(settings)
     with contextlib.closing(database) if database is not None else contextlib.nullcontext():
-        if refusal is not None:
-            yield refusal
+        if finding is not None:
+            yield finding
         for check in (*CHECKS, *(DEEP_CHECKS if is_deep else ())):
             yield from findings_of(check, CheckContext(settings, database))
 
 
-def _opened(settings: Settings) -> tuple[Database | None, Finding | None]:
-    """The database, if it is there and answers; else what is to be said of that."""
+def _open_database(settings: Settings) -> tuple[Database | None, Finding | None]:
+    """Return the database, or the finding that it cannot be used."""
     from tablegate.gateway.wiring import connect
 
     path = settings.database_path
     if settings.memory:
-        return None, Finding("database", Severity.SKIPPED, "in memory, so there is none to look at")
+        return None, Finding("database", Severity.SKIPPED, "the database is in memory of the server")
     if path is not None and not path.exists():
         return None, Finding(
-            "database", Severity.WARNING, f"{path} is not there yet: the first server makes it"
+            "database", Severity.WARNING, f"{path} is not there yet: the first start of a server creates it"
         )
     database = None
     try:
@@ -114,7 +119,8 @@ def _opened(settings: Settings) -> tuple[Database | None, Finding | None]:
     except Exception as error:
         if database is not None:
             database.close()
-        return None, Finding("database", Severity.FAILED, " ".join(f"it does not answer: {error}".split()))
+        text = " ".join(f"the database does not answer: {error}".split())
+        return None, Finding("database", Severity.FAILED, text)
     return database, None
 
 
@@ -131,5 +137,5 @@ def _print(found: list[Finding]) -> None:
         table.add_row(
             Text(finding.level.value, _STYLES[finding.level]), Text(finding.check), Text(finding.text)
         )
-    # What goes to a file or another program is not cut into the lines of a terminal.
+    # Output to a file or another program is not wrapped at the width of a terminal.
     Console(width=None if sys.stdout.isatty() else _WIDE).print(table)

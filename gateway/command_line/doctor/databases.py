@@ -1,6 +1,6 @@
-"""Checks of the database: whether it answers, which it is, at which schema, what the role may do, how it is set.
+"""Checks of the database: reachability, version, schema, privileges, durability, connections and clock.
 
-Each statement is one look at the database, and gives texts (Examined.ask).
+Each statement runs by itself and returns text columns (CheckContext.query).
 """
 
 from __future__ import annotations
@@ -14,157 +14,163 @@ from tablegate.gateway.store.opening.migrating import NewerDatabase, revision_of
 
 OLDEST_POSTGRESQL = 14
 _SLOW_MS = 20.0
-# Signatures are good for minutes, but the writes of two gateways are ordered by their clocks.
+# Signatures are valid for minutes, but the writes of two servers are ordered by their clocks.
 _SKEW_S, _MOST_SKEW_S = 0.5, 60.0
-# What makes acknowledged writes go: PostgreSQL's manual, "Settings" of its write-ahead log.
+# Settings that protect acknowledged writes. Source: PostgreSQL's manual, "Write Ahead Log", "Settings".
 _SAFE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": None, "autovacuum": "on"}
 
 
-def reachable(examined: CheckContext) -> Iterator[CheckResult]:
-    """Whether the database answers, and how quickly: the best of three."""
+def reachable(context: CheckContext) -> Iterator[CheckResult]:
+    """Check that the database answers. The time is the minimum of three queries."""
     took = []
     for _ in range(3):
         began = time.perf_counter()
-        examined.ask("SELECT 1")
+        context.query("SELECT 1")
         took.append((time.perf_counter() - began) * 1000)
     best = min(took)
-    shown = without_password(examined.settings.database)
+    shown = without_password(context.settings.database)
     level = Severity.WARNING if best > _SLOW_MS else Severity.OK
     yield CheckResult(level, f"{shown} answers in {best:.2f} ms", {"database": shown, "ms": round(best, 2)})
 
 
-def version(examined: CheckContext) -> Iterator[CheckResult]:
-    """Which version of the database it is."""
-    if not examined.is_a_server:
-        [(shown,)] = examined.ask("SELECT sqlite_version()")
+def version(context: CheckContext) -> Iterator[CheckResult]:
+    """Check the version of the database, and that PostgreSQL is not a standby."""
+    if not context.is_a_server:
+        [(shown,)] = context.query("SELECT sqlite_version()")
         yield CheckResult(Severity.OK, f"SQLite {shown}", {"version": shown})
         return
-    [(number, shown, standby)] = examined.ask(
+    [(number, shown, standby)] = context.query(
         "SELECT current_setting('server_version_num'), current_setting('server_version'), pg_is_in_recovery()::text"
     )
     facts = {"version": shown, "is_standby": standby == "true"}
     if standby == "true":
-        yield CheckResult(Severity.FAILED, f"PostgreSQL {shown} is a standby, which takes no writes", facts)
+        text = f"PostgreSQL {shown} is a standby, which refuses writes: set database to the primary"
+        yield CheckResult(Severity.FAILED, text, facts)
     elif int(number) < OLDEST_POSTGRESQL * 10_000:
-        yield CheckResult(Severity.FAILED, f"PostgreSQL {shown} is older than {OLDEST_POSTGRESQL}", facts)
+        text = f"PostgreSQL {shown} is too old: upgrade to {OLDEST_POSTGRESQL} or later"
+        yield CheckResult(Severity.FAILED, text, facts)
     else:
         yield CheckResult(Severity.OK, f"PostgreSQL {shown}", facts)
 
 
-def schema(examined: CheckContext) -> Iterator[CheckResult]:
-    """Which step of the schema the database is at."""
+def schema(context: CheckContext) -> Iterator[CheckResult]:
+    """Check that the database has the schema of this release."""
     newest = steps()[-1]
-    assert examined.database is not None
+    assert context.database is not None
     try:
-        found = revision_of(examined.database)
+        found = revision_of(context.database)
     except NewerDatabase as error:
-        text = f"the schema is {error.revision}, of a later release; this one has {newest}"
+        text = f"the schema is {error.revision} of a later release: use that release, this one has schema {newest}"
         yield CheckResult(Severity.FAILED, text, {"found": error.revision, "newest": newest})
         return
     facts = {"found": found, "newest": newest}
     if not found:
-        yield CheckResult(Severity.OK, f"empty: the first server makes schema {newest}", facts)
+        yield CheckResult(Severity.OK, f"empty: the first start of a server creates schema {newest}", facts)
     elif found != newest:
-        text = f"the schema is {found}: `tablegate migrate`, or the next server, brings it to {newest}"
+        text = f"the schema is {found}: `tablegate migrate` or the next start of a server migrates it to {newest}"
         yield CheckResult(Severity.WARNING, text, facts)
     else:
         yield CheckResult(Severity.OK, f"schema {newest}, the newest of this release", facts)
 
 
-def rights(examined: CheckContext) -> Iterator[CheckResult]:
-    """What the role may do: read and write every table, and, where a step of the schema is due, make tables."""
-    if not examined.is_a_server:
-        yield from _rights_of_files(examined)
+def rights(context: CheckContext) -> Iterator[CheckResult]:
+    """Check that the role can read and write every table, and create tables, which migrations need."""
+    if not context.is_a_server:
+        yield from _rights_of_files(context)
         return
-    [(role, may_make)] = examined.ask(
+    [(role, can_create)] = context.query(
         "SELECT current_user::text, coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)::text"
     )
     missing = [
         name
-        for (name,) in examined.ask(
+        for (name,) in context.query(
             "SELECT relname::text FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = current_schema()::regnamespace "
             "AND NOT (has_table_privilege(oid, 'SELECT') AND has_table_privilege(oid, 'INSERT') "
             "AND has_table_privilege(oid, 'UPDATE') AND has_table_privilege(oid, 'DELETE')) ORDER BY relname"
         )
     ]
-    facts = {"role": role, "may_create": may_make == "true", "without_rights": missing}
+    facts = {"role": role, "may_create": can_create == "true", "without_rights": missing}
     if missing:
-        yield CheckResult(
-            Severity.FAILED, f"the role {role} may not read and write {', '.join(missing)}", facts
-        )
-    elif may_make != "true":
-        text = f"the role {role} may not make tables: run `tablegate migrate` with one that may, before an upgrade"
+        text = f"the role {role} cannot read and write {', '.join(missing)}: grant SELECT, INSERT, UPDATE and DELETE"
+        yield CheckResult(Severity.FAILED, text, facts)
+    elif can_create != "true":
+        text = f"the role {role} cannot create tables: before an upgrade run `tablegate migrate` with a role that can"
         yield CheckResult(Severity.WARNING, text, facts)
     else:
-        yield CheckResult(Severity.OK, f"the role {role} may read, write and migrate", facts)
+        yield CheckResult(Severity.OK, f"the role {role} can read, write and migrate", facts)
 
 
-def _rights_of_files(examined: CheckContext) -> Iterator[CheckResult]:
-    path = examined.settings.database_path
+def _rights_of_files(context: CheckContext) -> Iterator[CheckResult]:
+    path = context.settings.database_path
     if path is None:
         yield CheckResult(Severity.OK, "in memory")
         return
-    # That the file and its folder can be written was found out when it was opened.
+    # Opening the file has shown that it and its folder are writable.
     mode = path.stat().st_mode & 0o777
     facts = {"path": str(path), "mode": f"{mode:04o}"}
     if mode & 0o077:
         yield CheckResult(
-            Severity.WARNING, f"others than its owner may read or write {path} ({mode:04o})", facts
+            Severity.WARNING,
+            f"other users than the owner can read or write {path} ({mode:04o}): run chmod 600",
+            facts,
         )
     else:
-        yield CheckResult(Severity.OK, f"{path} is its owner's alone", facts)
+        yield CheckResult(Severity.OK, f"only the owner can read and write {path}", facts)
 
 
-def durability(examined: CheckContext) -> Iterator[CheckResult]:
-    """Whether what was acknowledged survives a power cut."""
-    if not examined.is_a_server:
-        is_full = examined.settings.synchronous == "full"
+def durability(context: CheckContext) -> Iterator[CheckResult]:
+    """Check that acknowledged writes survive a power failure."""
+    if not context.is_a_server:
+        is_full = context.settings.synchronous == "full"
         text = (
-            "a power cut loses nothing"
+            "a power failure loses no acknowledged write"
             if is_full
-            else "synchronous is normal: a power cut may lose the last writes"
+            else "synchronous is normal: a power failure can lose the last writes"
         )
         yield CheckResult(Severity.OK if is_full else Severity.WARNING, text)
         return
     shown = ", ".join(f"current_setting('{name}')" for name in _SAFE)
-    found = dict(zip(_SAFE, examined.ask(f"SELECT {shown}")[0], strict=True))
+    found = dict(zip(_SAFE, context.query(f"SELECT {shown}")[0], strict=True))
     bad = [name for name, value in found.items() if value == "off"]
     if bad:
-        yield CheckResult(Severity.WARNING, f"switched off in PostgreSQL: {', '.join(bad)}", found)
+        text = f"disabled in PostgreSQL: {', '.join(bad)}. Enable them, or a power failure can lose writes"
+        yield CheckResult(Severity.WARNING, text, found)
     else:
-        yield CheckResult(Severity.OK, "fsync, full pages, synchronous commit and autovacuum are on", found)
+        text = "fsync, full_page_writes, synchronous_commit and autovacuum are on"
+        yield CheckResult(Severity.OK, text, found)
 
 
-def connections(examined: CheckContext) -> Iterator[CheckResult]:
-    """Whether PostgreSQL takes as many connections as the server processes may open."""
-    if not examined.is_a_server:
-        yield CheckResult(Severity.SKIPPED, "a file has no limit of connections")
+def connections(context: CheckContext) -> Iterator[CheckResult]:
+    """Check that PostgreSQL allows as many connections as the server processes can open."""
+    if not context.is_a_server:
+        yield CheckResult(Severity.SKIPPED, "SQLite has no limit of connections")
         return
-    [(most, reserved, used)] = examined.ask(
+    [(most, reserved, used)] = context.query(
         "SELECT current_setting('max_connections'), current_setting('superuser_reserved_connections'), "
         "(SELECT count(*)::text FROM pg_stat_activity WHERE backend_type = 'client backend')"
     )
-    # A writer and its readers on each of the threads that may be at the database: the tick's, Flask's, the background's.
-    needed = 12 * examined.settings.workers
+    # A writer and its readers on each of the threads that use the database: of requests, of Flask, of background work.
+    needed = 12 * context.settings.workers
     free = int(most) - int(reserved) - int(used)
     facts = {"max_connections": int(most), "used": int(used), "needed": needed}
-    text = f"{free} of {most} connections are free; {examined.settings.workers} server processes may want {needed}"
+    processes = context.settings.workers
+    text = f"{free} of {most} connections are free, {processes} server processes can open {needed}"
     yield CheckResult(Severity.WARNING if free < needed else Severity.OK, text, facts)
 
 
-def clock(examined: CheckContext) -> Iterator[CheckResult]:
-    """How far this machine's clock and the database's are apart. Of five looks the quickest counts."""
-    if not examined.is_a_server:
+def clock(context: CheckContext) -> Iterator[CheckResult]:
+    """Check the difference between the clocks of this machine and the database, by the fastest of five queries."""
+    if not context.is_a_server:
         yield CheckResult(Severity.SKIPPED, "SQLite is on this machine")
         return
-    looks = []
+    samples = []
     for _ in range(5):
         before = time.time()
-        [(there,)] = examined.ask("SELECT extract(epoch FROM clock_timestamp())::text")
+        [(database_time,)] = context.query("SELECT extract(epoch FROM clock_timestamp())::text")
         after = time.time()
-        looks.append((after - before, float(there) - (before + after) / 2))
-    took, skew = min(looks)
-    # What the way there and back may hide is no skew.
+        samples.append((after - before, float(database_time) - (before + after) / 2))
+    took, skew = min(samples)
+    # Half the round trip is uncertain and does not count.
     certain = max(0.0, abs(skew) - took / 2)
     level = (
         Severity.FAILED if certain > _MOST_SKEW_S else Severity.WARNING if certain > _SKEW_S else Severity.OK

@@ -1,4 +1,4 @@
-"""Checks of `tablegate doctor --deep`: every row, every index entry and every page of the database is read."""
+"""Checks of `tablegate doctor --deep`: verify every row, every index entry and every page of the database."""
 
 from __future__ import annotations
 
@@ -45,48 +45,51 @@ ORDER BY k.slot, k.partition, k.sort LIMIT ?"""
 
 
 class Corruption(NamedTuple):
-    """What is wrong with a row or an entry: of which table, which row (checksums.digest_of), and what."""
+    """A damaged row or index entry: its table, the digest of its key (checksums.digest_of), and the damage."""
 
     table: str
     row: str
     text: str
 
 
-def pages(examined: CheckContext) -> Iterator[CheckResult]:
-    """Every page, by the database's own means."""
-    assert examined.database is not None
-    if examined.is_a_server:
-        yield _by_amcheck(examined.database)
+def pages(context: CheckContext) -> Iterator[CheckResult]:
+    """Check every page with the database's own tools."""
+    assert context.database is not None
+    if context.is_a_server:
+        yield _by_amcheck(context.database)
         return
-    with examined.database.read() as session:
+    with context.database.read() as session:
         found = [text for (text,) in session.query(f"PRAGMA integrity_check({_MOST_NAMED})")]
     level = Severity.OK if found == ["ok"] else Severity.FAILED
     yield CheckResult(level, f"PRAGMA integrity_check: {'; '.join(found)}", {"found": found})
 
 
 def _by_amcheck(database: Database) -> CheckResult:
-    """Check the tables and their indexes, each by itself: amcheck raises the first error of an index."""
+    """Check tables and indexes one by one, since amcheck stops at the first error of an index."""
     with database.read() as session:
         installed = session.query(_AMCHECK)
     if not installed:
         return CheckResult(
-            Severity.SKIPPED, "PostgreSQL has no amcheck here: CREATE EXTENSION amcheck, or run pg_amcheck"
+            Severity.SKIPPED,
+            "the extension amcheck is not installed: run CREATE EXTENSION amcheck, or use pg_amcheck",
         )
-    [(schema, may_call)] = installed
-    if may_call != "true":
-        text = f"this role may not call amcheck: grant it EXECUTE on the functions {_FUNCTIONS} (schema {schema})"
+    [(schema, can_execute)] = installed
+    if can_execute != "true":
+        text = (
+            f"this role cannot call amcheck: grant it EXECUTE on the functions {_FUNCTIONS} (schema {schema})"
+        )
         return CheckResult(Severity.SKIPPED, text)
     found: list[str] = []
-    with _unhurried(database) as session:
+    with _read_without_timeout(database) as session:
         indexes = session.query(_INDEXES)
         tables = session.query(_TABLES)
     for oid, name in tables:
-        with _unhurried(database) as session:
+        with _read_without_timeout(database) as session:
             statement = f"SELECT msg FROM {schema}.verify_heapam(?::bigint::oid, check_toast => true) LIMIT {_MOST_NAMED}"
             found += [f"{name}: {text}" for (text,) in session.query(statement, (int(oid),))]
     for oid, name in indexes:
         try:
-            with _unhurried(database) as session:
+            with _read_without_timeout(database) as session:
                 session.query(f"SELECT {schema}.bt_index_check(?::bigint::oid, true)::text", (int(oid),))
         except DataCorrupted as error:
             found.append(f"{name}: {str(error).splitlines()[0]}")
@@ -97,23 +100,22 @@ def _by_amcheck(database: Database) -> CheckResult:
 
 
 @contextlib.contextmanager
-def _unhurried(database: Database) -> Iterator[Session]:
-    """A read transaction without a limit of time."""
+def _read_without_timeout(database: Database) -> Iterator[Session]:
     with database.read() as session:
         session.send("SET LOCAL statement_timeout = 0")
         yield session
 
 
-def rows_and_entries(examined: CheckContext) -> Iterator[CheckResult]:
-    """Every row against its checksum, and every index entry against its row."""
-    assert examined.database is not None
-    if revision_of(examined.database) != steps()[-1]:
+def rows_and_entries(context: CheckContext) -> Iterator[CheckResult]:
+    """Check every row against its checksum, and every index entry against its row."""
+    assert context.database is not None
+    if revision_of(context.database) != steps()[-1]:
         yield CheckResult(
-            Severity.SKIPPED, "the schema is not that of this release: `tablegate migrate` first"
+            Severity.SKIPPED, "the schema is not that of this release: run `tablegate migrate` first"
         )
         return
-    store = Store(examined.database)
-    store.catalog.views.update(index_views(examined.settings))
+    store = Store(context.database)
+    store.catalog.views.update(index_views(context.settings))
     with store.read() as session:
         tables = store.catalog.all(session)
     named: list[Corruption] = []
@@ -121,12 +123,12 @@ def rows_and_entries(examined: CheckContext) -> Iterator[CheckResult]:
     read = {"rows": 0, "without_checksum": 0, "entries": 0}
     for table in tables:
         indexes = [index for index in table.indexes if index.filled]
-        entries = (_faults_of_entries(store, table, index, read) for index in indexes)
-        for fault in chain(_faults_of_rows(store, table, indexes, read), *entries):
+        entries = (_corrupt_entries(store, table, index, read) for index in indexes)
+        for corruption in chain(_corrupt_rows(store, table, indexes, read), *entries):
             number += 1
             if len(named) < _MOST_NAMED:
-                named.append(fault)
-    facts: dict[str, Any] = {**read, "faults": [fault._asdict() for fault in named]}
+                named.append(corruption)
+    facts: dict[str, Any] = {**read, "faults": [corruption._asdict() for corruption in named]}
     text = "{rows} rows ({without_checksum} without a checksum), {entries} index entries".format(**read)
     if named:
         shown = "; ".join(f"row {it.row} of table {it.table}: {it.text}" for it in named)
@@ -135,10 +137,13 @@ def rows_and_entries(examined: CheckContext) -> Iterator[CheckResult]:
         yield CheckResult(Severity.OK, f"{text}: all are intact", facts)
 
 
-def _faults_of_rows(
+def _corrupt_rows(
     store: Store, table: Table, indexes: list[Index], read: dict[str, int]
 ) -> Iterator[Corruption]:
-    """Faults of a table's rows; what was read is counted. A batch of rows and their entries are of one moment."""
+    """Yield the damaged rows of a table and count the rows in `read`.
+
+    A batch of rows and their entries come from one snapshot.
+    """
     after: tuple[Any, ...] = (-1, b"", b"")
     while True:
         with store.read() as session:
@@ -146,13 +151,13 @@ def _faults_of_rows(
             for columns in found:
                 read["rows"] += 1
                 read["without_checksum"] += columns[ROW_WIDTH - 2] is None
-                yield from _faults_of_row(session, table, indexes, columns)
+                yield from _check_row(session, table, indexes, columns)
         if len(found) < _ROWS_TOGETHER:
             return
         after = (found[-1][ROW_WIDTH], *found[-1][:2])
 
 
-def _faults_of_row(
+def _check_row(
     session: Session, table: Table, indexes: list[Index], columns: tuple[Any, ...]
 ) -> Iterator[Corruption]:
     partition, sort, full_key, _, _, size_bytes, kinds, checksum, body = columns[:ROW_WIDTH]
@@ -168,19 +173,20 @@ def _faults_of_row(
     except Exception as error:
         yield Corruption(table.name, digest, f"it cannot be read: {error!r}")
         return
-    asked = [
+    requests = [
         (index, session.ask(_ENTRY, (index.id, *stored_position(entry.position)[:3])))
         for index, entry in expected
     ]
-    for index, answer in asked:
+    for index, answer in requests:
         if not answer():
             yield Corruption(table.name, digest, f"it has no entry in the index {index.name}")
 
 
-def _faults_of_entries(
-    store: Store, table: Table, index: Index, read: dict[str, int]
-) -> Iterator[Corruption]:
-    """Entries of an index that are not those of their rows. Not where a row and its entry may be on different nodes."""
+def _corrupt_entries(store: Store, table: Table, index: Index, read: dict[str, int]) -> Iterator[Corruption]:
+    """Yield the entries of an index that do not match their rows.
+
+    The check is skipped if a row and its entry can be on different nodes.
+    """
     after: tuple[Any, ...] = (-1, b"", b"")
     while True:
         with store.read() as session:
@@ -189,19 +195,19 @@ def _faults_of_entries(
             found = session.query(_ENTRIES, (table.id, index.id, *after, _ROWS_TOGETHER))
         for columns in found:
             read["entries"] += 1
-            if not _is_entry_of_its_row(index, columns):
-                text = f"an entry of the index {index.name} is not that of a row"
+            if not _matches_row(index, columns):
+                text = f"an entry of the index {index.name} matches no row"
                 yield Corruption(table.name, digest_of(*columns[ROW_WIDTH + 1 : ROW_WIDTH + 3]), text)
         if len(found) < _ROWS_TOGETHER:
             return
         after = tuple(found[-1][ROW_WIDTH : ROW_WIDTH + 3])
 
 
-def _is_entry_of_its_row(index: Index, columns: tuple[Any, ...]) -> bool:
+def _matches_row(index: Index, columns: tuple[Any, ...]) -> bool:
     if columns[0] is None:
         return False
     try:
         entry = index.entry(StoredRow(columns))
     except Exception:
-        return True  # a fault of the row, reported as such
+        return True  # the row is damaged and is reported by itself
     return entry is not None and entry.position == position_of(*columns[ROW_WIDTH + 1 : ROW_WIDTH + 4])

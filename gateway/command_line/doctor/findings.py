@@ -1,4 +1,4 @@
-"""What a check looks at, and what it finds. Knows no check."""
+"""The input and the result of a check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tablegate.gateway.store.sql.databases import Database, Row
 
 
 class Severity(Enum):
-    """How bad a finding is. A server will not start, or not serve, with one that FAILED."""
+    """The severity of a finding. With FAILED, a server cannot start or cannot serve requests."""
 
     OK = "ok"
     SKIPPED = "skipped"
@@ -21,7 +21,7 @@ class Severity(Enum):
 
 
 class CheckResult(NamedTuple):
-    """What a check says: how bad it is, one sentence, and the figures of it for programs."""
+    """A result of a check: severity, one sentence, and its figures for programs."""
 
     level: Severity
     text: str
@@ -30,25 +30,25 @@ class CheckResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """What checks look at. `database`: what the settings name, open, or None where it could not be opened or is not there."""
+    """The settings and the open database to check. `database` is None if it is absent or could not be opened."""
 
     settings: Settings
     database: Database | None
 
     @property
     def is_a_server(self) -> bool:
-        """Whether the database is a server, with roles, a clock and settings of its own."""
+        """True if the database is a server, with its own roles, clock and settings."""
         return not self.settings.database.startswith("sqlite")
 
-    def ask(self, statement: str) -> list[Row]:
-        """The rows of one statement. On PostgreSQL every column is a text, which the statement has to make of it."""
+    def query(self, statement: str) -> list[Row]:
+        """Return the rows of one statement. On PostgreSQL the statement must cast every column to text."""
         assert self.database is not None  # checks that need a database are not called without one
         with self.database.read_one() as session:
             return session.query(statement)
 
 
 class Check(NamedTuple):
-    """A check of that name. With `needs_database` it is skipped where there is none."""
+    """A named check. With `needs_database` it is skipped if there is no database."""
 
     name: str
     run: Callable[[CheckContext], Iterator[CheckResult]]
@@ -57,7 +57,7 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check said, with its name."""
+    """A result of a check with the name of the check."""
 
     check: str
     level: Severity
@@ -65,13 +65,13 @@ class Finding:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def findings_of(check: Check, examined: CheckContext) -> Iterator[Finding]:
-    """What a check finds. One that raises has found that."""
-    if check.needs_database and examined.database is None:
-        yield Finding(check.name, Severity.SKIPPED, "there is no database to ask")
+def findings_of(check: Check, context: CheckContext) -> Iterator[Finding]:
+    """Run a check and yield its findings. An exception becomes a finding that FAILED."""
+    if check.needs_database and context.database is None:
+        yield Finding(check.name, Severity.SKIPPED, "there is no database to check")
         return
     try:
-        for level, text, facts in check.run(examined):
+        for level, text, facts in check.run(context):
             yield Finding(check.name, level, text, facts)
     except Exception as error:
         yield Finding(check.name, Severity.FAILED, " ".join(f"{type(error).__name__}: {error}".split()))
