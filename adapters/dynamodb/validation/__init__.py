@@ -1,1 +1,1 @@
-"""What is checked of a request before any table is looked at."""
+"""Checks of a request before its table is looked up."""

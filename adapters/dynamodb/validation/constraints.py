@@ -1,6 +1,6 @@
-"""Which constraints of its shape a request breaks, in the service's order, and how the values that break them are echoed.
+"""Violations of member constraints, in the service's order, and the echo of the wrong values.
 
-The texts are constraint_messages.py's.
+constraint_messages.py has the texts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NULL = "Member must not be null"
 
 
 def violations(context: RuleContext, shape: Structure, data: dict[str, Any]) -> list[ConstraintViolation]:
-    """The constraints that typed data breaks, in the service's order."""
+    """Return the constraints that typed data violates, in the service's order."""
     found: list[ConstraintViolation] = []
     # BatchGetItem repeats its map as JSON (paritysuite batchGetItem.test.ts, two regions, 2026-10-09).
     as_json = context.operation == "BatchGetItem"
@@ -42,15 +42,18 @@ MemberPath = tuple[str, str]
 
 
 class _Search(NamedTuple):
-    """A search for broken constraints. `found`: those so far; `as_json`: values are echoed as JSON; `as_first_decade`: it
-    looks for what the service of the first decade looked for."""
+    """A search for violations.
+
+    `found`: those so far. `as_json`: echo values as JSON. `as_first_decade`: apply the constraints of the first
+    decade.
+    """
 
     found: list[ConstraintViolation]
     as_json: bool
     as_first_decade: bool = False
 
     def room(self, broken: int) -> int:
-        """How many characters of a value that breaks so many constraints are repeated for each, of all that are left."""
+        """Return the number of characters to echo for each of `broken` violations of one value."""
         told = sum(len(violation.value or "") for violation in self.found)
         return max(limits.TOLD_CHARACTERS - told, 0) // min(broken, MOST_VIOLATIONS)
 
@@ -79,7 +82,7 @@ def _find_in_members(shape: Shape, data: Any, member_path: MemberPath, search: _
         case Sequence():
             for number, part in enumerate(data, 1):
                 if len(search.found) >= MOST_VIOLATIONS:
-                    break  # no more are told
+                    break  # no more are reported
                 here = f"{path}.{number}.member", f"{camel}.{number}.member"
                 if part is None:
                     search.found.append(ConstraintViolation(*here, None, "null", _NULL))
@@ -93,7 +96,7 @@ def _find_in_members(shape: Shape, data: Any, member_path: MemberPath, search: _
 
 
 def _echo(shape: Shape, data: Any, as_json: bool) -> str:
-    """A value as the service repeats it, as far as so much of it was sent."""
+    """Format a value as the service repeats it, up to the length limit."""
     begun = messages.beginning(data)
     return messages.echo(begun) if as_json else _java_text(shape, begun)
 
@@ -110,7 +113,7 @@ _VALUE_FIELDS = (
 
 
 def _java_text(shape: Shape, data: Any) -> str:
-    """A value as the service's Java objects print themselves today (in most regions; elsewhere with hash codes)."""
+    """Format a value like the service's Java objects today. Some regions print hash codes instead."""
     if data is None:
         return "null"
     match shape:
@@ -131,7 +134,7 @@ def _java_text(shape: Shape, data: Any) -> str:
 
 
 def _printed(shape: Structure) -> Iterable[tuple[str, Shape]]:
-    """The members that a Java object shows; what this server does not know of is null."""
+    """Return the members that a Java object prints. Those that this server does not have are null."""
     if not shape.printed:
         return shape.members.items()
     return [(name, shape.members.get(name, Text())) for name in shape.printed]
@@ -146,11 +149,11 @@ def _java_data(tag: str, data: Any) -> str:
 
 
 Broken = tuple[Literal["enum", "pattern", "minimum", "maximum", "keys", "values", "sentence"], str]
-"""A constraint that a member breaks: which one, and its words."""
+"""A violated constraint: its kind and its text."""
 
 
 def _broken(shape: Shape, data: Any, search: _Search) -> list[Broken]:
-    """The constraints that this member itself breaks."""
+    """Return the constraints that this member itself violates."""
     match shape:
         case Text():
             return _broken_text(shape, data, search)
@@ -199,7 +202,7 @@ def _broken_bounds(what: str, data: Any, minimum: int | None, maximum: int | Non
 
 
 def _all_of(minimum: int | None, maximum: int | None, pattern: str = "") -> str:
-    """The constraints on keys or members of a map, in the order in which the service lists them."""
+    """Format the constraints on keys or members of a map, in the service's order."""
     told = [
         f"Member must have length less than or equal to {maximum}",
         f"Member must have length greater than or equal to {minimum}",

@@ -1,9 +1,9 @@
-"""The fast path of full_validator.py: whether a request has no fault at all. And the choice between the two validators.
+"""The fast path of full_validator.py: True if a request has no error. And the choice between the two validators.
 
-There are two validators for one set of shapes (schema_types.py). The closures of this one are compiled once per operation; they
-only answer yes or no. Whatever they do not pass - an error, a null, an unknown member - goes to the full validator,
-which finds out what the service would say. Both leave a request that they pass in one and the same form, which
-tests/adapters/dynamodb/test_fast_paths.py checks on whole values.
+Both validators use one set of shapes (schema_types.py). The closures of this one are compiled once per operation
+and only return True or False. All other requests (an error, a null, an unknown member) go to the full validator,
+which finds the service's error. Both leave an accepted request in the same form.
+tests/adapters/dynamodb/test_fast_paths.py checks that.
 """
 
 from __future__ import annotations
@@ -34,34 +34,34 @@ from tablegate.adapters.dynamodb.wire import limits
 from tablegate.adapters.dynamodb.wire.errors import ServiceError
 
 _TEXTS_KEPT = 1024
-_KEPT_CHARACTERS = 2048  # of a text that is kept: an ARN is no longer
+_KEPT_CHARACTERS = 2048  # maximum length of a cached text: ARNs are not longer
 
 Check = Callable[[Any], bool]
-"""Whether data has no fault. On other data it is false or raises anything."""
+"""True if data has no error. On other data it returns False or raises any exception."""
 
 Rule = Callable[[dict[str, Any], RuleContext], None]
-"""What members mean together. Raises ServiceError."""
+"""A rule about several members. Raises ServiceError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checker:
-    """A request, ready to be checked. `contexts` of its rule: of values that may be bad, and of good ones."""
+    """The checks of one operation. `contexts`: for the rule, with unchecked and with checked attribute values."""
 
     request: Request
     fast_check: Check
     rule: Rule | None
     contexts: tuple[RuleContext, RuleContext]
     unruled: frozenset[str] = frozenset()
-    """Members of which the rule has nothing to say as long as they are good and no others are there."""
+    """Members without rules, as long as they are valid and no other members are given."""
 
     def __call__(self, body: Any) -> dict[str, Any]:
-        """The cleaned input: see operation_schemas.check. Raises ServiceError."""
+        """Return the cleaned input (see operation_schemas.check). Raises ServiceError."""
         try:
             good = self.fast_check(body)
         except scalars.ValueTooLarge:
             raise self.contexts[False].refused("item-size") from None
         except (ServiceError, TypeError, AttributeError, ValueError):
-            good = False  # the full validator finds out what is wrong, and in which order to say it
+            good = False  # the full validator finds the error to report
         data = body if good else full_validator.clean(self.contexts[False], self.request, body)
         if self.rule is not None and not (good and self.unruled and data.keys() <= self.unruled):
             self.rule(data, self.contexts[good])
@@ -69,20 +69,21 @@ class Checker:
 
 
 def leave_to_full_validator(data: Any) -> bool:
-    """In place of `fast_check` where fast paths are off."""
+    """Return False: replaces `fast_check` if fast paths are off."""
     return False
 
 
 def fast_check(shape: Shape) -> Check:
-    """A closure that is true of data without fault. On other data it is false or raises anything.
+    """Return a closure that is True for data without error. On other data it returns False or raises any exception.
 
-    Attribute values of maps are checked whole and put into canonical form; members named Item become `values.ParsedItem`.
+    Attribute values of maps are checked completely and converted to canonical form. Members named Item become
+    `values.ParsedItem`.
     """
     match shape:
         case Text():
             return _check_text(shape)
         case Number():
-            smallest, largest = WIDTHS.get(shape.java, (0, -1))  # a Double always takes the full validator
+            smallest, largest = WIDTHS.get(shape.java, (0, -1))  # a Double always needs the full validator
             low = smallest if shape.minimum is None else shape.minimum
             high = largest if shape.maximum is None else shape.maximum
             return lambda data: type(data) is int and low <= data <= high
@@ -109,7 +110,7 @@ def _check_text(shape: Text) -> Check:
         def is_good(data: Any) -> bool:
             return (matches(data) is not None and low <= len(data) <= high) or instead(data) is not None
 
-        # Names of tables and indexes, mostly: few, and looked at once.
+        # Mostly names of tables and indexes. They are few, so the results are cached.
         kept = lru_cache(maxsize=_TEXTS_KEPT, typed=True)(is_good)
         return lambda data: kept(data) if len(data) <= _KEPT_CHARACTERS else is_good(data)
     if shape.minimum is None and shape.maximum is None:
@@ -125,7 +126,7 @@ def _check_sequence(shape: Sequence) -> Check:
 
 def _check_mapping(shape: Mapping) -> Check:
     if shape == ITEM:
-        # No more than a closure's work; what is no dictionary has no items, and raises.
+        # Called directly to save a closure. Other types than dictionaries have no `items` and raise.
         return partial(values.measure_named, level=0, most=limits.PLACEHOLDER_VALUES_BYTES)  # type: ignore[return-value]
     low, high = _bounds(shape.minimum, shape.maximum)
     member = fast_check(shape.of)

@@ -1,7 +1,7 @@
-"""The general validator: what the service says of a request that has a fault, and what is left of one that has none, once
-nulls and unknown members are dropped. Its fast path is fast_validator.py.
+"""The general validator: the service's error for a request, or the request without nulls and unknown members.
 
-Knows the order: JSON types, then the member that is told alone, then constraints in the order of the shape.
+fast_validator.py is its fast path. Errors are found in this order: JSON types, the member that is reported alone,
+constraints in the order of the shape.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from tablegate.adapters.dynamodb.wire.type_messages import json_type
 
 
 def clean(context: RuleContext, request: Request, body: Any) -> dict[str, Any]:
-    """The input without nulls and unknown members. Raises ServiceError: the first error in the service's order."""
+    """Return the input without nulls and unknown members.
+
+    Raises ServiceError: the first error in the service's order.
+    """
     if not isinstance(body, dict):
         raise serialization(json_type("structure", body, context.operation + "Input"))
     data: dict[str, Any] = typed_members(request.shape, body, ValueBudget())

@@ -1,6 +1,6 @@
-"""The JSON types of a request's members, as the service's deserialiser looks at them; null and unknown members are dropped.
+"""The JSON types of a request's members, checked like the service's deserializer.
 
-Knows the classes that its texts name.
+Null and unknown members are dropped.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ from tablegate.adapters.dynamodb.wire.type_messages import json_type
 
 
 class ValueBudget:
-    """How many attribute values are still looked at. None of a request that passes has to be seen here, since each is measured
-    afterwards (values.py), where a wrong type is refused as well, only later."""
+    """A limit on the number of attribute values with checked JSON types.
+
+    Valid requests do not depend on it. values.py checks every value later and also rejects wrong types, only in
+    another order.
+    """
 
     __slots__ = ("left",)
 
@@ -37,7 +40,7 @@ class ValueBudget:
         self.left = limits.TYPED_VALUES
 
     def of(self, members: Iterable[Any]) -> Iterator[Any]:
-        """As many of the members as there is room for."""
+        """Yield members until the budget is used up."""
         for member in members:
             if self.left <= 0:
                 return
@@ -46,9 +49,10 @@ class ValueBudget:
 
 
 def typed(shape: Shape, data: Any, room: ValueBudget, nested: bool = False) -> Any:
-    """The data without nulls and unknown members, which attribute values lose in place. `nested`: a member of a list or map.
+    """Return the data without nulls and unknown members. Attribute values are changed in place.
 
-    Raises SerializationException with the text of the service's deserialiser.
+    `nested`: a member of a list or map. Raises SerializationException with the text of the service's
+    deserializer.
     """
     if data is None:
         return None
@@ -74,7 +78,7 @@ def typed(shape: Shape, data: Any, room: ValueBudget, nested: bool = False) -> A
                 _refuse("Map", data, _java(shape.of), nested)
             if isinstance(shape.of, AttributeValue):
                 _type_values(data.values(), 0, room)
-                return data  # null stands for an empty value here
+                return data  # null means an empty value here
             parts = {name: typed(shape.of, part, room, True) for name, part in data.items()}
             return {name: part for name, part in parts.items() if part is not None}
         case Structure():
@@ -84,7 +88,7 @@ def typed(shape: Shape, data: Any, room: ValueBudget, nested: bool = False) -> A
 
 
 def typed_members(shape: Structure, data: dict[str, Any], room: ValueBudget) -> dict[str, Any]:
-    """The known members of a structure that are not null, each `typed`. Raises SerializationException."""
+    """Return the known members of a structure that are not null, each `typed`. Raises SerializationException."""
     found = {}
     for name, member in shape.members.items():
         part = data.get(name)
@@ -109,10 +113,10 @@ def _type_values(members: Iterable[Any], level: int, room: ValueBudget) -> None:
 
 
 def _type_value(data: Any, nested: bool, level: int, room: ValueBudget) -> None:
-    """Look at the JSON types of an attribute value, and drop its nulls and unknown tags."""
+    """Check the JSON types of an attribute value, and drop its nulls and unknown tags."""
     if not isinstance(data, dict):
         _refuse("structure", data, "AttributeValue", nested)
-    if level > limits.NESTING_LEVELS:  # it is too deep in any case, and nothing may recurse for ever
+    if level > limits.NESTING_LEVELS:  # too deep for any request: bounds the recursion
         data.clear()
         data["S"] = ""
         return
@@ -153,7 +157,7 @@ _TEXT = Text()
 
 
 def _java(member: Shape) -> str:
-    """The class of a map's members, as type errors name it."""
+    """Return the class of a map's members, as in type errors."""
     match member:
         case AttributeValue():
             return "AttributeValue"

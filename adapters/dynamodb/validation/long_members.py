@@ -1,7 +1,8 @@
-"""Maps and lists of a request that have far too many members are shortened in its JSON, before it is parsed.
+"""Shortening of very long maps and lists in a request's JSON, before it is parsed.
 
-To parse 10 MB of small members takes 300 ms and hundreds of megabytes. To find the end of such a map takes 60 to 100 ms and no
-memory. What is left has one member more than allowed, as after `shortening.shorten`, so that the answer is the same.
+Parsing 10 MB of small members takes 300 ms and hundreds of megabytes. Finding the end of such a map takes 60 to
+100 ms and no memory. One member more than allowed remains, as after `shortening.shorten`, so the answer is the
+same.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import orjson
 from tablegate.gateway.request_bodies import has_at_most
 
 MIN_BYTES = 1 << 20
-"""Shorter texts are parsed as they are, in 40 ms at most."""
-# Where there are fewer of these marks, parsing takes no longer than what is done here.
+"""Shorter texts are parsed unchanged, in 40 ms at most."""
+# With fewer of these marks, parsing is faster than shortening.
 _PART_MARKS, _BYTES_PER_PART = (b'"', b"{", b"["), 10
-_OCCURRENCES = 8  # of a name in the text: it may be the name of an attribute or a value, too
-_COUNTED_MARKS = 500_000  # with more quotation marks, what is between them takes as long as the parsing
-# Without backtracking, so that each byte is looked at once. Members that are dropped are not checked further.
+_OCCURRENCES = 8  # of a name in the text: it may also be an attribute name or a value
+_COUNTED_MARKS = 500_000  # with more quotation marks, counting the text between them takes as long as parsing
+# Without backtracking, so that each byte is read once. Members that are dropped are not checked further.
 _BLANKS = rb"[ \t\r\n]*+"
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _LEVELS = 4  # of {"Put":{"TableName":"a","Item":{"b":{"S":"1"}}}}
@@ -45,7 +46,7 @@ _PARTS = {b"{": (_MEMBER, rb"\}"), b"[": (_ELEMENT, rb"\]")}
 
 @cache
 def _beginning(name: str) -> re.Pattern[bytes]:
-    """The name and the bracket. Of RequestItems the list of its first table is meant."""
+    """Match the name and the bracket. For RequestItems, match the list of its first table."""
     table = rb"\{%s%s:%s" % (_BLANKS, _STRING + _BLANKS, _BLANKS) if name == "RequestItems" else b""
     return re.compile(rb'"%s"%s:%s%s([{\[])%s' % (name.encode(), _BLANKS, _BLANKS, table, _BLANKS), re.DOTALL)
 
@@ -63,9 +64,9 @@ def _others(bracket: bytes) -> re.Pattern[bytes]:
 
 
 def parse(text: bytes, most: Mapping[str, int]) -> Any:
-    """Parse a request. `most`: how many members those of its members that are maps or lists may have.
+    """Parse a request. `most`: the maximum number of members for each member that is a map or list.
 
-    Raises what orjson.loads raises, and ValueError for more objects and lists than any request may have.
+    Raises the exceptions of orjson.loads, and ValueError for more objects and lists than a request can have.
     """
     if len(text) >= MIN_BYTES and sum(map(text.count, _PART_MARKS)) > len(text) // _BYTES_PER_PART:
         shorter = text
@@ -95,7 +96,7 @@ def _size(name: str, body: dict[str, Any]) -> int:
 
 
 def _shortened(text: bytes, name: str, count: int) -> bytes:
-    """The text without what follows the first `count` members of a map or list, if it has more."""
+    """Return the text without the members after the first `count` of a map or list, if it has more."""
     for begun in islice(_beginning(name).finditer(text), _OCCURRENCES):
         first = _first(begun[1], count).match(text, begun.end())
         others = _others(begun[1]).match(text, first.end()) if first is not None else None
@@ -105,10 +106,10 @@ def _shortened(text: bytes, name: str, count: int) -> bytes:
 
 
 def _is_hollow(text: bytes) -> bool:
-    """True if there are more objects, arrays and members than a request with so many strings has, as in a list of `{}`.
+    """True if there are more objects, arrays and members than this number of strings allows, as in a list of `{}`.
 
-    Each object of a request has a name, but for an empty map, whose type has one. Each member of a list is an object or a
-    string. So at most three of `{`, `[` and `,` come with the two quotation marks of a string.
+    Each object of a request has a name, except an empty map, but its type has one. Each member of a list is an
+    object or a string. So at most three of `{`, `[` and `,` come with the two quotation marks of a string.
     """
     quotation_marks = text.count(b'"')
     return quotation_marks <= _COUNTED_MARKS and not has_at_most(2 * quotation_marks + 100, text)

@@ -1,10 +1,11 @@
-"""What each operation takes, as data, and the entry point of the checks: `of(style).check(operation, body)`.
+"""The inputs of all operations, as data, and the entry point of the checks: `of(style).check(operation, body)`.
 
-Members, their constraints, and the order in which the service looks at them stand in schemas/. How a shape is checked is in
-fast_validator.py and full_validator.py. What members mean together is in rules/.
+schemas/ has the members, their constraints, and their order of checks. fast_validator.py and full_validator.py
+check a shape. rules/ has the rules about several members.
 
-Sources: members and constraints from botocore 1.44.5 service-2.json; the order and the enum lists from dynalite (captured
-from the service, which still looks at members in this order: paritysuite, September 2026).
+Sources: members and constraints from botocore 1.44.5 service-2.json. The order and the enum lists are from
+dynalite (captured from the service). The service still checks members in this order (paritysuite, September
+2026).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from tablegate.gateway.model import fast_paths
 
 
 class OperationSchemas:
-    """What each operation takes, with its checks, in one style. `requests`: by operation."""
+    """The schemas and checks of all operations in one style. `requests`: by operation."""
 
     def __init__(self, style: str) -> None:
         self._is_classic = style == CLASSIC
@@ -55,18 +56,21 @@ class OperationSchemas:
         """The checks of one operation, ready to be called with a body."""
 
     def check(self, operation: str, body: Any) -> dict[str, Any]:
-        """The cleaned input of an operation: known members only, of the right JSON types, nulls dropped, attribute values in
-        canonical form. `body` is decoded JSON and is changed in place. Items of puts become `values.ParsedItem`.
+        """Return the cleaned input of an operation.
 
-        Raises ServiceError: SerializationException for JSON types, then ValidationException for member constraints and for
-        what needs no table, in the order of the style. `operation` must be one of OPERATIONS.
+        It has known members only, of the right JSON types, without nulls, and attribute values in canonical form.
+        `body` is decoded JSON and is changed in place. Items of puts become `values.ParsedItem`.
+
+        Raises ServiceError: SerializationException for JSON types, then ValidationException for member
+        constraints and for rules that need no table, in the order of the style. `operation` must be one of
+        OPERATIONS.
         """
         return self.checker(operation)(body)
 
     def parse(self, operation: str, text: bytes) -> Any:
-        """The JSON of a large request. Of maps and lists with more members than it may have, not all may be there.
+        """Parse the JSON of a large request.
 
-        Raises ValueError.
+        Maps and lists that are longer than allowed may be shortened. Raises ValueError.
         """
         request = self.requests.get(operation)
         if request is None:
@@ -74,12 +78,14 @@ class OperationSchemas:
         return long_members.parse(text, shortening.most_of(request.shape))
 
     def shorten(self, operation: str, body: Any) -> None:
-        """Drop, in place, what is beyond what the operation may have: for large bodies, before `check`."""
+        """Drop excess members in place: for large bodies, before `check`."""
         if operation in self.requests:
             shortening.shorten(self.requests[operation].shape, body)
 
     def refusal_of_dense(self, operation: str, text: bytes) -> ServiceError | None:
-        """The refusal of a request that need not be parsed, because it surely has more than one of this operation may have."""
+        """Return the error for a request that certainly exceeds the operation's limits, so that it need not be
+        parsed. None otherwise.
+        """
         if operation not in self.requests or not shortening.has_too_much(operation, text):
             return None
         if operation in ("PutItem", "BatchWriteItem"):
@@ -87,10 +93,12 @@ class OperationSchemas:
         return serialization()
 
     def told_of_body(self, operation: str, text: bytes, refusal: ServiceError) -> ServiceError:
-        """The error of a request that `check` refused, after a look at the text of its body.
+        """Return the error for a request that `check` rejected, depending on the text of its body.
 
-        Three operations check very deeply nested bodies with the older validation, which uses the texts of the classic style
-        (paritysuite deepRequests.test.ts, two regions, 2026-10-09). The depth of large bodies is not measured."""
+        Three operations check very deeply nested bodies with the older validation, which uses the texts of the
+        classic style (paritysuite deepRequests.test.ts, two regions, 2026-10-09). The depth of large bodies is
+        not measured.
+        """
         if operation == "SearchVectors":
             return vector_rules.refusal_of_body(self.parse(operation, text), text, refusal)
         if operation in _LEFT_TO_OLDER and not self._is_classic and len(text) <= limits.LARGE_REQUEST_BYTES:
@@ -119,7 +127,7 @@ class OperationSchemas:
 
 @cache
 def of(style: str) -> OperationSchemas:
-    """The schemas of a style."""
+    """Return the schemas of a style. Cached."""
     return OperationSchemas(style)
 
 
@@ -127,7 +135,7 @@ _LEFT_TO_OLDER = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
 
 
 def _is_deep(body: Any) -> bool:
-    """True if more objects and lists stand in one another than the newer validation reads."""
+    """True if objects and lists are nested deeper than the newer validation reads."""
     level = [body]
     for _ in range(limits.JSON_LEVELS + 1):
         level = [each for each in level if isinstance(each, dict | list)]
@@ -136,7 +144,7 @@ def _is_deep(body: Any) -> bool:
 
 
 def strict(request: Request) -> Structure:
-    """The request's shape, with what is told alone (`Request.named`) among the constraints."""
+    """Return the request's shape, with the member that is reported alone (`Request.named`) among the constraints."""
     shape = request.shape
     if not request.named:
         return shape
@@ -167,4 +175,4 @@ _RULES: dict[str, fast_validator.Rule] = {
 }
 
 OPERATIONS: frozenset[str] = frozenset(of(LATEST).requests)
-"""Every operation that `check` knows."""
+"""All operations that `check` accepts."""

@@ -1,4 +1,4 @@
-"""Long lists and maps of a request are cut to one member more than it may have, before they are looked at."""
+"""Shortening of long lists and maps to one member more than allowed, before they are validated."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from tablegate.adapters.dynamodb.wire import limits
 
 
 def shorten(shape: Shape, data: Any) -> None:
-    """Drop from lists and maps, in place, what is more than one member beyond what a request may have, so that a long list
-    costs no more than it takes to say that it is too long. Items are bounded by their bytes (values.py)."""
+    """Drop excess members of lists and maps in place. One member more than allowed remains.
+
+    So rejecting a long list costs no more than detecting that it is too long. Items are bounded by their bytes
+    (values.py).
+    """
     match shape:
         case Structure() if isinstance(data, dict):
             for name, member in shape.members.items():
@@ -46,7 +49,7 @@ def shorten(shape: Shape, data: Any) -> None:
 
 
 def most_of(shape: Structure) -> dict[str, int]:
-    """The numbers of members that maps and lists of a request may have: of RequestItems that of a table."""
+    """Return the maximum numbers of members of a request's maps and lists. For RequestItems: of a table."""
     most = {}
     for name, member in shape.members.items():
         if isinstance(member, Sequence) and member.maximum:
@@ -59,10 +62,11 @@ def most_of(shape: Structure) -> dict[str, int]:
 
 
 def has_too_much(operation: str, text: bytes) -> bool:
-    """True if JSON surely has more than a request of the operation may have, by a count that builds nothing.
+    """True if JSON certainly exceeds the operation's limits, by a count that allocates nothing.
 
-    Each comma and each brace belongs to a member that is billed as a byte at least, or is a billed byte of a text; a number
-    has two bytes more (docs/protocols/dynamodb.md rule 25). So what is counted is no more than what would be measured.
+    Each comma and each brace belongs to a member that is billed as at least one byte, or is a billed byte of a
+    text. A number has two bytes more (docs/protocols/dynamodb.md rule 25). So the count never exceeds the
+    measured size.
     """
     most = _MOST_BYTES.get(operation, _OTHER_MOST_BYTES)
     if operation == "BatchWriteItem":
@@ -77,7 +81,7 @@ def has_too_much(operation: str, text: bytes) -> bool:
     return max(text.count(b"{"), text.count(b",")) + 2 * text.count(b'"N":') > most
 
 
-# Beside attribute values: names, expressions, conditions from before expressions.
+# Besides attribute values: names, expressions, legacy conditions.
 _OTHER_MOST_BYTES = 100_000
 _PUT_BYTES = limits.ITEM_BYTES + 20_000
 _MOST_BYTES = {
@@ -89,7 +93,7 @@ _MOST_BYTES = {
     "TransactGetItems": 500_000,
     "TransactWriteItems": None,
 }
-# Members with attribute values beside those of an item or a key.
+# Members with attribute values besides those of an item or a key.
 _WITH_VALUES = (b"Values", b"Expected", b"Updates", b"Filter", b"Conditions")
 
 
@@ -112,5 +116,5 @@ _MOST_MEMBERS = {
     "RequestItems": limits.BATCH_GET_KEYS,
     "ScanFilter": limits.LEGACY_CONDITIONS,
 }
-# Of lists of attribute values: in the parameters from before expressions, and for a statement, which has no more characters.
+# For lists of attribute values: in legacy parameters, and for a statement, which cannot have more characters.
 _MOST_VALUES = max(limits.LEGACY_VALUES, limits.STATEMENT_CHARACTERS)

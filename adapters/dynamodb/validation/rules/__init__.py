@@ -1,1 +1,1 @@
-"""What members of a request mean together: rules that a schema cannot say."""
+"""Rules about several members of a request, which a schema cannot express."""

@@ -1,6 +1,6 @@
-"""Which parameters may stand beside expressions, and what is wrong with the maps of placeholders themselves.
+"""Parameters that exclude expressions, and errors in the maps of placeholders.
 
-Knows no grammar. Order and texts: dynalite validations/*.js, docs/protocols/dynamodb.md rules 9 to 26.
+Order and texts: dynalite validations/*.js, docs/protocols/dynamodb.md rules 9 to 26.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _VALUE_PLACEHOLDER = re.compile(":" + _PLACEHOLDER)
 def check_parameters(
     data: Input, context: RuleContext, expressions: tuple[str, ...], legacy: tuple[str, ...]
 ) -> None:
-    """Raise ServiceError if expressions stand beside legacy parameters, or placeholders without an expression (rule 15)."""
+    """Raise ServiceError for expressions together with legacy parameters, or placeholders without an expression
+    (rule 15).
+    """
     if _CONCERNED.isdisjoint(data):
         return
     given = [name for name in expressions if name in data]
@@ -46,7 +48,7 @@ def check_parameters(
 
 
 def _without_user(users: list[str], context: RuleContext) -> ServiceError:
-    """What is said of values that none of these expressions is there to use."""
+    """Return the error for values without an expression."""
     if not context.is_classic and context.operation in ("PutItem", "UpdateItem", "DeleteItem"):
         return context.refused("values-alone")
     missing = " and ".join(users) + (" are null" if len(users) > 1 else " is null")
@@ -67,14 +69,18 @@ _CONCERNED = frozenset(
 
 
 def _was_told(operation: str, name: str) -> bool:
-    """Whether the classic service named a parameter among those that do not go together: of writes it did not name
-    ConditionalOperator beside others (dynalite)."""
+    """True if the classic service listed a parameter among those that exclude each other.
+
+    For writes it did not list ConditionalOperator (dynalite).
+    """
     return name != "ConditionalOperator" or operation in ("Query", "Scan")
 
 
 def check_placeholders(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for what is wrong with the maps of placeholders themselves. Undefined and unused placeholders are found
-    by whoever parses the expressions."""
+    """Raise ServiceError for errors in the maps of placeholders.
+
+    Undefined and unused placeholders are found when the expressions are parsed.
+    """
     names = data.get("ExpressionAttributeNames")
     if names is not None:
         if not names:
@@ -111,8 +117,9 @@ def _check_named(key: str, name: str, context: RuleContext) -> None:
         raise context.refused("names-value", text=refusal.message, key=key) from None
 
 
-# Told without the name of the placeholder (paritysuite, dynoxide: captured; empty sets: moto's tests verified against the
-# service in August 2026, test_update_item_add_empty_set and test_update_item_unused_attributes).
+# Reported without the name of the placeholder (paritysuite, dynoxide: captured). Empty sets: moto's tests,
+# verified against the service in August 2026, test_update_item_add_empty_set and
+# test_update_item_unused_attributes.
 _WITHOUT_PLACEHOLDER = frozenset(
     {"nesting", "null-false", "empty-string-set", "empty-number-set", "empty-binary-set"}
 )
@@ -134,7 +141,7 @@ def _check_placeholder_value(key: str, member: Any, context: RuleContext) -> Non
 
 
 def checked_values(context: RuleContext, check: Callable[[], object]) -> None:
-    """Run a check of values. What it refuses is raised as a ServiceError in the operation's words."""
+    """Run a check of values. Its InvalidValue becomes a ServiceError with the operation's wording."""
     try:
         check()
     except InvalidValue as refusal:

@@ -1,7 +1,8 @@
-"""What the members of CreateTable and UpdateTable mean together that are about one index, or the keys of one.
+"""Rules of CreateTable and UpdateTable about one index or its keys.
 
-The rules of the service's first decade are those of dynalite (validations/createTable.js and updateTable.js), today's those of
-ack-api-quirks (live service, October 2026). What indexes and the table mean together is in table_rules.py.
+The rules of the service's first decade are those of dynalite (validations/createTable.js and updateTable.js),
+today's those of ack-api-quirks (live service, October 2026). table_rules.py has rules about indexes together with
+the table.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ class IndexRules:
     """The checks of secondary indexes in the service's first decade."""
 
     multiple_keys = False
-    """Whether a global index may have several HASH and RANGE attributes."""
+    """True if a global index may have several HASH and RANGE attributes."""
 
     def check_new(self, data: Input, definitions: list[str]) -> None:
-        """Check the indexes of a new table, whose attributes `definitions` names. Raises ServiceError."""
+        """Check the indexes of a new table. `definitions`: the names in AttributeDefinitions. Raises ServiceError."""
         names: set[str] = set()
         if "LocalSecondaryIndexes" in data:
             self._local(data, definitions, names)
@@ -33,14 +34,14 @@ class IndexRules:
             _new_name(index["IndexName"], names)
 
     def check_updates(self, data: Input) -> None:
-        """Check the changes of indexes of an UpdateTable. Raises ServiceError."""
+        """Check the changes of indexes in an UpdateTable. Raises ServiceError."""
         seen: set[str] = set()
         for update in data.get("GlobalSecondaryIndexUpdates", ()):
             self._update(update, data, seen)
         vector_rules.index_updates(data, self.projection)
 
     def projection(self, index: Input) -> None:
-        """Check what an index projects. Raises ServiceError."""
+        """Check the projection of an index. Raises ServiceError."""
         projection = index["Projection"]
         kind = projection.get("ProjectionType")
         if kind is None:
@@ -98,7 +99,7 @@ class IndexRules:
             self._check_added(update["Create"], data)
 
     def _check_actions(self, update: Input) -> None:
-        """Check which members a change of an index has."""
+        """Check the members of an index change."""
 
     def _check_added(self, index: Input, data: Input) -> None:
         """Check an index that UpdateTable adds."""
@@ -132,7 +133,6 @@ class TodaysIndexRules(IndexRules):
                 raise refused("index-units-bounds", value=units[member], name=member, index=name)
 
     def projection(self, index: Input) -> None:
-        """Check what an index projects. Raises ServiceError."""
         super().projection(index)
         projection = index["Projection"]
         if projection["ProjectionType"] != "INCLUDE":
@@ -149,7 +149,7 @@ FIRST_DECADE, TODAY = IndexRules(), TodaysIndexRules()
 
 
 def check_keys(index: Input, definitions: list[str], multiple: bool) -> None:
-    """The schema of an index; that of a global one may have up to four HASH and then up to four RANGE elements."""
+    """Check the key schema of an index. A global index may have up to four HASH and then up to four RANGE elements."""
     schema = index["KeySchema"]
     keys = [element["AttributeName"] for element in schema]
     check_defined(keys, definitions)
@@ -157,7 +157,7 @@ def check_keys(index: Input, definitions: list[str], multiple: bool) -> None:
         check_pair(schema)
         return
     roles = [element["KeyType"] for element in schema]
-    if not {"HASH", "RANGE"}.issuperset(roles):  # which the classic service looks at here
+    if not {"HASH", "RANGE"}.issuperset(roles):  # checked here by the classic service
         raise refused("second-not-range")
     if roles[0] != "HASH":
         raise refused("first-not-hash")
@@ -177,7 +177,7 @@ def check_defined(keys: list[str], definitions: list[str]) -> None:
 
 
 def check_pair(schema: list[Input]) -> None:
-    """A schema of one or two elements: HASH, then RANGE."""
+    """Check a key schema of one or two elements: HASH, then RANGE."""
     if len(schema) > 1 and schema[0]["AttributeName"] == schema[1]["AttributeName"]:
         raise refused("same-key-twice")
     if schema[0]["KeyType"] != "HASH":
@@ -193,5 +193,5 @@ def _new_name(name: str, names: set[str]) -> None:
 
 
 def refused(rule: str, **facts: Any) -> ServiceError:
-    """The error of a rule of tables or indexes."""
+    """Return the error of a rule of tables or indexes."""
     return validation(messages.bare(rule, **facts))

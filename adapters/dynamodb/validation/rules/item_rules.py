@@ -1,12 +1,11 @@
-"""What the members of item requests mean together, as far as no table is needed to tell, in the service's order.
+"""Rules about several members of item requests, in the service's order, as far as they need no table.
 
-Knows which parameters exclude each other, and where in the order attribute values and legacy parameters are looked at. Knows
-no grammar: expressions are parsed by whoever handles the request, and here only where a transaction is refused anyway, to
-find out whether an earlier expression is wrong.
+They cover parameters that exclude each other, and the order of checks of attribute values and legacy parameters.
+Handlers parse the expressions. Only a rejected transaction is parsed here, to find errors in earlier expressions.
 
-Each rule gets (input, context). Where the fast validator has checked attribute values of maps already (`RuleContext.good`), only
-those that it does not look at one by one are left. Order and texts: dynalite validations/*.js, docs/protocols/dynamodb.md
-rules 9 to 26.
+Each rule is called with (input, context). If the fast validator has already checked the attribute values of maps
+(`RuleContext.good`), only the remaining checks run. Order and texts: dynalite validations/*.js,
+docs/protocols/dynamodb.md rules 9 to 26.
 """
 
 from __future__ import annotations
@@ -51,14 +50,14 @@ UNRULED: dict[str, frozenset[str]] = {
     "GetItem": _PLAIN | {"ConsistentRead"},
     "DeleteItem": _PLAIN | {"ReturnItemCollectionMetrics", "ReturnValuesOnConditionCheckFailure"},
 }
-"""Operation -> members that its rule does not look at where the fast validator has found them good."""
+"""Operation -> members that its rule ignores if the fast validator accepted them."""
 
 
 # Writes of one item
 
 
 def put_item(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for a PutItem whose members or values break a rule that needs no table."""
+    """Raise ServiceError for a PutItem that violates a rule that needs no table."""
     if context.good and data.keys() <= _PLAIN_PUT:
         if values.is_too_large(data["Item"].size_bytes):
             raise context.refused("item-size")
@@ -74,14 +73,16 @@ def put_item(data: Input, context: RuleContext) -> None:
 
 
 def _parsed_item(put: Input) -> values.ParsedItem:
-    """The parsed item of a put, which stands in the put in place of the wire item from now on. Besides here, only the fast
-    validator and PartiQL make items. Raises as `values.item_of` does."""
+    """Return the parsed item of a put, and replace the wire item in the put by it.
+
+    Only the fast validator and PartiQL make items elsewhere. Raises the same errors as `values.item_of`.
+    """
     item = put["Item"] = values.item_of(put["Item"])
     return item
 
 
 def delete_item(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for a DeleteItem whose members or values break a rule that needs no table."""
+    """Raise ServiceError for a DeleteItem that violates a rule that needs no table."""
     check_parameters(data, context, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
     _key(data, context)
     _plain_return_values(data, context)
@@ -89,7 +90,7 @@ def delete_item(data: Input, context: RuleContext) -> None:
 
 
 def update_item(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for an UpdateItem whose members or values break a rule that needs no table."""
+    """Raise ServiceError for an UpdateItem that violates a rule that needs no table."""
     if context.good and "UpdateExpression" in data and data.keys() <= _PLAIN_UPDATE:
         check_placeholders(data, context)  # nothing else can be wrong with these members
         return
@@ -132,7 +133,7 @@ def _key(data: Input, context: RuleContext) -> None:
         raise validation(text) from None
 
 
-# Of keys, no other family has a frame (dynoxide, captured; numbers and duplicates: paritysuite, October 2026).
+# In keys only these rules have a frame (dynoxide, captured; numbers and duplicates: paritysuite, October 2026).
 _FRAMED_IN_KEYS = NUMBERS_AND_DUPLICATES | {"null-false"}
 
 
@@ -140,7 +141,7 @@ _FRAMED_IN_KEYS = NUMBERS_AND_DUPLICATES | {"null-false"}
 
 
 def get_item(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for a GetItem whose members or values break a rule that needs no table."""
+    """Raise ServiceError for a GetItem that violates a rule that needs no table."""
     check_parameters(data, context, ("ProjectionExpression",), ("AttributesToGet",))
     _key(data, context)
     legacy_rules.check_attributes_to_get(data)
@@ -148,13 +149,13 @@ def get_item(data: Input, context: RuleContext) -> None:
 
 
 def query(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for a Query whose members or values break a rule that needs no table."""
+    """Raise ServiceError for a Query that violates a rule that needs no table."""
     if context.good and "KeyConditionExpression" in data and data.keys() <= _PLAIN_QUERY:
         check_placeholders(data, context)  # nothing else can be wrong with these members
         return
     legacy: tuple[str, ...] = ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions")
     if "KeyConditions" in data and "KeyConditionExpression" not in data:
-        legacy = legacy[:3]  # KeyConditions go with the other expressions
+        legacy = legacy[:3]  # KeyConditions may be combined with the other expressions
     expressions = ("ProjectionExpression", "FilterExpression", "KeyConditionExpression")
     check_parameters(data, context, expressions, legacy)
     _legacy_conditions(data, "QueryFilter", context)
@@ -167,14 +168,15 @@ def query(data: Input, context: RuleContext) -> None:
     check_placeholders(data, context)
     if "KeyConditionExpression" not in data:
         _legacy_conditions(data, "KeyConditions", context)
-        # Of an index, whose key may have eight attributes, what is too many takes the schema, as it does today of all.
+        # Index keys may have eight attributes, so the limit depends on the schema. Today that holds for tables
+        # too.
         most = 2 if context.is_classic and "IndexName" not in data else len(data["KeyConditions"])
         if not 1 <= len(data["KeyConditions"]) <= most:
             raise context.refused("condition-count")
 
 
 def scan(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for a Scan whose members or values break a rule that needs no table."""
+    """Raise ServiceError for a Scan that violates a rule that needs no table."""
     legacy = ("AttributesToGet", "ScanFilter", "ConditionalOperator")
     check_parameters(data, context, ("ProjectionExpression", "FilterExpression"), legacy)
     legacy_rules.check_attributes_to_get(data)
@@ -192,8 +194,10 @@ def _legacy_conditions(data: Input, member: str, context: RuleContext) -> None:
 
 
 def _conditional_operator(data: Input, partner: str) -> None:
-    """ConditionalOperator joins two conditions or more (paritysuite, ten regions, October 2026; ExtendDB's tests against the
-    service have text and order)."""
+    """ConditionalOperator needs at least two conditions.
+
+    Sources: paritysuite, ten regions, October 2026. ExtendDB's tests against the service have text and order.
+    """
     if "ConditionalOperator" in data:
         count = len(data.get(partner, ()))
         if count < 2:
@@ -212,7 +216,7 @@ def _segments(data: Input, context: RuleContext) -> None:
 
 
 def _select(data: Input, context: RuleContext) -> None:
-    """Select against the projection (rule 20). Whether an index projects what is wanted needs the table."""
+    """Check Select against the projection (rule 20). The projection of an index is checked later, with the table."""
     select = data.get("Select")
     if select is None:
         return
@@ -228,7 +232,7 @@ def _select(data: Input, context: RuleContext) -> None:
         raise context.refused("select-projected")
 
 
-# These texts stand without a frame in the captures; no reason for it is known.
+# These texts have no frame in the captures. The reason is unknown.
 _BARE_IN_START_KEYS = NUMBERS_AND_DUPLICATES | {"empty-number-set", "null-in-number-set"}
 
 
@@ -249,21 +253,21 @@ def _start_key(data: Input, context: RuleContext) -> None:
 
 
 def batch_get(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for a BatchGetItem whose members or values break a rule that needs no table."""
+    """Raise ServiceError for a BatchGetItem that violates a rule that needs no table."""
     requests = data["RequestItems"]
     if sum(len(request["Keys"]) for request in requests.values()) > limits.BATCH_GET_KEYS:
         if context.is_classic:
             raise context.refused("too-many-gets")
         table = max(requests, key=lambda name: len(requests[name]["Keys"]))
         raise _too_long(f"RequestItems.{table}.member.Keys", limits.BATCH_GET_KEYS)
-    # Projections of two kinds do not go together in one request either (paritysuite batchGetItem.test.ts).
+    # The two kinds of projections exclude each other within one request too (paritysuite batchGetItem.test.ts).
     given = {name: member for request in requests.values() for name, member in request.items()}
     check_parameters(given, context, ("ProjectionExpression",), ("AttributesToGet",))
     for request in requests.values():
         check_parameters(request, context, ("ProjectionExpression",), ("AttributesToGet",))
         legacy_rules.check_attributes_to_get(request)
         check_placeholders(request, context)
-        if request.get("ProjectionExpression") == "":  # told before the keys are looked at
+        if request.get("ProjectionExpression") == "":  # reported before the keys are checked
             raise context.refused("expression-empty", name="ProjectionExpression")
         _distinct_keys(request["Keys"], context)
 
@@ -287,8 +291,10 @@ def _scalar(member: Input) -> bool:
 
 
 def batch_write(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for a BatchWriteItem whose members or values break a rule that needs no table. Whether two requests
-    name one item takes the key schema, and the length of each list is its shape's."""
+    """Raise ServiceError for a BatchWriteItem that violates a rule that needs no table.
+
+    Duplicate keys are found with the key schema. The shape limits the length of each list.
+    """
     requests = data["RequestItems"]
     if not requests:
         raise context.refused("request-items-required", name="BatchWriteItem")
@@ -315,7 +321,7 @@ def _batched_write(write: Input, context: RuleContext) -> None:
 
 
 def transact_get(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for a TransactGetItems whose members or values break a rule that needs no table."""
+    """Raise ServiceError for a TransactGetItems that violates a rule that needs no table."""
     for action in data["TransactItems"]:
         get = action["Get"]
         check_parameters(get, context, ("ProjectionExpression",), ())
@@ -332,7 +338,7 @@ _EXPRESSIONS_OF = {
 
 
 def transact_write(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for a TransactWriteItems whose members or values break a rule that needs no table."""
+    """Raise ServiceError for a TransactWriteItems that violates a rule that needs no table."""
     for action in data["TransactItems"]:
         if len(action) != 1:
             raise context.refused("not-one-action")
@@ -342,7 +348,8 @@ def transact_write(data: Input, context: RuleContext) -> None:
         try:
             payload += _transact_action(kind, write, context)
         except ServiceError:
-            # The first action with a problem is told of, whatever the problem is, and expressions are read by the handler.
+            # The error of the first invalid action is reported. Errors in earlier expressions are found only
+            # here, because handlers parse them later.
             for _, earlier in actions[:place]:
                 WriteClauses.check(earlier, context)
             raise
@@ -351,9 +358,11 @@ def transact_write(data: Input, context: RuleContext) -> None:
 
 
 def _transact_action(kind: str, write: Input, context: RuleContext) -> int:
-    """Check an action as far as no table is needed, and return the bytes that it adds to the payload. A value that is nested
-    too deep is told after what is wrong with the action's expressions (paritysuite deepRequests.test.ts, ten regions,
-    2026-10-09)."""
+    """Check an action as far as no table is needed, and return the bytes that it adds to the payload.
+
+    Errors in the action's expressions precede a value that is nested too deep (paritysuite deepRequests.test.ts,
+    ten regions, 2026-10-09).
+    """
     check_parameters(write, context, _EXPRESSIONS_OF[kind], ())
     try:
         if kind == "Put":

@@ -1,9 +1,8 @@
-"""The parameters from before expressions - Expected, KeyConditions, QueryFilter, ScanFilter, AttributeUpdates,
-AttributesToGet - as far as no table is needed to say what is wrong with them.
+"""Rules for legacy parameters that need no table: Expected, KeyConditions, QueryFilter, ScanFilter,
+AttributeUpdates, AttributesToGet.
 
-Knows how many arguments an operator takes and of which types. What they mean is legacy.py's, which need not doubt them.
-Sources: dynalite validations/*.js; test_expected.py and test_query_filter.py of ScyllaDB where the service has changed
-since.
+Checks the number and types of each operator's arguments. legacy.py relies on them. Sources: dynalite
+validations/*.js, and test_expected.py and test_query_filter.py of ScyllaDB where the service has changed since.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Input = dict[str, Any]
 
 
 def check_attributes_to_get(data: Input) -> None:
-    """Raise ServiceError for AttributesToGet with a name twice, or one that no attribute has."""
+    """Raise ServiceError for AttributesToGet with a duplicate or an invalid name."""
     names = data.get("AttributesToGet")
     if names is None:
         return
@@ -101,7 +100,7 @@ def _sortable(scalar: Input) -> Any:
 
 
 def check_expected(expected: Input) -> None:
-    """Raise ServiceError for Expected with wrong arguments, or members that do not go together."""
+    """Raise ServiceError for Expected with wrong arguments, or members that exclude each other."""
     _check_operands(expected)
     for name, condition in expected.items():
         values.check_name(name)
@@ -142,7 +141,7 @@ def _check_operands(conditions: Input) -> None:
 
 
 def _check_number(count: int, most: int) -> None:
-    """The limits are our own: none is documented. The words are those of an expression that has too much in it."""
+    """The limits are our own: none is documented. The text is that of an expression with too many operators."""
     if count > most:
         raise _refused("operators", count=count)
 

@@ -1,8 +1,8 @@
-"""Documents of resource policies: the rules of PutResourcePolicy and CreateTable, and the form in which they are kept.
+"""Documents of resource policies: the rules of PutResourcePolicy and CreateTable, and the stored form.
 
-Knows the document alone. What a statement allows is read by gateway/security/policies/iam_documents.py, which also refuses
-what this server does not support. Rules, texts and the canonical form: ack-api-quirks, measured in October 2026 (findings
-205 to 212 and 351 to 356); rules of public access: developer guide, "Blocking public access with resource-based policies".
+gateway/security/policies/iam_documents.py interprets statements, and rejects features that this server does not
+support. Rules, texts and the canonical form: ack-api-quirks, measured in October 2026 (findings 205 to 212 and
+351 to 356). Rules of public access: developer guide, "Blocking public access with resource-based policies".
 """
 
 from __future__ import annotations
@@ -43,9 +43,11 @@ _RESTRICTING = re.compile(r"(?:foranyvalue:)?(?:string(?:equals(?:ignorecase)?|l
 
 
 def canonical(text: str, path: str, partition: str) -> str:
-    """Return the canonical form of the policy of a table or stream. Two policies of one canonical form are the same policy.
+    """Return the canonical form of the policy of a table or stream. Two policies with one canonical form are the
+    same policy.
 
-    path: TABLE or TABLE/stream/LABEL; partition: the partition of the ARNs that account ids become. Raises ServiceError.
+    path: TABLE or TABLE/stream/LABEL. partition: the partition of the ARNs that replace account ids. Raises
+    ServiceError.
     """
     if len(text.encode()) > limits.RESOURCE_POLICY_BYTES:
         raise validation(
@@ -68,7 +70,7 @@ def canonical(text: str, path: str, partition: str) -> str:
 
 
 def with_version(text: str) -> str:
-    """Return a kept policy as GetResourcePolicy shows it: with the default version if it names none."""
+    """Return a stored policy as GetResourcePolicy shows it: with the default version if it has none."""
     document = json.loads(text)
     if "Version" in document:
         return text
@@ -76,8 +78,11 @@ def with_version(text: str) -> str:
 
 
 def _minified(document: Mapping[str, Any]) -> str:
-    """JSON without white space. Raises ServiceError for a lone surrogate, which JSON can escape and UTF-8 cannot hold, and for a
-    document that is nested too deep."""
+    """Return JSON without white space.
+
+    Raises ServiceError for a lone surrogate, which JSON can escape but UTF-8 cannot encode, and for a document
+    that is nested too deep.
+    """
     try:
         text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
         text.encode()
@@ -144,7 +149,7 @@ def _check_resources(given: Any, of_stream: bool) -> None:
 
 
 def _check_actions(given: Any, of_stream: bool) -> None:
-    """Refuse actions of streams for a table, and those of tables for a stream. The service names them in reverse order."""
+    """Reject stream actions for a table, and table actions for a stream. The service lists them in reverse order."""
     wrong = [action for action in _texts(given) if not _is_action(action.lower(), of_stream)]
     if wrong:
         names = ", ".join(f'"{action}"' for action in reversed(wrong))
@@ -154,7 +159,7 @@ def _check_actions(given: Any, of_stream: bool) -> None:
 def _is_action(action: str, of_stream: bool) -> bool:
     service, _, name = action.partition(":")
     if "*" in name or "?" in name or service != "dynamodb":
-        return True  # iam_documents.py judges these
+        return True  # iam_documents.py checks these
     if of_stream:
         return name in _STREAM_ACTIONS | _POLICY_ACTIONS
     return name not in _STREAM_ACTIONS | {"liststreams", "listtables"}
@@ -193,7 +198,7 @@ def _principals(named: Any, partition: str) -> Any:
 
 
 def _is_public(statement: Mapping[str, Any]) -> bool:
-    """True if a statement allows everybody something, and no condition on a trusted key narrows that."""
+    """True if a statement allows everyone something, and no condition on a trusted key restricts it."""
     principal = statement.get("Principal")
     everybody = principal == "*" or (isinstance(principal, dict) and "*" in _texts(principal.get("AWS")))
     return statement["Effect"] == "Allow" and everybody and not any(_narrowing(statement.get("Condition")))
@@ -210,7 +215,7 @@ def _narrowing(condition: Any) -> Iterator[bool]:
 
 
 def _texts(given: Any) -> list[str]:
-    """The texts of a text or list of texts; none if it is anything else."""
+    """Return the texts of a text or a list of texts. Empty for any other value."""
     listed = [given] if isinstance(given, str) else given
     return listed if isinstance(listed, list) and all(isinstance(each, str) for each in listed) else []
 
@@ -224,5 +229,5 @@ def _with_unlisted(keys: Any) -> Any:
 
 
 def _ordered(given: Mapping[str, Any], order: tuple[str, ...]) -> dict[str, Any]:
-    """Known members in their order, then the others, which are refused later."""
+    """Return known members in their order, then the others, which are rejected later."""
     return {name: given[name] for name in (*order, *given) if name in given}

@@ -1,6 +1,6 @@
-"""What members of tag and stream requests mean together, in the service's order.
+"""Rules about several members of tag and stream requests, in the service's order.
 
-Sources: dynalite validations/*.js; nubo-db/dynamodb-conformance (May 2026).
+Sources: dynalite validations/*.js, nubo-db/dynamodb-conformance (May 2026).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from tablegate.adapters.dynamodb.wire.resources import table_of_arn, tagged_tabl
 
 Input = dict[str, Any]
 
-# Tags. What may be a tag is tags.py's business, for CreateTable has them too.
+# Tags. tags.py checks their contents, for CreateTable too.
 
 _ANY_ARN = re.compile(r"(?:.[^:\n]*:){5}.[^/\n]*/.+")  # as .+:.+:.+:.+:.+:.+/.+, in linear time
 
 
 def tag_resource(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for a TagResource without an ARN of a table, or without tags."""
+    """Raise ServiceError for a TagResource without a table's ARN, or without tags."""
     arn = _resource(data, context, "Tags")
     if "Tags" not in data:
         raise context.refused("tags-missing")
@@ -30,7 +30,7 @@ def tag_resource(data: Input, context: RuleContext) -> None:
 
 
 def untag_resource(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for an UntagResource without an ARN of a table, or without keys of tags."""
+    """Raise ServiceError for an UntagResource without a table's ARN, or without tag keys."""
     arn = _resource(data, context, "TagKeys")
     if "TagKeys" not in data:
         raise context.refused("tag-keys-missing")
@@ -40,13 +40,17 @@ def untag_resource(data: Input, context: RuleContext) -> None:
 
 
 def list_tags(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for a ListTagsOfResource without an ARN of a table."""
+    """Raise ServiceError for a ListTagsOfResource without a table's ARN."""
     _check_table(_resource(data, context), context)
 
 
 def _resource(data: Input, context: RuleContext, partner: str = "") -> str:
-    """The ARN. What did not look like one at all, nobody was ever allowed to touch (dynalite, without what the ARN is to be
-    tagged with); in a complete request it is invalid (nubo-db/dynamodb-conformance, May 2026), and today always."""
+    """Return the ARN. Raises ServiceError if it is missing.
+
+    In the classic style, a text that does not look like an ARN is AccessDenied if the request lacks its tags or
+    keys (dynalite). In a complete request it is invalid (nubo-db/dynamodb-conformance, May 2026), and today
+    always. `_check_table` reports that.
+    """
     arn = data.get("ResourceArn")
     if arn is None:
         raise context.refused("arn-missing")
@@ -71,7 +75,7 @@ def _check_table(arn: str, context: RuleContext) -> None:
 
 
 def get_shard_iterator(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for a GetShardIterator that lacks a sequence number, or has one that its type does not want."""
+    """Raise ServiceError for a GetShardIterator with a missing or superfluous sequence number."""
     kind = data["ShardIteratorType"]
     wants = kind in ("AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER")
     if wants and "SequenceNumber" not in data:

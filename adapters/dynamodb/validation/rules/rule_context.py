@@ -1,4 +1,4 @@
-"""What a rule knows of a call besides its input: in whose words a refusal is told, and what was checked before.
+"""The context of a rule: the wording of errors, and which checks are already done.
 
 Made once for each operation and style, not for each call.
 """
@@ -12,6 +12,9 @@ from tablegate.adapters.dynamodb.wire.wording import Wording
 
 @dataclass(frozen=True, slots=True)
 class RuleContext(Wording):
-    """The words of an operation. `good`: the attribute values of maps were checked by the fast validator already."""
+    """The wording of an operation.
+
+    `good`: True if the fast validator has already checked the attribute values of maps.
+    """
 
     good: bool = False

@@ -1,9 +1,8 @@
-"""What the members of CreateTable and UpdateTable mean together, as far as no table is needed to tell.
+"""Rules about several members of CreateTable and UpdateTable, as far as they need no table.
 
-Knows key schemas, index definitions and throughput as a request spells them, and the order in which the service
-looks at them (dynalite validations/createTable.js and updateTable.js for the first decade; ack-api-quirks, which measured
-the live service in October 2026, for today's). What depends on the table as it is - missing indexes, unchanged
-throughput - is the handler's.
+They cover key schemas, index definitions and throughput, in the service's order of checks. Sources: dynalite
+validations/createTable.js and updateTable.js for the first decade, ack-api-quirks (live service, October 2026)
+for today. Handlers check rules that depend on the stored table, such as missing indexes and unchanged throughput.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ Rules = Callable[[Input], None]
 
 
 def create_table(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for a CreateTable whose members do not go together."""
+    """Raise ServiceError for a CreateTable with members that exclude each other."""
     _refuse_members(data, ("GlobalTableSourceArn",))
     _judge(context, data, _new_table, _old_new_table)
 
 
 def import_table(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for an ImportTable whose members do not go together."""
+    """Raise ServiceError for an ImportTable with members that exclude each other."""
     if "InputFormatOptions" in data and data["InputFormat"] != "CSV":
         text = f"Unsupported InputFormatOptions for the given input format: {data['InputFormat']}."
         raise validation(f"{messages.INVALID_REQUEST}{text}")
@@ -37,8 +36,11 @@ def import_table(data: Input, context: RuleContext) -> None:
 
 
 def _judge(context: RuleContext, data: Input, rules: Rules, old_rules: Rules) -> None:
-    """Today's rules decide. What they refuse, the classic service tells as the rules of the first decade do, in their order, if
-    they refuse it too."""
+    """Apply today's rules.
+
+    For a rejected request, the classic style reports the first violation in the order of the first decade, if
+    any.
+    """
     try:
         rules(data)
     except ServiceError:
@@ -70,7 +72,7 @@ def _new_table(data: Input) -> None:
 
 
 def _encryption(data: Input) -> None:
-    """How the members of SSESpecification go together (ack-api-quirks 031, 036, 044, 437)."""
+    """Check the members of SSESpecification (ack-api-quirks 031, 036, 044, 437)."""
     given = data.get("SSESpecification", {})
     for name in ("SSEType", "KMSMasterKeyId"):
         if given.get("Enabled") is False and name in given:
@@ -82,7 +84,7 @@ def _encryption(data: Input) -> None:
 
 
 def update_table(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for an UpdateTable whose members do not go together."""
+    """Raise ServiceError for an UpdateTable with members that exclude each other."""
     _drop_empty(data)
     _replica_updates(data)
     if not _changes(data):
@@ -91,8 +93,10 @@ def update_table(data: Input, context: RuleContext) -> None:
 
 
 def _drop_empty(data: Input) -> None:
-    """Drop what the service counts as absent: empty throughput beside another change, and witnesses without a region
-    (ack-api-quirks 456, 457)."""
+    """Drop members that the service treats as absent (ack-api-quirks 456, 457).
+
+    These are empty throughput with another change, and witnesses without a region.
+    """
     for name in ("WarmThroughput", "OnDemandThroughput"):
         if data.get(name) == {} and len(_changes(data)) > 1:
             del data[name]
@@ -102,17 +106,17 @@ def _drop_empty(data: Input) -> None:
 
 
 def _nothing_to_update(data: Input) -> ServiceError:
-    """The service lists what could be changed without what the request has already (ack-api-quirks 449)."""
+    """The service lists the possible changes without those in the request (ack-api-quirks 449)."""
     listed = "" if "MultiRegionConsistency" in data else "MultiRegionConsistency, "
     return refused("nothing-to-update-today", consistency=listed)
 
 
-# What may stand beside changes of replicas where these are strongly consistent.
+# Changes that may be combined with changes of strongly consistent replicas.
 _GROUP = frozenset({"ReplicaUpdates", "GlobalTableWitnessUpdates", "MultiRegionConsistency"})
 
 
 def _replica_updates(data: Input) -> None:
-    """What changes of replicas may stand together (ack-api-quirks, live service, October 2026)."""
+    """Check combinations of replica changes (ack-api-quirks, live service, October 2026)."""
     changes = _changes(data)
     if "ReplicaUpdates" not in changes:
         if "GlobalTableWitnessUpdates" in changes and changes - _GROUP:
@@ -165,7 +169,7 @@ def _updated_throughput(data: Input) -> None:
 
 
 _NO_CHANGE = ("TableName", "AttributeDefinitions")
-# Changes that go with no other, in the order in which the service names them (ack-api-quirks 382, 433).
+# Changes that exclude all others, in the order in which the service names them (ack-api-quirks 382, 433).
 _ALONE = {
     "SSESpecification": "Server-Side Encryption modification",
     "TableClass": "TableClass modification",
@@ -178,7 +182,9 @@ def _changes(data: Input) -> set[str]:
 
 
 def _one_concern(data: Input) -> None:
-    """An UpdateTable changes one thing: throughput (with its billing mode and indexes), the stream, or one setting."""
+    """Check that an UpdateTable changes one thing: throughput (with its billing mode and indexes), the stream, or
+    one setting.
+    """
     changes = _changes(data)
     for name, what in _ALONE.items():
         if name in changes and len(changes) > 1:
@@ -246,8 +252,10 @@ def _defined_once(definitions: list[str], rule: str) -> None:
 
 
 def _definitions(data: Input, definitions: list[str]) -> None:
-    """The keys of all indexes, and every definition of use to some key; before all other rules of indexes
-    (ack-api-quirks 127)."""
+    """Check the keys of all indexes, and that each definition is used by a key.
+
+    Precedes all other index rules (ack-api-quirks 127).
+    """
     for name, multiple in (("LocalSecondaryIndexes", False), ("GlobalSecondaryIndexes", True)):
         for index in data.get(name, ()):
             index_rules.check_keys(index, definitions, multiple)
@@ -294,7 +302,7 @@ def _on_demand(data: Input) -> None:
 
 
 def _refuse_members(data: Input, names: tuple[str, ...]) -> None:
-    """Members of features that this gateway does not have: said, never dropped."""
+    """Reject members of features that this gateway does not have. They are never ignored."""
     for name in names:
         if data.get(name):
             raise refused("unsupported-member", name=name)

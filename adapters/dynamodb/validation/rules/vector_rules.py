@@ -1,7 +1,7 @@
-"""What the members of vector indexes and of SearchVectors mean together, as far as no table is needed to tell.
+"""Rules about several members of vector indexes and of SearchVectors, as far as they need no table.
 
-Texts: captures of the live service, August 2026 (nubo-db/dynamodb-conformance, eu-west-2; ExtendDB's change notes, us-east-1);
-botocore 1.44.5.
+Texts: captures of the live service, August 2026 (nubo-db/dynamodb-conformance, eu-west-2, and ExtendDB's change
+notes, us-east-1), and botocore 1.44.5.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ _SCHEMA_ROLES = {"HASH": limits.SEARCH_SCHEMA_HASHES, "INLINE_FILTER": limits.SE
 
 
 def check_index(index: Input, definitions: Iterable[str], check_projection: Callable[[Input], None]) -> None:
-    """Raise ServiceError for a vector index whose members do not go together, or not with the request's AttributeDefinitions.
-    `check_projection`: of indexes of all sorts."""
+    """Raise ServiceError for a vector index with members that exclude each other or do not match
+    AttributeDefinitions.
+
+    `check_projection`: the check for all kinds of indexes.
+    """
     schema = index.get("SearchSchema", ())
     for role, most in _SCHEMA_ROLES.items():
         count = sum(element["SearchSchemaElementType"] == role for element in schema)
@@ -43,14 +46,17 @@ def check_index(index: Input, definitions: Iterable[str], check_projection: Call
 
 
 def check_dimensions(known: Iterable[tuple[str, int]], index: Mapping[str, Any]) -> None:
-    """Raise ServiceError if another index has other dimensions for the same attribute. `known`: (attribute, dimensions)."""
+    """Raise ServiceError if another index has other dimensions for the same attribute.
+
+    `known`: (attribute, dimensions).
+    """
     name = index["VectorAttribute"]["AttributeName"]
     if any(attribute == name and dimensions != index["Dimensions"] for attribute, dimensions in known):
         raise _refused("vector-dimensions-differ", name=name)
 
 
 def new_indexes(data: Input, definitions: list[str], check_projection: Callable[[Input], None]) -> None:
-    """Raise ServiceError for the VectorIndexes of a CreateTable, but for their names."""
+    """Raise ServiceError for the VectorIndexes of a CreateTable. Names are checked elsewhere."""
     indexes = data.get("VectorIndexes", ())
     if not indexes:
         return
@@ -66,7 +72,7 @@ def new_indexes(data: Input, definitions: list[str], check_projection: Callable[
 
 
 def schema_names(data: Input) -> list[str]:
-    """The attributes of all search schemas of a CreateTable."""
+    """Return the attributes of all search schemas in a CreateTable."""
     return [
         element["AttributeName"]
         for index in data.get("VectorIndexes", ())
@@ -75,8 +81,10 @@ def schema_names(data: Input) -> list[str]:
 
 
 def projected(indexes: Iterable[Input]) -> int:
-    """How many attributes vector indexes count as projected: those that they name, the vector and each filter (botocore 1.44.5,
-    VectorIndex)."""
+    """Return the number of attributes that count as projected by vector indexes.
+
+    These are the named attributes, the vector and each filter (botocore 1.44.5, VectorIndex).
+    """
     total = 0
     for index in indexes:
         filters = Counter(element["SearchSchemaElementType"] for element in index.get("SearchSchema", ()))
@@ -100,8 +108,10 @@ def index_updates(data: Input, check_projection: Callable[[Input], None]) -> Non
 
 
 def search_vectors(data: Input, context: RuleContext) -> None:
-    """Raise ServiceError for a SearchVectors whose members or values break a rule that needs no table. The search vector is a
-    list of numbers from here on."""
+    """Raise ServiceError for a SearchVectors that violates a rule that needs no table.
+
+    Converts the search vector to a list of numbers.
+    """
     if data["TopK"] > limits.SEARCH_RESULTS:
         raise _refused("top-k", value=data["TopK"], limit=limits.SEARCH_RESULTS)
     check_parameters(data, context, ("SearchConditionExpression", "ProjectionExpression"), ())
@@ -120,10 +130,11 @@ _WANTED = {"TableName": "a string", "IndexName": "a string", "SearchVector": "a 
 
 
 def refusal_of_body(body: Any, text: bytes, refusal: ServiceError) -> ServiceError:
-    """The error of a SearchVectors that is refused. `body`: the parsed `text`.
+    """Return the error for a rejected SearchVectors. `body`: the parsed `text`.
 
-    The service reads its body more strictly than those of other operations: a null, or no TableName, is told before all else, by
-    its place in the text (paritysuite, October 2026)."""
+    The service reads this body more strictly than others. A null, or a missing TableName, is reported first, with
+    its position in the text (paritysuite, October 2026).
+    """
     if not isinstance(body, dict):
         return refusal
     for name, given in body.items():

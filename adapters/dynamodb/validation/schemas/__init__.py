@@ -1,1 +1,1 @@
-"""What each operation takes, as data: shapes, constraints and their order."""
+"""The inputs of all operations, as data: shapes, constraints and their order."""

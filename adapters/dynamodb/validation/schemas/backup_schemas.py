@@ -1,4 +1,4 @@
-"""What continuous backups, backups and restores take, as data."""
+"""Inputs of continuous backups, backups and restores, as data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.tables.backups import RECOVERY_DAYS
 
 _TABLE: Members = {"TableName": TABLE_NAME}
-# A short one is no ARN of a backup, and is told so (ack-api-quirks 457).
+# A short one is reported as an invalid backup ARN (ack-api-quirks 457).
 _BACKUP: Members = {"BackupArn": Text(maximum=1024)}
 _NAME = Text(pattern=NAME_PATTERN, minimum=3, maximum=255)
 _RECOVERY = structure(
@@ -74,5 +74,5 @@ _SHAPES: Shapes = {
 
 
 def backup_requests() -> dict[str, Request]:
-    """What each of these operations takes."""
+    """Return the inputs of these operations."""
     return requests_of(_SHAPES)

@@ -1,6 +1,6 @@
-"""What the operations on items take, as data: single items, reads, batches.
+"""Inputs of the operations on items, as data: single items, reads, batches.
 
-The order of members is that in which the service looks at them. Sources: see operation_schemas.py.
+Members are in the service's order of checks. Sources: see operation_schemas.py.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ _UPDATE: Members = {
     "TableName": TABLE_NAME,
     "ReturnItemCollectionMetrics": COLLECTION_METRICS,
     "ReturnValues": _RETURN_VALUES,
-    "ConditionalOperator": _AND_OR,  # told before the key (paritysuite updateItem.test.ts, 2026-10-09)
+    "ConditionalOperator": _AND_OR,  # reported before the key (paritysuite updateItem.test.ts, 2026-10-09)
     "Key": ITEM,
     **_CONDITIONAL,
     "AttributeUpdates": Mapping(
@@ -179,7 +179,7 @@ _SHAPES: Shapes = {
     "Scan": (_SCAN, ("TableName",)),
     "SearchVectors": (_SEARCH, ("TableName", "IndexName", "SearchVector", "TopK")),
 }
-# In the first decade Query and Scan told the minimum of a name for an empty one, too (dynalite).
+# In the first decade, Query and Scan reported the minimum length of a name for an empty one too (dynalite).
 _CLASSIC_SHAPES: Shapes = {
     operation: ({**members, "TableName": NAME_OR_ARN}, required)
     for operation, (members, required) in _SHAPES.items()
@@ -188,7 +188,7 @@ _CLASSIC_SHAPES: Shapes = {
 
 
 def item_requests(is_classic: bool) -> dict[str, Request]:
-    """What each operation on items takes, today or in the first decade."""
+    """Return the inputs of operations on items, today's or the first decade's."""
     shapes = {**_SHAPES, **_CLASSIC_SHAPES} if is_classic else _SHAPES
     return {**requests_of(shapes), **_batches(is_classic)}
 
@@ -208,7 +208,7 @@ def _batches(is_classic: bool) -> dict[str, Request]:
         ),
     }
     request = Structure("WriteRequest", write, printed=("PutRequest", "DeleteRequest"))
-    # Today an empty BatchWriteItem has a sentence of its own (item_rules.py).
+    # Today an empty BatchWriteItem has its own error text (item_rules.py).
     fewest = 1 if is_classic else None
     get_map = Mapping(structure("KeysAndAttributes", keys_and_attributes, ("Keys",)), 1, None, TABLE_NAME)
     write_map = Mapping(Sequence(request), fewest, None, TABLE_NAME, (1, limits.BATCH_WRITE_REQUESTS))

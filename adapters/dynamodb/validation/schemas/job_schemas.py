@@ -1,4 +1,4 @@
-"""What exports, imports and bulk puts take, as data (botocore 1.44.5 service-2.json)."""
+"""Inputs of exports, imports and bulk puts, as data (botocore 1.44.5 service-2.json)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _HEX_TOKEN = "([0-9a-f]{16})+"
 
 
 def job_requests(is_classic: bool) -> dict[str, Request]:
-    """What each operation takes, today or in the first decade."""
+    """Return the inputs of these operations, today's or the first decade's."""
     shapes = {**_exports(), **_imports(is_classic), **_bulk_puts()}
     return requests_of(shapes)
 

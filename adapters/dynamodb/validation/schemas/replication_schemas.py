@@ -1,4 +1,4 @@
-"""What the operations on global tables, Kinesis destinations and contributor insights take, as data.
+"""Inputs of the operations on global tables, Kinesis destinations and contributor insights, as data.
 
 Members and constraints: botocore 1.44.5 service-2.json.
 """
@@ -33,7 +33,7 @@ _KINESIS_ARN = Text(minimum=37, maximum=1024)
 
 
 def replication_requests() -> dict[str, Request]:
-    """What each of these operations takes."""
+    """Return the inputs of these operations."""
     shapes = {**_GLOBAL_TABLES, **_auto_scaling(), **_kinesis(), **_insights()}
     return requests_of(shapes)
 
@@ -69,7 +69,7 @@ REPLICA_UPDATES = Sequence(
     Structure(
         "ReplicationGroupUpdate",
         {
-            # Without a region it is refused in table_rules.py.
+            # table_rules.py rejects it without a region.
             "Create": _overrides("CreateReplicationGroupMemberAction", ()),
             "Update": _overrides("UpdateReplicationGroupMemberAction"),
             "Delete": _of_region("DeleteReplicationGroupMemberAction"),

@@ -1,4 +1,4 @@
-"""What the operations on tags and resource policies take, as data."""
+"""Inputs of the operations on tags and resource policies, as data."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
 _RESOURCE_ARN = Text(minimum=1, maximum=1283)
 _REVISION = Text(minimum=1, maximum=255)
 TAG = Structure("Tag", {"Key": TEXT, "Value": TEXT})
-"""Looked at in tags.py, with texts of its own."""
+"""tags.py checks it, with its own error texts."""
 _SHAPES: Shapes = {
-    # An absent ResourceArn, Tags or TagKeys is resource_rules.py's business: the service looks at the ARN first.
+    # resource_rules.py checks for missing ResourceArn, Tags and TagKeys, because the service checks the ARN
+    # first.
     "TagResource": ({"ResourceArn": TEXT, "Tags": Sequence(TAG)}, ()),
     "UntagResource": ({"ResourceArn": TEXT, "TagKeys": Sequence(TEXT)}, ()),
     "ListTagsOfResource": ({"ResourceArn": TEXT, "NextToken": TEXT}, ()),
@@ -42,5 +43,5 @@ _SHAPES: Shapes = {
 
 
 def resource_requests() -> dict[str, Request]:
-    """What each of these operations takes."""
+    """Return the inputs of these operations."""
     return requests_of(_SHAPES)

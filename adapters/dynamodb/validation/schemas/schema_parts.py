@@ -1,4 +1,4 @@
-"""Parts of requests that several families of operations have: names, capacity, placeholders, indexes."""
+"""Parts of requests that several groups of operations share: names, capacity, placeholders, indexes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
 
 Members = dict[str, Shape]
 Shapes = dict[str, tuple[Members, tuple[str, ...]]]
-"""Operation -> its members, and those that are required."""
+"""Operation -> its members, and the names of the required ones."""
 
 NAME_PATTERN = "[a-zA-Z0-9_.-]+"
 TABLE_ARN = r"arn:[a-z-]+:dynamodb:[^:/]*:[0-9]*:table/[a-zA-Z0-9_.-]{3,255}"
 
 
 def one_of(*values: str) -> Text:
-    """A text of a closed set, in the order in which the service lists it."""
+    """Return a text of a closed set, in the order in which the service lists it."""
     return Text(enum=values)
 
 
@@ -36,10 +36,10 @@ NAMES = Mapping(TEXT)
 PLACEHOLDERS: Members = {"ExpressionAttributeValues": ITEM, "ExpressionAttributeNames": NAMES}
 
 INDEX_NAME = Text(pattern=NAME_PATTERN, minimum=3, maximum=255)
-# A table's name, or its ARN, where the table must be there.
+# The name or ARN of a table that must exist.
 NAME_OR_ARN = Text(pattern=NAME_PATTERN, minimum=3, maximum=255, instead=TABLE_ARN)
-# A table's name where an item operation wants it. Since 2024 an ARN does as well, and the minimum that an empty name is told is
-# the ARN's; two characters are refused as ever (test_item.py test_item_operations_improper_named_table).
+# The table's name in item operations. Since 2024 an ARN is allowed, and the error for an empty name has the ARN's
+# minimum. Two characters are rejected as before (test_item.py test_item_operations_improper_named_table).
 TABLE_NAME = Text(
     pattern=NAME_PATTERN,
     minimum=3,
@@ -51,18 +51,20 @@ TABLE_NAME = Text(
 
 
 def named(what: str, instead: str = "") -> Text:
-    """A name whose length has a sentence of its own, which calls it `what` (ack-api-quirks 457, October 2026)."""
+    """Return a name with its own error text for a wrong length, which calls it `what` (ack-api-quirks 457, October
+    2026).
+    """
     sentence = f"{what} must be at least 3 characters long and at most 255 characters long"
     return Text(pattern=NAME_PATTERN, minimum=3, maximum=255, instead=instead, sentence=sentence)
 
 
 def structure(java: str, members: Members, required: Iterable[str] = ()) -> Structure:
-    """A structure of these members, some of which are required."""
+    """Return a structure of these members."""
     return Structure(java, members, frozenset(required))
 
 
 def requests_of(shapes: Shapes) -> dict[str, Request]:
-    """What each operation takes. Type errors name the class after the operation."""
+    """Return the inputs of operations. Type errors name the class after the operation."""
     return {
         operation: Request(structure(f"{operation}Input", members, required))
         for operation, (members, required) in shapes.items()

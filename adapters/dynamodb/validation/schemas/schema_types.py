@@ -1,7 +1,7 @@
-"""Shapes of request members as values: what JSON type a member is, and the constraints on it.
+"""Shapes of request members: their JSON types and constraints.
 
-Which members an operation has is data in the modules beside this one; fast_validator.py and full_validator.py judge
-requests by these shapes.
+The modules beside this one describe operations with these shapes. fast_validator.py and full_validator.py check
+requests against them.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from dataclasses import dataclass
 class Text:
     """A JSON string. Lengths are in characters.
 
-    `pattern` is the regular expression that is told; `accepts`, if given, the one that is applied in its stead. `linear`:
-    an expression that matches the same texts as `pattern` and takes linear time, where `pattern` does not. A text that
-    `instead` matches whole (an ARN where a name is wanted) passes all other constraints by. `empty_minimum`: the minimum
-    that is told of an empty text, where it is not `minimum`. `sentence`: the whole error text for a wrong length, told
-    alone.
+    - `pattern`: the regular expression in the error text.
+    - `accepts`: if given, the expression that is applied instead of `pattern`.
+    - `linear`: an expression that matches the same texts as `pattern` in linear time.
+    - `instead`: texts that match it completely skip all other constraints, such as an ARN in place of a name.
+    - `empty_minimum`: the minimum in the error for an empty text, if it is not `minimum`.
+    - `sentence`: the whole error text for a wrong length, which is then the only error.
     """
 
     enum: tuple[str, ...] = ()
@@ -32,12 +33,12 @@ class Text:
 
     @property
     def applied(self) -> str:
-        """The regular expression that texts must match, "" if there is none."""
+        """The regular expression for texts. "" if there is none."""
         return self.accepts or self.applied_once
 
     @property
     def applied_once(self) -> str:
-        """The regular expression that texts had to match in the first decade."""
+        """The regular expression for texts in the first decade."""
         return self.linear or self.pattern
 
 
@@ -57,7 +58,7 @@ class Boolean:
 
 @dataclass(frozen=True, slots=True)
 class AttributeValue:
-    """A value with its type tag. Only JSON types are looked at here; the rest is values.measure."""
+    """A value with its type tag. Only JSON types are checked here. values.measure checks the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ class Sequence:
 class Mapping:
     """A JSON object from free keys to members of one shape.
 
-    `lengths`: allowed lengths of each member (a list), told as one constraint on the map, as is `keys`.
+    `lengths`: allowed lengths of each member (a list). Violations of `lengths` and of `keys` are reported as one
+    constraint on the map.
     """
 
     of: Shape
@@ -85,10 +87,11 @@ class Mapping:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """A JSON object with known members; others are dropped. `java` is the class that type errors name.
+    """A JSON object with known members. Others are dropped. `java`: the class in type errors.
 
-    `once_required`: members that the first decade's service missed as well, where it had something to miss. `printed`: what
-    the Java object shows when it is echoed, as far as that is not its members in their order.
+    `once_required`: further members that the first decade's service reported as missing, if another one was
+    missing. `printed`: the members that the Java object prints when it is echoed, if they differ from `members`
+    or their order.
     """
 
     java: str
@@ -106,11 +109,13 @@ ITEM = Mapping(AttributeValue())
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What an operation takes.
+    """The input of an operation.
 
-    `named`: the member whose absence is told alone and before everything else ("The parameter 'TableName' is required
-    ..."), with its length if `tells_length`. `alone`: a member whose constraints are told before those of the others; the
-    sentence about its length is then for requests that lack something.
+    - `named`: the member that is reported first and alone if it is missing ("The parameter 'TableName' is
+      required ...").
+    - `tells_length`: True if a wrong length of `named` is reported in the same way.
+    - `alone`: the member with constraints that are reported before all others. The error about its length is then
+      only for incomplete requests.
     """
 
     shape: Structure

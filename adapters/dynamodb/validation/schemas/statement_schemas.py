@@ -1,4 +1,4 @@
-"""What the operations on PartiQL statements take, as data."""
+"""Inputs of the operations on PartiQL statements, as data."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ _SHAPES: Shapes = {
 
 
 def statement_requests() -> dict[str, Request]:
-    """What each of these operations takes."""
+    """Return the inputs of these operations."""
     return requests_of(_SHAPES)

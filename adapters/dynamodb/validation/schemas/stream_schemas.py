@@ -1,4 +1,4 @@
-"""What the operations on streams take, as data."""
+"""Inputs of the operations on streams, as data."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ _SHAPES: Shapes = {
 
 
 def stream_requests() -> dict[str, Request]:
-    """What each of these operations takes."""
+    """Return the inputs of these operations."""
     return requests_of(_SHAPES)

@@ -1,4 +1,4 @@
-"""Parts of requests that make, change or restore tables: key schemas, throughput, indexes, encryption."""
+"""Parts of requests that create, change or restore tables: key schemas, throughput, indexes, encryption."""
 
 from __future__ import annotations
 
@@ -76,7 +76,10 @@ VECTOR_INDEX_UPDATES = Sequence(
 
 
 def key_schema(is_typed: bool = True, longest: int = 2) -> Sequence:
-    """`is_typed`: KeyType is looked at here. The classic service leaves that of indexes to later checks."""
+    """Return the shape of a key schema.
+
+    `is_typed`: KeyType is checked here. The classic service checks that of indexes later.
+    """
     element = structure(
         "KeySchemaElement",
         {"AttributeName": KEY_NAME, "KeyType": one_of("HASH", "RANGE") if is_typed else TEXT},
@@ -86,7 +89,7 @@ def key_schema(is_typed: bool = True, longest: int = 2) -> Sequence:
 
 
 def global_key_schema(is_typed: bool) -> Sequence:
-    """The key schema of a global secondary index."""
+    """Return the shape of a global secondary index's key schema."""
     return key_schema(is_typed, 2 * limits.INDEX_KEY_ATTRIBUTES_PER_ROLE)
 
 
@@ -94,7 +97,7 @@ _INDEX_NEEDED = ("IndexName", "KeySchema", "Projection")
 
 
 def local_indexes(is_typed: bool = True) -> Sequence:
-    """Local secondary indexes as they are defined."""
+    """Return the shape of new local secondary indexes."""
     members: Members = {
         "IndexName": INDEX_NAME,
         "KeySchema": key_schema(is_typed),
@@ -104,7 +107,7 @@ def local_indexes(is_typed: bool = True) -> Sequence:
 
 
 def global_indexes(is_typed: bool = True) -> Sequence:
-    """Global secondary indexes as they are defined."""
+    """Return the shape of new global secondary indexes."""
     members: Members = {
         "IndexName": INDEX_NAME,
         "KeySchema": global_key_schema(is_typed),

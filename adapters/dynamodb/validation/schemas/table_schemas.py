@@ -1,6 +1,6 @@
-"""What the operations on tables take, as data.
+"""Inputs of the operations on tables, as data.
 
-The order of members is that in which the service looks at them. Sources: see operation_schemas.py.
+Members are in the service's order of checks. Sources: see operation_schemas.py.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _EXPIRY = structure(
 
 
 def table_requests(is_classic: bool) -> dict[str, Request]:
-    """What each operation on tables takes, today or in the first decade."""
+    """Return the inputs of operations on tables, today's or the first decade's."""
     creation = structure("CreateTableInput", _creation(is_classic), _NEEDED_TO_CREATE)
     return {
         "CreateTable": Request(creation, "TableName", is_classic, "TableName"),
@@ -156,7 +156,7 @@ _OF_IMPORTED_TABLES = (
 
 
 def table_creation_parameters(is_classic: bool) -> Structure:
-    """What ImportTable may say of its table: some members of CreateTable."""
+    """Return the table parameters of ImportTable: some members of CreateTable."""
     known = _creation(is_classic)
     members = {name: known[name] for name in _OF_IMPORTED_TABLES}
     members["TableName"] = Text(pattern=NAME_PATTERN, minimum=3, maximum=limits.TABLE_NAME_CHARACTERS)
@@ -164,8 +164,11 @@ def table_creation_parameters(is_classic: bool) -> Structure:
 
 
 def _control_name(is_checked: bool) -> Text:
-    """A table's name in the control plane. In the first decade its length has a sentence of its own, except in CreateTable
-    (`Request.tells_length`). Today it is a constraint as any other (ack-api-quirks 448 and 457, two regions, October 2026)."""
+    """Return the shape of a table's name in the control plane.
+
+    In the first decade a wrong length had its own error text, except in CreateTable (`Request.tells_length`).
+    Today it is a constraint like any other (ack-api-quirks 448 and 457, two regions, October 2026).
+    """
     minimum, maximum = (3, limits.TABLE_NAME_CHARACTERS) if is_checked else (None, None)
     return Text(pattern=NAME_PATTERN, minimum=minimum, maximum=maximum, instead=TABLE_ARN)
 

@@ -1,4 +1,4 @@
-"""What transactions take, as data. The order of members is that in which the service looks at them."""
+"""Inputs of transactions, as data. Members are in the service's order of checks."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ _SHAPES: Shapes = {
 
 
 def transaction_requests() -> dict[str, Request]:
-    """What each of these operations takes."""
+    """Return the inputs of these operations."""
     return requests_of(_SHAPES)
