@@ -1,4 +1,4 @@
 """The Alibaba Cloud Table Store API: protobuf requests, PlainBuffer rows."""
 
 DIALECT = "tablestore"
-"""What settings, properties of tables, indexes and metrics call this dialect."""
+"""The name of this dialect in settings, metrics, and properties of tables and indexes."""

@@ -1,4 +1,4 @@
-"""Rows as this dialect's clients see them, for people (gateway/console)."""
+"""Rows and code snippets of this dialect for the console (gateway/console)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORM = "Table Store cells"
 
 
 def shown_row(table: Table, row: Row) -> Any:
-    """A row as a JSON document: its primary key, and each version of each cell with its time."""
+    """Return a row as a JSON document: its primary key, and each version of each cell with its timestamp."""
     target = TableOrIndex.of_table(table)
     everything = RowSelection(frozenset(), VersionWindow(), "", "", ALWAYS, None)
     wire = everything.wire_row(target, everything.cutter(target)(row))
@@ -33,7 +33,7 @@ def _shown(cell: WireCell) -> dict[str, Any]:
 
 
 def snippet(table: Table, url: str) -> str:
-    """A few lines of the SDK that read the table."""
+    """Return lines of Python that read the table with the SDK."""
     names = [column.name for column in table.key_schema.columns]
     return f"""import tablestore
 

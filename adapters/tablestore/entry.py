@@ -1,6 +1,6 @@
-"""HTTP in, HTTP out: authenticate, find the operation, read the message, run the handler, sign the reply.
+"""Entry of the dialect: authenticates requests, parses messages, runs handlers, and signs replies.
 
-A request is Table Store's if it has an x-ots- header; its operation is the path. Knows no operation itself.
+A request belongs to Table Store if it has an x-ots- header. Its operation is the path.
 """
 
 from __future__ import annotations
@@ -42,19 +42,22 @@ _SERVICE_HOSTS = re.compile(
 
 
 def create(gateway: Gateway) -> Dialect:
-    """Make the dialect on a gateway."""
+    """Create the dialect of a gateway."""
     return TableStore(gateway)
 
 
 def listed(table: Table) -> tuple[str, str, str]:
-    """(name, primary key, address) of a table of any dialect, for `tablegate tables`: the table of that name in any instance."""
+    """Return name, primary key and address of a table of any dialect, for `tablegate tables`.
+
+    The address has the name of the table in any instance.
+    """
     columns = table.key_schema.columns
     keys = ", ".join(f"{column.name} {messages.PrimaryKeyType.Name(key_type(column))}" for column in columns)
     return table.name, keys, f"*/{table.name}"
 
 
 class TableStore(Dialect):
-    """The dialect on a gateway, with what it reads once from the settings."""
+    """The Table Store dialect of a gateway."""
 
     name = DIALECT
     hint = _HINT
@@ -70,14 +73,14 @@ class TableStore(Dialect):
         self._operations = OPERATIONS
         self._style = gateway.settings.tablestore_message_style
 
-    # Which requests are this dialect's
+    # Detection
 
     def matches(self, request: Request) -> bool:
-        """Whether a request is Table Store's: no other has such headers."""
-        return f"\n{_HEADER_PREFIX}" in "\n" + "\n".join(request.header_map)  # no name has a line break
+        """Return True if the request has an x-ots- header. No other dialect has them."""
+        return f"\n{_HEADER_PREFIX}" in "\n" + "\n".join(request.header_map)  # names have no line breaks
 
     def operation(self, request: Request) -> str:
-        """The operation's name, or "unknown" where there is none."""
+        """Return the name of the operation, or "unknown"."""
         name = _operation_name(request.path)
         return name if name in self._operations else "unknown"
 
@@ -89,7 +92,7 @@ class TableStore(Dialect):
         return request_facts.read(head, request, reply)
 
     def fault(self, request: Request, name: str) -> Reply:
-        """An error reply that was planted (Dialect.fault), signed for a caller who is known."""
+        """Return the reply for an injected fault (Dialect.fault), signed if the caller is authenticated."""
         operation, caller = _operation_name(request.path), self._caller(request)
         return replies.reply(request, operation, caller, errors.planted(name), self.gateway.real_now_ms())
 
@@ -104,8 +107,10 @@ class TableStore(Dialect):
     # From request to reply
 
     def refusal_of_head(self, request: Request) -> Reply | None:
-        """The refusal of a request that is not authenticated (Dialect.refusal_of_head). The signature covers the body's digest
-        as the head declares it."""
+        """Return the error reply for an unauthenticated request, or None (Dialect.refusal_of_head).
+
+        The signature covers the digest of the body in the headers, so the body is not needed.
+        """
         try:
             self.authenticate(request, has_body=False)
         except (errors.ServiceError, GatewayError) as error:
@@ -113,7 +118,7 @@ class TableStore(Dialect):
         return None
 
     def only_reads(self, request: Request) -> bool:
-        """Whether a request wants nothing but to read rows (Dialect.only_reads)."""
+        """Return True if the operation only reads rows (Dialect.only_reads)."""
         return _operation_name(request.path) in READING
 
     def authenticate(self, request: Request, has_body: bool = True) -> Caller:
@@ -130,14 +135,14 @@ class TableStore(Dialect):
         return handler(call) if names_known_tables(call) else after_names(call, handler)
 
     def render(self, request: Request, caller: Caller, answer: Message) -> Reply:
-        """Return the signed reply with an answer (Dialect.render)."""
+        """Return the signed reply (Dialect.render)."""
         now_ms = self.gateway.real_now_ms()
         return replies.reply(
             request, _operation_name(request.path), caller, answer.SerializeToString(), now_ms
         )
 
     def render_error(self, request: Request, caller: Caller | None, error: Exception) -> Reply:
-        """Return the error reply, signed for a known caller (Dialect.render_error)."""
+        """Return the error reply, signed if the caller is known (Dialect.render_error)."""
         operation = _operation_name(request.path) if request.method == "POST" else request.path.lstrip("/")
         told = self._told(request, error)
         return replies.reply(request, operation, caller, told, self.gateway.real_now_ms())
@@ -163,8 +168,10 @@ class TableStore(Dialect):
         )
 
     def _enter_quotas(self, request: Request, caller: Caller) -> None:
-        """Hold a request to quotas. A credential that may enter several instances has one allowance for all of them. Raises
-        QuotaExceeded."""
+        """Charge the request to its quotas. Raises QuotaExceeded.
+
+        A credential for several instances has one allowance for all of them.
+        """
         credential = self.gateway.credentials.find(Scheme.TABLESTORE, caller.access_id)
         scope = None
         if credential is not None and credential.place != caller.instance:
@@ -172,7 +179,7 @@ class TableStore(Dialect):
         self.gateway.quotas.enter(request, Scheme.TABLESTORE.value, caller.access_id, caller.namespace, scope)
 
     def _serialized(self, request: Request) -> bytes:
-        """The message as the client serialized it. Raises ServiceError, Busy."""
+        """Return the uncompressed message. Raises ServiceError, Busy."""
         if "x-ots-request-compress-type" in request.header_map:
             self.gateway.memory.hold_inflated(request, limits.BODY_MAX_BYTES)
         body = replies.inflated(request)
@@ -182,7 +189,7 @@ class TableStore(Dialect):
         return body
 
     def _told(self, request: Request, error: Exception) -> errors.ServiceError:
-        """What a client is told of an error. What nobody foresaw is logged."""
+        """Return the error of the service for any exception. Unexpected ones are logged."""
         if isinstance(error, errors.ServiceError):
             return error
         if isinstance(error, GatewayError):
@@ -191,8 +198,8 @@ class TableStore(Dialect):
         return errors.INTERNAL
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
-        """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse). It is not signed: who
-        sent the request is not proven."""
+        """Return the reply to a request that the server refuses (Dialect.refuse). It is unsigned, because no caller is
+        authenticated."""
         if isinstance(error, LimitExceeded):
             told = errors.ServiceError("OTSRequestBodyTooLarge", "The size of POST data is too large.")
         else:
@@ -202,6 +209,6 @@ class TableStore(Dialect):
 
 @lru_cache(maxsize=256)
 def _operation_name(path: str) -> str:
-    """The last part of the path, or the last two of the tunnel service's."""
+    """Return the last part of the path, or the last two for the tunnel service."""
     parts = path.strip("/").split("/")
     return "/".join(parts[-2:]) if parts[-2:-1] == ["tunnel"] else parts[-1]

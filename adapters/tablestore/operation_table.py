@@ -1,6 +1,6 @@
-"""The operation table: name -> the message a request must be, and the handler that answers it.
+"""The operation table: name -> message type, handler and purpose.
 
-An operation that is not here is answered with OTSParameterInvalid.
+Any other operation is answered with OTSParameterInvalid.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, C
 
 
 class Operation(NamedTuple):
-    """One operation of the API. The message that its handler returns is the body of the answer. `purpose`: what a caller
-    must be allowed to do."""
+    """An operation of the API. The handler returns the message of the reply. `purpose`: the permissions that it needs."""
 
     request: type[Message]
     handler: Callable[[CallContext], Steps[Message]]
@@ -92,4 +91,4 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
 }
 READING = frozenset({"GetRow", "BatchGetRow", "GetRange", "BulkExport"})
-"""Operations that do nothing but read rows."""
+"""Operations that only read rows."""

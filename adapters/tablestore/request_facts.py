@@ -1,6 +1,7 @@
-"""The facts of a Table Store request (gateway/model/request_facts.py), read apart from its handling.
+"""The facts of a Table Store request (gateway/model/request_facts.py).
 
-The request is not checked yet. Only primary key columns are read.
+They are parsed separately from the handling, from requests that are not validated yet. Only primary key columns are
+read.
 """
 
 from __future__ import annotations
@@ -33,15 +34,16 @@ _AUTHENTICATED_REFUSALS = frozenset({"OTSNoPermissionAccess"})
 """Refusals of authenticated callers."""
 _NAMING = ("table_name", "main_table_name")
 _NAMING_STREAMS = ("stream_id", "shard_iterator")
-"""Members that begin with a stream's id, which is its table's name and its label (streams/streams.py)."""
+"""Members that begin with a stream id: the name of its table and its label (streams/streams.py)."""
 _OF_A_ROW = ("primary_key", "row", "row_change")
 
 
 def read(head: RequestFacts, request: Request, reply: Reply | None) -> RequestFacts:
-    """Return the facts of a request. `head`: its operation and kind. `reply`: None if it is not answered yet, and then its caller
-    is authenticated. Raises ServiceError if the body is no message of the operation.
+    """Return the facts of a request. Raises ServiceError if the body is no message of the operation.
 
-    A request without key or signature is a refusal, too, though its code is OTSParameterInvalid."""
+    `head`: its operation and kind. `reply`: None before the answer. The caller must be authenticated then. A request
+    without key or signature counts as a refusal, although its code is OTSParameterInvalid.
+    """
     caller = request.header("x-ots-accesskeyid")
     code = ""
     is_refusal = False
@@ -66,7 +68,7 @@ def _has(message: Message, name: str) -> bool:
 
 
 def _table(part: Any) -> str:
-    """The table that a message, or a table's part of it, names; "" if it names none of its own."""
+    """Return the table that a message, or its part for one table, names, or ""."""
     if _has(part, "table_meta"):
         return _table(part.table_meta)
     named = next((getattr(part, name) for name in _NAMING if _has(part, name)), "")
@@ -75,7 +77,7 @@ def _table(part: Any) -> str:
 
 
 def _rows(part: Any) -> Iterator[bytes]:
-    """The rows and keys that a message, or a table's part of it, has."""
+    """Yield the rows and keys of a message, or of its part for one table."""
     for name in _OF_A_ROW:
         if _has(part, name):
             value = getattr(part, name)
@@ -89,7 +91,7 @@ def _key(data: bytes) -> dict[str, Any]:
 
 
 def _shown(value: Datum | None) -> Any:
-    """A key's value as JSON: bytes in base64, and what is no value by its name."""
+    """Return a key value as JSON: bytes in base64, and virtual bounds by name."""
     if isinstance(value, Value):
         data = value.data
         return base64.b64encode(data).decode() if isinstance(data, bytes) else data

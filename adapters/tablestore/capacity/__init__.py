@@ -1,1 +1,1 @@
-"""Capacity units: what a request is charged, and what /metrics counts."""
+"""Capacity units: the charge of a request, and their metrics."""

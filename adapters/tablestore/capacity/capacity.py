@@ -1,8 +1,8 @@
-"""Capacity units: what a request is charged. Pure arithmetic on sizes.
+"""Capacity units of requests, calculated from sizes. Pure.
 
-The size of a row is the names and values of its key and of the cells in question; stamps do not count. A unit is 4,096
-bytes, begun units count. Where the 2017 document contradicts itself, docs/protocols/table-store.md section 4.9 says which way
-the service goes, and tests/source_documents tests it.
+The size of a row is that of the names and values of its key and its accessed cells, without stamps. A unit is 4,096
+bytes, rounded up. The document of 2017 contradicts itself. docs/protocols/table-store.md section 4.9 states the
+behaviour of the service, and tests/source_documents tests it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tablegate.gateway.model.values.values import Value, size_bytes
 
 
 def units(size: int) -> int:
-    """Begun units of a size in bytes, at least one."""
+    """Return the units of a size in bytes, rounded up, at least one."""
     return max(1, -(-size // limits.UNIT_BYTES))
 
 
 def cells_size(cells: Iterable[WireCell]) -> int:
-    """Bytes of cells as they travel. A cell that deletes counts its name only, an increment 8 bytes besides."""
+    """Return the size of cells in bytes. For a deletion only the name counts, for an increment also 8 bytes."""
     return sum(
         len(name.encode()) + (size_bytes(value) if isinstance(value, Value) else 0)
         for name, value, _, _ in cells
@@ -30,7 +30,7 @@ def cells_size(cells: Iterable[WireCell]) -> int:
 
 
 def request_size(row: WireRow) -> int:
-    """Bytes of a row as the limit of a request counts them: with 8 for each stamp that is given.
+    """Return the size of a row for the limit of a request, which includes 8 bytes for each explicit stamp.
 
     Source: aliyun-tablestore-java-sdk, functiontest/RestrictedItemTest, testCase48.
     """
@@ -40,12 +40,13 @@ def request_size(row: WireRow) -> int:
 
 @lru_cache(maxsize=256)
 def consumed(read: int, write: int) -> messages.ConsumedCapacity:
-    """What an answer says; both figures always, zeros too. Not to be changed: it is given out again."""
+    """Return the consumed capacity for a reply. Both figures are set, even to zero. It is cached and must not be
+    modified."""
     return messages.ConsumedCapacity(capacity_unit=messages.CapacityUnit(read=read, write=write))
 
 
 def of_bulk(read: int, write: int) -> messages.ConsumedCapacity:
-    """What a bulk operation says: no units, but the bytes that it read or wrote.
+    """Return the consumed capacity of a bulk operation: zero units, and the bytes read or written.
 
     Source: aliyun-tablestore-java-sdk, functiontest/TestBulkExportFunciton and TestBulkImportFunction.
     """
@@ -56,11 +57,13 @@ def of_bulk(read: int, write: int) -> messages.ConsumedCapacity:
 
 
 def of_read(size: int) -> messages.ConsumedCapacity:
-    """What reading this many bytes costs: a row (none: 0 bytes), or all scanned rows of a range together."""
+    """Return the charge of reading this many bytes: of one row (0 if it is missing), or of all scanned rows of a range."""
     return consumed(units(size), 0)
 
 
 def of_write(key_size: int, size: int, is_checked: bool, has_indexes: bool) -> messages.ConsumedCapacity:
-    """What a write costs: the bytes of the request's own cells, key included (a delete: its key). `is_checked`: a condition
-    made the service read; tables with indexes are read before they are written, too."""
+    """Return the charge of a write: the size of the cells in the request and of its key. For a delete, of its key.
+
+    `is_checked`: a condition requires a read. A table with indexes is also read before a write.
+    """
     return consumed(units(key_size) if is_checked else int(has_indexes), units(size))

@@ -1,5 +1,8 @@
-"""What calls consumed, counted in `tablegate_consumed_capacity_total`: the units that answers tell, and those of writes whose
-condition was false, which no answer has room for. (capacity.py knows the arithmetic.)"""
+"""The metric `tablegate_consumed_capacity_total`: capacity units in replies, and those of writes with a false
+condition.
+
+Error replies have no field for the latter. capacity.py calculates the units.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +21,15 @@ def count_read(target: TableOrIndex, units: messages.ConsumedCapacity) -> None:
 
 
 def count_write(write: Write, units: messages.ConsumedCapacity) -> None:
-    """Count the units of a write that was carried out."""
+    """Count the units of a successful write."""
     _count(write.table.name, "", units)
 
 
 def count_failed_write(write: Write, reason: object) -> None:
-    """Count the units of a write that was refused: a false condition costs a unit of each kind, of a delete the write unit
-    only, whatever its size.
+    """Count the units of a failed write.
 
-    Source: Table Store, "Data operations", 3 August 2017, the rules of PutRow, UpdateRow and DeleteRow.
+    A false condition costs a unit of each kind, for a delete the write unit only, whatever its size. Source: Table
+    Store, "Data operations", 3 August 2017, the rules of PutRow, UpdateRow and DeleteRow.
     """
     if isinstance(reason, ConditionFailed):
         read = 0 if isinstance(write.change, Remove) else 1

@@ -1,1 +1,1 @@
-"""Rows: read, written, ranged, batched, in local transactions."""
+"""Operations on rows: single, ranges, batches, and local transactions."""

@@ -1,7 +1,7 @@
 """BatchGetRow: many reads of single rows in one request.
 
-What is wrong with the request as a whole fails it. What is wrong with one row is the result of that row. Results keep the
-order of the request. Source: docs/protocols/table-store.md section 4.5.
+Errors of the request as a whole fail it. An error of one row is the result of that row. Results keep the order of the
+request. Source: docs/protocols/table-store.md section 4.5.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ _NO_VERSION = "No version condition is specified while querying row."
 
 
 def batch_get_row(call: CallContext) -> Exchange[Message]:
-    """BatchGetRow: rows by their keys, of several tables. A row that cannot be read has its error in the answer. Raises
-    ServiceError, TableMissing for what is wrong with the request as a whole."""
+    """BatchGetRow: read rows of several tables by their keys.
+
+    The reply has the errors of single rows. Raises ServiceError, TableMissing for errors of the request as a whole.
+    """
     tables = call.message.tables
     check_counts(
         "No row specified in the request of BatchGetRow.",
@@ -65,7 +67,7 @@ def batch_get_row(call: CallContext) -> Exchange[Message]:
         for _ in table.primary_key:
             target, selection, number = next(results)
             if any(patterns_of(selection.predicate)):
-                yield []  # others have a turn between rows that may take long
+                yield []  # let other requests run between rows with slow filters
             part.rows.append(
                 _got(
                     target, selection, number if isinstance(number, errors.ServiceError) else outcomes[number]

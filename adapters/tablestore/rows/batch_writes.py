@@ -1,8 +1,8 @@
 """BatchWriteRow, BulkImport: many writes of single rows in one request, each with its own result.
 
-What is wrong with the request as a whole (its size, its names, a table that is not there) fails it. What is wrong with one
-row (its key's shape, its condition) is the result of that row. Results keep the order of the request.
-Source: docs/protocols/table-store.md section 4.5.
+Errors of the request as a whole (its size, its names, a missing table) fail it. Errors of one row (the form of its key,
+its condition) are the result of that row. Results keep the order of the request. Source: docs/protocols/table-store.md
+section 4.5.
 """
 
 from __future__ import annotations
@@ -46,8 +46,10 @@ _KINDS: dict[int, tuple[Callable[..., Any], Callable[[CallContext, WriteTarget, 
 
 
 def batch_write_row(call: CallContext) -> Exchange[Message]:
-    """BatchWriteRow: each row is written by itself or, with is_atomic, the rows of each table together. A row that is refused
-    has its error in the answer. Raises ServiceError, TableMissing for what is wrong with the request as a whole."""
+    """BatchWriteRow: write each row separately or, with is_atomic, all rows of a table together.
+
+    The reply has the errors of single rows. Raises ServiceError, TableMissing for errors of the request as a whole.
+    """
     message = call.message
     checks.check_counts(
         "No row is specified in BatchWriteRow.",
@@ -55,7 +57,7 @@ def batch_write_row(call: CallContext) -> Exchange[Message]:
         [(table.table_name, len(table.rows)) for table in message.tables],
     )
     for part in message.tables:
-        # Only of writes: a BatchGetRow of a table and no row is answered with no row (aliyun-tablestore-python-sdk,
+        # Writes only: for a table without rows, BatchGetRow returns no rows (aliyun-tablestore-python-sdk,
         # tests/row_op_test.py, test_no_item_in_batch_ops).
         if not part.rows:
             check_table_name(part.table_name)
@@ -90,8 +92,10 @@ def batch_write_row(call: CallContext) -> Exchange[Message]:
 
 
 def bulk_import(call: CallContext) -> Exchange[Message]:
-    """BulkImport: rows of one table are written each by itself, without conditions. A row that is refused has its error in
-    the answer. Raises ServiceError, TableMissing for what is wrong with the request as a whole."""
+    """BulkImport: write rows of one table separately, without conditions.
+
+    The reply has the errors of single rows. Raises ServiceError, TableMissing for errors of the request as a whole.
+    """
     message = call.message
     checks.check_counts(
         f"No operation is specified for table: '{message.table_name}'.",
@@ -103,7 +107,7 @@ def bulk_import(call: CallContext) -> Exchange[Message]:
     try:
         table = yield from find_written(call, message.table_name)
     except TableMissing as error:
-        # Each row's own error here, and not in BatchWriteRow (aliyun-tablestore-java-sdk, TestBulkImportFunction).
+        # An error of each row, unlike in BatchWriteRow (aliyun-tablestore-java-sdk, TestBulkImportFunction).
         failed = messages.RowInBulkImportResponse(
             is_ok=False, error=errors.service_error_of(error).as_message()
         )
@@ -130,7 +134,7 @@ def bulk_import(call: CallContext) -> Exchange[Message]:
 
 
 def _checked(call: CallContext, table_name: str, rows: Sequence[Any]) -> Exchange[list[WireRow | PlainPut]]:
-    """The rows of one table, a WireRow or PlainPut each. Raises ServiceError."""
+    """Validate the rows of one table. Raises ServiceError."""
     made: list[WireRow | PlainPut] = []
     for row in rows:
         check, _ = _KINDS[row.type]
@@ -159,7 +163,7 @@ def _parsed(
 
 
 def _checked_atomic(parsed: list[RowWrite | errors.ServiceError]) -> list[RowWrite | errors.ServiceError]:
-    """Rows of an atomic batch must be of one partition; if they are not, none of them is written."""
+    """Replace all rows of an atomic batch by an error if they are in several partitions."""
     writes = [written for written in parsed if isinstance(written, RowWrite)]
     for written in writes:
         if written.write.key.position.partition != writes[0].write.key.position.partition:
@@ -169,15 +173,15 @@ def _checked_atomic(parsed: list[RowWrite | errors.ServiceError]) -> list[RowWri
     return parsed
 
 
-# The rows of a batch are written in one piece: all their searches together may take so many times what one row's may.
+# A batch is written in one transaction: its searches together may take this many times those of one row.
 _SEARCHES_OF_A_BATCH = 4
 
 Result = GroupOutcome | errors.ServiceError
-"""What came of a row: the outcome of its write as that of a group of one."""
+"""The result of a row: the outcome of a group with this write only, or an error."""
 
 
 def _bounded(written: list[RowWrite | errors.ServiceError]) -> list[RowWrite | errors.ServiceError]:
-    """Rows whose conditions are bounded: together they search so little of each text that it takes little time."""
+    """Limit the searched text of all conditions together, which bounds their time."""
     conditions = [
         each.write.condition
         for each in written
@@ -198,7 +202,7 @@ def _bounded(written: list[RowWrite | errors.ServiceError]) -> list[RowWrite | e
 def _write_each(
     written: Sequence[RowWrite | errors.ServiceError], transaction: str
 ) -> Exchange[list[Result]]:
-    """The outcome of each row, or its error."""
+    """Return the outcome or error of each row."""
     groups = [WriteGroup((each.write,)) for each in written if isinstance(each, RowWrite)]
     answers = iter((yield from write_groups(groups, transaction)))
     return [each if isinstance(each, errors.ServiceError) else next(answers) for each in written]
@@ -207,7 +211,7 @@ def _write_each(
 def _write_together(
     counts: Sequence[int], written: Sequence[RowWrite | errors.ServiceError]
 ) -> Exchange[list[Result]]:
-    """As many rows as each count says are one group; if one fails, all of the group fail with its error."""
+    """Write groups of as many rows as `counts` says. If a write fails, its whole group fails with the error."""
     groups: list[WriteGroup] = []
     results: list[Result] = [[]] * len(written)
     begins: list[int] = []
@@ -232,7 +236,7 @@ def _write_together(
 
 
 def _count(written: RowWrite | errors.ServiceError, result: Result) -> None:
-    """A row of a BatchWriteRow in the metrics; those of a group that failed are counted where the group is known."""
+    """Count the capacity of a row of a BatchWriteRow. Failed groups are counted in _write_together."""
     if isinstance(written, errors.ServiceError):
         return
     if isinstance(result, GatewayError):

@@ -1,7 +1,7 @@
-"""What is wrong with a row to be written whatever its table: its key, its cells' names, lengths and stamps.
+"""Validation of written rows as far as it does not depend on the table: keys, and names, lengths and stamps of cells.
 
-The service reports this before it looks for the table (aliyun-tablestore-java-sdk, functiontest/RestrictedItemTest,
-testCase12). What is wrong with it in its table is in writes.py.
+The service reports these errors before it looks up the table (aliyun-tablestore-java-sdk,
+functiontest/RestrictedItemTest, testCase12). writes.py validates rows against their table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tablegate.gateway.model.values.values import Value
 
 
 def checked_put(data: bytes, known: Container[str] = ()) -> WireRow | PlainPut:
-    """The row of a put. `known`: names that columns may have whatever they are. Raises ServiceError."""
+    """Validate the row of a put. `known`: additional permitted names of columns. Raises ServiceError."""
     return _fast_put_of(data) or checked_put_cells(data, known)
 
 
@@ -34,7 +34,7 @@ _fast_put_of = fast_paths.choose(fast_rows.put_of, _no_fast_put)
 
 
 def checked_put_cells(data: bytes, known: Container[str] = ()) -> WireRow:
-    """The cells of a put of any form: the general way of `fast_rows.put_of`. Raises ServiceError."""
+    """Validate a put of any form: the general path of `fast_rows.put_of`. Raises ServiceError."""
     wire = _checked(data, "PutRow", known)
     for cell in wire.cells:
         if cell.operation is not None or not isinstance(cell.value, Value):
@@ -43,7 +43,7 @@ def checked_put_cells(data: bytes, known: Container[str] = ()) -> WireRow:
 
 
 def checked_update(data: bytes, known: Container[str] = ()) -> WireRow:
-    """The cells of an update. Raises ServiceError."""
+    """Validate the cells of an update. Raises ServiceError."""
     wire = _checked(data, "UpdateRow", known)
     if not wire.cells:
         raise invalid("Attribute column is missing.")
@@ -51,7 +51,7 @@ def checked_update(data: bytes, known: Container[str] = ()) -> WireRow:
 
 
 def checked_delete(data: bytes) -> WireRow:
-    """The key of a delete. Raises ServiceError."""
+    """Validate the key of a delete. Raises ServiceError."""
     wire = keys.decode(data)
     keys.check_values(wire.key, may_draw=False)
     return wire._replace(cells=())
@@ -67,7 +67,7 @@ def _checked(data: bytes, operation: str, known: Container[str]) -> WireRow:
 
 
 def _check_columns(cells: Sequence[WireCell], known: Container[str]) -> None:
-    """Attribute cells whatever their table: how many, their names, lengths and stamps."""
+    """Validate the number of cells, and their names, lengths and stamps."""
     if len(cells) > limits.COLUMNS_MAX:
         raise invalid(
             "The number of attribute columns exceeds the limit,"
@@ -84,7 +84,8 @@ def _check_columns(cells: Sequence[WireCell], known: Container[str]) -> None:
 
 
 def check_counts(nothing: str, most: int, tables: Sequence[tuple[str, int]]) -> None:
-    """Refuse a batch of too many rows, and one of no row with the text `nothing`. `tables`: names and numbers of rows."""
+    """Refuse a batch of too many rows, and one without rows with the text `nothing`. `tables`: names and numbers of
+    rows."""
     if not tables:
         raise invalid(nothing)
     count = sum(count for _, count in tables)
@@ -93,7 +94,7 @@ def check_counts(nothing: str, most: int, tables: Sequence[tuple[str, int]]) -> 
 
 
 def check_request(size: int, operation: str) -> None:
-    """Refuse a request whose names and values are too long together. Raises ServiceError."""
+    """Refuse a request if its names and values together are too long. Raises ServiceError."""
     if size > limits.WRITE_MAX_BYTES:
         raise invalid(
             f"The total data size of {operation} request exceeds the limit, limit size: {limits.WRITE_MAX_BYTES},"

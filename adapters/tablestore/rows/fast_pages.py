@@ -1,9 +1,8 @@
-"""Many stored bodies of one layout -> PlainBuffer: rows with the same columns of the same kinds, as those of a page mostly are.
+"""Fast encoding of many stored bodies with equal columns and kinds as PlainBuffer, as on most pages.
 
-A layout knows how its bodies are spelled, so that one look for a pattern gives all values of a row as bytes, with neither JSON
-nor text between. Rows are then encoded column by column, each step one pass over all of them, and what does not change from
-row to row is encoded, and its checksum reckoned, once. What is spelled otherwise, an escape being enough, matches no layout and
-is fast_rows.py's to encode. Knows nothing of tables.
+A layout has the pattern of its bodies. One match gives all values of a row as bytes, without decoding JSON or text.
+Rows are then encoded column by column, each step for all rows. Constant parts are encoded, and their checksums
+computed, once. Bodies in another form, even with a single escape, match no layout. fast_rows.py encodes these.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from tablegate.adapters.tablestore.wire.plainbuffer import CELL_ENDS, ROW_ENDS, 
 from tablegate.gateway.model.values.rows import TICKS_PER_MS, Row
 
 Spelled = tuple[bytes, ...]
-"""The values of a row as its body spells them."""
+"""The values of a row as bytes of its body."""
 
 Stamps = tuple[int, ...]
-"""The stamps of a row's attributes, in the order in which a layout shows them."""
+"""The stamps of a row's attributes, in the order of a layout."""
 
 _SPELLINGS = {
     "S": rb'"([^"]*)"',
@@ -44,26 +43,28 @@ _STARTS = {
     "D": b"\x05\x09\0\0\0\1",
     "BOOL": b"\x05\2\0\0\0\2",
 }
-"""How a value begins, if that does not depend on its length: tag, length, type."""
+"""The beginning of a value, if it does not depend on the length: tag, length, type."""
 _FIXED_SIZES = {"I64": 8, "D": 8, "BOOL": 1}
-# Fewer rows are not worth the steps, nor is it to look for more layouts than this among rows that are read together.
+# Fewer rows, or more layouts among rows that are read together, would not be faster.
 _ROWS_LEAST, _SHAPES_MOST = 16, 4
-_MEMBERS_MOST, _NAMES_BYTES, _KINDS_BYTES = 64, 1024, 4096  # what is larger is not worth keeping
+_MEMBERS_MOST, _NAMES_BYTES, _KINDS_BYTES = 64, 1024, 4096  # larger ones are not cached
 
 _pack_text = struct.Struct("<BIBI").pack
 _pack_integer = struct.Struct("<q").pack
 _pack_double = struct.Struct("<d").pack
 _pack_stamp = struct.Struct("<Bq").pack
 
-# A checksum is linear: that of two byte strings together is that of the first, moved on by the length of the second, xor that
-# of the second. So all but the values themselves is looked up.
+# Checksums are linear: that of a concatenation is that of the first part, advanced by the length of the second, xor
+# that of the second. So all parts except values are looked up.
 _AFTER_5 = [crc8(b"\0" * 5, crc) for crc in range(256)]
 _AFTER_8 = [crc8(b"\0" * 8, crc) for crc in range(256)]
 
 
 class _Column(NamedTuple):
-    """A column: its place in the body, its kind; how its cells begin, and the checksum up to where values differ (of strings
-    and blobs: moved on already by the five bytes of type and length)."""
+    """A column: its index in the body, its kind, the head of its cells, and the checksum up to the value.
+
+    For strings and blobs the checksum is already advanced by the five bytes of type and length.
+    """
 
     at: int
     tag: str
@@ -72,8 +73,10 @@ class _Column(NamedTuple):
 
 
 class BodyLayout:
-    """The columns of rows and their kinds, in the order of their bodies. `attributes`: names of those that have stamps, in
-    the order in which they are shown."""
+    """The columns of rows and their kinds, in the order of their bodies.
+
+    `attributes`: names of those with stamps, in their order on the wire.
+    """
 
     def __init__(self, names: tuple[str, ...], tags: tuple[str, ...], key_names: tuple[str, ...]) -> None:
         self.attributes = tuple(sorted(set(names).difference(key_names)))
@@ -87,12 +90,12 @@ class BodyLayout:
         )
 
     def spelled(self, body: bytes) -> Spelled | None:
-        """The values of a row of this layout; None for another, and for one with escapes in it."""
+        """Return the values of a row with this layout. None for another layout, and for bodies with escapes."""
         found = self._match(body)
         return None if found is None or b"\\" in body else found.groups()
 
     def encode(self, rows: Sequence[Spelled], stamps: Sequence[Stamps]) -> tuple[list[bytes], list[int]]:
-        """Rows as they travel, and their billed sizes."""
+        """Return the encoded rows, and their billed sizes."""
         values = list(zip(*rows, strict=True))
         parts: list[Iterable[bytes]] = [repeat(b"\x01")]
         checksums: list[Iterable[int]] = []
@@ -120,7 +123,7 @@ class BodyLayout:
 def _add_values(
     column: _Column, spelled: Sequence[bytes], parts: list[Iterable[bytes]], sizes: list[Sequence[int]]
 ) -> list[int]:
-    """Encode the values of a column behind `parts`. Returns the checksums of their cells up to there."""
+    """Append the encoded values of a column to `parts`. Returns the checksums of their cells up to there."""
     _, tag, head, before = column
     parts.append(repeat(head))
     if tag == "S" or tag == "B":
@@ -148,27 +151,27 @@ def _column(at: int, name: str, tag: str) -> _Column:
 
 
 def _member_spelling(name: str, tag: str) -> bytes:
-    """The pattern of one member of a body."""
+    """Return the pattern of one member of a body."""
     return rb'%b:\{"%b":%b\}' % (re.escape(orjson.dumps(name)), tag.encode(), _SPELLINGS[tag])
 
 
 @lru_cache(maxsize=2048)
 def _text_start(length: int) -> tuple[bytes, int]:
-    """How a string begins, and the checksum of its type and length."""
+    """Return the beginning of a string, and the checksum of its type and length."""
     start = _pack_text(5, length + 5, 3, length)
     return start, crc8(start[5:])
 
 
 @lru_cache(maxsize=256)
 def _blob_start(length: int) -> tuple[bytes, int]:
-    """How a blob begins, and the checksum of its type and length."""
+    """Return the beginning of a blob, and the checksum of its type and length."""
     start = _pack_text(5, length + 5, 7, length)
     return start, crc8(start[5:])
 
 
 @lru_cache(maxsize=2048)
 def _tail(stamp_ms: int) -> tuple[bytes, int]:
-    """A stamp as it travels, and its checksum."""
+    """Return an encoded stamp, and its checksum."""
     tail = _pack_stamp(7, stamp_ms)
     return tail, crc8(tail[1:])
 
@@ -176,8 +179,7 @@ def _tail(stamp_ms: int) -> tuple[bytes, int]:
 def encoder_of_many(
     key_names: tuple[str, ...], one: Callable[[Row], Row]
 ) -> Callable[[Sequence[Row]], list[Row]]:
-    """The function that encodes the whole of rows with this key, of which `one` gets those that have their layout to
-    themselves or none."""
+    """Return the function that encodes whole rows with this key. `one` encodes rows without a common layout."""
 
     def encode(rows: Sequence[Row]) -> list[Row]:
         encoded: dict[int, Row] = {}
@@ -199,7 +201,7 @@ def encoder_of_many(
 def _encode_alike(
     layout: BodyLayout, rows: Sequence[Row], left: Sequence[int], encoded: dict[int, Row]
 ) -> Sequence[int]:
-    """Encode those rows of these indexes that have this layout. Returns the indexes of the others."""
+    """Encode the rows at these indexes that have the layout. Returns the indexes of the others."""
     spelled: list[Spelled] = []
     stamps: list[Stamps] = []
     places: list[int] = []
@@ -221,21 +223,23 @@ def _encode_alike(
 
 
 def _stamps(kinds: bytes | None, default_ms: int, attributes: tuple[str, ...]) -> Stamps | None:
-    """The stamps of these attributes; None where a cell has older versions."""
+    """Return the stamps of these attributes. None if a cell has older versions."""
     if kinds is not None and len(kinds) > _KINDS_BYTES:
         return None
     return _kept_stamps(kinds, default_ms, attributes)
 
 
-@lru_cache(maxsize=256)  # rows that were written together have the same
+@lru_cache(maxsize=256)  # rows that were written together have equal kinds
 def _kept_stamps(kinds: bytes | None, default_ms: int, attributes: tuple[str, ...]) -> Stamps | None:
     stamps = stamps_of(kinds) if kinds else {}
     return None if stamps is None else tuple([stamps.get(name, default_ms) for name in attributes])
 
 
 def _layout_among(bodies: Sequence[bytes], key_names: tuple[str, ...]) -> BodyLayout | None:
-    """The commonest layout of these bodies; None if each has its own, if it has values of other kinds, lacks a column of the
-    key, or is too large to be worth a pattern."""
+    """Return the most frequent layout of these bodies.
+
+    None if all bodies differ, or if the layout has other kinds of values, lacks a column of the key, or is too large.
+    """
     [(layout, count)] = Counter(map(_names_and_tags, bodies)).most_common(1)
     names, tags = layout
     if count < 2 or not _SPELLINGS.keys() >= set(tags) or not set(names) >= set(key_names):

@@ -1,10 +1,10 @@
-"""The common case, straight between PlainBuffer and stored bodies: no Value, no cell, no dictionary of versions between.
+"""Fast paths between PlainBuffer and stored bodies for common rows, without Value, cells or version dictionaries.
 
-A page of rows and a batch of puts spend most of their time there. What is done here is what the general path does, in one
-pass: `encode` what Selection.cutter and wire_row and plainbuffer.row_bytes do with rows of Table Store's own kinds and one
-version of each cell; `put_of` what plainbuffer.decode_row, the checks of rows.py and Contents.of_cells do with a put that
-has nothing wrong with it. Whatever is not so common gives None, and is done, or refused, by the general path: here is no
-error message. tests/adapters/tablestore/rows/test_fast_rows.py compares the two.
+Pages of rows and batches of puts spend most of their time here. `encode` equals RowSelection.cutter, wire_row and
+plainbuffer.row_bytes, for rows of Table Store's own kinds and one version of each cell. `put_of` equals
+plainbuffer.decode_row, the checks of checks.py and Contents.of_cells, for a valid put. All other rows give None, and
+the general path handles or refuses them. So there are no error texts here.
+tests/adapters/tablestore/rows/test_fast_rows.py compares both paths.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _pack_double = struct.Struct("<BIBd").pack
 _pack_stamp = struct.Struct("<Bq").pack
 _BOOLEANS = (b"\x05\x02\x00\x00\x00\x02\x00", b"\x05\x02\x00\x00\x00\x02\x01")
 _HEADER_OF_KEY = HEADER + b"\x01"
-_KINDS_BYTES, _LAYOUT_COLUMNS = 1024, 64  # what is larger is not worth keeping
+_KINDS_BYTES, _LAYOUT_COLUMNS = 1024, 64  # larger ones are not cached
 
 
 class EncodedRow(Row):
-    """A row that has been cut, as it travels: `wire` is all that there is of it, and its size."""
+    """A cut and encoded row. It has only the bytes in `wire`, and a size."""
 
     __slots__ = ("size", "wire")
 
@@ -54,7 +54,7 @@ class EncodedRow(Row):
 
 
 class _Column(NamedTuple):
-    """A column's name; how its cells begin, and the checksum of that."""
+    """The name of a column, the encoded head of its cells, and the checksum of the name."""
 
     name: str
     head: bytes
@@ -62,7 +62,7 @@ class _Column(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """The columns of a row in the order in which they are shown, and the bytes of all names."""
+    """The columns of a row in their order on the wire, and the size of all names."""
 
     key: tuple[_Column, ...]
     attributes: tuple[_Column, ...]
@@ -70,7 +70,7 @@ class _Layout(NamedTuple):
 
 
 def encoder(key_names: tuple[str, ...], otherwise: Callable[[Row], Row]) -> Callable[[Row], Row]:
-    """The function that encodes the whole of a row with this key, and gives one that is not so simple to `otherwise`."""
+    """Return the function that encodes whole rows with this key. `otherwise`: the function for all other rows."""
 
     def encode(row: Row) -> Row:
         kinds = row.kinds
@@ -95,7 +95,7 @@ def encoder(key_names: tuple[str, ...], otherwise: Callable[[Row], Row]) -> Call
 def _add_key(
     columns: tuple[_Column, ...], members: Mapping[str, Any], parts: list[bytes], checksums: list[int]
 ) -> int | None:
-    """Encode the key of a row. Returns the bytes of its values, or None."""
+    """Encode the key of a row. Returns the size of its values, or None."""
     size = 0
     for name, head, crc in columns:
         [tag] = member = members[name]
@@ -117,7 +117,7 @@ def _add_attributes(
     parts: list[bytes],
     checksums: list[int],
 ) -> int | None:
-    """Encode the other cells of a row. Returns the bytes of their values, or None. A page spends most of its time here."""
+    """Encode the other cells of a row. Returns the size of their values, or None. Pages spend most of their time here."""
     stamps, row = stamped
     size = 0
     last_ms, tail, stamp = -1, b"", b""
@@ -125,7 +125,7 @@ def _add_attributes(
         parts.append(b"\x02")
     for name, head, crc in columns:
         [tag] = member = members[name]
-        if tag == "S":  # as in _value, without the call
+        if tag == "S":  # equals _value, without the call
             raw = member[tag].encode()
             value_size = len(raw)
             value = _pack_text(5, value_size + 5, 3, value_size) + raw
@@ -151,7 +151,7 @@ def _add_attributes(
 
 
 def _value(tag: str, data: Any) -> tuple[bytes, int] | None:
-    """A stored value as it travels, and its billed size; None for what Table Store shows as something else."""
+    """Return a stored value as PlainBuffer, and its billed size. None if Table Store shows it as another kind."""
     if tag == "S":
         raw = data.encode()
         return _pack_text(5, len(raw) + 5, 3, len(raw)) + raw, len(raw)
@@ -168,11 +168,11 @@ def _value(tag: str, data: Any) -> tuple[bytes, int] | None:
 
 
 def stamps_of(kinds: bytes) -> Mapping[str, int] | None:
-    """The stamp of each cell that has its own; None where a cell has older versions."""
+    """Return the stamps of cells with an own stamp. None if a cell has older versions."""
     return _kept_stamps(kinds) if len(kinds) <= _KINDS_BYTES else _kept_stamps.__wrapped__(kinds)
 
 
-@lru_cache(maxsize=256)  # rows that were written together have the same
+@lru_cache(maxsize=256)  # rows that were written together have equal kinds
 def _kept_stamps(kinds: bytes) -> Mapping[str, int] | None:
     versions = orjson.loads(kinds).get("cells", {})
     found: dict[str, int] = {}
@@ -184,7 +184,7 @@ def _kept_stamps(kinds: bytes) -> Mapping[str, int] | None:
 
 
 def _layout(names: tuple[str, ...], key_names: tuple[str, ...]) -> _Layout | None:
-    """How a row with these columns is laid out; None if it lacks a column of its key."""
+    """Return the layout of a row with these columns. None if it lacks a column of its key."""
     few = len(names) <= _LAYOUT_COLUMNS
     return _kept_layout(names, key_names) if few else _kept_layout.__wrapped__(names, key_names)
 
@@ -202,9 +202,14 @@ def _kept_layout(names: tuple[str, ...], key_names: tuple[str, ...]) -> _Layout 
 
 
 class PlainPut(NamedTuple):
-    """A put that has nothing wrong with it, whatever its table: its columns by name as bodies hold them, those of the key
-    first; how many these are, the bytes of names and values of the key and of all; whether DynamoDB lacks a kind that it
-    has; and what it was made of."""
+    """A valid put, as far as that does not depend on the table.
+
+    - `members`: its columns by name as tagged JSON, those of the key first.
+    - `key_columns`: the number of key columns.
+    - `key_size`, `size`: the size of names and values of the key and of all columns, in bytes.
+    - `is_foreign`: it has a kind that DynamoDB lacks.
+    - `data`: the encoded put.
+    """
 
     members: dict[str, dict[str, Any]]
     key_columns: int
@@ -221,7 +226,7 @@ _float64 = struct.Struct("<d").unpack_from
 
 
 def put_of(data: bytes) -> PlainPut | None:
-    """The one row of a put without stamps and operations; None if it is not so simple, or if anything is wrong with it."""
+    """Decode a put without stamps and operations. None if the row is not that simple, or invalid."""
     if len(data) > limits.WRITE_MAX_BYTES or data[:5] != _HEADER_OF_KEY:
         return None
     try:
@@ -256,8 +261,11 @@ def _put_of(data: bytes) -> PlainPut | None:
 def _read_cells(
     data: bytes, at: int, members: dict[str, dict[str, Any]], checksums: list[int], is_key: bool
 ) -> tuple[int, int, bool] | None:
-    """Add the cells that begin here to the members. Returns where they end, the bytes of their names and values, and whether
-    DynamoDB lacks a kind among them; or None. A batch of puts spends most of its time here."""
+    """Add the cells at an offset to the members.
+
+    Returns the offset of their end, the size of their names and values, and True if DynamoDB lacks a kind among them.
+    None if a cell is not simple. Batches of puts spend most of their time here.
+    """
     value_most = limits.KEY_VALUE_MAX_BYTES if is_key else limits.VALUE_MAX_BYTES
     size = 0
     is_foreign = False
@@ -298,8 +306,10 @@ def _read_cells(
 
 
 def _rare_member(kind: int, raw: bytes, is_key: bool) -> tuple[dict[str, Any] | None, int]:
-    """A value of the rarer kinds, from the bytes after its type, as bodies hold it, and its billed bytes; None for what is no
-    such value, and in a key for what is no blob."""
+    """Return a value of the less frequent kinds as tagged JSON, and its billed size. `raw`: the bytes after its type.
+
+    None if it is invalid, or in a key if it is no blob.
+    """
     if kind == _BLOB and len(raw) >= 4 and len(raw) == 4 + _uint32(raw)[0]:
         return {"B": base64.b64encode(raw[4:]).decode()}, len(raw) - 4
     if is_key:
@@ -313,7 +323,7 @@ def _rare_member(kind: int, raw: bytes, is_key: bool) -> tuple[dict[str, Any] | 
 
 @lru_cache(maxsize=4096)
 def _name(raw: bytes) -> tuple[str, int, int, bool]:
-    """A column's name, its size and checksum, and whether a column can be given that name. Raises UnicodeDecodeError."""
+    """Return the name of a column, its size, its checksum, and True if the name is legal. Raises UnicodeDecodeError."""
     name = raw.decode()
     return name, len(raw), crc8(raw), is_column_name(name)
 
@@ -321,8 +331,10 @@ def _name(raw: bytes) -> tuple[str, int, int, bool]:
 def key_and_contents(
     put: PlainPut, schema: KeySchema, defined: Mapping[str, Kind], stamp_ms: int | None
 ) -> tuple[Key, Contents] | None:
-    """What a put leaves in a table with this key and these defined columns, whose cells get a stamp if there is one; None
-    if the put does not fit."""
+    """Return the row that a put creates in a table. `stamp_ms`: the stamp of its cells, if they have one.
+
+    None if the put does not fit the key or the defined columns.
+    """
     members = put.members
     names = tuple(members)
     columns = schema.columns
@@ -359,5 +371,5 @@ _TAGS = {Kind.TEXT: "S", Kind.INT64: "I64", Kind.DOUBLE: "D", Kind.BOOL: "BOOL",
 
 @lru_cache(maxsize=64)
 def _uniform(names: tuple[str, ...], stamp_ms: int) -> bytes:
-    """What bodies do not say of cells that all have the same stamp."""
+    """Return the `kinds` of a row whose cells all have one stamp."""
     return orjson.dumps({"cells": {name: [stamp_ms] for name in names}})

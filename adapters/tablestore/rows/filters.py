@@ -1,8 +1,9 @@
-"""Filters and column conditions: protobuf -> the gateway's predicates.
+"""Conversion of protobuf filters and column conditions to predicates.
 
-One language serves both; only a read's filter may hold a pagination. What the language adds to the core is desugared here:
-"pass if missing" is an Or with a test for the column, a typed comparison goes with the kind of its constant. Parsed filters
-are kept by their bytes, since clients repeat them. Source: docs/protocols/table-store.md section 2.5 and 4.4.
+Both have one language, except that only filters of reads may have a pagination. Features without an equivalent in
+predicates are desugared. "Pass if missing" is an Or with a test of the column, and a typed comparison also tests the
+kind of its constant. Parsed filters are cached by their bytes, since clients repeat them. Source:
+docs/protocols/table-store.md section 2.5 and 4.4.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ from tablegate.gateway.model.values.values import Kind, Value
 
 
 class Pagination(NamedTuple):
-    """Which of a row's columns, in the order of their names, are returned."""
+    """The returned columns of a row, sorted by name: an offset and a limit."""
 
     offset: int
     limit: int
 
 
 class ReadFilter(NamedTuple):
-    """What a read's filter says of rows, and of their columns."""
+    """The filter of a read: a predicate on rows, and a pagination of their columns."""
 
     predicate: Predicate
     pagination: Pagination | None
@@ -72,12 +73,12 @@ _CASTS = {
 
 
 def parse_filter(data: bytes) -> ReadFilter:
-    """A read's filter; empty bytes are none. Raises ServiceError."""
+    """Parse the filter of a read. Empty bytes mean none. Raises ServiceError."""
     return _parsed(data, True) if data else NO_FILTER
 
 
 def parse_condition(data: bytes) -> Predicate:
-    """A write's column condition; empty bytes are none. Raises ServiceError."""
+    """Parse the column condition of a write. Empty bytes mean none. Raises ServiceError."""
     return _parsed(data, False).predicate if data else ALWAYS
 
 
@@ -103,7 +104,7 @@ def _parse(data: bytes, may_paginate: bool) -> ReadFilter:
 
 
 def _bounded(predicate: Predicate) -> Predicate:
-    """A predicate that is bounded: its patterns together search so little of each text that it takes little time."""
+    """Limit the searched text of all patterns together, which bounds their time."""
     reach = reach_bytes(sum(pattern.steps for pattern in patterns_of(predicate)))
     return predicate if reach >= TEXT_MAX_BYTES else with_reach(predicate, reach)
 
@@ -112,7 +113,8 @@ _kept = lru_cache(maxsize=1024)(_parse)
 
 
 def _with_pagination(composite: messages.CompositeColumnValueFilter) -> ReadFilter:
-    """An AND, of whose parts one may be a pagination: that one concerns the columns of the rows that the rest lets pass."""
+    """Parse an AND, one part of which may be a pagination. It applies to the columns of the rows that pass the other
+    parts."""
     pagination = None
     parts = []
     for part in composite.sub_filters:
@@ -124,8 +126,10 @@ def _with_pagination(composite: messages.CompositeColumnValueFilter) -> ReadFilt
 
 
 def _count(node: messages.Filter, nodes: list[int], depth: int) -> None:
-    """Refuse what is too large before anything else about it is judged (aliyun-tablestore-java-sdk,
-    model/UnifiedFilterRestrictionAndParamCheckingTest)."""
+    """Refuse a filter that is too large before any other validation.
+
+    Source: aliyun-tablestore-java-sdk, model/UnifiedFilterRestrictionAndParamCheckingTest.
+    """
     nodes[0] += 1
     if nodes[0] > limits.FILTER_NODES_MAX or depth > limits.FILTER_NODES_MAX:
         raise invalid(f"The count of filter exceeds the max: {limits.FILTER_NODES_MAX}.")
@@ -183,12 +187,12 @@ def _single(node: messages.SingleColumnValueFilter) -> Predicate:
 
 
 def _compare(column: Operand, comparison: Comparison, constant: Value) -> Predicate:
-    """A comparison of values of one kind: INTEGER 1 and DOUBLE 1.0 differ, and nothing else compares but by NE."""
+    """Return a typed comparison: INTEGER 1 and DOUBLE 1.0 differ, and for values of different kinds only NE is true."""
     compare = Compare(column, comparison, Literal(constant))
     if constant.kind not in (Kind.INT64, Kind.DOUBLE):
         return compare
     if isinstance(column, ExtractedValue) and column.kind is constant.kind:
-        return compare  # what is found is of no other kind, and each look at it is a search
+        return compare  # the extracted value has that kind, and each evaluation is a search
     same_kind = HasKind(column, frozenset({constant.kind}))
     if comparison is Comparison.NE:
         return Or((Not(same_kind), compare))

@@ -1,6 +1,7 @@
-"""Names that no client of Table Store can give a column, where another dialect gave them: a row can be put back as it was read.
+"""Column names of other dialects that Table Store forbids.
 
-Such a name is legal in a row that has it, and in a table that another dialect made. Looked for only when a request has one.
+They are accepted in a row that has them already, and in a table that another dialect created. So a row can be written
+back as it was read. The look-up happens only if a request has such a name.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from tablegate.gateway.model.errors import TableMissing
 
 Made = TypeVar("Made")
 Check = Callable[..., Made]
-"""`check(data)`, `check(data, known)`: a row that has been read and checked, but for names that are known."""
+"""`check(data)`, `check(data, known)`: a function that decodes and validates a row, but accepts the known names."""
 
 
 def checked(call: CallContext, table_name: str, check: Check[Made], data: bytes) -> Exchange[Made]:
-    """What `check` makes of a row to be written. Raises ServiceError."""
+    """Return the result of `check` for a row to be written. Raises ServiceError."""
     try:
         return check(data)
     except ColumnNameInvalid:
@@ -34,7 +35,8 @@ def checked(call: CallContext, table_name: str, check: Check[Made], data: bytes)
 
 
 def _known_names(call: CallContext, table_name: str, wire: WireRow) -> Exchange[Container[str]]:
-    """The names that such a row may have whatever they are. Where table or key are wrong, names are told first."""
+    """Return the forbidden names that the row may have. Empty if the table or the key is invalid, so that names are
+    reported first."""
     known: Container[str] = ()
     try:
         table = yield from find_written(call, table_name)

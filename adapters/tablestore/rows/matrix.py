@@ -2,13 +2,13 @@
 
     file    = magic  data_offset  option_offset  key_count  attribute_count  (each int32)  name*  options  row*  01 crc
     name    = length:int16 bytes
-    row     = 02 value*          a value for each name, `06` where the row has none
+    row     = 02 value*          a value for each name, `06` if the row has none
     options = 0A has_whole_keys:byte  03 row_count:int32
     crc     = over everything before it
 
-Only the newest version of a cell is shown. The options stand before the rows: Java takes whatever lies between data_offset and
-the closing 01 for rows. Source: docs/protocols/table-store.md section 3.6; aliyun-tablestore-java-sdk,
-SimpleRowMatrixBlockParser.
+Only the newest version of a cell is shown. The options precede the rows, because Java parses everything between
+data_offset and the closing 01 as rows. Source: docs/protocols/table-store.md section 3.6, and
+aliyun-tablestore-java-sdk, SimpleRowMatrixBlockParser.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ def encode(
     rows: Sequence[Mapping[str, Value]],
     has_whole_keys: bool = True,
 ) -> bytes:
-    """Rows as a matrix with these columns; a row is its values by name. `has_whole_keys`: whether the columns are all of the
-    key's."""
+    """Return rows as a matrix with these columns. A row is its values by name.
+
+    `has_whole_keys`: the columns include the whole key.
+    """
     columns = [*key_names, *names]
     head = b"".join(struct.pack("<h", len(name.encode())) + name.encode() for name in columns)
     options = b"\x0a" + bytes((has_whole_keys,)) + b"\x03" + struct.pack("<i", len(rows))

@@ -1,7 +1,7 @@
-"""GetRange and BulkExport: pages of a table or an index, in the order of its key, either way.
+"""GetRange and BulkExport: pages of a table or an index, in ascending or descending order of its key.
 
-A page ends at `limit` returned rows, at 5,000 or 4 MB scanned ones, or when it has taken long enough; the next page begins
-at the first row not looked at. Source: docs/protocols/table-store.md section 4.4.
+A page ends after `limit` returned rows, 5,000 or 4 MB of scanned rows, or a maximum time. The next page begins at the
+first row that was not evaluated. Source: docs/protocols/table-store.md section 4.4.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ NO_MATRIX_COLUMN = "DBT_SIMPLE_ROW_MATRIX need at least one column to get."
 
 
 def get_range(call: CallContext) -> Exchange[Message]:
-    """GetRange: a page of a range of keys of a table or an index, either way, and where the next page begins. Raises
-    ServiceError, TableMissing."""
+    """GetRange: a page of a range of keys of a table or an index, and the start of the next page.
+
+    Raises ServiceError, TableMissing.
+    """
     message = call.message
     if message.time_range.HasField("specific_time") and message.HasField("max_versions"):
         raise invalid("The max versions and the specific time can not be set at the same time.")
@@ -68,8 +70,10 @@ def get_range(call: CallContext) -> Exchange[Message]:
 
 
 def bulk_export(call: CallContext) -> Exchange[Message]:
-    """BulkExport: a page of the newest versions of a range, forward, as a matrix unless PlainBuffer is asked for; and where
-    the next page begins. Raises ServiceError, TableMissing."""
+    """BulkExport: a page of the newest versions of a range in ascending order, and the start of the next page.
+
+    It is a matrix unless the request selects PlainBuffer. Raises ServiceError, TableMissing.
+    """
     message = call.message
     names = selections.columns_of(message.columns_to_get)
     is_matrix = message.data_block_type_hint == messages.DBT_SIMPLE_ROW_MATRIX
@@ -79,7 +83,7 @@ def bulk_export(call: CallContext) -> Exchange[Message]:
     target = yield from find_target(call, message.table_name)
     command = _page_of(target, selection, message, False, encodes=not is_matrix)
     page = yield from one(command._replace(may_be_old=call.may_be_old))
-    # A matrix has the key columns that are asked for, PlainBuffer all of them (aliyun-tablestore-java-sdk,
+    # A matrix has the requested key columns, PlainBuffer all of them (aliyun-tablestore-java-sdk,
     # functiontest/TestBulkExportFunciton).
     answer = messages.BulkExportResponse(
         consumed=capacity.of_bulk(page.scanned_bytes, 0),
@@ -96,8 +100,8 @@ def bulk_export(call: CallContext) -> Exchange[Message]:
 def _page_of(
     target: TableOrIndex, selection: RowSelection, message: Any, reverse: bool, encodes: bool
 ) -> Read:
-    """The command for a page; `encodes`: its rows are only to be shown whole. Raises ServiceError for bounds that are not in
-    order."""
+    """Return the command for a page. `encodes`: its rows are returned whole. Raises ServiceError if the bounds are not
+    in order."""
     start = bound_of(target, message.inclusive_start_primary_key)
     end = bound_of(target, message.exclusive_end_primary_key)
     if reverse:
@@ -128,15 +132,17 @@ def _page_of(
 
 
 def _as_rows(target: TableOrIndex, selection: RowSelection, whole_keys: bool, rows: Sequence[Row]) -> bytes:
-    """Rows under one header, or empty bytes if there are none. `whole_keys`: key columns are shown whether or not they are
-    among the columns asked for."""
+    """Return rows under one header, or empty bytes for no rows.
+
+    `whole_keys`: all key columns are shown, even if they were not requested.
+    """
     key_names = None if whole_keys else selection.columns
     encoded = b"".join([selection.row_bytes(target, row, key_names) for row in rows])
     return HEADER + encoded if encoded else b""
 
 
 def _as_matrix(target: TableOrIndex, selection: RowSelection, whole_keys: bool, rows: Sequence[Row]) -> bytes:
-    """Rows as a matrix: the columns of the key in its order, then attributes by name (clients send them as a set)."""
+    """Return rows as a matrix: key columns in their order, then attributes by name, since clients send them as a set."""
     names = selection.columns
     key = target.key_names if whole_keys else tuple(name for name in target.key_names if name in names)
     values = []
@@ -149,5 +155,5 @@ def _as_matrix(target: TableOrIndex, selection: RowSelection, whole_keys: bool, 
 
 
 def _key_data(target: TableOrIndex, row: Row) -> bytes:
-    """The key of the first row that was not looked at, where the next page begins."""
+    """Return the key at which the next page begins."""
     return encode_row(WireRow(keys.key_cells(target, row)))

@@ -29,7 +29,7 @@ from tablegate.gateway.model.values.rows import Row
 
 
 def get_row(call: call_context.CallContext) -> Steps[Message]:
-    """GetRow: the columns and versions of a row that are asked for, or zero bytes where there is no row. Raises ServiceError,
+    """GetRow: the requested columns and versions of a row, or zero bytes without a row. Raises ServiceError,
     TableMissing."""
     message = call.message
     selection = selections.parse(message, selections.NO_VERSION)
@@ -58,7 +58,7 @@ def command_to_read(
     selection: selections.RowSelection,
     transaction: str = "",
 ) -> Get | Read:
-    """The command that reads the row with a key, of a table or of an index. Raises ServiceError."""
+    """Return the command that reads a row of a table or of an index by its key. Raises ServiceError."""
     shown = selection if selection.columns else None
     if target.index is not None:
         return keys.index_get(target, wire.key)._replace(may_be_old=call.may_be_old, shown=shown)
@@ -77,7 +77,7 @@ def _got(target: call_context.TableOrIndex, selection: selections.RowSelection, 
 def shown_row(
     target: call_context.TableOrIndex, selection: selections.RowSelection, row: Row | None
 ) -> tuple[bytes, messages.ConsumedCapacity]:
-    """A row for an answer (zero bytes if it is not there or not selected), and what reading it costs."""
+    """Return a row for a reply and the consumed capacity. The row is zero bytes if it is missing or filtered out."""
     if row is None:
         return b"", capacity.of_read(0)
     seen = selection.encoder(target)(row)
@@ -89,8 +89,11 @@ def shown_row(
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """One of the three operations that write a row. `field`: where the row stands in the message; `check`: what is wrong with
-    it whatever its table; `parse`: then what is wrong with it in its table; `answer`: the message of the answer."""
+    """An operation that writes a row.
+
+    `field`: the member of the message with the row. `check`: validation that does not depend on the table. `parse`:
+    validation against the table. `answer`: the message of the reply.
+    """
 
     field: str
     check: Callable[..., Any]
@@ -98,7 +101,7 @@ class _Writing:
     answer: Callable[..., Message]
 
     def __call__(self, call: call_context.CallContext) -> Steps[Message]:
-        """The operation as a handler. Raises ServiceError, TableMissing, ConditionFailed."""
+        """Run the operation as a handler. Raises ServiceError, TableMissing, ConditionFailed."""
         message = call.message
         table = None if message.transaction_id else call.known_table(message.table_name)
         if table is None:
@@ -110,7 +113,7 @@ class _Writing:
         return self._step(call, wire, table)
 
     def _looked_up(self, call: call_context.CallContext) -> Exchange[Message]:
-        """The operation where the table, or the names that the row's columns may have, must be looked up first."""
+        """Run the operation if the table, or the permitted names of columns, must be looked up first."""
         message = call.message
         wire = yield from checked(call, message.table_name, self.check, getattr(message, self.field))
         table = yield from call_context.find_written(call, message.table_name)
@@ -139,13 +142,16 @@ def _refused(written: writes.RowWrite, error: GatewayError) -> GatewayError:
 
 
 put_row = _Writing("row", checked_put, writes.parse_put, messages.PutRowResponse)
-"""PutRow: make the row exactly what the request says, if its condition is true. Raises ServiceError, TableMissing,
-ConditionFailed."""
+"""PutRow: replace a row if its condition is true. Raises ServiceError, TableMissing, ConditionFailed."""
 
 update_row = _Writing("row_change", checked_update, writes.parse_update, messages.UpdateRowResponse)
-"""UpdateRow: put, delete and increment cells in the order given, if the condition is true. Raises ServiceError,
-TableMissing, ConditionFailed."""
+"""UpdateRow: put, delete and increment cells in the given order, if the condition is true.
+
+Raises ServiceError, TableMissing, ConditionFailed.
+"""
 
 delete_row = _Writing("primary_key", checked_delete, writes.parse_delete, messages.DeleteRowResponse)
-"""DeleteRow: delete a row with all its versions, if the condition is true. To delete what is not there succeeds unless
-the condition wants a row. Raises ServiceError, TableMissing, ConditionFailed."""
+"""DeleteRow: delete a row with all its versions, if the condition is true.
+
+Deleting a missing row succeeds unless the condition expects a row. Raises ServiceError, TableMissing, ConditionFailed.
+"""

@@ -1,6 +1,6 @@
-"""What a read request asks to see of each row: columns, versions, a filter; and how that is shown.
+"""The selection of a read request: columns, versions and a filter.
 
-`RowSelection` is made once per request; `cut` and `shows` are asked for each row. Source:
+A `RowSelection` is created once for each request. `cut` and `shows` run for each row. Source:
 docs/protocols/table-store.md section 4.4.
 """
 
@@ -34,8 +34,10 @@ from tablegate.gateway.model.values.rows import Cell, Contents, Row, VersionWind
 from tablegate.gateway.model.values.values import Kind
 
 NO_VERSION = "No version condition is specified."
-"""Of GetRow and GetRange; BatchGetRow has another sentence (aliyun-tablestore-java-sdk, functiontest/ParameterLegalityTest,
-testNotSetVersionOptionsInGetOperations)."""
+"""The error text of GetRow and GetRange. BatchGetRow has another one.
+
+Source: aliyun-tablestore-java-sdk, functiontest/ParameterLegalityTest, testNotSetVersionOptionsInGetOperations.
+"""
 
 
 _ENCODES = fast_paths.ARE_ON
@@ -43,8 +45,13 @@ _ENCODES = fast_paths.ARE_ON
 
 @dataclass(frozen=True, slots=True)
 class RowSelection:
-    """Columns (empty: all), from `start` up to `end` by name; versions in `window`; rows that pass `predicate`; of their
-    columns those on one page."""
+    """The selection of a read request.
+
+    - `columns`: names (empty: all), from `start` up to `end`.
+    - `window`: the visible versions.
+    - `predicate`: the filter of rows.
+    - `pagination`: the returned part of the remaining columns.
+    """
 
     columns: frozenset[str]
     window: VersionWindow
@@ -55,12 +62,15 @@ class RowSelection:
 
     @property
     def names(self) -> frozenset[str]:
-        """The attributes that are shown or that the filter looks at, where columns are named (row_commands.VisibleAttributes)."""
+        """The attributes that are shown or used by the filter, if columns are named (row_commands.VisibleAttributes)."""
         return self.columns | {str(path[0]) for path in paths_of(self.predicate)}
 
     def encoder(self, target: TableOrIndex) -> Callable[[Row], Row]:
-        """The cutter for rows that are only to be shown whole: where all of a row is asked for, what it leaves has been
-        encoded already, which `row_bytes` knows."""
+        """Return the cutter for rows that are returned unchanged. If whole rows are requested, its result is encoded
+        already.
+
+        `row_bytes` accepts encoded rows.
+        """
         if not self._encodes(target):
             return self.cutter(target)
         return fast_rows.encoder(target.key_names, lambda row: self.cutter(target)(row))
@@ -68,11 +78,11 @@ class RowSelection:
     def encoder_of_many(
         self, target: TableOrIndex, one: Callable[[Row], Row]
     ) -> Callable[[Sequence[Row]], list[Row]] | None:
-        """What does to many rows what `one`, the encoder, does to each. None if it does not encode."""
+        """Return the equivalent of `one` for many rows. None if rows are not encoded directly."""
         return fast_pages.encoder_of_many(target.key_names, one) if self._encodes(target) else None
 
     def _encodes(self, target: TableOrIndex) -> bool:
-        """True if all of every row of a table is asked for."""
+        """True if the request reads whole rows of a table."""
         window = self.window
         is_cut = self.columns or self.start or self.end or self.pagination is not None
         is_timed = window.start_ms is not None or window.end_ms is not None
@@ -80,14 +90,16 @@ class RowSelection:
         return _ENCODES and is_whole and target.index is None
 
     def row_bytes(self, target: TableOrIndex, row: Row, key_names: frozenset[str] | None = None) -> bytes:
-        """A row that has been cut or encoded, as it travels, without the header; `key_names`: as of `wire_row`."""
+        """Return a cut or encoded row in PlainBuffer, without the header. `key_names`: as in `wire_row`."""
         if isinstance(row, EncodedRow):
             return row.wire
         return row_bytes(self.wire_row(target, row, key_names))
 
     def cutter(self, target: TableOrIndex) -> Callable[[Row], Row]:
-        """The function that leaves of a row what this request may see of it: values as Table Store shows them, columns in
-        the order of their names. The key always stays."""
+        """Return the function that reduces a row to its visible part.
+
+        Values are as Table Store shows them, and columns are sorted by name. The key is always included.
+        """
         key_names = target.key_names
         newest = VersionWindow(versions=target.table.rules.max_versions)
         columns, window, start, end, shown = self.columns, self.window, self.start, self.end, target.shown
@@ -124,8 +136,7 @@ class RowSelection:
         return cut
 
     def wanted(self, target: TableOrIndex) -> Predicate:
-        """Which rows are returned, once they have been cut: those that pass the filter, and have one at least of the
-        columns asked for."""
+        """Return the predicate on cut rows: the filter, and at least one of the requested columns exists."""
         if not self.columns or not self.columns.isdisjoint(target.key_names):
             return self.predicate
         parts: list[Predicate] = [Exists((name,)) for name in sorted(self.columns)]
@@ -133,13 +144,13 @@ class RowSelection:
         return has_one if self.predicate is ALWAYS else And((has_one, self.predicate))
 
     def shows(self, target: TableOrIndex, row: Row) -> bool:
-        """Whether a row that has been cut is returned."""
+        """Return True if a cut row is returned."""
         if not self.columns and self.predicate is ALWAYS:
             return True
         return matches(self.wanted(target), row)
 
     def page(self, row: Row) -> dict[str, tuple[Cell, ...]]:
-        """The cells of a row that has been cut which are on the page of columns asked for."""
+        """Return the cells of a cut row that the pagination includes."""
         cells = row.cells
         if self.pagination is None:
             return cells
@@ -147,7 +158,7 @@ class RowSelection:
         return dict(list(cells.items())[offset : offset + limit])
 
     def wire_row(self, target: TableOrIndex, row: Row, key_names: frozenset[str] | None = None) -> WireRow:
-        """A row that has been cut, as it travels; `key_names`: the key columns to show (None: all)."""
+        """Return a cut row as cells. `key_names`: the key columns to show (None: all)."""
         latest = row.latest
         key = [WireCell(name, latest[name]) for name in target.key_names]
         if key_names is not None:
@@ -161,15 +172,17 @@ class RowSelection:
 
 
 def _seen(versions: tuple[Cell, ...]) -> tuple[Cell, ...]:
-    """Versions of a cell as Table Store shows them, which has no NULL."""
+    """Return versions of a cell as Table Store shows them, without NULL."""
     return tuple(
         Cell(view(cell.value), cell.stamp_ms) for cell in versions if cell.value.kind is not Kind.NULL
     )
 
 
 def parse(message: Any, no_version_text: str) -> RowSelection:
-    """The selection of a GetRow, BatchGetRow table or GetRange. Raises ServiceError; `no_version_text`: for a request that
-    says nothing of versions."""
+    """Return the selection of a GetRow, a table of BatchGetRow or a GetRange. Raises ServiceError.
+
+    `no_version_text`: the error text if the request does not select versions.
+    """
     names = columns_of(message.columns_to_get)
     read_filter = parse_filter(message.filter)
     window = _window(message, no_version_text)
@@ -184,12 +197,12 @@ def parse(message: Any, no_version_text: str) -> RowSelection:
 
 
 def everything(columns: Iterable[str] = (), predicate: Predicate = ALWAYS) -> RowSelection:
-    """The newest version of these columns (none: all)."""
+    """Return the selection of the newest version of these columns (empty: all)."""
     return RowSelection(frozenset(columns), VersionWindow(versions=1), "", "", predicate, None)
 
 
 def columns_of(names: Any) -> frozenset[str]:
-    """The columns of a columns_to_get. Raises ServiceError."""
+    """Return the columns of columns_to_get. Raises ServiceError."""
     if len(names) > limits.COLUMNS_MAX:
         raise invalid(
             f"The number of columns from the request exceeds the limit, limit count: {limits.COLUMNS_MAX},"

@@ -1,8 +1,7 @@
-"""Local transactions: StartLocalTransaction, CommitTransaction, AbortTransaction; and other operations run inside one.
+"""StartLocalTransaction, CommitTransaction, AbortTransaction, and commands inside local transactions.
 
-An id is a random text; what could not be one is refused before it is looked for. The engine knows a transaction by its
-namespace and its id, so that an id which another tenant has come to know names nothing of his.
-Source: docs/protocols/table-store.md section 4.6.
+An id is a random text. Invalid ids are refused without a look-up. The engine's id includes the namespace, so that other
+tenants cannot use it. Source: docs/protocols/table-store.md section 4.6.
 """
 
 from __future__ import annotations
@@ -31,15 +30,17 @@ _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def start_local_transaction(call: CallContext) -> Exchange[Message]:
-    """StartLocalTransaction: begin a transaction that locks the partition of a key of one column. Answers its id. Raises
-    ServiceError, TableMissing, PartitionLocked."""
+    """StartLocalTransaction: begin a transaction that locks a partition, given by a key of one column. Returns its id.
+
+    Raises ServiceError, TableMissing, PartitionLocked.
+    """
     message = call.message
     wire = keys.decode(message.key)
     table = yield from find_written(call, message.table_name)
     partition = keys.partition_of(table, wire.key)
     if not allows_transactions(table):
         raise invalid("Try to call method using explicit transaction on explicit-transaction-disabled table.")
-    # The engine wants to see from the id where the transaction stands (BeginTransaction).
+    # The id ends in the slot of the partition, as BeginTransaction requires.
     transaction = f"{str(uuid.uuid4())[:-2]}{slot_of(partition):02x}"
     known_as = engine_id(call.caller.namespace, transaction)
     yield from one(transaction_commands.BeginTransaction(table, partition, known_as, limits.TRANSACTION_MS))
@@ -49,7 +50,7 @@ def start_local_transaction(call: CallContext) -> Exchange[Message]:
 
 
 def commit_transaction(call: CallContext) -> Exchange[Message]:
-    """CommitTransaction: all writes of the transaction happen at once. Raises ServiceError, TransactionMissing."""
+    """CommitTransaction: apply all writes of the transaction atomically. Raises ServiceError, TransactionMissing."""
     transaction = _ended_id(call)
     held = yield from one(transaction_commands.FindTransaction(transaction))
     yield from one(transaction_commands.CommitTransaction(transaction, held))
@@ -57,7 +58,7 @@ def commit_transaction(call: CallContext) -> Exchange[Message]:
 
 
 def abort_transaction(call: CallContext) -> Exchange[Message]:
-    """AbortTransaction: no write of the transaction happens. Raises ServiceError, TransactionMissing."""
+    """AbortTransaction: discard all writes of the transaction. Raises ServiceError, TransactionMissing."""
     transaction = _ended_id(call)
     held = yield from one(transaction_commands.FindTransaction(transaction))
     yield from one(transaction_commands.AbortTransaction(transaction, held))
@@ -72,7 +73,7 @@ def _ended_id(call: CallContext) -> str:
 
 
 def engine_id(namespace: str, transaction: str) -> str:
-    """What the engine calls a transaction of a namespace, "" for none. Raises ServiceError for a text that is no id."""
+    """Return the engine's id of a transaction, "" for none. Raises ServiceError if the text is no id."""
     if not transaction:
         return ""
     if not _ID.fullmatch(transaction):
@@ -87,14 +88,15 @@ def get(
     may_be_old: bool = False,
     shown: VisibleAttributes | None = None,
 ) -> Get:
-    """The command that reads a row, inside a transaction, which is never old, if one is named. Raises ServiceError."""
+    """Return the command that reads a row. In a transaction it always reads the latest data. Raises ServiceError."""
     if not transaction:
         return Get(table, position, "", may_be_old, shown)
     return Get(table, position, engine_id(table.namespace, transaction), shown=shown)
 
 
 def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Exchange[list[GroupOutcome]]:
-    """The outcome of each group of writes, or its error, inside a transaction if one is named. Raises TransactionMissing."""
+    """Return the outcome or error of each group of writes, in a transaction if there is an id. Raises
+    TransactionMissing."""
     known_as = engine_id(groups[0].writes[0].table.namespace, transaction) if groups else ""
     return (
         one(transaction_commands.StageWrites(known_as, tuple(groups), limits.TRANSACTION_MAX_BYTES))

@@ -1,4 +1,4 @@
-"""The write that a checked row is in its table: its condition and change, and what its answer needs."""
+"""Conversion of validated rows to writes: condition, change, and the data for the reply."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ NEVER = Not(ALWAYS)
 
 
 class RowWrite(NamedTuple):
-    """A parsed write, and what its answer needs: the capacity it consumes, the bytes of its names and values, and the part
-    of the row to be returned."""
+    """A parsed write and the data for its reply.
+
+    These are the consumed capacity, the size of names and values in bytes, and the part of the row to return.
+    """
 
     write: Write
     consumed: messages.ConsumedCapacity
@@ -45,7 +47,7 @@ class RowWrite(NamedTuple):
     return_columns: frozenset[str]
 
     def returned(self, outcome: WriteOutcome) -> bytes | None:
-        """The row of the answer, or None."""
+        """Return the row for the reply, or None."""
         if self.return_type == messages.RT_NONE:
             return None
         target = TableOrIndex.of_table(self.write.table)
@@ -56,7 +58,7 @@ class RowWrite(NamedTuple):
         return encode_row(selection.wire_row(target, seen))
 
     def _key_cells(self, target: TableOrIndex, outcome: WriteOutcome) -> list[WireCell]:
-        """The key of the row written, with the number that was drawn for it."""
+        """Return the key of the written row, with an assigned auto-increment number."""
         if outcome.new is not None:
             return keys.key_cells(target, outcome.new)
         values = zip(target.key_names, self.write.key.values, strict=True)
@@ -65,8 +67,10 @@ class RowWrite(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WriteTarget:
-    """A table, and what each write into it needs to know of it. `refuses_absent`: an update or delete of a row that must not be
-    there fails either way, as in 2017."""
+    """A table, with the properties that every write needs.
+
+    `refuses_absent`: an update or delete that expects no row always fails, as in 2017.
+    """
 
     table: Table
     key_names: tuple[str, ...]
@@ -77,7 +81,6 @@ class WriteTarget:
 
     @classmethod
     def of(cls, call: CallContext, table: Table) -> WriteTarget:
-        """What writes of a call to a table have in common."""
         names = table.key_schema.names
         defined = {name: DEFINED_KINDS[kind] for name, kind in options.defined_types(table).items()}
         refuses_absent = call.gateway.settings.tablestore_expect_not_exist == "2017"
@@ -85,7 +88,7 @@ class WriteTarget:
 
 
 def parse_put(call: CallContext, into: WriteTarget, put: WireRow | PlainPut, message: Any) -> RowWrite:
-    """A put of a row that has been checked; `message` carries condition and return_content. Raises ServiceError."""
+    """Return the write of a validated put. `message` has the condition and return_content. Raises ServiceError."""
     table = into.table
     if isinstance(put, PlainPut):
         stamp_ms = call.now_ms if table.rules.stamped else None
@@ -99,7 +102,7 @@ def parse_put(call: CallContext, into: WriteTarget, put: WireRow | PlainPut, mes
 
 
 def parse_update(call: CallContext, into: WriteTarget, wire: WireRow, message: Any) -> RowWrite:
-    """An update by cells that have been checked. Raises ServiceError."""
+    """Return the write of a validated update. Raises ServiceError."""
     table = into.table
     key = keys.key_of(table, wire.key, may_draw=True)
     _check_against(call, into, wire.cells)
@@ -117,13 +120,13 @@ def parse_update(call: CallContext, into: WriteTarget, wire: WireRow, message: A
 
 
 def parse_delete(call: CallContext, into: WriteTarget, wire: WireRow, message: Any) -> RowWrite:
-    """A delete of the row with a key that has been checked. Raises ServiceError."""
+    """Return the write of a validated delete. Raises ServiceError."""
     key = keys.key_of(into.table, wire.key)
     return _row_write(into, key, _sizes(wire), Remove(), message)
 
 
 def _sizes(wire: WireRow) -> tuple[int, int]:
-    """Bytes of the key, and of key and cells."""
+    """Return the size of the key, and of the key and the cells, in bytes."""
     key_size = capacity.cells_size(wire.key)
     return key_size, key_size + capacity.cells_size(wire.cells)
 
@@ -140,9 +143,9 @@ def _row_write(into: WriteTarget, key: Key, sizes: tuple[int, int], change: Chan
 
 
 def _check_returned(content: messages.ReturnContent, change: Change) -> None:
-    """Of columns only those that the request increments are returned, and only after the change.
+    """Validate return_content. Only columns that the request increments can be returned, and only after the change.
 
-    Source: aliyun-tablestore-java-sdk, functiontest/IncrementRequest, testReturnColumnNames; the text is ours.
+    Source: aliyun-tablestore-java-sdk, functiontest/IncrementRequest, testReturnColumnNames. The text is ours.
     """
     if content.return_type == messages.RT_NONE or not content.return_column_names:
         return
@@ -158,9 +161,10 @@ def _restored(key_names: tuple[str, ...], old: Row | None, contents: Contents) -
 
 
 def condition_of(condition: messages.Condition, refuses_absent: bool = False) -> Predicate:
-    """Row existence first, then the column condition. `refuses_absent`: to expect no row fails either way.
+    """Return the condition: first the existence of the row, then the column condition.
 
-    Source: Table Store, "Data operations", 3 August 2017 ("The operation DeleteRow or UpdateRow will fail if ...").
+    `refuses_absent`: expecting no row always fails. Source: Table Store, "Data operations", 3 August 2017 ("The
+    operation DeleteRow or UpdateRow will fail if ...").
     """
     parts: list[Predicate] = []
     if condition.row_existence == messages.EXPECT_EXIST:
@@ -176,7 +180,8 @@ def condition_of(condition: messages.Condition, refuses_absent: bool = False) ->
 
 
 def _check_against(call: CallContext, into: WriteTarget, cells: Sequence[WireCell]) -> None:
-    """Attribute cells against their table: no key columns, and no stamps too far from now for its options."""
+    """Validate attribute cells against the table: no key columns, defined types, and stamps within the allowed
+    deviation."""
     table, key_names, defined = into.table, into.key_names, into.defined
     for name, value, stamp_ms, operation in cells:
         if defined and name in defined:
@@ -188,8 +193,7 @@ def _check_against(call: CallContext, into: WriteTarget, cells: Sequence[WireCel
 
 
 def _check_stamp(table: Table, now_ms: int, name: str, stamp_ms: int) -> None:
-    """A stamp against its table's options, all in seconds: from the nearer of deviation and time to live before now, to less
-    than the deviation after it.
+    """Validate a stamp, in seconds: from min(deviation, time to live) before now, to less than the deviation after now.
 
     Source: "Error codes" and "Data versions and TTL" (Alibaba Cloud help, Tablestore, 2026): the valid version range.
     """
@@ -200,7 +204,7 @@ def _check_stamp(table: Table, now_ms: int, name: str, stamp_ms: int) -> None:
 
 
 def _check_type(name: str, value: Any, defined: Kind) -> None:
-    """A defined column holds values of its type.
+    """Validate the type of a defined column's value.
 
     Source: aliyun-tablestore-java-sdk, functiontest/TestBulkImportFunction, testInvalidParam.
     """
@@ -213,7 +217,7 @@ def _check_type(name: str, value: Any, defined: Kind) -> None:
 
 
 def _contents(call: CallContext, into: WriteTarget, key: Key, cells: Sequence[WireCell]) -> Contents:
-    """The contents of a row that is put. Of cells of one name and stamp the last counts."""
+    """Return the contents of a put. Of cells with equal name and stamp the last one counts."""
     table = into.table
     key_values = {
         name: value

@@ -1,6 +1,6 @@
-"""ListStream, DescribeStream, GetShardIterator, GetStreamRecord; and what a change looks like as a record.
+"""ListStream, DescribeStream, GetShardIterator, GetStreamRecord, and the records of changes.
 
-An iterator is a text that says where it stands: stream, shard, sequence. Source: docs/protocols/table-store.md section 4.8.
+An iterator is a text with stream, shard and sequence. Source: docs/protocols/table-store.md section 4.8.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _ACTIONS = {
 
 
 def stream_id(stream: Stream) -> str:
-    """A stream's id: its table's name and its label."""
+    """Return the id of a stream: the name of its table and its label."""
     return f"{stream.table_name}_{stream.label}"
 
 
 def list_stream(call: CallContext) -> Exchange[Message]:
-    """ListStream: the enabled streams, of one table or of all."""
+    """ListStream: the enabled streams of one table or of all tables."""
     message = call.message
     name = message.table_name if message.HasField("table_name") else None
     streams = yield from one(stream_commands.ListStreams(call.caller.namespace, name))
@@ -107,12 +107,12 @@ def _shard_number(shard_id: str) -> int:
 
 
 def get_shard_iterator(call: CallContext) -> Exchange[Message]:
-    """GetShardIterator: an iterator at the oldest record that is kept, or at the first one at or after a time. Raises
+    """GetShardIterator: an iterator at the oldest retained record, or at the first one at or after a time. Raises
     ServiceError."""
     message = call.message
     stream: Stream = yield from _find(call, message.stream_id)
     number = _shard_number(message.shard_id)
-    # Records say when they were made to the millisecond, so a time between two of these begins with the later one.
+    # Records have times in milliseconds, so a time between two milliseconds is rounded up.
     at = AtTime(-(-message.timestamp // 1000)) if message.HasField("timestamp") else Oldest()
     try:
         sequence = yield from one(stream_commands.FindPosition(stream, number, at))
@@ -122,8 +122,10 @@ def get_shard_iterator(call: CallContext) -> Exchange[Message]:
 
 
 def get_stream_record(call: CallContext) -> Exchange[Message]:
-    """GetStreamRecord: records from an iterator on, and the iterator behind them, which is the one given where there are
-    none. Raises ServiceError, PositionExpired."""
+    """GetStreamRecord: records from an iterator on, and the next iterator, which is unchanged without new records.
+
+    Raises ServiceError, PositionExpired.
+    """
     message = call.message
     stream_name, number, sequence = _place(message.shard_iterator)
     stream: Stream = yield from _find(call, stream_name)
@@ -151,7 +153,7 @@ def get_stream_record(call: CallContext) -> Exchange[Message]:
 
 
 def _find(call: CallContext, name: str) -> Exchange[Stream]:
-    """A stream by its id. Raises ServiceError."""
+    """Look a stream up by its id. Raises ServiceError."""
     table_name, _, label = name.rpartition("_")
     try:
         if not table_name:
@@ -170,7 +172,7 @@ def _iterator(stream_name: str, shard: int, sequence: int) -> str:
 
 
 def _place(iterator: str) -> tuple[str, int, int]:
-    """(stream id, shard number, sequence) of an iterator. Raises ServiceError for what this server never gave."""
+    """Return stream id, shard number and sequence of an iterator. Raises ServiceError if the iterator is invalid."""
     parts = iterator.rsplit(":", 2)
     if len(parts) < 3 or not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts[1:]):
         raise invalid(f"Invalid shard iterator: '{iterator[:300]}'.")
@@ -189,7 +191,7 @@ def _record(stream: Stream, change: Change) -> messages.StreamRecord:
         cells = _put_cells(change.new, names)
     elif change.kind is ChangeKind.UPDATE:
         cells = _update_cells(change, names)
-    # The sequence stands in for the index among records of one moment: what matters to clients is that it grows.
+    # The sequence replaces the index among records of one time. Clients only need it to increase.
     extension = plainbuffer.SequenceInfo(0, change.at_ms * 1000, change.sequence & 0x7FFFFFFF)
     made = messages.StreamRecord(
         action_type=_ACTIONS[change.kind],
@@ -203,7 +205,7 @@ def _record(stream: Stream, change: Change) -> messages.StreamRecord:
 
 
 def _put_cells(row: Row, key_names: tuple[str, ...]) -> list[plainbuffer.WireCell]:
-    """All cells of a row as they were put."""
+    """Return all cells of a row that was put."""
     return [
         plainbuffer.WireCell(name, seen, cell.stamp_ms)
         for name, versions in sorted(row.cells.items())
@@ -218,7 +220,7 @@ def _seen(cell: Cell) -> Any:
 
 
 def _update_cells(change: Change, key_names: tuple[str, ...]) -> list[plainbuffer.WireCell]:
-    """An update's cells in the order of its request; of an update that another dialect made, what it amounts to."""
+    """Return the cells of an update in the order of its request. For updates of other dialects, return the difference."""
     if not change.actions:
         return _difference(change, key_names)
     found = []
@@ -234,7 +236,7 @@ def _update_cells(change: Change, key_names: tuple[str, ...]) -> list[plainbuffe
 
 
 def _difference(change: Change, key_names: tuple[str, ...]) -> list[plainbuffer.WireCell]:
-    """What became of each column between the row before and the row after."""
+    """Return cells that express the difference between the old and the new row."""
     before, after = _columns(change.old, key_names), _columns(change.new, key_names)
     gone = [
         plainbuffer.WireCell(name, None, None, plainbuffer.CellOperation.DELETE_ALL)
@@ -250,7 +252,7 @@ def _difference(change: Change, key_names: tuple[str, ...]) -> list[plainbuffer.
 
 
 def _columns(row: Row | None, key_names: tuple[str, ...]) -> dict[str, Value]:
-    """The newest values of a row's columns, as far as Table Store has them."""
+    """Return the newest values of a row's columns that Table Store can show."""
     if row is None:
         return {}
     return {

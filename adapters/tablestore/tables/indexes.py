@@ -1,7 +1,7 @@
-"""Secondary indexes, which clients read as tables; and search indexes, of which there are none.
+"""Secondary indexes, which clients read as tables. Search indexes do not exist.
 
-An index is made of key columns and defined columns; the key columns of its table that it does not name follow behind, which
-makes its rows unique. Source: docs/protocols/table-store.md section 4.7.
+The key of an index consists of key columns and defined columns. The remaining key columns of its table are appended,
+which makes its rows unique. Source: docs/protocols/table-store.md section 4.7.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ _INDEX_KINDS: dict[int, Kind] = {
 
 
 def create_index(call: CallContext) -> Exchange[Message]:
-    """CreateIndex: make an index. Rows that are already there get into it only with include_base_data. Raises ServiceError,
-    TableMissing, TableExists."""
+    """CreateIndex: create an index. Existing rows are added only with include_base_data.
+
+    Raises ServiceError, TableMissing, TableExists.
+    """
     message = call.message
     _check_counts(message.index_meta)
     table: Table = yield from find_table(call, message.main_table_name)
@@ -60,20 +62,23 @@ def drop_index(call: CallContext) -> Exchange[Message]:
 
 
 def list_search_index(call: CallContext) -> Exchange[Message]:
-    """ListSearchIndex: none, since there are no search indexes here. Clients call it for each table while they clean up."""
+    """ListSearchIndex: always empty. Clients call it for each table during cleanup."""
     yield from ()
     return messages.ListSearchIndexResponse()
 
 
 def list_timeseries_table(call: CallContext) -> Exchange[Message]:
-    """ListTimeseriesTable: none, since there are no timeseries tables here."""
+    """ListTimeseriesTable: always empty."""
     yield from ()
     return messages.ListTimeseriesTableResponse()
 
 
 def check_names_are_free(tables: Sequence[Table], names: Iterable[str]) -> None:
-    """Raises TableExists: the tables of an instance and their indexes share their names. (Those of other dialects' indexes
-    are their tables' own.)"""
+    """Raise TableExists if a name is in use. Tables and their Table Store indexes share one set of names in an
+    instance.
+
+    Names of indexes of other dialects are local to their tables.
+    """
     taken = {table.name for table in tables}
     taken.update(index.name for table in tables for index in table.indexes if index.dialect == DIALECT)
     for name in names:
@@ -82,7 +87,7 @@ def check_names_are_free(tables: Sequence[Table], names: Iterable[str]) -> None:
 
 
 def new_index(schema: KeySchema, kept: TableOptions, rules: Rules, meta: messages.IndexMeta) -> NewIndex:
-    """The index that a request describes. Raises ServiceError."""
+    """Return the index that a request defines. Raises ServiceError."""
     _check_counts(meta)
     if rules.max_versions != 1:
         raise invalid("The max versions of a table with index must be 1.")
@@ -108,7 +113,7 @@ def new_index(schema: KeySchema, kept: TableOptions, rules: Rules, meta: message
 
 
 def _check_counts(meta: messages.IndexMeta) -> None:
-    """What is wrong with an index whatever its table."""
+    """Validate what does not depend on the table."""
     check_table_name(meta.name)
     if not 1 <= len(meta.primary_key) <= limits.KEY_COLUMNS_MAX:
         raise invalid(
@@ -121,7 +126,7 @@ def _check_counts(meta: messages.IndexMeta) -> None:
 
 
 def _column(schema: KeySchema, kept: TableOptions, name: str) -> KeyColumn:
-    """A key column of an index: one of the table's key, or a defined one of a type that keys can have."""
+    """Return a key column of an index: one of the table's key, or a defined column of a type that keys can have."""
     for column in schema.columns:
         if column.name == name:
             return KeyColumn(name, column.kind)
@@ -135,7 +140,7 @@ def _column(schema: KeySchema, kept: TableOptions, name: str) -> KeyColumn:
 
 
 def index_meta(table: Table, index: Index) -> messages.IndexMeta:
-    """An index as DescribeTable lists it, with the columns that its maker named."""
+    """Return the description of an index for DescribeTable, with the columns in its definition."""
     included = index.included
     if index.projection is IndexProjection.ALL:
         own = {*index.key_schema.names, *table.key_schema.names}

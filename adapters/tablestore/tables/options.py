@@ -1,7 +1,7 @@
-"""What Table Store keeps of a table beyond the gateway's rules: options, throughput, defined columns, encryption, stream.
+"""Table Store's own properties of a table: options, throughput, defined columns, encryption, stream.
 
-It lives in `Table.properties["tablestore"]` as plain JSON, by the names of `TableOptions`. A table that another dialect made has
-the service's defaults.
+They are stored in `Table.properties["tablestore"]` as plain JSON, by the names of `TableOptions`. A table of another
+dialect has the service's defaults.
 """
 
 from __future__ import annotations
@@ -23,9 +23,13 @@ _HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """`throughput`: read and write units; `adjusted_at_s`: when they were last set. `defined`: (name, type) of each defined
-    column. `encryption`: an SSESpecification, or empty. `splits`: where the maker asked for splits, as keys in PlainBuffer,
-    hexadecimal; reported and otherwise without meaning."""
+    """Table Store's own properties of a table.
+
+    - `throughput`: read and write units. `adjusted_at_s`: the time of their last change.
+    - `defined`: (name, type) of each defined column.
+    - `encryption`: an SSESpecification, or empty.
+    - `splits`: requested split points, as keys in PlainBuffer, hexadecimal. They are only reported.
+    """
 
     table_id: str = ""
     deviation_s: int = limits.DEVIATION_DEFAULT_S
@@ -40,7 +44,7 @@ class TableOptions:
 
     @classmethod
     def of(cls, table: Table) -> TableOptions:
-        """A table's options; the defaults where Table Store has never set any."""
+        """Return the options of a table, or the defaults if it has none."""
         kept = table.properties.get(DIALECT)
         if kept is None:
             return cls(adjusted_at_s=table.created_at_ms // 1000)
@@ -54,46 +58,50 @@ class TableOptions:
         )
 
     def as_properties(self) -> dict[str, Any]:
-        """The options as CreateTable and AlterTable of the gateway take them."""
+        """Return the options as properties for CreateTable and AlterTable of the gateway."""
         return {DIALECT: dataclasses.asdict(self)}
 
     def defined_type(self, name: str) -> int | None:
-        """The type of a defined column, or None."""
         return dict(self.defined).get(name)
 
 
 def was_made_here(table: Table) -> bool:
-    """Whether Table Store made a table; if it only altered another dialect's, there are options and no id."""
+    """Return True if the table was created through Table Store.
+
+    A table of another dialect that Table Store has altered has options without an id.
+    """
     kept = table.properties.get(DIALECT)
     return kept is not None and bool(kept["table_id"])
 
 
 def allows_update(table: Table) -> bool:
-    """Whether UpdateRow may be used; asked for every update, so without making an Options."""
+    """Return True if UpdateRow is allowed. It runs for every update, so it does not create TableOptions."""
     kept = table.properties.get(DIALECT)
     return True if kept is None else kept["allow_update"]
 
 
 def allows_transactions(table: Table) -> bool:
-    """Whether local transactions may be begun: unless the maker of the table said no. (The Python SDK cannot ask for them,
-    and its suite has a table made beforehand.)"""
+    """Return True if local transactions are allowed, unless the creator of the table disabled them.
+
+    The Python SDK cannot enable them when it creates a table, and its test suite uses a prepared table.
+    """
     return TableOptions.of(table).local_transactions
 
 
 def stamp_deviation_s(table: Table) -> int:
-    """How far, in seconds, a cell's stamp may be from now."""
+    """Return the maximum deviation of a cell's stamp from the current time, in seconds."""
     kept = table.properties.get(DIALECT)
     return limits.DEVIATION_DEFAULT_S if kept is None else kept["deviation_s"]
 
 
 def defined_types(table: Table) -> Mapping[str, int]:
-    """The types of a table's defined columns by name; asked for every write."""
+    """Return the types of a table's defined columns by name. It runs for every write."""
     kept = table.properties.get(DIALECT)
     return dict(kept["defined"]) if kept is not None and kept["defined"] else {}
 
 
 def kept_for_ms(table: Table) -> float:
-    """For how long a cell is shown after its stamp."""
+    """Return the time for which a cell is visible after its stamp, in milliseconds."""
     expiry = table.rules.expiry
     return math.inf if expiry is None or expiry.age_ms is None else expiry.age_ms
 
@@ -102,7 +110,7 @@ def kept_for_ms(table: Table) -> float:
 
 
 def with_table_options(options: TableOptions, asked: messages.TableOptions) -> TableOptions:
-    """Options after a request's table_options. Raises ServiceError."""
+    """Return the options changed by a request's table_options. Raises ServiceError."""
     if asked.HasField("deviation_cell_version_in_sec"):
         if asked.deviation_cell_version_in_sec <= 0:
             raise invalid("The deviation cell version in sec must be greater than 0.")
@@ -113,7 +121,7 @@ def with_table_options(options: TableOptions, asked: messages.TableOptions) -> T
 
 
 def rules_with(rules: Rules, asked: messages.TableOptions) -> Rules:
-    """Rules after a request's table_options: how many versions are kept, and for how long. Raises ServiceError."""
+    """Return the rules changed by a request's table_options: number and lifetime of versions. Raises ServiceError."""
     if asked.HasField("max_versions"):
         if asked.max_versions <= 0:
             raise invalid("The max versions must be greater than 0.")
@@ -130,7 +138,7 @@ def rules_with(rules: Rules, asked: messages.TableOptions) -> Rules:
 
 
 def table_options_message(table: Table) -> messages.TableOptions:
-    """All options, as DescribeTable and UpdateTable always give them."""
+    """Return all options for DescribeTable and UpdateTable."""
     options = TableOptions.of(table)
     expiry = table.rules.expiry
     age_ms = None if expiry is None else expiry.age_ms
@@ -147,7 +155,7 @@ def table_options_message(table: Table) -> messages.TableOptions:
 
 
 def with_throughput(options: TableOptions, asked: messages.ReservedThroughput, now_ms: int) -> TableOptions:
-    """Options after a request's reserved_throughput; what it does not name stays. Raises ServiceError."""
+    """Return the options changed by a request's reserved_throughput. Omitted units stay. Raises ServiceError."""
     read, write = options.throughput
     unit = asked.capacity_unit
     if unit.HasField("read"):
@@ -160,7 +168,7 @@ def with_throughput(options: TableOptions, asked: messages.ReservedThroughput, n
 
 
 def throughput_message(options: TableOptions) -> messages.ReservedThroughputDetails:
-    """Reserved throughput as it is reported."""
+    """Return the reserved throughput for a reply."""
     read, write = options.throughput
     return messages.ReservedThroughputDetails(
         capacity_unit=messages.CapacityUnit(read=read, write=write), last_increase_time=options.adjusted_at_s
@@ -173,7 +181,8 @@ def throughput_message(options: TableOptions) -> messages.ReservedThroughputDeta
 def stream_rule(
     old: StreamRule | None, asked: messages.StreamSpecification, now_ms: int
 ) -> StreamRule | None:
-    """The stream of a table after a request's stream_spec. Enabling begins a new stream, at now. Raises ServiceError."""
+    """Return the stream of a table changed by a request's stream_spec. Enabling creates a new stream. Raises
+    ServiceError."""
     if not asked.enable_stream:
         return None if old is None else dataclasses.replace(old, enabled=False)
     hours = asked.expiration_time if asked.HasField("expiration_time") else 0
@@ -196,7 +205,7 @@ def stream_rule(
 
 
 def _label(old: StreamRule | None, now_ms: int) -> str:
-    """Sixteen digits, microseconds in form; another one than the table's last stream had."""
+    """Return a label in the form of microseconds with 16 digits, greater than that of the last stream."""
     label = now_ms * 1000
     if old is not None and old.label.isdigit():
         label = max(label, int(old.label) + 1)
@@ -204,7 +213,7 @@ def _label(old: StreamRule | None, now_ms: int) -> str:
 
 
 def stream_message(table: Table) -> messages.StreamDetails:
-    """A table's stream as DescribeTable and UpdateTable report it."""
+    """Return the stream of a table for DescribeTable and UpdateTable."""
     rule = table.rules.stream
     if rule is None or not rule.enabled:
         return messages.StreamDetails(enable_stream=False, last_enable_time=0)

@@ -1,4 +1,4 @@
-"""ComputeSplitPointsBySize: where to cut a table into parts of about equal size, for clients that read it in parallel."""
+"""ComputeSplitPointsBySize: split points for parallel reads of a table in parts of similar size."""
 
 from __future__ import annotations
 
@@ -26,15 +26,17 @@ from tablegate.gateway.model.values.rows import Row
 
 _LOCATION = hashlib.md5(
     b"tablegate", usedforsecurity=False
-).hexdigest()  # the service gives 32 characters, too
-# Of how many rows the bytes are counted at once, so that nobody waits long for a session.
+).hexdigest()  # the service also returns 32 characters
+# Maximum number of rows that one read counts, to limit the time that other requests wait for the database session.
 _RANGE_ROWS = 50_000
 _NOTHING = Or(())
 
 
 def compute_split_points_by_size(call: CallContext) -> Exchange[Message]:
-    """ComputeSplitPointsBySize: where to cut a table into parts of about equal size. Points lie between partitions, and the
-    parts between them have split_size or a little more. Raises ServiceError, TableMissing."""
+    """ComputeSplitPointsBySize: split points between partitions.
+
+    The parts between them have split_size or a little more. Raises ServiceError, TableMissing.
+    """
     message = call.message
     table = yield from find_table(call, message.table_name)
     size = _split_size(message)
@@ -53,8 +55,11 @@ def compute_split_points_by_size(call: CallContext) -> Exchange[Message]:
 
 
 def _points(table: Table, size: int, most: int | None) -> Exchange[list[Row]]:
-    """The first rows of the partitions at which a part of the table is full. What lies between is counted in the database,
-    hence the filter that nothing passes; cells past their age count until they are swept."""
+    """Return the first rows of the partitions that follow a full part of the table.
+
+    The database counts the rows in between: the filter passes no row. Expired cells count until the expiry job deletes
+    them.
+    """
     stored = replace(table, rules=replace(table.rules, expiry=None))
     points: list[Row] = []
     rest, part_size = EVERYTHING, 0

@@ -28,7 +28,7 @@ from tablegate.gateway.model.values.values import Kind, Value, size_bytes
 
 
 def create_table(call: CallContext) -> Exchange[Message]:
-    """CreateTable: make a table with its indexes. Raises ServiceError, TableExists."""
+    """CreateTable: create a table with its indexes. Raises ServiceError, TableExists."""
     message = call.message
     meta = message.table_meta
     check_table_name(meta.table_name)
@@ -66,7 +66,7 @@ def create_table(call: CallContext) -> Exchange[Message]:
 
 
 def _check_quota(call: CallContext, tables: Sequence[Table]) -> None:
-    """Raises ServiceError when the instance has all the tables of Table Store's that it may have."""
+    """Raise ServiceError if the instance has reached the maximum number of Table Store tables."""
     quota = call.gateway.settings.tablestore_tables
     if quota and sum(DIALECT in table.properties for table in tables) >= quota:
         raise ServiceError("OTSQuotaExhausted", f"Number of tables exceeds the quota:{quota}.")
@@ -102,7 +102,7 @@ def _key_schema(columns: Sequence[messages.PrimaryKeySchema]) -> KeySchema:
 
 
 def _encryption(asked: messages.SSESpecification) -> dict[str, object]:
-    """Kept and reported; what is at rest is the database's business."""
+    """Return the requested encryption. It is stored and reported, but the database handles encryption at rest."""
     if not asked.enable:
         return {}
     return {
@@ -113,7 +113,7 @@ def _encryption(asked: messages.SSESpecification) -> dict[str, object]:
 
 
 def _splits(ranges: Sequence[messages.PartitionRange], schema: KeySchema) -> tuple[str, ...]:
-    """Where a table is asked to be split, from ranges that cover it. Kept and reported; it means nothing here.
+    """Return the split points of the requested partitions. They are stored and reported, but have no effect.
 
     Source of the texts: aliyun-tablestore-java-sdk, functiontest/SplitPointTest.
     """
@@ -152,7 +152,7 @@ def _check_split(value: plainbuffer.Datum, column: KeyColumn) -> None:
 
 
 def list_table(call: CallContext) -> Exchange[Message]:
-    """ListTable: the names of all tables of the instance, whichever dialect made them."""
+    """ListTable: the names of all tables of the instance, of all dialects."""
     tables = yield from one(ListTables(call.caller.namespace))
     return messages.ListTableResponse(table_names=[table.name for table in tables])
 
@@ -202,7 +202,7 @@ def _encryption_message(kept: TableOptions) -> messages.SSEDetails:
 
 
 def update_table(call: CallContext) -> Exchange[Message]:
-    """UpdateTable: change throughput, options or stream; what is not given stays. Raises ServiceError, TableMissing,
+    """UpdateTable: change throughput, options or stream. Omitted parts stay. Raises ServiceError, TableMissing,
     TableBusy."""
     message = call.message
     table: Table = yield from find_table(call, message.table_name)
@@ -249,7 +249,7 @@ def delete_table(call: CallContext) -> Exchange[Message]:
 
 
 def add_defined_column(call: CallContext) -> Exchange[Message]:
-    """AddDefinedColumn: define columns, with their types, that indexes may name. Raises ServiceError, TableMissing."""
+    """AddDefinedColumn: define typed columns that indexes can use. Raises ServiceError, TableMissing."""
     message = call.message
     table: Table = yield from find_table(call, message.table_name)
     if not message.columns:
@@ -263,7 +263,7 @@ def add_defined_column(call: CallContext) -> Exchange[Message]:
 
 
 def delete_defined_column(call: CallContext) -> Exchange[Message]:
-    """DeleteDefinedColumn: forget defined columns. One that an index shows must stay. Raises ServiceError, TableMissing."""
+    """DeleteDefinedColumn: remove defined columns, except those in an index. Raises ServiceError, TableMissing."""
     message = call.message
     table: Table = yield from find_table(call, message.table_name)
     if not message.columns:
@@ -284,7 +284,7 @@ def delete_defined_column(call: CallContext) -> Exchange[Message]:
 def _defined_columns(
     known: tuple[tuple[str, int], ...], columns: Iterable[messages.DefinedColumnSchema], schema: KeySchema
 ) -> tuple[tuple[str, int], ...]:
-    """Defined columns after more were added. Raises ServiceError."""
+    """Return the defined columns with added ones. Raises ServiceError."""
     made = dict(known)
     for column in columns:
         check_schema_name(column.name)

@@ -1,1 +1,1 @@
-"""Values and keys: the wire forms and the gateway's, both ways."""
+"""Conversion of values and keys between the wire format and the gateway."""

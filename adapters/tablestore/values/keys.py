@@ -1,7 +1,7 @@
-"""Keys and bounds of ranges: PlainBuffer cells -> the gateway's keys and positions.
+"""Conversion of PlainBuffer cells to the gateway's keys and bounds of ranges.
 
-Checked by position, as the service does: how many columns, then each one's name, then its type.
-Source: docs/protocols/table-store.md section 4.10.
+Cells are validated by position, like in the service: first the number of columns, then name and type of each. Source:
+docs/protocols/table-store.md section 4.10.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KEY_TYPES = frozenset({Kind.INT64, Kind.TEXT, Kind.BYTES})
 
 
 def decode(data: bytes) -> plainbuffer.WireRow:
-    """The row of a request. Raises ServiceError."""
+    """Decode the row of a request. Raises ServiceError."""
     try:
         return plainbuffer.decode_row(data)
     except plainbuffer.TooManyCells as error:
@@ -40,10 +40,9 @@ def decode(data: bytes) -> plainbuffer.WireRow:
 
 
 def key_of(table: Table, cells: Sequence[plainbuffer.WireCell], may_draw: bool = False) -> keys.Key:
-    """The key of a row to be read or written, of cells that have passed `check_values`. `may_draw`: an auto-increment column
-    may be left to the server.
+    """Return the key of a row from cells that `check_values` has accepted. Raises ServiceError.
 
-    Raises ServiceError.
+    `may_draw`: the server may assign the value of an auto-increment column.
     """
     columns = table.key_schema.columns
     _check_columns(columns, cells, may_draw)
@@ -55,7 +54,7 @@ def key_of(table: Table, cells: Sequence[plainbuffer.WireCell], may_draw: bool =
 
 
 def _stored(column: keys.KeyColumn, value: plainbuffer.Datum | None) -> plainbuffer.Datum:
-    """A value that has passed the checks, as its column stores it."""
+    """Return a validated value as its column stores it."""
     if not isinstance(value, Value):
         assert value is not None
         return value
@@ -66,14 +65,14 @@ def _stored(column: keys.KeyColumn, value: plainbuffer.Datum | None) -> plainbuf
 
 
 def check_values(cells: Sequence[plainbuffer.WireCell], may_draw: bool) -> None:
-    """Raises ServiceError for what is wrong with a key whatever its table."""
+    """Validate a key as far as it does not depend on the table. Raises ServiceError."""
     _check_count(cells)
     for cell in cells:
         check_value(cell, may_draw)
 
 
 def _check_count(cells: Sequence[plainbuffer.WireCell]) -> None:
-    """An index's key may have more columns than a table's; what it lacks or has too many is seen against its own."""
+    """Check the number of key columns. An index has more than its table, so the exact number is checked later."""
     if not 1 <= len(cells) <= limits.KEY_COLUMNS_MAX:
         raise _key_count()
 
@@ -83,7 +82,7 @@ def _key_count() -> ServiceError:
 
 
 def check_value(cell: plainbuffer.WireCell, may_draw: bool) -> None:
-    """Raises ServiceError for what is wrong with a key value whatever the table."""
+    """Validate a key value as far as it does not depend on the table. Raises ServiceError."""
     value = cell.value
     if isinstance(value, plainbuffer.Bound):
         raise invalid(f"VT_{value.name} is an invalid type for the primary key.")
@@ -102,7 +101,7 @@ def check_value(cell: plainbuffer.WireCell, may_draw: bool) -> None:
 def _check_columns(
     columns: Sequence[keys.KeyColumn], cells: Sequence[plainbuffer.WireCell], may_draw: bool
 ) -> None:
-    """Number, names and types against the schema."""
+    """Compare number, names and types with the schema."""
     if len(cells) != len(columns):
         raise ServiceError(
             "OTSInvalidPK", f"Validate PK size fail. Input: {len(cells)}, Meta: {len(columns)}."
@@ -126,7 +125,7 @@ def _check_columns(
 
 
 def partition_of(table: Table, cells: Sequence[plainbuffer.WireCell]) -> bytes:
-    """The partition that a key of one column names, for a local transaction. Raises ServiceError."""
+    """Return the partition of a key with one column, for a local transaction. Raises ServiceError."""
     if len(cells) != 1:
         raise invalid("StartLocalTransaction support only one primary key.")
     check_value(cells[0], may_draw=False)
@@ -138,10 +137,10 @@ def partition_of(table: Table, cells: Sequence[plainbuffer.WireCell]) -> bytes:
 
 
 def bound_of(target: TableOrIndex, data: bytes) -> keys.Position:
-    """The position of a bound of a range, where columns may be INF_MIN or INF_MAX.
+    """Return the position of a bound of a range, whose columns may be INF_MIN or INF_MAX.
 
-    In an index the rows' positions end in the table's own key, columns that the index names too included; what follows a
-    virtual bound does not matter.
+    Positions in an index end in the whole key of the table, including columns of the index. Columns after a virtual
+    bound are ignored.
     """
     cells = decode(data).key
     if target.index is None:
@@ -153,7 +152,7 @@ def bound_of(target: TableOrIndex, data: bytes) -> keys.Position:
 
 
 def index_get(target: TableOrIndex, cells: Sequence[plainbuffer.WireCell]) -> Read:
-    """The command that reads the one row of an index with a key. Raises ServiceError."""
+    """Return the command that reads the row of an index by its key. Raises ServiceError."""
     for cell in cells:
         check_value(cell, may_draw=False)
     position = _position(target, cells)
@@ -162,7 +161,7 @@ def index_get(target: TableOrIndex, cells: Sequence[plainbuffer.WireCell]) -> Re
 
 
 def _position(target: TableOrIndex, cells: Sequence[plainbuffer.WireCell]) -> keys.Position:
-    """The position that cells name in a table or an index. Raises ServiceError."""
+    """Return the position of a key in a table or an index. Raises ServiceError."""
     _check_columns(target.key, cells, may_draw=False)
     values = {
         column.name: _stored(column, cell.value) for column, cell in zip(target.key, cells, strict=True)
@@ -183,6 +182,6 @@ def _position(target: TableOrIndex, cells: Sequence[plainbuffer.WireCell]) -> ke
 
 
 def key_cells(target: TableOrIndex, row: Row) -> list[plainbuffer.WireCell]:
-    """The key of a row as it travels."""
+    """Return the key of a row as cells for the wire."""
     latest = row.latest
     return [plainbuffer.WireCell(name, key_value_shown(latest[name])) for name in target.key_names]

@@ -1,7 +1,8 @@
-"""The gateway's values as Table Store sees them, and key columns both ways.
+"""Conversion of values and key columns between the gateway and Table Store.
 
-Table Store has five kinds of attributes (INTEGER, DOUBLE, BOOLEAN, STRING, BINARY) and three of keys. What another dialect
-wrote is shown exactly or as text, never rounded; NULL is shown as no column at all. Total in both directions.
+Table Store has five kinds of attributes (INTEGER, DOUBLE, BOOLEAN, STRING, BINARY) and three of keys. Values of other
+dialects are shown exactly or as text, never rounded. NULL is shown as a missing column. Every value converts in both
+directions.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from tablegate.gateway.model.values.values import Kind, Value, decimal_fits, dec
 
 _LONGEST_CHARACTER_BYTES = 4
 WIRE_TAGS = frozenset({"I64", "D", "BOOL", "S", "B"})
-"""The tags of those kinds in bodies (gateway/model/values/bodies.py)."""
+"""Tags of the kinds on the wire in bodies (gateway/model/values/bodies.py)."""
 
 SHOWN_KINDS = frozenset(Kind) - {Kind.NULL}
-"""Kinds that Table Store shows as a column."""
+"""Kinds that Table Store can show."""
 
 TYPE_NAMES = {
     Kind.INT64: "INTEGER",
@@ -30,11 +31,11 @@ TYPE_NAMES = {
     Kind.TEXT: "STRING",
     Kind.BYTES: "BLOB",
 }
-"""What error texts call a type, after `VT_`."""
+"""Names of types in error texts, after `VT_`."""
 
 
 def check_length(what: str, name: str, value: Value, most: int) -> None:
-    """Raise ServiceError for a text or blob of more than `most` bytes in a column. `what`: the kind of column."""
+    """Raise ServiceError if a text or blob has more than `most` bytes. `what`: the kind of column in the text."""
     if len(value.data) * _LONGEST_CHARACTER_BYTES > most and (size := size_bytes(value)) > most:
         raise invalid(
             f"The length of {what} column: '{name}' exceeds the MaxLength:{most} with CurrentLength:{size}."
@@ -42,13 +43,13 @@ def check_length(what: str, name: str, value: Value, most: int) -> None:
 
 
 def check_attribute(name: str, value: Value) -> None:
-    """Raise ServiceError for the value of an attribute that is too long."""
+    """Raise ServiceError if the value of an attribute is too long."""
     if value.kind is Kind.TEXT or value.kind is Kind.BYTES:
         check_length("attribute", name, value, limits.VALUE_MAX_BYTES)
 
 
 def restored(old: Row | None, contents: Contents, key_names: tuple[str, ...]) -> Contents:
-    """What was written back exactly as it had been shown keeps the kind it is stored with."""
+    """Restore the stored kind of values that were read and written back unchanged."""
     if old is None or all(WIRE_TAGS.issuperset(member) for member in old.contents.members.values()):
         return contents
     before = old.latest
@@ -81,22 +82,22 @@ KEY_KINDS = {messages.INTEGER: Kind.INT64, messages.STRING: Kind.TEXT, messages.
 
 
 def key_type(column: KeyColumn) -> messages.PrimaryKeyType:
-    """The type under which Table Store knows a key column. A DECIMAL one (DynamoDB's N) is shown as its text."""
+    """Return the type of a key column in Table Store. A DECIMAL (DynamoDB's N) is shown as a string."""
     return _KEY_TYPES[column.kind]
 
 
 def key_kind_shown(column: KeyColumn) -> Kind:
-    """The kind that values of a key column have on the wire."""
+    """Return the kind of a key column's values on the wire."""
     return Kind.TEXT if column.kind is Kind.DECIMAL else column.kind
 
 
 def key_value_shown(value: Value) -> Value:
-    """A key value as it travels."""
+    """Return a key value as it is shown on the wire."""
     return Value(Kind.TEXT, decimal_text(value.data)) if value.kind is Kind.DECIMAL else value
 
 
 def key_value_stored(column: KeyColumn, value: Value) -> Value | None:
-    """A key value that has travelled (of the kind shown) as it is stored; None if it is no value of the column."""
+    """Return the stored form of a key value from the wire. None if the column cannot have it."""
     if column.kind is not Kind.DECIMAL:
         return value
     try:

@@ -1,4 +1,7 @@
-"""How Table Store sees what is stored: exactly, or as text, never rounded. Indexes need it before all else is loaded."""
+"""The view of Table Store on stored values: exact, or as text, never rounded.
+
+Separate from values.py because indexes need it before the rest of the dialect is loaded.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ from tablegate.gateway.model.values import bodies
 from tablegate.gateway.model.values.values import Kind, Value, decimal_text
 
 WIRE_KINDS = frozenset({Kind.INT64, Kind.DOUBLE, Kind.BOOL, Kind.TEXT, Kind.BYTES})
-"""Kinds that travel as they are."""
+"""Kinds that the wire format has."""
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 _ZERO_TICKS = datetime(1, 1, 1)
 
 
 def view(value: Value) -> Value:
-    """How Table Store sees a stored value; NULL stays NULL, and whoever renders leaves it out."""
+    """Return a stored value as Table Store shows it. NULL stays NULL, and renderers omit it."""
     kind, data = value
     if kind in WIRE_KINDS or kind is Kind.NULL:
         return value
@@ -35,7 +38,7 @@ def view(value: Value) -> Value:
 
 
 def index_view(value: Value, is_partition: bool) -> Value | None:
-    """How an index that Table Store made reads a key column."""
+    """Return the value of a key column for an index of Table Store."""
     return None if value.kind is Kind.NULL else view(value)
 
 
@@ -49,6 +52,6 @@ def _view_decimal(number: Decimal) -> Value:
 
 
 def datetime_text(ticks: int) -> str:
-    """ISO 8601 with the seven digits that ticks of 100 ns since the year 1 need."""
+    """Return ISO 8601 with seven fractional digits, for ticks of 100 ns since the year 1."""
     seconds, rest = divmod(ticks, 10_000_000)
     return f"{(_ZERO_TICKS + timedelta(seconds=seconds)).isoformat()}.{rest:07d}Z"

@@ -1,1 +1,1 @@
-"""The protocol: signatures, protobuf messages, PlainBuffer, names, limits, and the words of errors."""
+"""The protocol: signatures, protobuf messages, PlainBuffer, names, limits, and the texts of errors."""

@@ -1,11 +1,10 @@
-"""Signatures V2 and V4 of requests, and the signatures that replies must carry.
+"""Signatures V2 and V4 of requests and replies.
 
-Pure: a request, a snapshot of credentials and the time go in; a Caller or NotAuthenticated or ServiceError comes out, and the
-request has an authorization if its caller may not do everything. Knows nothing of operations and bodies beyond their name and
-their bytes.
+Pure: depends on a request, a snapshot of credentials and the time. The result is a Caller, NotAuthenticated or
+ServiceError. The request gets an authorization if its caller is restricted.
 
-What is signed: "/" + operation, the method, an empty query, and every x-ots-* header but the signatures, sorted.
-Source: docs/protocols/table-store.md section 1.2 and 1.3.
+The signature covers "/" + operation, the method, an empty query, and every x-ots-* header except the signatures,
+sorted. Source: docs/protocols/table-store.md section 1.2 and 1.3.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ SIGNATURES = ("x-ots-signature", "x-ots-signaturev4")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: the access key, the instance, where its tables live, and the key that signs the reply."""
+    """The authenticated caller: the access key, the instance, its namespace, and the key that signs the reply."""
 
     access_id: str
     instance: str
@@ -50,7 +49,7 @@ class Caller:
 def verify(
     request: Request, operation: str, credentials: Credentials, now_ms: int, has_body: bool = True
 ) -> Caller:
-    """The caller, if the request proves who it is. `has_body`: False if the body, and so its digest, is not there yet.
+    """Authenticate a request. `has_body`: False if the body and its digest are not available yet.
 
     Raises NotAuthenticated or ServiceError, in the service's order: headers, date, clock, key, instance, digest of the
     body, signature.
@@ -96,7 +95,7 @@ def _check_clock(date: str, now_ms: int) -> None:
 
 
 def _proven_key(credential: Credential, headers: dict[str, str], operation: str) -> bytes:
-    """The key with which the signature was made. Raises NotAuthenticated if none of the credential's was."""
+    """Return the key of the credential that made the signature. Raises NotAuthenticated."""
     signed = string_to_sign(operation, headers)
     if "x-ots-signaturev4" in headers:
         given = headers["x-ots-signaturev4"].encode("latin-1", "replace")
@@ -115,14 +114,14 @@ def _proven_key(credential: Credential, headers: dict[str, str], operation: str)
 
 
 def string_to_sign(operation: str, headers: dict[str, str]) -> bytes:
-    """What a request signs; `headers` by lower-case name."""
+    """Return the signed bytes of a request. `headers` by lower-case name."""
     lines = sorted([f"{name}:{value}\n" for name, value in headers.items() if name not in SIGNATURES])
     return f"/{operation}\nPOST\n\n{''.join(lines)}".encode("latin-1", "replace")
 
 
 @lru_cache(maxsize=1024)
 def derived_key(secret: str, day: str, region: str) -> bytes:
-    """The V4 signing key of a day and a region: text (base64), and it is that text that signs."""
+    """Return the V4 signing key of a day and a region, in base64. The base64 text itself is the key."""
     key = ("aliyun_v4" + secret).encode()
     for step in (day, region, "ots", "aliyun_v4_request"):
         key = hmac.digest(key, step.encode("latin-1", "replace"), "sha256")
@@ -149,7 +148,7 @@ def _hmac_sha1(key: bytes, message: bytes) -> bytes:
 
 @lru_cache(maxsize=256)
 def _hmac_halves(key: bytes) -> tuple[hashlib._Hash, hashlib._Hash]:
-    """The two hashes of RFC 2104 with the key in them."""
+    """Return the inner and outer hash of RFC 2104, initialized with the key."""
     block = (key if len(key) <= 64 else hashlib.sha1(key).digest()).ljust(64, b"\0")
     inner, outer = (hashlib.sha1(bytes(byte ^ pad for byte in block)) for pad in (0x36, 0x5C))
     return inner, outer

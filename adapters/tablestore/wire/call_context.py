@@ -1,10 +1,10 @@
-"""One call of an operation: what a handler gets, and how it finds its table.
+"""The context of a call of an operation, and the look-up of its tables.
 
-A handler is a function `operation(call) -> Steps[Message]` (gateway/exchanges.py), usually a generator function. It parses
-`call.message` to commands and returns the answer's protobuf message. It raises ServiceError or GatewayError. The entry
-renders both as error replies.
+A handler is a function `operation(call) -> Steps[Message]` (gateway/exchanges.py), usually a generator function. It
+parses `call.message` to commands and returns the answer's protobuf message. It raises ServiceError or GatewayError. The
+entry renders both as error replies.
 
-An index is a table here, to be read and not written: a Target is a table seen under one of these names.
+Clients read an index by its name, as they read a table. A TableOrIndex represents either.
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ from tablegate.gateway.model.values.keys import KeyColumn
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """A call whose message has been parsed and has all its required fields. `now_ms`: when it began.
-    `may_be_old`: by the settings, what it reads may be a little old; the service itself never lets it be."""
+    """A call with a parsed message that has all its required fields.
+
+    `now_ms`: the time of its start. `may_be_old`: the settings allow reads from a replica. The service itself always
+    reads the latest data.
+    """
 
     operation: str
     message: Any
@@ -44,24 +47,29 @@ class CallContext:
     now_ms: int
     may_be_old: bool = False
     authorization: Authorization | None = None
-    """The permissions of the caller. None: the caller may do everything."""
+    """The permissions of the caller. None: unrestricted."""
 
     def known_table(self, name: str) -> Table | None:
-        """The descriptor of a table from the cache. None: the engine must be asked for it, which is always so of a forbidden
-        table, as of one that is not there."""
+        """Return the cached descriptor of a table. None if the engine must look it up.
+
+        Forbidden tables are always looked up, like absent ones.
+        """
         table = self.gateway.engine.cached_table(self.caller.namespace, name)
         return table if table is None or self.reaches(table) else None
 
     def reaches(self, table: Table, index: str = "") -> bool:
-        """True if the caller might be allowed to do this to a table, or to an index of it."""
+        """Return True if the caller may be allowed to do this to a table, or to an index of it."""
         path = f"{table.name}/index/{index}" if index else ""
         return self.authorization is None or self.authorization.reaches(table, path)
 
 
 @dataclass(frozen=True, slots=True)
 class TableOrIndex:
-    """A table, or an index of it, under the name that a client reads. `key`: its columns, for an index ending in those of
-    the table that it does not name itself; `shown`: attributes that an index has (None: all)."""
+    """A table, or an index of it, as the target of a read.
+
+    `key`: its key columns. For an index, the remaining key columns of the table are appended. `shown`: attributes in an
+    index (None: all).
+    """
 
     table: Table
     index: Index | None
@@ -71,12 +79,11 @@ class TableOrIndex:
 
     @classmethod
     def of_table(cls, table: Table) -> TableOrIndex:
-        """A table itself as the target."""
         return cls(table, None, table.key_schema.columns, table.key_schema.names)
 
     @classmethod
     def of_index(cls, table: Table, index: Index) -> TableOrIndex:
-        """An index of a table as the target: its key is followed by the columns of the table's that it lacks."""
+        """Return an index as a target. The key columns of the table that it lacks are appended to its key."""
         own = index.key_schema.columns
         names = index.key_schema.names
         key = own + tuple(column for column in table.key_schema.columns if column.name not in names)
@@ -88,7 +95,7 @@ _INDEXES_KEPT = 1024
 
 
 def find_target(call: CallContext, name: str) -> Exchange[TableOrIndex]:
-    """What a table name of the caller's means: a table, or else an index. Raises TableMissing, ServiceError."""
+    """Return the table or else the index with a name. Raises TableMissing, ServiceError."""
     namespace = call.caller.namespace
     table = call.known_table(name)
     if table is not None:
@@ -102,7 +109,7 @@ def find_target(call: CallContext, name: str) -> Exchange[TableOrIndex]:
     try:
         table = yield from one(FindTable(namespace, name))
     except (TableMissing, NotPermitted) as unknown:
-        # Who may not hear of a table of that name may still be allowed to read an index that has it.
+        # A caller without permission for a table of that name may have it for an index of that name.
         if not is_name(name):
             check_table_name(name)
         found = yield from _find_index(call, name)
@@ -113,7 +120,8 @@ def find_target(call: CallContext, name: str) -> Exchange[TableOrIndex]:
 
 
 def _find_index(call: CallContext, name: str) -> Exchange[TableOrIndex | None]:
-    """The index of that name, of whichever table that is not forbidden to the caller; Table Store's own before others'."""
+    """Return an index with that name of some permitted table. Indexes of Table Store come before those of other
+    dialects."""
     namespace = call.caller.namespace
     tables = yield from one(ListTables(namespace))
     having = [
@@ -125,7 +133,7 @@ def _find_index(call: CallContext, name: str) -> Exchange[TableOrIndex | None]:
     if not having:
         return None
     table, index = having[0]
-    # Under its own name the table is kept in the engine's cache, which is asked the next time.
+    # The look-up by name puts the table into the engine's cache, for the next call.
     yield from one(FindTable(namespace, table.name))
     _TABLE_OF_INDEX[namespace, name] = table.name
     if len(_TABLE_OF_INDEX) > _INDEXES_KEPT:
@@ -134,15 +142,18 @@ def _find_index(call: CallContext, name: str) -> Exchange[TableOrIndex | None]:
 
 
 def named_tables(message: Any) -> list[str]:
-    """The names of tables, or of indexes, in a request."""
+    """Return the names of tables or indexes in a request."""
     parts = (message, *getattr(message, "tables", ()))
     named = [getattr(part, field, "") for part in parts for field in ("table_name", "main_table_name")]
     return [name for name in named if name]
 
 
 def names_known_tables(call: CallContext) -> bool:
-    """True if nothing must be looked up before the operation begins: the call names tables that are cached and that the caller
-    can be allowed to use, or valid names where the caller may do everything."""
+    """Return True if the operation can begin without look-ups.
+
+    Its tables are cached and the caller can be allowed to use them, or its names are valid and the caller is
+    unrestricted.
+    """
     message = call.message
     for part in (message, *getattr(message, "tables", ())):
         name = getattr(part, "table_name", None)
@@ -155,15 +166,14 @@ def names_known_tables(call: CallContext) -> bool:
 
 
 def after_names(call: CallContext, handler: Callable[[CallContext], Steps[Message]]) -> Exchange[Message]:
-    """An operation after the names of its tables have been looked up, because one is forbidden, unknown or unusual."""
+    """Run an operation after looking up its tables, because a name is forbidden, unknown or unusual."""
     yield from judge_names(call)
     yield from check_names(call)
     return (yield from exchange_of(handler(call)))
 
 
 def judge_names(call: CallContext) -> Exchange[None]:
-    """Refuse a caller to whom a table or index is forbidden, before anything else about the request is judged. Raises
-    NotPermitted."""
+    """Raise NotPermitted if a table or index is forbidden, before the rest of the request is validated."""
     if call.authorization is None:
         return
     for name in named_tables(call.message):
@@ -176,8 +186,11 @@ def judge_names(call: CallContext) -> Exchange[None]:
 
 
 def check_names(call: CallContext) -> Exchange[None]:
-    """Raises ServiceError if the request names a table that neither is nor could be: before anything else about the request
-    is judged. Tables that other dialects made may have names that could not be given here."""
+    """Raise ServiceError for an invalid name of a table that does not exist, before the rest of the request is
+    validated.
+
+    Existing tables of other dialects may have names that are invalid here.
+    """
     fields = call.message.DESCRIPTOR.fields_by_name
     named = call.message.tables if "tables" in fields else [call.message] if "table_name" in fields else []
     for part in named:
@@ -190,9 +203,10 @@ def check_names(call: CallContext) -> Exchange[None]:
 
 
 def find_table(call: CallContext, name: str) -> Exchange[Table]:
-    """The table of that name as it is now, to be described or changed. Raises TableMissing, ServiceError.
+    """Return the current descriptor of a table, to describe or change it. Raises TableMissing, ServiceError.
 
-    Not from the cache: another server process may have changed it, and nothing would find that out."""
+    The cache is not used: another server process may have changed the table, and no later check would detect that.
+    """
     try:
         return (yield from one(FindTable(call.caller.namespace, name)))
     except TableMissing:
@@ -201,7 +215,7 @@ def find_table(call: CallContext, name: str) -> Exchange[Table]:
 
 
 def find_written(call: CallContext, name: str) -> Exchange[Table]:
-    """The table of that name, to be written. Raises TableMissing, and ServiceError for an index."""
+    """Return the table for a write. Raises TableMissing, and ServiceError for an index."""
     target = yield from find_target(call, name)
     if target.index is not None:
         raise invalid(f"Disallow write to index table: '{name}'.")

@@ -1,10 +1,10 @@
-"""Errors as Table Store spells them: one status for each code, one code and text for each error of the gateway.
+"""Errors of Table Store: the status of each code, and code and text for each error of the gateway.
 
-    ServiceError            what a client gets: code and message; the status follows from the code
-    invalid(message)        OTSParameterInvalid, by far the most frequent
+    ServiceError            an error for the client: code and message. The status follows from the code
+    invalid(message)        OTSParameterInvalid, the most frequent error
 
-Codes matter more than texts: the SDKs repeat a request up to 20 times on those listed in RETRIED, so a code of that list
-may only be given where a retry can help. Source: docs/protocols/table-store.md section 1.4 and 4.10.
+Codes matter more than texts. The SDKs retry a request up to 20 times for the codes in RETRIED. So such a code is
+returned only if a retry can help. Source: docs/protocols/table-store.md section 1.4 and 4.10.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ STATUS = {
 RETRIED = frozenset(
     {"OTSRowOperationConflict", "OTSNotEnoughCapacityUnit", "OTSTableNotReady", "OTSServerBusy"}
 )
-"""Codes after which SDKs send any request again (reads: the 5xx too)."""
+"""Codes for which SDKs retry every request. They retry reads after 5xx errors too."""
 
 
 REFUSALS = frozenset({"OTSAuthFailed", "OTSNoPermissionAccess"})
-"""Codes that say that the caller may not do this, or has not shown who it is."""
+"""Codes for callers who are not permitted or not authenticated."""
 
 
 class ServiceError(Exception):
-    """An answer that is an error. `code` is one of STATUS."""
+    """An error reply. `code` is one of STATUS."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(code, message)
@@ -64,20 +64,20 @@ class ServiceError(Exception):
 
     @property
     def status(self) -> int:
-        """The HTTP status that goes with the code."""
+        """The HTTP status of the code."""
         return STATUS[self.code]
 
     def as_message(self) -> messages.Error:
-        """The protobuf that travels, as body or inside a batch's answer."""
+        """Return the protobuf message, for a body or for a row of a batch."""
         return messages.Error(code=self.code, message=self.message)
 
 
 class RowError(ServiceError):
-    """What is wrong with one row in its table: in a batch it is that row's result, whatever its code."""
+    """An error of one row in its table. In a batch it is the result of that row, whatever its code."""
 
 
 def is_of_row(error: ServiceError) -> bool:
-    """True if an error found while a batch is parsed is the result of one row."""
+    """Return True if an error found while a batch is parsed is the result of one row."""
     return error.code in _ROW_CODES or isinstance(error, RowError)
 
 
@@ -85,7 +85,7 @@ _ROW_CODES = frozenset({"OTSInvalidPK", "OTSConditionCheckFail", "OTSRowOperatio
 
 
 def invalid(message: str) -> ServiceError:
-    """The request breaks a rule of the service; sending it again cannot help."""
+    """Return the error for a request that breaks a rule of the service. A retry cannot help."""
     return ServiceError("OTSParameterInvalid", message)
 
 
@@ -93,21 +93,21 @@ INTERNAL = ServiceError("OTSInternalServerError", "Internal server error.")
 
 CONDITION_FAILED = "Condition check failed."
 CONDITION_TEXTS = {
-    # The service of 2026 tells three cases apart; the SDKs' suites still compare with one text for all.
+    # The service of 2026 distinguishes three cases. The suites of the SDKs still expect one text.
     "exist": "Row does not exist which is expected existent",
     "not-exist": "Row exists which is expected nonexistent",
 }
 
 
 def service_error_of(error: GatewayError | ServiceError, style: str = "classic") -> ServiceError:
-    """What a client is told about an error of the gateway. `style` "2026" tells failed conditions apart."""
+    """Return the service's error for an error of the gateway. `style` "2026" distinguishes failed conditions."""
     match error:
         case ServiceError():
             return error
         case facts.ConditionFailed():
             return ServiceError("OTSConditionCheckFail", _condition_text(error, style))
         case facts.TableBusy(index=index) if index:
-            # A retry helps, so the code is one that clients repeat.
+            # A retry helps, so the code is one of RETRIED.
             return ServiceError("OTSTableNotReady", "Disallow read index table in building base state")
         case facts.NotAuthenticated(rule=rule):
             return ServiceError(*_AUTHENTICATION.get(rule, ("OTSAuthFailed", rule.format(**error.facts))))
@@ -159,7 +159,7 @@ _PLAIN: dict[type[GatewayError], tuple[str, str]] = {
     facts.TransactionMissing: ("OTSSessionNotExist", "Session not exist or may be timeout."),
     facts.Throttled: ("OTSNotEnoughCapacityUnit", "Remaining capacity unit is not enough."),
     facts.Busy: ("OTSServerBusy", "Server is busy."),
-    # Not one that clients repeat on writes: whether the write was kept is not known.
+    # Not one of RETRIED for writes: the outcome of the write is unknown.
     facts.CommitUnknown: ("OTSTimeout", "Operation timeout."),
     facts.PositionExpired: (
         "OTSTrimmedDataAccess",
@@ -179,23 +179,23 @@ PLANTED: Mapping[str, str] = {
     CONFLICT: "OTSRowOperationConflict",
     LIMIT: "OTSQuotaExhausted",
 }
-"""The errors that a test can have this service answer (control/faults.py)."""
+"""The errors that tests can inject (control/faults.py)."""
 
 _PLANTED_TEXTS = {
     "OTSConditionCheckFail": CONDITION_FAILED,
-    # The SDKs send a request again after this code with this text only.
+    # The SDKs retry after this code only with this text.
     "OTSQuotaExhausted": "Too frequent table operations.",
 }
 
 
 def planted(code: str) -> ServiceError:
-    """An error of STATUS, whatever the request is."""
+    """Return an injected error with a code of STATUS."""
     texts = {**dict(_PLAIN.values()), INTERNAL.code: INTERNAL.message, **_PLANTED_TEXTS}
     return ServiceError(code, texts.get(code, "The request was refused."))
 
 
 LEFT_OUT = RowError("OTSServerBusy", planted("OTSServerBusy").message)
-"""The result of a row that a test has left unprocessed (gateway/request_context.py)."""
+"""The result of a row that a test declared unprocessed (gateway/request_context.py)."""
 
 _AUTHENTICATION = {
     "unknown-key": ("OTSAuthFailed", "The AccessKeyID does not exist."),

@@ -1,20 +1,22 @@
-"""Table Store's numbers, each with its unit. Source: docs/protocols/table-store.md section 4.1, 4.2 and 4.9 unless said."""
+"""Limits of Table Store, with units. Source, unless stated: docs/protocols/table-store.md section 4.1, 4.2 and 4.9."""
 
 from __future__ import annotations
 
 # Names and keys
 NAME_MAX_BYTES = 255  # tables, columns, indexes
-INSTANCE_NAME_MAX = 256  # characters; the service's own have 3 to 16 ("Instance", naming conventions)
+INSTANCE_NAME_MAX = 256  # characters. Those of the service have 3 to 16 ("Instance", naming conventions)
 KEY_COLUMNS_MAX = 4
 KEY_CELLS_MAX = (
     4 * KEY_COLUMNS_MAX
-)  # our own: of a key that is read from a request; an index's has twice those of a table's
+)  # our own: cells of a key in a request. A key of an index may have more columns than that of its table
 KEY_VALUE_MAX_BYTES = 1024
 VALUE_MAX_BYTES = 2 * 1024 * 1024
 
 # Columns
 COLUMNS_MAX = 1024  # in one write, and in columns_to_get
-CELLS_MAX = 2 * COLUMNS_MAX  # our own: of a row that is read from a request; the number told of more is none
+CELLS_MAX = (
+    2 * COLUMNS_MAX
+)  # our own: cells of a row in a request. A request with more is refused without the exact number
 DEFINED_COLUMNS_MAX = 32
 FILTER_NODES_MAX = 32
 REGEX_MAX_BYTES = 256  # of a filter's value rule (developer reference, ValueTransferRule)
@@ -26,13 +28,11 @@ BATCH_WRITE_ROWS_MAX = 200
 WRITE_MAX_BYTES = 4 * 1024 * 1024  # one put or update, and a whole BatchWriteRow
 RANGE_ROWS_MAX = 5000  # scanned in one page
 RANGE_MAX_BYTES = 4 * 1024 * 1024  # scanned in one page
-RANGE_SECONDS = (
-    5.0  # a page ends here however much is left, so that a scan never runs into a client's time-out
-)
+RANGE_SECONDS = 5.0  # a page ends after this time, so that a scan does not exceed a client's timeout
 
 # Tables
 INDEXES_MAX = 5
-PARTITIONS_MAX = 10  # asked for at creation
+PARTITIONS_MAX = 10  # in the request that creates a table
 PARTITION_BOUND_MAX_BYTES = 64
 THROUGHPUT_MAX_UNITS = 100_000
 TIME_TO_LIVE_MIN_S = 86_400  # or -1
@@ -58,4 +58,4 @@ TRANSACTION_MAX_BYTES = 4 * 1024 * 1024
 # HTTP
 CLOCK_SKEW_MS = 15 * 60 * 1000
 BODY_MAX_BYTES = 20 * 1024 * 1024  # after inflating
-CELL_BYTES = 500  # our own: an estimate of the memory that a cell of a request needs until it is answered
+CELL_BYTES = 500  # our own: an estimate of the memory for each cell of a request until its reply

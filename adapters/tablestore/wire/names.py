@@ -1,7 +1,7 @@
-"""Names: which ones the service accepts for tables, columns and indexes.
+"""Validation of names of tables, columns and indexes.
 
-Binds what Table Store creates, never what it reads: a column that DynamoDB named `#h` is returned as it is, and legal again
-where foreign_names.py finds it.
+It applies to names that Table Store creates. A column that DynamoDB named `#h` is returned unchanged, and accepted in
+writes as foreign_names.py describes.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @lru_cache(maxsize=4096)
 def is_name(name: str) -> bool:
-    """Whether a name can be given to a table, an index, a key column or a defined one."""
+    """Return True if a name is legal for a table, an index, a key column or a defined column."""
     return len(name) <= limits.NAME_MAX_BYTES and _NAME.fullmatch(name) is not None
 
 
 def check_table_name(name: str) -> None:
-    """Raises ServiceError for what cannot be the name of a table made here."""
+    """Raise ServiceError if the name of a table is illegal."""
     if not is_name(name):
         raise invalid(f"Invalid table name: '{name}'.")
 
 
 def check_schema_name(name: str) -> None:
-    """Raises ServiceError for what cannot be the name of a column of a schema made here."""
+    """Raise ServiceError if the name of a key column or defined column is illegal."""
     if not is_name(name):
         raise ColumnNameInvalid(name)
 
 
 class ColumnNameInvalid(ServiceError):
-    """A name that Table Store gives no column."""
+    """An illegal name of a column."""
 
     def __init__(self, name: str) -> None:
         super().__init__("OTSParameterInvalid", f"Invalid column name: '{name}'.")
@@ -43,14 +43,16 @@ class ColumnNameInvalid(ServiceError):
 
 @lru_cache(maxsize=4096)
 def is_column_name(name: str) -> bool:
-    """Whether an attribute can be given a name: the service takes what the documents do not, `price-2`, `公司` and `.abc`.
+    """Return True if a name is legal for an attribute. The service accepts more than is documented: `price-2`, `公司` and
+    `.abc`.
 
-    Source: aliyun-tablestore-java-sdk, functiontest/ParameterLegalityTest, testValidColumnName and testInvalidColumnName.
+    Source: aliyun-tablestore-java-sdk, functiontest/ParameterLegalityTest, testValidColumnName and
+    testInvalidColumnName.
     """
     return name != "" and name[0] != "#" and len(name.encode()) <= limits.NAME_MAX_BYTES
 
 
 def check_column_name(name: str, known: Container[str] = ()) -> None:
-    """Raises ColumnNameInvalid for what no attribute is called, except it is one of the `known` names."""
+    """Raise ColumnNameInvalid if the name of an attribute is illegal and not one of the `known` names."""
     if not is_column_name(name) and name not in known:
         raise ColumnNameInvalid(name)

@@ -1,4 +1,4 @@
-"""Bytes -> protobuf messages, whole or not at all: all required fields there, every string a string."""
+"""Parsing of protobuf messages, with validation of required fields and of UTF-8 in strings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STRING, _MESSAGE = FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_MESSAGE
 
 
 def parse(kind: type[MessageT], data: bytes, what: str) -> MessageT:
-    """The message in `data`. Raises ServiceError, whose text calls the message `what`; Busy."""
+    """Parse a message. `what`: its name in error texts. Raises ServiceError, Busy."""
     message = kind()
     try:
         if len(data) > LARGE_BYTES:
@@ -40,11 +40,11 @@ def parse(kind: type[MessageT], data: bytes, what: str) -> MessageT:
     return message
 
 
-# Of a text that may be long.
+# Maximum length of a part of an error text.
 _TOLD_CHARACTERS = 4096
 
 
-# What a list may have. One beyond is left of a longer one, for which it is refused.
+# Maximum lengths of lists. Longer lists are truncated to one element more, and validation refuses them.
 _MOST: dict[type[Message], tuple[tuple[str, int], ...]] = {
     messages.CompositeColumnValueFilter: (("sub_filters", limits.FILTER_NODES_MAX),),
     messages.CreateTableRequest: (("index_metas", limits.INDEXES_MAX), ("partitions", limits.PARTITIONS_MAX)),
@@ -62,8 +62,7 @@ _MOST: dict[type[Message], tuple[tuple[str, int], ...]] = {
 
 
 def _shorten(message: Message) -> None:
-    """Drop from lists what is more than one beyond what they may have, so that a long one costs no more than it takes to say
-    that it is too long."""
+    """Truncate lists to one element too many, so that refusing a long list is cheap."""
     for name, most in _MOST.get(type(message), ()):
         del getattr(message, name)[most + 1 :]
     if isinstance(message, messages.BatchWriteRowRequest):
@@ -79,7 +78,7 @@ def _shorten(message: Message) -> None:
 
 
 def _shorten_batch(tables: Any, name: str, most: int) -> None:
-    """Drop from a batch, whose rows count together, what is more than one row beyond `most`. Each of its tables has a row."""
+    """Truncate a batch to one row too many in all its tables together. Each table has a row."""
     del tables[most + 1 :]
     left = most + 1
     for number, table in enumerate(tables):
@@ -92,7 +91,7 @@ def _shorten_batch(tables: Any, name: str, most: int) -> None:
 
 
 def _has_only_text(message: Message) -> bool:
-    """Whether every string is one. The runtime lets bytes that are not UTF-8 pass, and gives them out as `bytes`."""
+    """Return True if every string is valid. The runtime accepts bytes that are not UTF-8, and returns them as `bytes`."""
     for name, is_text, is_repeated in _text_fields(message.DESCRIPTOR):
         if is_text:
             value = getattr(message, name)
@@ -107,14 +106,16 @@ def _has_only_text(message: Message) -> bool:
 
 
 def _has_bytes(name: str, values: Sequence[str | bytes]) -> bool:
-    """Whether not all of a list are texts. Of columns there may be so many at most, whatever the rest are."""
+    """Return True if some element is not a string. Of columns only the permitted number is checked."""
     return bytes in set(map(type, values[: limits.COLUMNS_MAX + 1] if name == "columns_to_get" else values))
 
 
 @cache
 def _text_fields(descriptor: Descriptor) -> tuple[tuple[str, bool, bool], ...]:
-    """The fields of a message that are strings or may have strings in them: (name, is a string, is repeated). A batch has
-    hundreds of messages with few of these."""
+    """Return the fields of a message that are or may contain strings: (name, is a string, is repeated).
+
+    A batch has hundreds of messages with few of these.
+    """
     return tuple(
         (field.name, field.type == _STRING, _is_repeated(field))
         for field in descriptor.fields
@@ -123,11 +124,11 @@ def _text_fields(descriptor: Descriptor) -> tuple[tuple[str, bool, bool], ...]:
 
 
 def _may_have_text(descriptor: Descriptor | None) -> bool:
-    """Whether there is a string in a message or in what it holds. (No message of the protocol holds itself.)"""
+    """Return True if a message type contains strings. No message of the protocol is recursive."""
     return descriptor is not None and bool(_text_fields(descriptor))
 
 
 def _is_repeated(field: FieldDescriptor) -> bool:
-    """Releases 5 and 6 of protobuf have a label for that, 7 only the property that came with 6."""
+    """Return True if a field is repeated. Releases 5 and 6 of protobuf have a label, 6 and 7 a property."""
     known: bool | None = getattr(field, "is_repeated", None)
     return field.label == FieldDescriptor.LABEL_REPEATED if known is None else known  # type: ignore[attr-defined]

@@ -1,12 +1,12 @@
-"""PlainBuffer: rows <-> bytes with checksums.
+"""PlainBuffer: the encoding of rows, with checksums.
 
     file  = 75 00 00 00  row+
     row   = [01 cell+] [02 cell+] [08] [extension] 09 crc
     cell  = 03  04 length name  [05 vlen type data]  [06 operation]  [07 stamp:int64]  0A crc
 
-Knows bytes. Knows nothing of tables, nor whether a name or a value is allowed: rows.py asks that. Little-endian; lengths are
-uint32. Bytes that are not PlainBuffer raise PlainBufferError and nothing else. Zero bytes after the last row are Node's
-padding and pass; anything else there does not. Source: docs/protocols/table-store.md section 3.
+Names and values are not validated here, but in checks.py. Numbers are little-endian, and lengths are uint32. Invalid
+bytes raise PlainBufferError only. Zero bytes after the last row are accepted as padding of the Node SDK, other bytes
+are not. Source: docs/protocols/table-store.md section 3.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _INTEGER, _DOUBLE, _BOOLEAN, _STRING, _BLOB = 0x00, 0x01, 0x02, 0x03, 0x07
 _INF_MIN, _INF_MAX, _AUTO = 0x09, 0x0A, 0x0B
 
 CELL_BEGINNING = bytes((_CELL, _NAME))
-"""What every cell begins with."""
-_CACHED_NAME_BYTES = 255  # longer names are no legal names; keep them out of the caches
+"""The first bytes of every cell."""
+_CACHED_NAME_BYTES = 255  # longer names are illegal and are not cached
 
 
 class Bound(Enum):
@@ -43,7 +43,7 @@ class Bound(Enum):
 
 
 class CellOperation(Enum):
-    """What a cell of an update does besides putting a value."""
+    """The operation of a cell in an update. None is a put."""
 
     DELETE_ALL = 0x01
     DELETE_ONE = 0x03
@@ -54,7 +54,7 @@ Datum = Value | Bound | AutoIncrement
 
 
 class WireCell(NamedTuple):
-    """One cell as it travels. `operation` None puts the value; `stamp_ms` None leaves the time to the server."""
+    """One cell on the wire. `operation` None is a put. `stamp_ms` None selects the time of the server."""
 
     name: str
     value: Datum | None
@@ -63,7 +63,7 @@ class WireCell(NamedTuple):
 
 
 class SequenceInfo(NamedTuple):
-    """Where a stream record stands: epoch, microseconds since 1970, and its number among records of that moment."""
+    """The position of a stream record: epoch, microseconds since 1970, and its number among records of that time."""
 
     epoch: int
     stamp_us: int
@@ -71,7 +71,7 @@ class SequenceInfo(NamedTuple):
 
 
 class WireRow(NamedTuple):
-    """One row as it travels. Key cells have neither stamp nor operation."""
+    """One row on the wire. Key cells have neither stamp nor operation."""
 
     key: Sequence[WireCell]
     cells: Sequence[WireCell] = ()
@@ -80,11 +80,11 @@ class WireRow(NamedTuple):
 
 
 class PlainBufferError(ValueError):
-    """The bytes are not PlainBuffer; the text says what was expected."""
+    """The bytes are not PlainBuffer. The text says what was expected."""
 
 
 class TooManyCells(PlainBufferError):
-    """A row has more cells than any has, which is seen before all of them are read; `is_key`: in its key."""
+    """A row has too many cells. The rest is not decoded. `is_key`: too many in its key."""
 
     def __init__(self, is_key: bool) -> None:
         super().__init__("more cells than any row has")
@@ -101,13 +101,13 @@ _OPERATIONS = {operation.value: operation for operation in CellOperation}
 
 
 def decode_row(data: bytes, cells_max: int = limits.CELLS_MAX) -> WireRow:
-    """The one row of a request. Raises PlainBufferError."""
+    """Decode the only row of a request. Raises PlainBufferError."""
     [row] = _decode(data, single=True, cells_max=cells_max)
     return row
 
 
 def decode_rows(data: bytes, cells_max: int = limits.CELLS_MAX) -> list[WireRow]:
-    """All rows under one header; none for empty bytes. Raises PlainBufferError."""
+    """Decode all rows under one header. Empty bytes give no rows. Raises PlainBufferError."""
     return _decode(data, single=False, cells_max=cells_max) if data else []
 
 
@@ -160,7 +160,7 @@ def _row(data: bytes, at: int, cells_max: int) -> tuple[WireRow, int]:
 
 
 def _cells(data: bytes, at: int, into: list[WireCell], checksums: bytearray, most: int) -> int:
-    """Decode the cells of one section, `most` at most, and add their checksums. Returns where the section ends."""
+    """Decode at most `most` cells of one section, and add their checksums. Returns the offset of its end."""
     while data[at] == _CELL:
         if data[at + 1] != _NAME:
             raise PlainBufferError("a cell without a name")
@@ -207,7 +207,7 @@ def _cells(data: bytes, at: int, into: list[WireCell], checksums: bytearray, mos
 
 
 def _datum(data: bytes, at: int) -> tuple[Datum, int]:
-    """A bare value (type and data), and where it ends."""
+    """Decode a bare value (type and data). Returns the value and the offset of its end."""
     code = data[at]
     at += 1
     if code == _INTEGER:
@@ -236,7 +236,7 @@ def _datum(data: bytes, at: int) -> tuple[Datum, int]:
 
 
 def _name_of(raw: bytes) -> tuple[str, int]:
-    """A column name and the checksum of its bytes."""
+    """Return a column name and the checksum of its bytes."""
     return _cached_name(raw) if len(raw) <= _CACHED_NAME_BYTES else _cached_name.__wrapped__(raw)
 
 
@@ -249,7 +249,7 @@ def _cached_name(raw: bytes) -> tuple[str, int]:
 
 
 def decode_value(data: bytes) -> Datum:
-    """A bare value, as filters and partition ranges hold them. Raises PlainBufferError."""
+    """Decode a bare value of a filter or a partition range. Raises PlainBufferError."""
     try:
         value, end = _datum(data, 0)
     except (IndexError, struct.error):
@@ -271,12 +271,12 @@ _FALSE = b"\x05\x02\x00\x00\x00\x02\x00"
 
 
 def encode_row(row: WireRow) -> bytes:
-    """One row under its own header."""
+    """Return one row with a header."""
     return HEADER + row_bytes(row)
 
 
 def row_bytes(row: WireRow) -> bytes:
-    """One row without the header."""
+    """Return one row without the header."""
     key, cells, is_delete, extension = row
     parts: list[bytes] = []
     checksums = bytearray()
@@ -296,7 +296,7 @@ def row_bytes(row: WireRow) -> bytes:
 
 
 def _add_cells(cells: Sequence[WireCell], parts: list[bytes], checksums: bytearray) -> None:
-    """Encode cells behind `parts`, and add their checksums."""
+    """Append encoded cells to `parts`, and their checksums to `checksums`."""
     for name, value, stamp_ms, operation in cells:
         head, crc = name_bytes(name)
         parts.append(head)
@@ -317,7 +317,7 @@ def _add_cells(cells: Sequence[WireCell], parts: list[bytes], checksums: bytearr
 
 
 def _value_bytes(value: Datum) -> bytes:
-    """A value with its tag and length."""
+    """Return a value with its tag and length."""
     if isinstance(value, Value):
         kind, data = value
         if kind is Kind.TEXT:
@@ -338,7 +338,7 @@ def _value_bytes(value: Datum) -> bytes:
 
 @lru_cache(maxsize=4096)
 def name_bytes(name: str) -> tuple[bytes, int]:
-    """The beginning of a cell, and the checksum of the name."""
+    """Return the beginning of a cell, and the checksum of the name."""
     raw = name.encode()
     return _pack_name(_CELL, _NAME, len(raw)) + raw, crc8(raw)
 
@@ -354,5 +354,5 @@ _OPERATION_BYTES = {operation: bytes((_OPERATION, operation.value)) for operatio
 
 
 def encode_value(value: Datum) -> bytes:
-    """A bare value: type and data."""
+    """Return a bare value: type and data."""
     return _value_bytes(value)[5:]

@@ -1,7 +1,4 @@
-"""HTTP replies: the five headers, compression, and the signature over them.
-
-Knows nothing of what the body means. Source: docs/protocols/table-store.md section 1.3.
-"""
+"""HTTP replies: headers, compression and signature. Source: docs/protocols/table-store.md section 1.3."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ _DEFLATE = "deflate"
 
 
 def inflated(request: Request) -> bytes:
-    """The body as the client serialized it. Raises ServiceError for data that does not decode, Busy."""
+    """Return the uncompressed body. Raises ServiceError if it cannot be decoded, Busy."""
     kind = request.header_map.get("x-ots-request-compress-type", "")
     if not kind:
         return request.body
@@ -44,7 +41,7 @@ def inflated(request: Request) -> bytes:
 def reply(
     request: Request, operation: str, caller: Caller | None, answer: bytes | ServiceError, now_ms: int
 ) -> Reply:
-    """The answer to a request. Without a caller there is no key to sign with, and the reply goes unsigned."""
+    """Return the HTTP reply. Without a caller there is no key, and the reply is unsigned."""
     status = 200
     if isinstance(answer, ServiceError):
         status = answer.status
@@ -70,13 +67,13 @@ def reply(
 
 
 def request_id(request: Request) -> str:
-    """The request's id as clients see it: 36 characters, as the service gives them, made from the gateway's own."""
+    """Return the id of the request for clients: 36 characters, as in the service, derived from the gateway's id."""
     text = hashlib.md5(request.id.encode(), usedforsecurity=False).hexdigest()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def date_text(now_ms: int) -> str:
-    """A moment with six fractional digits, as the service writes it."""
+    """Return a time with six fractional digits, as the service formats it."""
     seconds, rest = divmod(now_ms, 1000)
     return f"{_second_text(seconds)}.{rest:03d}000Z"
 

@@ -1,8 +1,7 @@
-"""Serialized messages, cut before they are parsed to what a request may have.
+"""Truncation of large serialized messages before they are parsed.
 
-A message of two bytes is parsed into more than a hundred: 10 MB of them took 700 MB and 0.4 s. Of lists that are counted later
-one message too many is kept, so that a request is still refused for it. Knows the encoding of protobuf (protobuf.dev,
-"Encoding").
+A message of two bytes becomes an object of more than a hundred: 10 MB of them took 700 MB and 0.4 s. Lists with a limit
+keep one element too many, so that validation still refuses the request. Encoding: protobuf.dev, "Encoding".
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from tablegate.adapters.tablestore.wire import limits
 
 LARGE_BYTES = 64 << 10
-"""Shorter requests are parsed as they are."""
-# And so are shorter messages in them.
+"""Shorter requests are not truncated."""
+# Shorter messages inside requests are not truncated.
 _SHORT_BYTES = 4096
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _VARINT_MAX_BYTES = 10
-# Messages of a type in a whole request, which is refused by number for more.
+# Maximum number of messages of a type in a request. Validation refuses more.
 _MOST_COUNTED = {
     "ColumnValueFilter": limits.FILTER_NODES_MAX,
     "DefinedColumnSchema": limits.DEFINED_COLUMNS_MAX,
@@ -33,24 +32,24 @@ _MOST_COUNTED = {
     "TableInBatchGetRowRequest": limits.BATCH_GET_ROWS_MAX,
     "TableInBatchWriteRowRequest": limits.BATCH_WRITE_ROWS_MAX,
 }
-# Of all others: a row of a batch has one of each.
+# Maximum for all other types: a row of a batch has one of each.
 _MOST_OTHERS = limits.BATCH_WRITE_ROWS_MAX
-# Fields of one message: names of columns; keys and tokens of a table in a batch; all others.
+# Maximum number of fields of a message: names of columns, keys and tokens of a table in a batch, and all others.
 _MOST_FIELDS = limits.COLUMNS_MAX + 2 * limits.BATCH_GET_ROWS_MAX + 50
 
 
 class TooManyFields(Exception):
-    """No request has so many fields."""
+    """A message has more fields than any valid request."""
 
 
 class _Unreadable(Exception):
-    """The bytes are no message."""
+    """The bytes are not a message."""
 
 
 def shorten(data: bytes, descriptor: Descriptor) -> bytes:
-    """Return a serialized message without what is more than one beyond what a request may have. Raises TooManyFields.
+    """Return a serialized message whose lists have at most one element too many. Raises TooManyFields.
 
-    Bytes that are no message are returned as they are, for the parser to refuse.
+    Invalid bytes are returned unchanged, and the parser refuses them.
     """
     try:
         return _shorten(data, descriptor, Counter())
@@ -59,7 +58,7 @@ def shorten(data: bytes, descriptor: Descriptor) -> bytes:
 
 
 def _shorten(data: bytes, descriptor: Descriptor, seen: Counter[str]) -> bytes:
-    """`seen`: how many messages of each type there were so far."""
+    """Truncate a message. `seen`: number of messages of each type so far."""
     messages = _message_fields(descriptor)
     kept: list[bytes] = []
     at = kept_up_to = fields = 0
@@ -98,7 +97,7 @@ def _is_one_too_many(name: str, seen: Counter[str]) -> bool:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """(number, where it ends)."""
+    """Return a number and the offset of its end."""
     number = data[at]
     if number < 0x80:
         return number, at + 1
@@ -133,7 +132,7 @@ def _encoded(number: int) -> bytes:
 
 @cache
 def _message_fields(descriptor: Descriptor) -> dict[int, Descriptor]:
-    """Number of a field -> the type of its messages, for those that have any."""
+    """Return the message types of fields, by field number."""
     return {
         field.number: field.message_type
         for field in descriptor.fields
