@@ -187,7 +187,7 @@ class Server:
         try:
             _set(wanted)
             if boto3 is not None:
-                boto3.DEFAULT_SESSION = None  # the default session caches credentials
+                boto3.DEFAULT_SESSION = None  # type: ignore[attr-defined]
             yield
         finally:
             _set(before)
