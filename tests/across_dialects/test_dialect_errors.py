@@ -9,7 +9,8 @@ from tablegate.adapters.azuretable.wire import errors as azuretable
 from tablegate.adapters.azuretable.wire import limits as azuretable_limits
 from tablegate.adapters.dynamodb.expressions.updates import facts_of
 from tablegate.adapters.dynamodb.operations.update_rules import check_updated
-from tablegate.adapters.dynamodb.wire import gateway_errors as dynamodb
+from tablegate.adapters.dynamodb.wire import errors as dynamodb
+from tablegate.adapters.dynamodb.wire import gateway_errors
 from tablegate.adapters.dynamodb.wire import limits as dynamodb_limits
 from tablegate.adapters.tablestore.wire import errors as tablestore
 from tablegate.gateway.model.commands.write_groups import apply_group
@@ -59,7 +60,7 @@ def test_an_update_of_dynamodb_is_refused_by_facts() -> None:
     deep = told(update(nested(dynamodb_limits.NESTING_LEVELS + 1)))
     assert large is not None
     assert deep is not None
-    errors = [dynamodb.service_error_of(error, "UpdateItem") for error in (large, deep)]
+    errors = [gateway_errors.service_error_of(error, "UpdateItem") for error in (large, deep)]
     assert {error.code for error in errors} == {"ValidationException"}
     size, nesting = [error.message for error in errors]
     assert size == "Item size to update has exceeded the maximum allowed size"

@@ -77,9 +77,11 @@ def test_operations_stand_in_one_table(name: str) -> None:
 
 def test_every_error_of_the_gateway_has_one_in_the_dialect(name: str) -> None:
     errors = part(name, "wire.errors")
-    operation = ("PutItem",) if name == "dynamodb" else ()
+    is_dynamodb = name == "dynamodb"
+    service_error_of = part(name, "wire.gateway_errors" if is_dynamodb else "wire.errors").service_error_of
+    operation = ("PutItem",) if is_dynamodb else ()
     for error in (Busy("x"), NotAllowed("origin", text="no"), GatewayError()):
-        assert type(errors.service_error_of(error, *operation)) is errors.ServiceError
+        assert type(service_error_of(error, *operation)) is errors.ServiceError
 
 
 def test_what_the_server_refuses_has_words_in_every_dialect(dialect: Dialect) -> None:

@@ -259,7 +259,7 @@ def test_vectors_that_no_graph_can_have(approximate: Engine, metric: Metric, ask
     for query in [*odd, *even[:5]]:
         search(client, query)
         grow(approximate)
-        found = [exact_search.score for exact_search in search(client, query, 10)]
+        found = [match.score for match in search(client, query, 10)]
         rows = [[float(number.data) for number in row.latest["v"].data] for row in client.rows()]
         scores = np.clip([score(metric, one, query) for one in rows], -3.4028235e38, 3.4028235e38)
         wanted = sorted(scores, reverse=metric is Metric.DOT_PRODUCT)[:10]
@@ -294,7 +294,7 @@ def test_it_follows_random_writes(approximate: Engine, asked: list[int]) -> None
             if row.latest["kind"] == text("x")
         )
         found = search(client, (1, 1, 1), 5, filters={"kind": text("x")})
-        assert [exact_search.score for exact_search in found] == pytest.approx(wanted[:5])
+        assert [match.score for match in found] == pytest.approx(wanted[:5])
     assert grown > 60 and sum(1 for number in asked if number) > 25
 
 

@@ -69,7 +69,18 @@ def served(
     for credential, granted in others:
         opened.credential_store.add(credential, [granted])
     opened.close()
-    server = Process(folder, "--auth", "strict", "--secret-key", SECRET_KEY, "--audit", "audit.jsonl", *flags)
+    server = Process(
+        folder,
+        "--auth",
+        "strict",
+        "--secret-key",
+        SECRET_KEY,
+        "--audit",
+        "audit.jsonl",
+        "--slow-request-ms",
+        "3600000",
+        *flags,
+    )
     server.wait_until_ready()
     try:
         yield server.url, owner

@@ -6,6 +6,7 @@ import pytest
 
 from tablegate.adapters.dynamodb.capacity import capacity
 from tablegate.adapters.dynamodb.capacity.capacity import READ, WRITE, RequestConsumption, TableConsumption
+from tablegate.adapters.dynamodb.wire import limits
 from tablegate.gateway.model.commands.row_commands import WriteOutcome
 from tablegate.gateway.model.tables.indexes import Index, IndexProjection
 from tablegate.gateway.model.tables.pages import Page
@@ -123,7 +124,7 @@ def test_untouched_indexes_have_no_arm() -> None:
 def test_transactions_tell_the_kind_and_double_the_table_only() -> None:
     bill = RequestConsumption(WRITE)
     charge = bill.charge("orders")
-    charge.add_write(table(index("gsi", "g")), WriteOutcome(None, row(g="a")), capacity.TRANSACTION_FACTOR)
+    charge.add_write(table(index("gsi", "g")), WriteOutcome(None, row(g="a")), limits.TRANSACTION_FACTOR)
     charge.add_check(None)
     assert bill.blocks("INDEXES", split=True) == [
         {

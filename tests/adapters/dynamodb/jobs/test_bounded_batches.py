@@ -16,7 +16,7 @@ import zstandard
 from tablegate.adapters.dynamodb.export_files import records
 from tablegate.adapters.dynamodb.export_files.compression import BLOCK_BYTES, Compression, blocks
 from tablegate.adapters.dynamodb.export_files.records import ImportFormat
-from tablegate.adapters.dynamodb.jobs import export_worker, source_objects
+from tablegate.adapters.dynamodb.jobs import export_worker, object_worker, source_objects
 from tablegate.adapters.dynamodb.jobs.source_objects import ObjectSource, SourceCursor, SourceObjects
 from tablegate.adapters.dynamodb.object_stores.object_store import (
     BucketReference,
@@ -239,7 +239,7 @@ def test_an_export_of_large_items(exporter: Exporter, monkeypatch: pytest.Monkey
     exporter.put(*[f"{number:02}" for number in range(40)], x={"S": "x" * 100_000})
     exporter.service.clock.ms += 3_600_000
     read: list[int] = []
-    real = export_worker.ask
+    real = object_worker.ask
 
     def ask(gateway: Any, command: Any) -> Any:
         found = real(gateway, command)
@@ -247,7 +247,7 @@ def test_an_export_of_large_items(exporter: Exporter, monkeypatch: pytest.Monkey
         read.append(sum(row.size_bytes for row in rows if row is not None))
         return found
 
-    monkeypatch.setattr(export_worker, "ask", ask)
+    monkeypatch.setattr(object_worker, "ask", ask)
     exporter.export(S3Prefix="full")
     window = {"ExportFromTime": begin / 1000, "ExportToTime": exporter.service.clock.ms / 1000}
     exporter.export(S3Prefix="window", ExportType="INCREMENTAL_EXPORT", IncrementalExportSpecification=window)

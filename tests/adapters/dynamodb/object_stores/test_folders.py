@@ -141,9 +141,9 @@ def test_what_a_killed_server_was_writing_is_removed(root: Path) -> None:
     """By the next server at its start. What a server still writes stays."""
     killed = 'import os, signal, sys; sys.path.insert(0, "."); from pathlib import Path;'
     killed += "from tablegate.adapters.dynamodb.object_stores.folders import Folder;"
-    killed += "from tablegate.adapters.dynamodb.object_stores.object_store import Bucket, NewObject;"
+    killed += "from tablegate.adapters.dynamodb.object_stores.object_store import BucketReference, NewObject;"
     killed += "read = type('R', (), {'read': lambda self, size: os.kill(os.getpid(), signal.SIGKILL)})();"
-    killed += "Folder(Path(sys.argv[1])).write(Bucket('bucket'), 'deep/er/key', read, NewObject())"
+    killed += "Folder(Path(sys.argv[1])).write(BucketReference('bucket'), 'deep/er/key', read, NewObject())"
 
     def kill_a_writer() -> None:
         done = subprocess.run([sys.executable, "-c", killed, str(root)], check=False)

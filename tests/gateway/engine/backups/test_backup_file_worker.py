@@ -24,6 +24,7 @@ from tablegate.gateway.model.errors import BackupBusy, BackupUnreadable, TableMi
 from tablegate.gateway.model.tables.backups import Backup, BackupFile, BackupKind
 from tablegate.gateway.model.tables.restored_tables import like
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, State
+from tablegate.gateway.model.values import row_lines
 from tablegate.gateway.model.values.keys import Position
 from tablegate.gateway.model.values.row_lines import read_row
 from tablegate.gateway.model.values.rows import Contents, Row
@@ -192,7 +193,7 @@ def test_a_server_without_the_directory_says_so(database: Database, clock: Clock
     other = server(database, clock, None)
     with pytest.raises(BackupUnreadable) as error:
         run(other, RestoreTable(like(backup.source, "", "again"), backup))
-    assert "no directory of backups" in error.value.reason
+    assert "no backup directory" in error.value.reason
 
 
 def test_a_restore_of_rows_that_are_about_to_leave_is_waited_for(engine: Engine, directory: Path) -> None:
@@ -374,7 +375,7 @@ def test_a_file_that_loses_its_end_while_it_is_read(
     [file] = files(directory)
     with engine._store.write() as session:
         writer = BackupDirectory(directory).begin(backup, WriteAttempt(1 << 40, 1), {})
-        monkeypatch.setattr(backup_files, "end_line", lambda rows, crc64: b"")
+        monkeypatch.setattr(row_lines, "end_line", lambda rows, crc64: b"")
         known = writer.finish()
         namespace_documents.keep(session, "retained/file", str(backup.id), known._asdict())
     with pytest.raises(TableMissing):
@@ -389,7 +390,7 @@ def test_an_end_that_tells_something_else(
     directory: Path, engine: Engine, end: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backup = backed_up(engine, filled(engine, 1))
-    monkeypatch.setattr(backup_files, "end_line", lambda rows, crc64: end.replace(b"%x", b"%016x" % crc64))
+    monkeypatch.setattr(row_lines, "end_line", lambda rows, crc64: end.replace(b"%x", b"%016x" % crc64))
     place = BackupDirectory(directory)
     file = place.begin(backup, WriteAttempt(1 << 40, 1), {}).finish()
     reader = place.open(file, backup.file_stem)

@@ -66,7 +66,7 @@ def search(
 
 
 def names(found: list[VectorMatch]) -> list[str]:
-    return [exact_search.row.latest["p"].data for exact_search in found]
+    return [match.row.latest["p"].data for match in found]
 
 
 def score(metric: Metric, one: Any, other: Any) -> float:
@@ -93,14 +93,11 @@ def expected(rows: list[Row], metric: Metric, query: Any, count: int, dimensions
 
 def check(client: Client, metric: Metric, query: Any, count: int = 5, **options: Any) -> None:
     found = search(client, query, count, **options)
-    assert [exact_search.score for exact_search in found] == pytest.approx(
+    assert [match.score for match in found] == pytest.approx(
         expected(client.rows(), metric, query, count), rel=1e-9, abs=1e-9
     )
-    for exact_search in found:
-        assert (
-            exact_search.row.latest
-            == {row.position: row for row in client.rows()}[exact_search.row.position].latest
-        )
+    for match in found:
+        assert match.row.latest == {row.position: row for row in client.rows()}[match.row.position].latest
 
 
 @pytest.mark.parametrize(
@@ -126,14 +123,14 @@ def test_the_three_metrics(engine: Engine, metric: Metric, scores: list[float]) 
         client.write(client.put(name, v=list_of(vector)))
     found = search(client, (1, 0, 0))
     assert names(found) == ["same", "near", "across", "opposite"]
-    assert [exact_search.score for exact_search in found] == pytest.approx(scores, abs=1e-6)
+    assert [match.score for match in found] == pytest.approx(scores, abs=1e-6)
 
 
 def test_a_vector_of_no_length_is_at_a_right_angle(engine: Engine) -> None:
     client = make(engine, by_meaning())
     client.write(client.put("a", v=list_of((0, 0, 0))), client.put("b", v=list_of((1, 0, 0))))
-    assert [exact_search.score for exact_search in search(client, (0, 0, 0))] == [1.0, 1.0]
-    assert [exact_search.score for exact_search in search(client, (1, 0, 0))] == [0.0, 1.0]
+    assert [match.score for match in search(client, (0, 0, 0))] == [1.0, 1.0]
+    assert [match.score for match in search(client, (1, 0, 0))] == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("metric", list(Metric))
@@ -146,7 +143,7 @@ def test_numbers_at_the_ends_of_their_range(engine: Engine, metric: Metric) -> N
     ):
         client.write(client.put(f"p{at}", v=list_of(vector)))
     for query in [(great, great, great), (small, 0, 0), (1e-30, 1e-30, 0), (1, 1, 1)]:
-        found = [exact_search.score for exact_search in search(client, query, 6)]
+        found = [match.score for match in search(client, query, 6)]
         wanted = np.clip(expected(client.rows(), metric, query, 6), -FLOAT32.max, FLOAT32.max)
         assert found == pytest.approx(list(wanted), rel=1e-6)
 
@@ -203,13 +200,11 @@ def test_partitions_and_filters(engine: Engine) -> None:
         ]
         for count in (1, 7, 100):
             found = search(client, query, count, partition=text("t1"), filters=where)
-            assert [exact_search.score for exact_search in found] == pytest.approx(
+            assert [match.score for match in found] == pytest.approx(
                 expected(rows, Metric.COSINE, query, count)
             )
             assert all(
-                exact_search.row.latest.get(name) == value
-                for exact_search in found
-                for name, value in wanted.items()
+                match.row.latest.get(name) == value for match in found for name, value in wanted.items()
             )
     assert search(client, query, partition=text("t9")) == []
 
