@@ -1,6 +1,6 @@
-"""What the source documents state, and what has been made of each statement. Knows no dialect.
+"""Statements of the source documents, and the test or reason for each. Contains no dialect's rules.
 
-The documents are others' texts and are not in the repository. Rows name them by these short names (`document`):
+The documents are texts of other authors and are not in the repository. Rows use these short names (`document`):
 
     azure-table-may-2009            "Windows Azure Table", Microsoft, May 2009
     dynamodb-data-model             "DynamoDB Data Model", Amazon DynamoDB Developer Guide, API version 2012-08-10, of 2016
@@ -11,18 +11,18 @@ The documents are others' texts and are not in the repository. Rows name them by
 coverage.toml is an array of tables `[[statement]]`, sorted by document and line:
 
     document  the document's short name, which is its file name without .txt
-    line      the line of the document that states it, or [first, last]
-    sentences (optional) the numbers of the sentences of that line, from 1; without it, all of them
+    line      the line of the statement in the document, or [first, last]
+    sentences (optional) the numbers of the sentences of that line, from 1. Default: all of them
     gist      the statement in our own words
     and one of
-    tests               ids: "tests/source_documents/test_x.py::test_y" (may stand beside `changed`, too)
-    changed             what is so today, and where that is written
-    not_server_matter   why no server can show or break it
+    tests               ids: "tests/source_documents/test_x.py::test_y" (permitted beside `changed`, too)
+    changed             the current behaviour, and its source
+    not_server_matter   the reason why no server can show or break it
 
-outline.toml holds, of each document, how many sentences each of its lines has, so that what is left out shows where the
-documents themselves are not at hand. `python -m tests.source_documents.coverage FOLDER` writes it anew from FOLDER/*.txt.
+outline.toml has the number of sentences of each line of each document, so that omissions show without the documents.
+`python -m tests.source_documents.coverage FOLDER` generates it from FOLDER/*.txt.
 
-Headings, pieces of examples and pointers to other pages count as no sentence. Rows may cover them all the same.
+Headings, pieces of examples and pointers to other pages count as no sentence. Rows can still cover them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ROOT = HERE.parent.parent
 COVERAGE = HERE / "coverage.toml"
 OUTLINE = HERE / "outline.toml"
 
-# What a statement can be.
+# The possible results for a statement.
 FATES = ("tests", "changed", "not_server_matter")
 _MEMBERS = {"document", "line", "sentences", "gist", *FATES}
 
@@ -137,11 +137,11 @@ def write_outline(folder: Path) -> None:
     OUTLINE.write_text("\n".join(parts))
 
 
-# What is wrong with the rows
+# Errors of the rows
 
 
 def out_of_order(rows: Sequence[Statement]) -> list[str]:
-    """Rows that stand behind one of a later document or line."""
+    """Return the rows that come after one of a later document or line."""
     pairs = pairwise(rows)
     return [
         f"{row.place} is out of order"
@@ -151,7 +151,7 @@ def out_of_order(rows: Sequence[Statement]) -> list[str]:
 
 
 def twice(rows: Sequence[Statement]) -> list[str]:
-    """Rows that say the same of the same place, and tests that one row names twice."""
+    """Return rows with equal text for the same place, and tests that one row names twice."""
     same = Counter((row.document, row.first, row.gist) for row in rows)
     found = [
         f"{document} line {line}: twice: {gist}"
@@ -170,7 +170,7 @@ def unknown_tests(rows: Sequence[Statement]) -> list[str]:
 
 
 def unnamed_tests(rows: Sequence[Statement], folder: Path = HERE) -> list[str]:
-    """Ids of tests beside this file, those of the checker apart, that stand in no row."""
+    """Return ids of tests beside this file that are in no row, without those of the checker."""
     named = {test.partition("[")[0] for row in rows for test in row.tests}
     files = [f"{file.relative_to(ROOT)}" for file in sorted(folder.glob("test_*.py"))]
     ids = [f"{file}::{name}" for file in files for name in sorted(_tests_of(file))]
@@ -197,7 +197,7 @@ def _named(body: Sequence[ast.stmt], prefix: str) -> Iterator[str]:
 
 
 def not_covered(rows: Sequence[Statement], outlines: dict[str, dict[int, int]]) -> list[str]:
-    """Sentences of the documents that have rows at all which no row accounts for, and rows of lines that are not there."""
+    """Return the sentences without a row, for documents that have rows, and rows for missing lines."""
     found = [f"{row.place}: there is no such document" for row in rows if row.document not in outlines]
     for document in sorted({row.document for row in rows} & outlines.keys()):
         told: dict[int, set[int]] = {}

@@ -1,6 +1,6 @@
-"""What "Windows Azure Table", May 2009, promises, by the official SDK and by raw requests against a live server.
+"""Statements of "Windows Azure Table", May 2009, tested by the official SDK and by raw requests against a live server.
 
-Where Azure has changed since, the test is of today and says so; coverage.toml names the source.
+Where Azure has changed since, the test has the current behaviour and states it. coverage.toml names the source.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def test_names_that_tables_may_not_have(azure: LiveAzure, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["a", "A_1b", "_", "_2", "größe", "字", "x" * 255])
 def test_names_that_properties_may_have(azure: LiveAzure, name: str) -> None:
-    """Letters, digits and `_` in 2009; letters of all alphabets today."""
+    """Letters, digits and `_` in 2009. Letters of all alphabets today."""
     table = azure.new_table()
     entity = {"PartitionKey": "p", "RowKey": "r", name: "value"}
     assert azure.send("POST", f"/{table.table_name}", entity).status_code == 201
@@ -336,8 +336,11 @@ def test_a_page_ends_after_a_thousand(azure: LiveAzure) -> None:
 def test_a_query_that_takes_its_time_goes_on_from_a_token(
     azure: LiveAzure, monkeypatch: pytest.MonkeyPatch, condition: str
 ) -> None:
-    """A page that has looked at entities for as long as a page may ends with what it has found, and a token; the five seconds
-    of "Query timeout and pagination" (learn.microsoft.com/rest/api/storageservices) are over at once here."""
+    """A page that has reached its time limit ends with the entities found and a token.
+
+    The five seconds of "Query timeout and pagination" (learn.microsoft.com/rest/api/storageservices) are over at once
+    here.
+    """
     table = azure.new_table()
     for start_at in range(0, 300, 100):
         rows = [
@@ -516,7 +519,10 @@ def send_batch(azure: LiveAzure, parts: list[str], version: str = "2009-04-14") 
 
 
 def test_queries_see_a_group_whole_or_not_at_all(azure: LiveAzure) -> None:
-    """A few seconds of what issue 3 asks a minute of: readers work off a snapshot while a writer changes whole groups."""
+    """Readers page through snapshots while a writer changes whole groups.
+
+    This runs for seconds, and the test of issue 3 for a minute.
+    """
     table = azure.new_table()
     rows = [f"{row:02}" for row in range(20)]
     table.submit_transaction([("create", {"PartitionKey": "p", "RowKey": row, "n": 0}) for row in rows])
@@ -556,7 +562,7 @@ def test_a_group_needs_the_version_of_2009_or_later(azure: LiveAzure) -> None:
 
 
 def test_a_group_without_a_version_has_the_accounts_today(azure: LiveAzure) -> None:
-    """Which knows groups; in 2009 no version meant one that did not."""
+    """The current default version has groups. In 2009 a missing version meant one without groups."""
     table = azure.new_table()
     reply = send_batch(azure, [insert_part(table.table_name, "p", "r")], "")
     assert reply.status_code == 202

@@ -1,4 +1,4 @@
-"""Every sentence of the source documents has a row in coverage.toml, and every row stands for something."""
+"""Every sentence of the source documents has a row in coverage.toml, and every row names a test or a reason."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from tests.source_documents import coverage
 from tests.source_documents.coverage import OUTLINE, Statement, outline, read_coverage, read_outlines
 
-# Where the source documents themselves are. They are texts of others and no part of the project; where it is built they lie
-# beside it.
+# The folder of the source documents. They are texts of other authors and no part of the project. On the build machine
+# they are beside it.
 _BESIDE = Path(__file__).resolve().parents[3] / "shared" / "seeds"
 DOCUMENTS = os.environ.get("TABLEGATE_TEST_SOURCE_DOCUMENTS") or (str(_BESIDE) if _BESIDE.is_dir() else "")
 

@@ -1,6 +1,7 @@
-"""What "DynamoDB Data Model" (Amazon DynamoDB Developer Guide, 2016) says of tables, primary keys, indexes, and where items are.
+"""Statements of "DynamoDB Data Model" (Amazon DynamoDB Developer Guide, 2016) about tables, primary keys, indexes and
+data distribution.
 
-Which test stands for which line is in coverage.toml; data types are in the file beside this one.
+coverage.toml maps lines to tests. Data types are in the file beside this one.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def catalog(dynamodb: Live):
 
 @pytest.fixture
 def reply(dynamodb: Live):
-    """Reply, with a local index on who posted; four replies in two threads."""
+    """Reply, with a local index on the author. It has four replies in two threads."""
     poster = Index("PostedBy-index", "Id:S", "PostedBy:S", local=True)
     table = dynamodb.create("Id:S", "ReplyDateTime:S", indexes=[poster])
     for thread, at, user in (
@@ -226,7 +227,7 @@ def test_there_are_no_joins(dynamodb):
         "{} f, {} t",
         "{} WHERE Name IN (SELECT Forum FROM {})",
     ):
-        # The text alone is refused: tables that nobody has are not looked for.
+        # The text alone is rejected before the table is looked up.
         answers = [
             dynamodb.send("ExecuteStatement", {"Statement": "SELECT * FROM " + joined.format(*tables)})
             for tables in (("Forum", "Thread"), ("Nobody", "Nothing"))
@@ -288,7 +289,7 @@ def test_a_local_index_has_the_partition_key_of_the_table_and_another_sort_key(d
     ("local", "limit", "words"), [(True, 5, "Secondary"), (False, 20, "per-table limit of 20")]
 )
 def test_a_table_has_up_to_5_local_and_20_global_indexes(dynamodb, local, limit, words):
-    """Five and five until December 2018; the quotas page says 20 global ones now."""
+    """Five and five until December 2018. The quotas page now has 20 global ones."""
     indexes = [Index(f"index-{at}", "Id:S", f"key-{at}:S", local=local) for at in range(limit + 1)]
     table = dynamodb.create("Id:S", "Sort:S", indexes=indexes[:limit])
     table.put_item(Item={"Id": "1", "Sort": "1", **{f"key-{at}": "x" for at in range(limit)}})
@@ -299,7 +300,7 @@ def test_a_table_has_up_to_5_local_and_20_global_indexes(dynamodb, local, limit,
 
 
 def test_index_data_is_stored_apart_from_table_data(dynamodb):
-    """An index has a size and a count of its own, of what it holds; it goes, and the table stays as it was."""
+    """An index has a separate size and count of its contents. Its deletion leaves the table unchanged."""
     table = dynamodb.create("Id:S", indexes=[Index("by-user", "PostedBy:S", projection="KEYS_ONLY")])
     items = [{"Id": f"{number}", "pad": "x" * 100, "PostedBy": "A"} for number in range(1, 4)]
     for item in [{"Id": "0", "pad": "x" * 100}, *items]:
@@ -366,7 +367,7 @@ def segments(table, total: int) -> list[list[dict]]:
 
 
 def test_a_hash_of_the_partition_key_says_where_an_item_is(dynamodb):
-    """Segments of a scan are what a client sees of it: key order says nothing of them, and each gets its share."""
+    """Segments of a scan show it to a client: they do not depend on the key order, and each gets its share."""
     table = dynamodb.create("AnimalType:S")
     with table.batch_writer() as batch:
         for number in range(200):
@@ -382,7 +383,7 @@ def test_a_hash_of_the_partition_key_says_where_an_item_is(dynamodb):
 
 
 def test_the_place_of_an_item_is_its_partition_key_s_alone(dynamodb):
-    """The same in two tables, and whatever the sort key is."""
+    """The place is equal in two tables and for all sort keys."""
     one, two = dynamodb.create("AnimalType:S"), dynamodb.create("AnimalType:S", "Name:S")
     for number in range(40):
         one.put_item(Item={"AnimalType": f"kind-{number}"})

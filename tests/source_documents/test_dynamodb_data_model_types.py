@@ -1,4 +1,6 @@
-"""What "DynamoDB Data Model" (Amazon DynamoDB Developer Guide, 2016) says of data types: scalars, documents and sets."""
+"""Statements of "DynamoDB Data Model" (Amazon DynamoDB Developer Guide, 2016) about data types: scalars, documents and
+sets.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,7 @@ def test_the_limit_of_a_key_is_of_utf_8_bytes(table):
 
 @pytest.mark.parametrize("empty", ["", b""], ids=["string", "binary"])
 def test_an_empty_value_is_kept_outside_of_keys(table, empty):
-    """Refused when the document was written; since May 2020 only key attributes must not be empty."""
+    """Rejected at the time of the document. Since May 2020 only key attributes must not be empty."""
     table.put_item(Item={"Id": "1", "empty": empty, "in": [empty], "of": {"a": empty}})
     assert table.get_item(Key={"Id": "1"})["Item"] == {
         "Id": "1",
@@ -145,7 +147,7 @@ def test_strings_are_ordered_by_character_codes(dynamodb):
 
 
 def test_strings_beyond_ascii_are_ordered_by_their_utf_8_bytes(dynamodb):
-    """Which is the order of code points: an astral character comes after U+FFFF, as it does not in UTF-16."""
+    """This is the order of code points: an astral character comes after U+FFFF, unlike in UTF-16."""
     assert ordered(dynamodb, "S", ["😀", "￿", "é", "z", "€", "e"]) == ["e", "z", "é", "€", "￿", "😀"]
 
 
@@ -386,7 +388,7 @@ def test_a_map_holds_every_type_side_by_side(table):
 
 
 def nested(levels: int) -> Any:
-    """A text in so many maps."""
+    """Return a string in this many nested maps."""
     value: Any = "core"
     for _ in range(levels):
         value = {"a": value}

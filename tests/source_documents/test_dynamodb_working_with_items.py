@@ -1,6 +1,7 @@
-"""What "Working with Items in DynamoDB" (Amazon DynamoDB Developer Guide, 2016) says of items, of reading and of writing them.
+"""Statements of "Working with Items in DynamoDB" (Amazon DynamoDB Developer Guide, 2016) about items, and their reads
+and writes.
 
-Which test stands for which line is in coverage.toml; batches, counters, conditions and capacity are in files beside this one.
+coverage.toml maps lines to tests. Batches, counters, conditions and capacity are in files beside this one.
 """
 
 from __future__ import annotations

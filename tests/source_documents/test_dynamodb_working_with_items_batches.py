@@ -1,4 +1,4 @@
-"""What "Working with Items in DynamoDB" (Amazon DynamoDB Developer Guide, 2016) says of batches."""
+"""Statements of "Working with Items in DynamoDB" (Amazon DynamoDB Developer Guide, 2016) about batches."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_batch_writes_items_of_up_to_400_kb(dynamodb, thread):
 
 
 def test_a_request_of_more_than_16_mb_is_refused(dynamodb, thread):
-    # 25 items of 400 KB are 10 MB; base64 and escapes make a longer request of as much data.
+    # 25 items of 400 KB are 10 MB. base64 and escapes make a longer request of the same data.
     escaped = "\x01" * (ITEM_LIMIT - 100)
     puts = [
         {"PutRequest": {"Item": {"ForumName": "f", "Subject": f"{number}", "pad": escaped}}}

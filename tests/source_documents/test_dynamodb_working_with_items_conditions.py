@@ -1,4 +1,6 @@
-"""What "Working with Items in DynamoDB" (Amazon DynamoDB Developer Guide, 2016) says of counters, conditions, and their units."""
+"""Statements of "Working with Items in DynamoDB" (Amazon DynamoDB Developer Guide, 2016) about counters, conditions,
+and their units.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from tests.support.running import beyond_wsgi
 
 @pytest.fixture
 def prices(dynamodb: Live):
-    """A table with item 1, whose Price is 10."""
+    """A table with item 1 and its Price 10."""
     table = dynamodb.create("Id:N")
     table.put_item(Item={"Id": 1, "Price": 10})
     return table
@@ -93,7 +95,7 @@ def test_a_counter_counts_whatever_its_value_is(prices):
 
 @beyond_wsgi
 def test_writes_are_applied_in_the_order_in_which_they_are_received(dynamodb, prices):
-    """Sixty updates on one connection, sent without waiting for an answer; each appends its number to a list."""
+    """Sixty updates on one connection, sent without waiting for an answer. Each appends its number to a list."""
     prices.update_item(Key={"Id": 1}, UpdateExpression="SET seen = :e", ExpressionAttributeValues={":e": []})
     sent = b"".join(_append(dynamodb, prices.name, number) for number in range(60))
     host, _, port = dynamodb.url.removeprefix("http://").partition(":")
@@ -137,7 +139,7 @@ def test_a_conditional_update_sent_again_does_not_count_again(prices):
 
 
 def test_without_a_condition_the_last_writer_wins(dynamodb, prices):
-    """Clients 1 and 2 have read a price of 10; what client 1 makes of it is lost."""
+    """Clients 1 and 2 have read a price of 10. The update of client 1 is lost."""
     for new in (8, 12):
         prices.update_item(
             Key={"Id": 1}, UpdateExpression="SET Price = :p", ExpressionAttributeValues={":p": new}
@@ -187,7 +189,7 @@ def test_put_update_and_delete_take_a_condition(prices, operation):
 
 
 def test_a_price_goes_up_by_ten_per_cent_only_once(prices):
-    """The request is sent three times, as after network errors; the expectation makes it the same request."""
+    """The request is sent three times, as after network errors. The expectation makes it idempotent."""
     prices.put_item(Item={"Id": 1, "Price": 20})
     change(prices, 20, 22)
     for _ in range(2):

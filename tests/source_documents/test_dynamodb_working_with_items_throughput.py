@@ -1,6 +1,7 @@
-"""What "Working with Items in DynamoDB" (Amazon DynamoDB Developer Guide, 2016) says of requests beyond the throughput.
+"""Statements of "Working with Items in DynamoDB" (Amazon DynamoDB Developer Guide, 2016) about requests beyond the
+throughput.
 
-A setting enforces the throughput. Units are used up by one large write, whose debt lasts for longer than the test.
+A setting enforces the throughput. One large write uses up the units, and its debt lasts longer than the test.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def test_a_local_index_uses_up_the_throughput_of_its_table(limited):
 
 
 def test_a_global_index_has_throughput_of_its_own(limited):
-    """What is used up is the index's; the table goes on, but for writes that change the index."""
+    """The units of the index are used up. Requests to the table succeed, except writes that change the index."""
     index = Index("by-place", "Place:S", units=(1, 1))
     table = limited.create("Id:S", indexes=[index], units=(500, 500))
     table.put_item(Item={"Id": "a", "Place": "x", "text": LARGE})

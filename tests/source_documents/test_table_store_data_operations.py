@@ -1,4 +1,4 @@
-"""What "Data operations" (Table Store documentation, 3 August 2017) says of rows, conditions and batches.
+"""Statements of "Data operations" (Table Store documentation, 3 August 2017) about rows, conditions and batches.
 
 All eight of its GetRange examples are here.
 """
@@ -23,7 +23,7 @@ MIN, MAX = Bound.INF_MIN, Bound.INF_MAX
 
 @pytest.fixture(scope="module")
 def live_as_in_2017(shared_database_url: str) -> Iterator[LiveTableStore]:
-    """The same with what the document of 2017 says of EXPECT_NOT_EXIST."""
+    """A service with EXPECT_NOT_EXIST as in the document of 2017."""
     running = start(shared_database_url, dialects="tablestore", tablestore_expect_not_exist="2017")
     yield LiveTableStore(running.url, stem="then")
     running.stop()
@@ -290,7 +290,7 @@ def test_example_1_a_range(tablestore: LiveTableStore, letters: str) -> None:
 
 
 def test_example_2_the_whole_table(tablestore: LiveTableStore, letters: str) -> None:
-    """The example leaves PK2 out; the text says that a bound has as many columns as the key."""
+    """The example omits PK2. The text requires as many columns in a bound as in the key."""
     answer = tablestore.range(bound(MIN, MIN), bound(MAX, MAX), letters)
     assert rows_of(answer) == ROWS
     assert units_of(answer) == (1, 0)
@@ -360,7 +360,7 @@ def test_example_8_capacity_of_a_range(tablestore: LiveTableStore) -> None:
 
 
 def test_a_column_that_is_not_read_is_not_paid(tablestore: LiveTableStore) -> None:
-    """Example 8 with values of a size that tells: with Attr2 the rows would be 60,015 bytes more."""
+    """Example 8 with values large enough to show it: with Attr2 the rows would have 60,015 more bytes."""
     name = tablestore.new_name()
     tablestore.create(name, ("PK1", INTEGER))
     for key in (1, 2):
@@ -433,7 +433,10 @@ def test_a_page_ends_at_four_megabytes(tablestore: LiveTableStore, table: str) -
 def test_a_page_holds_exactly_four_megabytes(
     tablestore: LiveTableStore, table: str, last: int, read: int
 ) -> None:
-    """Three rows of 4,194,304 bytes are a page; with one byte more the third is the next page's. In both directions."""
+    """Three rows of 4,194,304 bytes are a page.
+
+    With one byte more the third is on the next page. In both directions.
+    """
     overhead = len("pk") + 8 + len("blob")
     half = 4_194_304 // 2
     for number, size in enumerate((half, half - 100, last, 100)):

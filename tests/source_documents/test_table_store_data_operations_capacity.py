@@ -1,7 +1,7 @@
 """Each worked example of capacity units in "Data operations" (Table Store documentation, 3 August 2017).
 
-Where the document of 2017 contradicts its own rule, docs/protocols/table-store.md section 4.9 says which way the service
-goes; the tests say so where they differ.
+The document of 2017 sometimes contradicts its own rule. docs/protocols/table-store.md section 4.9 has the service's
+behaviour, and the tests name the differences.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def table(tablestore: LiveTableStore) -> str:
 
 
 def failed(tablestore: LiveTableStore, table: str, ask: Any) -> tuple[float, float]:
-    """(read, write) units of a write whose check fails, which are metered, and told in no answer."""
+    """Return (read, write) units of a write with a failed check. They are metered and appear in no answer."""
     return metered(tablestore, table, lambda: refused(ask))
 
 
@@ -94,7 +94,7 @@ def test_example_3_an_update_of_4322_bytes(tablestore: LiveTableStore, one_row: 
 
 
 def test_example_3_with_ignore_costs_two_units_and_not_one(tablestore: LiveTableStore, one_row: str) -> None:
-    """The same slip of the text as in example 1."""
+    """The text has the same error as in example 1."""
     assert units_of(tablestore.update({"pk": 1}, TWO, one_row, expect=IGNORE)) == (0, 2)
 
 
@@ -104,7 +104,7 @@ def test_example_4_a_delete_of_no_row_with_ignore(tablestore: LiveTableStore, ta
 
 
 def test_example_4_a_delete_of_no_row_that_is_expected(tablestore: LiveTableStore, table: str) -> None:
-    """No read unit, as the rule for deletes says."""
+    """No read unit, as the rule for deletes states."""
     assert failed(tablestore, table, lambda: tablestore.delete({"pk": 1}, table, expect=EXPECT_EXIST)) == (
         0,
         1,
@@ -207,7 +207,7 @@ def test_the_key_of_a_checked_write_is_read(tablestore: LiveTableStore) -> None:
 
 
 def test_reading_one_of_two_columns(tablestore: LiveTableStore, table: str) -> None:
-    """2 + 6 + 8 + 1200 = 1216 bytes; the text once prints 1218."""
+    """2 + 6 + 8 + 1200 = 1216 bytes. The text once prints 1218."""
     tablestore.put({"pk": 1}, {"value1": "x" * 1200, "value2": "x" * 3100}, table)
     members: Any = {"table_name": table, "primary_key": _key(1), "max_versions": 1}
     assert units_of(tablestore.call("GetRow", **members, columns_to_get=["value1"])) == (1, 0)
@@ -220,7 +220,7 @@ def test_reading_no_row_costs_a_unit(tablestore: LiveTableStore, table: str) -> 
 
 
 def test_a_range_is_summed_up_and_then_rounded(tablestore: LiveTableStore, table: str) -> None:
-    """Ten rows of 330 bytes: 3,300 bytes, one unit; thirteen: 4,290 bytes, two."""
+    """Ten rows of 330 bytes: 3,300 bytes, one unit. Thirteen: 4,290 bytes, two."""
     for number in range(13):
         tablestore.put({"pk": number}, {"a": "x" * (330 - 11)}, table)
     assert units_of(tablestore.range({"pk": 0}, {"pk": 10}, table)) == (1, 0)

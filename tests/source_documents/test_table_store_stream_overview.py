@@ -1,4 +1,4 @@
-"""What "Stream: Overview" (Table Store documentation, 27 March 2018) promises of a stream."""
+"""Statements of "Stream: Overview" (Table Store documentation, 27 March 2018) about a stream."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def iterator(tablestore: LiveTableStore, stream: str, shard: str, **more: Any) -
 
 
 def drained(tablestore: LiveTableStore, place: str) -> tuple[list[tuple[int, WireRow]], str | None]:
-    """Records from an iterator on, and the iterator behind them; None at the end of a closed shard."""
+    """Return the records from an iterator on, and the iterator after them. It is None at the end of a closed shard."""
     found = []
     while True:
         answer = tablestore.call("GetStreamRecord", shard_iterator=place, limit=7)
@@ -93,7 +93,7 @@ def test_a_stream_gives_the_changes_of_a_table(tablestore: LiveTableStore, table
 
 
 def test_changes_are_kept_for_the_time_of_the_stream(tablestore: LiveTableStore, table: str) -> None:
-    """That they go afterwards is tested with a clock turned by hand: tests/gateway/engine/streams/test_streaming.py."""
+    """tests/gateway/engine/streams/test_streaming.py tests their removal with a clock set by the test."""
     details = tablestore.call("DescribeTable", table_name=table).stream_details
     assert details.expiration_time == 24
 
@@ -170,7 +170,7 @@ def test_each_modification_is_read_once_in_the_order_of_its_shard(
 
 
 def reshard(url: str, table: str, count: int, folder: Path) -> None:
-    """What an operator types while the server runs."""
+    """Run the operator's command while the server runs."""
     done = CliRunner().invoke(main, ["streams", "reshard", table, "--shards", str(count), "--database", url])
     assert done.exit_code == 0, done.output
 

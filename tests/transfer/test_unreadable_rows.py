@@ -1,4 +1,7 @@
-"""Rows that are none of their service's, as emulators take them: the copy goes on without them, and each command names them."""
+"""Rows that are invalid for their service, as emulators accept them.
+
+The copy continues without them, and each command names them.
+"""
 
 from __future__ import annotations
 

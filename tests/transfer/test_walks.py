@@ -1,7 +1,7 @@
-"""The walks of docs/migrate/tutorial.md, run from their own text: each block of shell in order, in one shell for each chapter.
+"""The walks of docs/migrate/tutorial.md, run from their text: each shell block in order, in one shell for each chapter.
 
-The services are two live servers of our own, which the SDKs find by their usual environment; what the text names as an example (a
-database, a port) is given its real value. What only a user does (pip install) is left out.
+The services are two live tablegate servers, which the SDKs find by their usual environment. Examples in the text (a
+database, a port) are replaced by real values. Steps that only a user can run (pip install) are omitted.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def walk(folder: Path, chapter: str, replaced: dict[str, str], **environment: st
 
 @pytest.fixture
 def cloud(serve: Serve, sqlite_template: Path, tmp_path: Path) -> Running:
-    """What stands for the clouds."""
+    """Return the replacement of the clouds."""
     path = tmp_path / "cloud.sqlite"
     shutil.copy(sqlite_template, path)
     database = open_database(f"sqlite:///{path}")

@@ -95,7 +95,7 @@ FOREIGN = [
     "/acca/%2E%2E/accb/T",
     "../accb/T",
     "accb/T",
-    # Which is the host?
+    # Ambiguous hosts
     "http://acca.table.core.windows.net@accb.table.core.windows.net/T",
     "http://accb.table.core.windows.net@acca.table.core.windows.net/T",
     "http://acca.table.core.windows.net:80@accb.table.core.windows.net/T",

@@ -12,7 +12,7 @@ from tests.support.clock import Clock
 
 @pytest.fixture
 def clock() -> Clock:
-    """It goes on at each reading: no two writes have one Timestamp."""
+    """The clock advances at each reading, so that no two writes have the same Timestamp."""
     return Clock(step_ns=1_000)
 
 

@@ -1,9 +1,11 @@
-"""Exchanges as text files, byte for byte: what SDKs cannot produce, and what frameworks do.
+"""Exchanges as text files, byte for byte: requests that SDKs cannot produce, and requests of frameworks.
 
-A file of `exchanges/` is a sequence of exchanges on one fresh service: each a request, a line `----`, and the reply that
-must come; a line of `=` before the next; lines that begin with `#` are prose. A request is signed unless it says
-who asks. Headers of a reply are those that must be there (`!Name` must not be). In both, «name» stands for a text: caught
-where it first comes in a reply, the same everywhere after. A body of `*` is any.
+A file of `exchanges/` is a sequence of exchanges on one fresh service. Each is a request, a line `----`, and the
+expected reply. A line of `=` separates exchanges. Lines that begin with `#` are comments.
+
+A request is signed unless it names a caller. Headers of a reply are those that must be present (`!Name` must be
+absent). In both, «name» is a variable: its first occurrence in a reply sets it, and later ones must be equal. A body of
+`*` matches any body.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ IS_HERE = all(shutil.which(program) for program in ("java", "javac", "mvn"))
 
 @pytest.fixture(scope="session")
 def class_path() -> str:
-    """Where the compiled cases and the SDK are, put there once for each version of them."""
+    """Return the class path of the compiled cases and the SDK. They are built once for each version."""
     with filling_cache():
         return compiled()
 

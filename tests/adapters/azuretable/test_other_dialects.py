@@ -1,5 +1,6 @@
-"""What other dialects wrote, seen and changed through Azure: shown exactly or as text, and left as it was where nobody
-changed it. Tables and rows are made by commands, as the other adapters make them.
+"""Data of other dialects, read and changed through Azure: shown exactly or as text, and kept where it is unchanged.
+
+Commands create the tables and rows, as the other adapters create them.
 """
 
 from __future__ import annotations
@@ -339,7 +340,10 @@ def test_a_row_larger_than_azure_lets_one_be_made_is_read_and_deleted(
 
 
 def test_cells_with_stamps_of_their_own(service: AzureTableService) -> None:
-    """A table of Table Store keeps the time of each cell; a merge through Azure adds versions where it changes something."""
+    """A table of Table Store keeps the time of each cell.
+
+    A merge through Azure adds versions where it changes something.
+    """
     stamped = Foreign(service, PAIR, rules=Rules(stamped=True, max_versions=3))
     key_values = {"pk": text("p"), "sk": text("r")}
     contents = Contents.of_cells(

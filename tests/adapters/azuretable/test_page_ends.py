@@ -1,7 +1,7 @@
-"""Where a page of a query begins and ends: a token and a filter together, five seconds.
+"""Start and end of a query's pages: a token together with a filter, and the limit of five seconds.
 
-Sources: REST reference, *Query Timeout and Pagination*: a query returns 1,000 entities at most and executes for five
-seconds at most; then it has continuation tokens, which are added to the URI of the query, with its filter.
+Sources: REST reference, *Query Timeout and Pagination*: a query returns at most 1,000 entities and runs for at most
+five seconds. It then returns continuation tokens, which the client adds to the URI of the query with its filter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tablegate.gateway.engine.rows import page_budget, page_builder
 from tablegate.gateway.http import Reply
 from tests.adapters.azuretable.client import AzureTableService, query_string
 
-# Filters that SQL cannot judge, so that every row is looked at by itself.
+# Filters that SQL cannot evaluate, so that each row is evaluated separately.
 ALL, NONE = "not (n gt 100)", "not (n lt 100)"
 PARTITION, ROW = "x-ms-continuation-NextPartitionKey", "x-ms-continuation-NextRowKey"
 
@@ -77,7 +77,7 @@ def test_a_token_inside_the_range_goes_on_there_and_one_above_it_ends_it(people:
 
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """How long it takes to judge a row, on a clock of its own: `judged.seconds`."""
+    """The time to evaluate a row, on a test clock: `judged.seconds`."""
     state = SimpleNamespace(now=1000.0, seconds=0.0)
     matches = page_builder.matches
 
@@ -96,7 +96,10 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_page_with_a_filter_ends_after_five_seconds(
     people: AzureTableService, judged: Any, seconds: float, rows: int
 ) -> None:
-    """A row that is begun within them is still judged; each page has one at least, so that every query comes to its end."""
+    """A row that begins within the limit is still evaluated.
+
+    Each page has at least one row, so that every query ends.
+    """
     judged.seconds = seconds
     reply = ask(people, filter=ALL)
     assert len(keys_of(reply)) == rows

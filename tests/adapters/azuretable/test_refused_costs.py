@@ -1,7 +1,7 @@
-"""What is refused costs little: entities, batches and documents of very many small things, long queries and heads.
+"""Refusals are cheap: entities, batches and documents with very many small parts, long queries and heads.
 
-Before, each of a list of objects, a long filter or many null properties took 0.3 to 7 s for each 10 MB, and a request line of
-80 KB of blanks in a batch 32 s.
+Earlier, each of a list of objects, a long filter or many null properties took 0.3 to 7 s for each 10 MB. A request line
+of 80 KB of blanks in a batch took 32 s.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def read(body: bytes) -> None:
 def problems(
     service: AzureTableService, requests: Iterable[Wasteful], names: set[str] | None = None
 ) -> dict[str, str]:
-    """What is wrong with the refusals of requests, by `VERB name`; of some of them, if they are named."""
+    """Return the problems of refusals by `VERB name`, for all requests or for those named."""
     wrong: dict[str, str] = {}
     seen = set()
     for each in requests:
@@ -135,7 +135,7 @@ def test_the_measure_finds_what_is_wasteful(
 ) -> None:
     """Without the bound on JSON nodes, at least one of these entities costs more than a refusal may.
 
-    They are as large as a body may be. The cost of objects grows faster than their number, because of the collector.
+    They have the maximum size of a body. The garbage collector makes the cost of objects grow faster than their number.
     """
     service.create("things")
     monkeypatch.setattr(limits, "JSON_NODES_MAX", limits.BODY_MAX_BYTES)

@@ -1,5 +1,6 @@
-"""Size, speed that does not fall, isolation of readers, and crashes, against live servers. Seconds here; `make soak` runs the
-stated sizes and minutes.
+"""Size, constant speed, isolation of readers, and crashes, against live servers.
+
+The run takes seconds here. `make soak` runs the stated sizes and minutes.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ from tests.support.concurrency import all_at_once
 from tests.support.running import Process, Running, start
 
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
-# Times are looked at in the long form only: a busy machine may say anything of three batches.
+# Only the long form checks times, because three batches are too few on a busy machine.
 IS_LONG = "TABLEGATE_SOAK_SECONDS" in os.environ
 ENTITIES = 100_000 if IS_LONG else 3_000
 
 
 class Connection:
-    """One connection kept alive; signs and sends. Quicker than an SDK, so that the server is what is measured."""
+    """A persistent connection that signs and sends requests.
+
+    It is faster than an SDK, so that the test measures the server.
+    """
 
     def __init__(self, url: str) -> None:
         host = urlsplit(url)
@@ -60,7 +64,7 @@ class Connection:
         assert status == 201, body
 
     def batch(self, parts: list[str]) -> bool:
-        """Whether a changeset was accepted."""
+        """Send a changeset. Returns True if it was accepted."""
         head = "Content-Type: application/http\r\n\r\n"
         changes = "".join(f"--c\r\n{head}{part}\r\n" for part in parts)
         body = f"--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n{changes}--c--\r\n--b--\r\n"
@@ -68,7 +72,7 @@ class Connection:
         return status == 202 and b"HTTP/1.1 4" not in reply and b"HTTP/1.1 5" not in reply
 
     def page(self, table: str, **options: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
-        """A page of entities and the options that the next one needs besides; none at the end."""
+        """Return a page of entities and the options for the next one. The options are empty at the end."""
         query = "&".join(
             f"{name if name[0].isupper() else '$' + name}={quote(value)}" for name, value in options.items()
         )

@@ -216,8 +216,8 @@ def test_host_style(service: AzureTableService) -> None:
     assert location == "https://devstoreaccount1.table.core.windows.net/Tables('people')"
 
 
-# Versions. The service refuses what is no version with InvalidHeaderValue (captured: Azure/azure-storage-python #631,
-# microsoft/AzureStorageExplorer #3969); which dates are versions only it knows.
+# Versions. The service rejects invalid versions with InvalidHeaderValue (captured: Azure/azure-storage-python #631,
+# microsoft/AzureStorageExplorer #3969). It does not publish a list of valid dates.
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ _ENTITY_BODY = '{"PartitionKey":"p","RowKey":"r"}'
 
 
 def many(part: str, size_bytes: int, separator: str = "") -> str:
-    """A text of many equal parts; `#` in a part is its number."""
+    """Return a text of many equal parts. `#` in a part is replaced by its number."""
     if "#" not in part:
         return separator.join([part] * (size_bytes // (len(part) + len(separator))))
     count = size_bytes // (len(part) + 6)

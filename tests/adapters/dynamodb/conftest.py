@@ -24,7 +24,7 @@ def service(clock: Clock) -> Iterator[DynamoDBService]:
 
 @pytest.fixture
 def classic(clock: Clock) -> Iterator[DynamoDBService]:
-    """The same with classic texts."""
+    """Auth dev, classic texts, no delays."""
     with DynamoDBService.opened(clock, message_style="classic") as made:
         yield made
 

@@ -1,7 +1,7 @@
-"""The same random requests to this server and to moto: item by item, the answers agree.
+"""Random requests to this server and to moto: the answers agree for each item.
 
-moto is no judge. Where it is known to be wrong - against the documentation or captures of the service - the requests
-below leave the matter out, and a test at the end says what is true of it.
+moto is no reference. Where it contradicts the documentation or captures of the service, the requests below omit the
+case. A test at the end states the correct behaviour.
 """
 
 from __future__ import annotations
@@ -265,7 +265,9 @@ requests = st.lists(
 
 
 def ask(client: Any, table: str, operation: str, asked: dict[str, Any]) -> Any:
-    """What both must agree on: the code of an error, or the answer without what differs by nature."""
+    """Return the part of an answer on which both must agree: the code of an error, or the answer without incidental
+    differences.
+    """
     try:
         if operation == "query":
             pages = list(_pages(client, table, asked))
@@ -293,7 +295,7 @@ _BESIDE = {"ResponseMetadata", "ConsumedCapacity"}  # moto tells capacity unaske
 
 
 def plain(value: Any) -> Any:
-    """Without metadata; sets sorted, numbers by value."""
+    """Return an answer without metadata, with sorted sets and numbers by value."""
     if isinstance(value, dict):
         if value.keys() == {"N"}:
             return {"N": str(Decimal(value["N"]).normalize())}
@@ -338,7 +340,7 @@ def test_random_requests_are_answered_as_moto_answers_them(ours, theirs, sent):
         client.delete_table(TableName=name)
 
 
-# Where moto is wrong, and what is right
+# Errors of moto, and the correct behaviour
 
 
 @pytest.fixture
@@ -370,7 +372,8 @@ def table(ours: Any) -> Any:
     ],
 )
 def test_types_are_told_apart(ours, table, text, value, count):
-    """Python says True == 1 == Decimal(1) and raises TypeError for 1 < "x", and so does moto; NULL equals absence there.
+    """In Python, True == 1 == Decimal(1), and 1 < "x" raises TypeError. moto does the same, and NULL equals absence
+    there.
 
     Source: developer guide, 'Comparison operator and function reference'; alternator test_condition_expression.py.
     """
@@ -416,10 +419,10 @@ def test_a_page_that_its_limit_stopped_says_so_at_the_end_too(ours, table):
     ],
 )
 def test_updated_values_are_the_leaves_that_were_written(ours, table, text, mode, shown):
-    """Changed or not, and nothing beside them; moto shows whole maps, and leaves out what stayed as it was.
+    """Only written leaves are returned, changed or not. moto returns whole maps, and omits unchanged values.
 
-    Source: alternator test_returnvalues.py, test_update_item_returnvalues_updated_old and _updated_new and those of nested
-    paths.
+    Source: alternator test_returnvalues.py, test_update_item_returnvalues_updated_old and _updated_new and those of
+    nested paths.
     """
     ours.put_item(
         TableName=table, Item={**KEYS[1], "b": {"S": "x"}, "m": {"M": {"x": {"N": "1"}, "z": {"N": "2"}}}}

@@ -287,7 +287,7 @@ def test_a_segment_goes_on_from_its_own_keys_only(live, catalog):
 
 
 def test_a_segment_reads_about_its_share(live):
-    """Capacity tells how much was looked at: of many partitions, a quarter each."""
+    """Capacity shows the amount scanned: with many partitions, a quarter for each segment."""
     table = live.create("id:N")
     with table.batch_writer() as batch:
         for number in range(400):
@@ -313,7 +313,7 @@ def test_a_segment_reads_about_its_share(live):
 
 @pytest.fixture(scope="module")
 def slow(shared_database_url: str) -> Iterator[Live]:
-    """A server whose tables take half a second to be made and dropped."""
+    """A server that takes half a second to create or drop a table."""
     running = start(shared_database_url, dialects="dynamodb", table_creation_delay=0.5)
     yield Live(running.url, DEFAULTS)
     running.stop()
@@ -336,7 +336,7 @@ def test_a_waiter_gives_up_on_a_table_that_nobody_makes(live):
         )
 
 
-# What boto3 does by itself
+# Automatic behaviour of boto3
 
 
 def test_many_threads_share_a_client(live):

@@ -1,4 +1,4 @@
-"""Where a plain request takes a shorter way, the answer is that of the general one."""
+"""The fast path of a simple request gives the answer of the general one."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_copied_bodies_are_what_their_values_are_rendered_as(rows: list[Row]) ->
 
 
 def _checked(check: Callable[[Any], bool], operation: str, style: str, body: Any) -> Any:
-    """What becomes of a request where this is the fast check: the input with the contents of its items, or the refusal."""
+    """Return the result of a request with this fast check: the input with the contents of its items, or the refusal."""
     checker = operation_schemas.of(style).checker(operation)
     try:
         found = replace(checker, fast_check=check)(copy.deepcopy(body))

@@ -20,7 +20,7 @@ TABLE = {"TableName": "orders"}
 
 @pytest.fixture
 def orders(service: DynamoDBService) -> DynamoDBService:
-    """The service with the table `orders`, whose key is `pk`."""
+    """The service with the table `orders` and its key `pk`."""
     service.table()
     return service
 
@@ -65,7 +65,7 @@ def refused(service: DynamoDBService, words: str, operation: str, **given: Any) 
 
 
 def sized(size_bytes: int, key: str = "k") -> dict[str, Any]:
-    """An item of `orders` that is billed as so many bytes."""
+    """Return an item of `orders` that is billed as this many bytes."""
     return {"pk": {"S": key}, "ballast": {"S": "x" * (size_bytes - len("pk") - len(key) - len("ballast"))}}
 
 
@@ -126,9 +126,9 @@ def test_an_update_makes_items_of_409600_bytes_and_no_larger_ones(orders, growth
             assert "Item size to update has exceeded the maximum allowed size" in answer["message"]
 
 
-# The clauses beside `SET b = :pad`: what the item has before, the clause, its values, what it is charged. paritysuite
-# itemSizeBySurface.test.ts, "UpdateItem charges each kind of clause" (eu-west-2, 2026-10-09, each accepted at the figure and
-# refused one byte over); the figure of several additions is made of its rules.
+# The clauses beside `SET b = :pad`: the item before, the clause, its values, the charge. paritysuite
+# itemSizeBySurface.test.ts, "UpdateItem charges each kind of clause" (eu-west-2, 2026-10-09, each accepted at the
+# figure and refused one byte over). The figure of several additions follows from its rules.
 TEN, ONE = {"S": "y" * 10}, {"N": "1"}
 CLAUSES = [
     ({}, "", {}, 0),
@@ -267,8 +267,10 @@ def test_keys_of_indexes_have_the_same_limits(pairs, name, limit):
 
 
 def test_a_partition_key_that_an_index_sorts_by_has_the_limit_of_sort_keys(service):
-    """An inverted index: 2,048 bytes are well for the table and too many for the index (test_gsi.py of ScyllaDB has the limit
-    of index keys; moto test_put_long_string_gsi_range_key_exception the case)."""
+    """An inverted index: 2,048 bytes are valid for the table and too many for the index.
+
+    test_gsi.py of ScyllaDB has the limit of index keys, and moto test_put_long_string_gsi_range_key_exception the case.
+    """
     definitions = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")]
     inverted = {
         "IndexName": "inverted",
@@ -334,7 +336,7 @@ def test_names_of_key_attributes_have_255_characters(service):
 
 
 def nested(levels: int, in_lists: bool = False) -> dict[str, Any]:
-    """A scalar in so many maps or lists."""
+    """Return a scalar in this many nested maps or lists."""
     value: dict[str, Any] = {"S": "core"}
     for _ in range(levels):
         value = {"L": [value]} if in_lists else {"M": {"a": value}}
@@ -506,7 +508,7 @@ MEGABYTE = 1_048_576
 
 
 def fill(service: DynamoDBService, total_bytes: int) -> list[str]:
-    """Four items in one partition of `pairs`, of so many bytes together."""
+    """Put four items of this total size into one partition of `pairs`."""
     names = [str(at) for at in range(4)]
     share = total_bytes // 4
     for name in names:
@@ -585,7 +587,7 @@ def test_a_batch_writes_25_items_over_all_its_tables(orders):
 
 
 def test_a_batch_answers_16_mb_and_leaves_the_rest(orders):
-    """40 items of 400 KB are 16,384,000 bytes; a 41st of what is left of 16 MB fits, one of a byte more does not."""
+    """40 items of 400 KB are 16,384,000 bytes. A 41st with the rest of 16 MB fits, and with one more byte does not."""
     for at in range(40):
         done(orders, "PutItem", **TABLE, Item=sized(ITEM, f"{at:02}"))
     left = 16 * MEGABYTE - 40 * ITEM
@@ -612,7 +614,7 @@ def test_a_transaction_has_100_actions(orders, operation):
 
 
 def test_a_transaction_writes_4_mb(orders):
-    """Measured in items as they were asked for: ten of 400 KB fit, and what is left of 4 MB (4,194,304)."""
+    """The requested items count: ten of 400 KB and one of the rest of 4 MB (4,194,304) fit."""
     left = 4 * MEGABYTE - 10 * ITEM
     puts = [{"Put": {**TABLE, "Item": sized(ITEM, f"{at:02}")}} for at in range(10)]
     done(orders, "TransactWriteItems", TransactItems=[*puts, {"Put": {**TABLE, "Item": sized(left, "10")}}])
@@ -623,8 +625,11 @@ def test_a_transaction_writes_4_mb(orders):
 
 
 def test_a_transaction_reads_4_mb(orders):
-    """API reference, TransactGetItems: refused where "the aggregate size of the items in the transaction exceeded 4 MB", of the
-    items as they are stored: a projection has read them none the less. The words are DynamoDB Local 2.6.1's."""
+    """API reference, TransactGetItems: refused where "the aggregate size of the items in the transaction exceeded 4
+    MB".
+
+    The sizes are those of the stored items, because a projection reads them too. The words are DynamoDB Local 2.6.1's.
+    """
     left = 4 * MEGABYTE - 10 * ITEM
     for at in range(10):
         done(orders, "PutItem", **TABLE, Item=sized(ITEM, f"{at:02}"))

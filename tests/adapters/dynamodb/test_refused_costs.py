@@ -1,8 +1,10 @@
-"""What is refused costs little: bodies of very many small things.
+"""Refusals are cheap: bodies with very many small parts.
 
-CPU time is measured, and against what the JSON parser takes for the same body in the same moment, so that a slow or busy
-machine fails nothing. Lengths and echoes are checked before anything is built; before, a BatchWriteItem of 200,000 puts took
-6.9 s and answered 33.9 MB, and one of many tables without a request took minutes.
+The test measures CPU time and compares it with the JSON parser's time for the same body at the same moment. A slow or
+busy machine therefore fails nothing.
+
+Lengths and echoes are checked before anything is built. Earlier, a BatchWriteItem of 200,000 puts took 6.9 s and
+answered 33.9 MB, and one of many tables without a request took minutes.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from tests.support.clock import Clock
 from tests.support.refusal_costs import NOT_REFUSED, Bounds, cpu_seconds, problem
 
 SIZE_BYTES = 10_000_000
-# The bound of issue 11 for 10 MB: 100 ms, beside the time that orjson takes to read the same body and to let it go again (20 to
-# 300 ms). Nobody can say what is wrong with a body that was not read.
+# The bound of issue 11 for 10 MB: 100 ms, plus the time that orjson takes to read and free the same body (20 to 300
+# ms). A body must be read before its error is known.
 BOUNDS = Bounds(any_request_s=0, readings=1, echoed_bytes=200_000)
 
 WORST = {
@@ -99,7 +101,7 @@ def test_dynamodb_refuses_all_at_little_cost(style: str) -> None:
 
 
 def test_items_are_measured_no_further_than_they_may_be_large(dynamodb: DynamoDBService) -> None:
-    """A list of a million numbers; one of 409,600 bytes less name, key and list passes, and one byte more does not."""
+    """A list of a million numbers. One of 409,600 bytes less name, key and list passes, and one more byte does not."""
 
     def put(count: int, spare: int) -> bytes:
         item = {"pk": {"S": "1"}, "v": {"L": [{"N": "1"}] * count}, "s": {"S": "x" * spare}}

@@ -1,9 +1,8 @@
-"""What Terraform's AWS provider calls for its resources of DynamoDB: create, read, update, read, delete. After each apply what is
-read is what was asked for, so that the next plan is empty.
+"""Calls of Terraform's AWS provider for its resources of DynamoDB: create, read, update, read, delete.
 
-The sequences of calls, what is waited for and what is forgiven: hashicorp/terraform-provider-aws, internal/service/dynamodb
-(table.go, table_replica.go, wait.go, kinesis_streaming_destination.go, contributor_insights.go, table_export.go,
-resource_policy.go).
+After each apply, a read returns the requested state, so that the next plan is empty. The sequences of calls, the waits
+and the ignored errors: hashicorp/terraform-provider-aws, internal/service/dynamodb (table.go, table_replica.go,
+wait.go, kinesis_streaming_destination.go, contributor_insights.go, table_export.go, resource_policy.go).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from tests.support.running import Running, start
 
 MAIN, SECOND, THIRD = "us-east-1", "us-west-2", "us-east-2"
 ACCOUNT = "000000000000"
-# Switched on by those who bring the operations.
+# Resources whose operations are not implemented yet.
 COMING: frozenset[str] = frozenset()
 
 Config = dict[str, Any]
@@ -70,8 +69,10 @@ class Provider:
         return f"arn:aws:dynamodb:{region}:{ACCOUNT}:table/{name}"
 
     def again(self, call: Callable[[], Any], *forgiven: str) -> None:
-        """Call until the service is ready for it, as the provider does on ResourceInUseException and throttling; texts that it
-        forgives end it too."""
+        """Retry a call, as the provider does on ResourceInUseException and throttling.
+
+        The texts of ignored errors end it too.
+        """
 
         def is_done() -> bool:
             try:
@@ -269,7 +270,7 @@ class Table:
         wait(is_active)
 
     def _settle_replica(self, config: Config, region: str) -> None:
-        """What is set in the region of a replica itself."""
+        """Apply the settings in the region of a replica."""
         name, replica, client = config["name"], config["replica"][region], self.provider.client(region)
         if bool(self._recovery(region, name)) is not bool(replica.get("point_in_time_recovery")):
             self._set_recovery(region, name, bool(replica.get("point_in_time_recovery")))
@@ -478,7 +479,7 @@ def tags(of: dict[str, str]) -> list[dict[str, str]]:
 
 
 class Attached:
-    """A resource that belongs to a table, which is there before it: create, read, delete; what changes is made anew."""
+    """A resource that belongs to an existing table: create, read, delete. A change replaces it."""
 
     def __init__(self, provider: Provider) -> None:
         self.provider = provider
@@ -632,7 +633,7 @@ class Policy(Attached):
         self.main.delete_resource_policy(ResourceArn=self.provider.arn(config["name"]))
 
 
-# What is applied, one after the other
+# Applied configurations, in sequence
 
 PLAIN: Config = {
     "name": "orders",
@@ -766,9 +767,9 @@ CASES: dict[str, tuple[Any, list[Config]]] = {
         ],
     ),
 }
-# Changed twice, for which the service wants an hour between, as this server does where its control plane takes time.
+# Changed twice. The service requires an hour between, as this server does if its control plane has delays.
 AT_ONCE = frozenset({"ttl"})
-# Settings that some cases need besides; `{folder}` is the test's.
+# Additional settings of some cases. `{folder}` is the test's.
 SETTINGS: dict[str, Config] = {
     "export": {"s3_folder": "{folder}", "s3_bucket": "bucket"},
     "import": {"s3_folder": "{folder}", "s3_bucket": "bucket"},
@@ -777,8 +778,10 @@ SETTINGS: dict[str, Config] = {
 
 
 def plan(asked: Any, state: Any) -> list[str]:
-    """What differs between what is asked for and what there is; arguments that are not given, and so are at their defaults, are
-    absent or empty."""
+    """Return the differences between the configuration and the state.
+
+    Omitted arguments have their defaults and are absent or empty.
+    """
     if isinstance(asked, dict) and isinstance(state, dict):
         return [
             f"{name}: {difference}"
@@ -791,7 +794,8 @@ def plan(asked: Any, state: Any) -> list[str]:
 _DEFAULTS = {"table_class": "STANDARD", "consistency_mode": "EVENTUAL"}
 
 
-# The table of a data file that an import reads, in its bucket's folder; with `s3_folder` the sub-folders are the buckets.
+# The table of a data file that an import reads, in its bucket's folder. With `s3_folder` the sub-folders are the
+# buckets.
 IMPORTED = {"Item": {"pk": {"S": "a"}}}
 
 

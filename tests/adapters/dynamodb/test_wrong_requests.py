@@ -155,7 +155,7 @@ def bodies(draw: st.DrawFn, operation: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module", params=[LATEST, CLASSIC])
 def both(request: pytest.FixtureRequest) -> Iterator[DynamoDBService]:
-    """A service with the table `orders`, of a pair of keys; `missing` is absent."""
+    """A service with the table `orders` with a pair of keys. `missing` is absent."""
     with DynamoDBService.opened(Clock(), message_style=request.param) as service:
         names = ("pk", "sk")
         service.table(

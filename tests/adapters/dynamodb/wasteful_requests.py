@@ -15,7 +15,7 @@ Named = tuple[str, str, bytes]
 
 
 def _many(parts: tuple[str, str], size_bytes: int) -> str:
-    """A text of many equal parts and what stands between them; `#` in a part is its number."""
+    """Return a text of many equal parts with separators. `#` in a part is replaced by its number."""
     part, separator = parts
     if "#" in part:
         count = size_bytes // (len(part) + 6)
@@ -24,11 +24,14 @@ def _many(parts: tuple[str, str], size_bytes: int) -> str:
 
 
 def dynamodb(size_bytes: int, wanted: set[str] | None = None) -> Iterator[Named]:
-    """Bodies for DynamoDB; `wanted`: of these only, as `operation: name`. There is a table `orders` with the key `pk` (S)."""
+    """Yield bodies for DynamoDB, all or those of `wanted` (`operation: name`).
+
+    A table `orders` with the key `pk` (S) exists.
+    """
     parts: list[tuple[str, str]] = []
 
     def later(part: str, separator: str = ",") -> str:
-        """What stands for the many parts until somebody wants the body."""
+        """Return a placeholder for the parts, which `filled` replaces."""
         parts.append((part, separator))
         return f"@@{len(parts) - 1}@@"
 

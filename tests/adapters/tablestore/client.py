@@ -1,4 +1,4 @@
-"""A small client of the Table Store wire: signed requests in, checked replies out; before a real engine, without a server."""
+"""A small client of the Table Store wire: signed requests, checked replies. It uses a real engine without a server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ class Refused(Exception):
 def signed(
     operation: str, body: bytes, now_ms: int, secret: str = "tablegate", **more: str
 ) -> tuple[tuple[str, str], ...]:
-    """The headers of a V2 request; `more` adds or replaces (underscores for dashes), an empty text leaves one out."""
+    """Return the headers of a V2 request.
+
+    `more` adds or replaces headers (underscores for dashes). An empty text removes one.
+    """
     headers = {
         "x-ots-date": date_text(now_ms)[:-4] + "Z",
         "x-ots-apiversion": "2015-12-31",
@@ -70,11 +73,11 @@ class TableStoreCalls:
         )
 
     def call(self, operation: str, **members: Any) -> Any:
-        """The answer to an operation; Refused if it is an error."""
+        """Return the answer to an operation. Raises Refused for an error."""
         return self.ask(operation, OPERATIONS[operation].request(**members))
 
     def ask(self, operation: str, message: Any) -> Any:
-        """The answer to a message; Refused if it is an error."""
+        """Return the answer to a message. Raises Refused for an error."""
         reply = self.post(operation, message.SerializeToString())
         if reply.status != 200:
             error = messages.Error.FromString(reply.body)
@@ -84,7 +87,7 @@ class TableStoreCalls:
         return answer
 
     def create(self, name: str = "t", *key: tuple[str, int], **members: Any) -> None:
-        """A table; its key is one INTEGER column `pk` unless said otherwise."""
+        """Create a table. Its key is one INTEGER column `pk` by default."""
         columns = [
             messages.PrimaryKeySchema(name=column, type=kind)
             for column, kind in key or (("pk", messages.INTEGER),)
@@ -96,7 +99,7 @@ class TableStoreCalls:
         self.call("CreateTable", table_meta=meta, reserved_throughput=no_throughput(), **members)
 
     def put(self, key: dict[str, Any], cells: Any = (), table: str = "t", **members: Any) -> Any:
-        """PutRow of plain Python values; cells as a dict, or a list of WireCell."""
+        """Send a PutRow of plain Python values. Cells are a dict or a list of WireCell."""
         return self.call(
             "PutRow", table_name=table, row=row(key, cells), condition=condition(members), **members
         )
@@ -122,7 +125,7 @@ class TableStoreCalls:
         return decode_row(answer.row) if answer.row else None
 
     def range(self, start: dict[str, Any], end: dict[str, Any], table: str = "t", **members: Any) -> Any:
-        """GetRange: the answer; see `rows_of`."""
+        """Return the answer of a GetRange. See `rows_of`."""
         members.setdefault("direction", messages.FORWARD)
         if "time_range" not in members:
             members.setdefault("max_versions", 1)
@@ -146,7 +149,7 @@ def no_throughput() -> messages.ReservedThroughput:
 
 
 def datum(value: Any) -> Any:
-    """A plain Python value as it travels; what is not plain passes."""
+    """Return the wire form of a plain Python value. Other values are unchanged."""
     match value:
         case bool():
             return Value(Kind.BOOL, value)

@@ -17,7 +17,7 @@ def single(
     latest_only: bool = True,
     rule: Any = None,
 ) -> bytes:
-    """A comparison of a column; `if_missing`: what becomes of a row that lacks it."""
+    """Return a comparison of a column. `if_missing` is the result for a row without it."""
     part = messages.SingleColumnValueFilter(
         comparator=comparator,  # type: ignore[arg-type]
         column_name=name,

@@ -1,5 +1,7 @@
-"""Requests as nobody sensible makes them: every field of every message drawn from what is right, nearly right, extreme and
-torn. Guided by the schema, so that a new field is drawn as well."""
+"""Hostile requests: every field of every message is random, with valid, nearly valid, extreme and damaged values.
+
+The schema drives it, so a new field is included.
+"""
 
 from __future__ import annotations
 
@@ -135,7 +137,7 @@ class Hostile:
         return self.random.random() < share
 
     def _odd(self, share: float) -> bool:
-        """Whether to do what is wrong, in so many of the wildest requests."""
+        """Decide on an invalid value, with this probability in the wildest requests."""
         return self._chance(share * self._wildness)
 
     def _message(self, made: Any, depth: int = 0) -> Any:

@@ -115,7 +115,9 @@ class Recording:
         wanted: list[tuple[str, ...]],
         condition: bytes | None = None,
     ) -> None:
-        """GetRange without a limit: the rows of these keys (of the table itself), one read unit, and no further page."""
+        """Check a GetRange without a limit: the rows of these keys (of the table itself), one read unit, and no further
+        page.
+        """
         self.sent += 1
         more = {} if condition is None else {"filter": condition}
         answer = self.service.range(named(table, start), named(table, end), table, **more)

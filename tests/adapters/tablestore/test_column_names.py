@@ -1,7 +1,7 @@
-"""Names of columns: which ones the service takes, and those that only another dialect could give.
+"""Names of columns: those that the service accepts, and those that only another dialect can create.
 
-The documents speak of letters, digits and `_`; the service takes more, as the SDK's own tests show: aliyun-tablestore-java-sdk
-5.17.6, functiontest/ParameterLegalityTest, testInvalidColumnName and testValidColumnName.
+The documents list letters, digits and `_`. The service accepts more, as the SDK's tests show:
+aliyun-tablestore-java-sdk 5.17.6, functiontest/ParameterLegalityTest, testInvalidColumnName and testValidColumnName.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def test_a_row_that_has_one_such_name_does_not_take_another(table: TableStoreSer
 def test_a_table_that_another_dialect_made_takes_its_names_again(
     service: TableStoreService, name: str
 ) -> None:
-    """A row that was deleted can be put back as it was read."""
+    """A deleted row can be put back as it was read."""
     schema = KeySchema((KeyColumn("pk", Kind.INT64),), ())
     service.gateway.engine.run(
         [CreateTable("dynamodb", "shared", "theirs", schema, (), Rules(), {"dynamodb": {}})]

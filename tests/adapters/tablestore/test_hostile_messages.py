@@ -23,7 +23,9 @@ _MOST_CPU_SECONDS = 2
 
 
 def prepare(service: TableStoreService) -> None:
-    """A table with both kinds of index, a stream and transactions; one with versions; one whose keys are drawn; one with TTL."""
+    """Create tables: one with both kinds of index, a stream and transactions, one with versions, one with
+    auto-increment keys, one with TTL.
+    """
     key = (("p", messages.STRING), ("i", messages.INTEGER))
     stream = messages.StreamSpecification(enable_stream=True, expiration_time=24)
     by_d = messages.IndexMeta(
@@ -84,6 +86,6 @@ def test_no_request_is_an_internal_error(service: TableStoreService, clock: Cloc
             error = messages.Error.FromString(reply.body)
             assert reply.status < 500, (number, name, body, error)
             told[error.code] += 1
-    # What is drawn is worth drawing: neither all right nor all wrong at the first look.
+    # The random requests are useful only if some pass and some fail.
     assert told["ok"] > REQUESTS / 4
     assert len(told) > 5

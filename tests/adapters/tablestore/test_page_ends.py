@@ -1,8 +1,8 @@
-"""Where a page of GetRange ends, to the byte and to the second, and what it costs.
+"""The end of a GetRange page, to the byte and to the second, and its read units.
 
-Sources: API reference, *GetRange*: a response ends at 5,000 rows or 4 MB of what is scanned, and the next key is that of the
-first row that was not read; its units are the sum of the keys and of the columns read of all rows in the range, also of those
-that the filter keeps back, by 4 KB and rounded up. That a page takes five seconds at most is ours (limits.py).
+Source: API reference, *GetRange*. A response ends at 5,000 rows or 4 MB of scanned data, and the next key is that of
+the first row not read. Its units count the keys and the read columns of all rows in the range, including rows that the
+filter removes, by 4 KB and rounded up. The limit of five seconds is tablegate's (limits.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def table(service: TableStoreService) -> TableStoreService:
 
 
 def fill(service: TableStoreService, *sizes: int) -> None:
-    """Rows of so many bytes each, key included: with columns a and b."""
+    """Put rows of this many bytes each, including the key, with columns a and b."""
     for number, size in enumerate(sizes):
         rest = size - KEY_BYTES - len("a") - len("b")
         service.put({"pk": number}, {"a": "x" * (rest // 2), "b": "x" * (rest - rest // 2)})
@@ -45,7 +45,7 @@ def next_key(answer: Any) -> Any:
 
 
 def ways() -> list[dict[str, Any]]:
-    """Whole rows, which are taken many at once; named columns; and rows that a filter judges, all of which pass it."""
+    """Return three kinds of read: whole rows, which are read in bulk, named columns, and rows that pass a filter."""
     return [{}, {"columns_to_get": ["a", "b"]}, {"filter": passing()}]
 
 
@@ -88,7 +88,7 @@ def test_a_row_of_more_than_a_page_is_a_page(table: TableStoreService) -> None:
 def test_a_range_is_charged_for_the_columns_that_are_read_and_not_for_whole_rows(
     table: TableStoreService, last: int, expected: int
 ) -> None:
-    """Four rows whose keys and `a` have a page of 4,096 bytes together, or a byte more; `big` is read by nobody."""
+    """The keys and `a` of four rows fill a page of 4,096 bytes, or exceed it by one byte. No request reads `big`."""
     for number in range(4):
         size = 1024 - KEY_BYTES - len("a") + (last if number == 3 else 0)
         table.put({"pk": number}, {"a": "x" * size, "big": "y" * 50_000})

@@ -1,4 +1,4 @@
-"""The .proto and the generated module say the same, and the module runs on whatever protobuf is installed."""
+"""The .proto and the generated module are equal, and the module works with the installed protobuf."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def label_of(field: FieldDescriptorProto) -> str:
 
 
 def type_of(field: FieldDescriptorProto) -> str:
-    """As the .proto writes it; of messages and enums the name without the package."""
+    """Return a type as the .proto writes it. Messages and enums have their name without the package."""
     return (
         field.type_name.rpartition(".")[2]
         or FieldDescriptorProto.Type.Name(field.type).removeprefix("TYPE_").lower()

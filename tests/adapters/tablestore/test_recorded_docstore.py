@@ -180,7 +180,7 @@ def get(on: Recording) -> None:
 
 
 def put(on: Recording) -> None:
-    """Deletes with and without a condition; puts over rows; a condition on a row that is absent."""
+    """Covers deletes with and without a condition, puts over rows, and a condition on an absent row."""
     on.scan_all()
     on.delete(("shark",), (1, 1), "r0")
     for name in ("puma", "tiger", "edward", "bishop", "prince", "lion", "david", "frank", "queen"):

@@ -1,6 +1,6 @@
-"""What is refused costs little: rows, batches, filters and tables of very many small things.
+"""Refusals are cheap: rows, batches, filters and tables with very many small parts.
 
-Before, a CreateTable of many indexes took 15 s for each 10 MB, and batches of many tables without keys 5 s.
+Earlier, a CreateTable of many indexes took 15 s for each 10 MB, and batches of many tables without keys 5 s.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def service() -> Iterator[TableStoreService]:
 
 
 def problem(service: TableStoreService, each: Wasteful) -> str | None:
-    """What is wrong with the refusal of a request."""
+    """Return the problem of a request's refusal, or None."""
 
     def read() -> None:
         with contextlib.suppress(DecodeError):

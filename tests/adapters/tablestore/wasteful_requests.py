@@ -33,7 +33,7 @@ class Wasteful(NamedTuple):
 
 
 def encoded(kind: type[Message], **members: bytes | int) -> bytes:
-    """A message of a kind, whose members are encoded already."""
+    """Return a message of a kind from encoded members."""
     made = b""
     for name, value in members.items():
         number = kind.DESCRIPTOR.fields_by_name[name].number << 3

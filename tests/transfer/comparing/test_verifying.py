@@ -142,7 +142,7 @@ class Copy:
         return cls(PlainEndpoint(definition, made), second, mapping)
 
     def change(self, at: int, **values: Value | None) -> None:
-        """Change attributes of a row of the copy; None takes one away."""
+        """Change attributes of a row of the copy. None removes an attribute."""
         row = self.second.rows[at]
         latest = {name: value for name, value in {**row.latest, **values}.items() if value is not None}
         self.second.rows[at] = row_of(self.second.definition, latest)
@@ -217,7 +217,7 @@ def plant_some(copy: Copy, planted: list[Planted], used: Iterator[int]) -> None:
 
 
 def plant(copy: Copy) -> list[Planted]:
-    """A hundred defects, each in a row of its own; what must be said of each."""
+    """Create a hundred defects, each in a separate row. Returns the expected finding of each."""
     rows = copy.second.rows
     planted: list[Planted] = []
     used = iter(range(3, 400, 3))
@@ -456,7 +456,7 @@ def test_an_error_ends_a_comparison() -> None:
 def test_the_fast_way_and_the_general_one_find_the_same(
     table: tuple[Definition, list[Row]], data: st.DataObject
 ) -> None:
-    """Bodies that are equal are equal rows; of unequal ones, canonical rows decide."""
+    """Rows with equal bodies are equal. For unequal bodies, canonical rows decide."""
     definition, rows = table
     changed = list(rows)
     if rows and data.draw(st.booleans()):

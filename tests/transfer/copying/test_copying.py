@@ -1,4 +1,4 @@
-"""Copies between tables in memory: everything arrives, whatever goes wrong on the way is said, and a job goes on from there."""
+"""Copies between tables in memory: everything arrives, errors are reported, and a job continues where it stopped."""
 
 from __future__ import annotations
 
@@ -331,7 +331,7 @@ def test_rows_in_memory_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     target.when("write", look, times=1 << 30)
     copy(tmp_path, (source, target), parallel=4)
     assert source.table.values == target.table.values
-    # Four threads may each have read a page for which there is no room yet; and the last page of each of 16 segments counts as
+    # Each of four threads can have read a page that is not yet queued. The last page of each of 16 segments counts as
     # 10 rows and has fewer.
     assert max(ahead) <= 25 + 4 * 10 + 16 * 10
 
@@ -373,7 +373,7 @@ def test_a_plan_writes_nothing(ends: Ends) -> None:
 
 
 class Writing(threading.Thread):
-    """Writes, changes and deletes rows of the source until it is told to stop."""
+    """A thread that writes, changes and deletes rows of the source until it is stopped."""
 
     def __init__(self, table: MemoryTable, seed: int) -> None:
         super().__init__()
@@ -499,7 +499,7 @@ def test_deletes_that_no_stream_tells_are_swept(tmp_path: Path) -> None:
     assert left == source.table.values
 
 
-# What is told
+# Reports
 
 
 def test_lines_for_logs() -> None:

@@ -1,5 +1,7 @@
-"""`tablegate copy` as a process that is killed at random moments and goes on: equal at the end, and nothing finished is read
-again. Quick here; at full length under `make soak`.
+"""`tablegate copy` as a process that is killed at random moments and restarted. The tables are equal at the end, and no
+finished part is read again.
+
+The run is short here. `make soak` runs it at full length.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class Copying:
         )  # fmt: skip
 
     def wait_until_copying(self) -> None:
-        """Wait for the first line that it says of the table."""
+        """Wait for the first progress line about the table."""
         assert self._process.stderr is not None
         self._process.stderr.readline()
 
@@ -54,7 +56,7 @@ class Copying:
         self._process.communicate()
 
     def end_by(self, number: signal.Signals) -> tuple[int, str]:
-        """Send a signal (Ctrl-C is SIGINT) and wait; the status and what it said."""
+        """Send a signal (Ctrl-C is SIGINT) and wait. Returns the status and the output."""
         self._process.send_signal(number)
         return self.end()
 
@@ -64,9 +66,10 @@ class Copying:
         return self._process.returncode, errors
 
     def end_and_weigh(self) -> tuple[int, float]:
-        """Wait for it to end by itself; the status, and how many MB it had at most as far as was seen.
+        """Wait for the process to end. Returns the status and the highest observed memory in MB.
 
-        What wait4 tells would count the memory of this process too, of which it was forked."""
+        The maximum of wait4 would include the memory of this process, which forked it.
+        """
         most = 0
         status = Path(f"/proc/{self._process.pid}/status")
         while self._process.poll() is None:
@@ -156,7 +159,7 @@ def test_killed_copies_go_on(ends: list[str], tmp_path: Path) -> None:
 
 
 class Writer(threading.Thread):
-    """Writes, changes and deletes rows until it is told to stop."""
+    """A thread that writes, changes and deletes rows until it is stopped."""
 
     def __init__(self, endpoint: DatabaseEndpoint, seed: int) -> None:
         super().__init__()

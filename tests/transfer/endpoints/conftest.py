@@ -93,14 +93,14 @@ def dynamodb_local(tmp_path_factory: pytest.TempPathFactory, environment: None) 
 
 @pytest.fixture(scope="session", params=[*OURS, *FOREIGN])
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """Each place in turn."""
+    """Each place, one after the other."""
     with contextlib.ExitStack() as stack:
         yield _place(request.param, request, stack, tmp_path_factory)
 
 
 @pytest.fixture(scope="session", params=OURS)
 def our_place(request: pytest.FixtureRequest, ours: Running) -> Place:
-    """Each service in turn, in our own server."""
+    """Each service of a tablegate server, one after the other."""
     service = _SERVICES.get(request.param, Service.DYNAMODB)
     return Place(f"our{request.param}", service, partial(OPENERS[service], ours.url))
 
@@ -130,7 +130,7 @@ def _place(
     return Place(name, service, open_table, LACKS.get(name, frozenset()))
 
 
-# What stand-ins do otherwise than the service.
+# Known differences between stand-ins and the service.
 LACKS: dict[str, frozenset[str]] = {
     "azurite": frozenset({"NegativeZero"}),  # JavaScript writes -0 as 0
 }

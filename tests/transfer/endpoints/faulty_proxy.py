@@ -1,4 +1,4 @@
-"""A proxy in front of a server that throttles, loses connections and does only half of what it is asked, as told by a test."""
+"""A proxy that throttles, loses connections and executes only half of a request, as a test configures it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Asked:
 
     @property
     def operation(self) -> str:
-        """What DynamoDB and Table Store call the operation."""
+        """The name of the operation in DynamoDB and Table Store."""
         target = self.headers.get("X-Amz-Target", "")
         return str(target.rpartition(".")[2] or self.path.strip("/"))
 

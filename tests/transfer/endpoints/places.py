@@ -1,7 +1,7 @@
-"""Where an endpoint of a cloud's API can be tried: our own server, moto, and servers that nobody here wrote.
+"""Servers for tests of an endpoint of a cloud's API: tablegate, moto, and servers of other projects.
 
-Each place has its service's own table and rows of every kind that the service has. What a stand-in is known not to do as the
-service does is said here once, with its source, and nowhere else.
+Each place has a table of its service and rows of every kind of that service. Known differences between a stand-in and
+the service are listed here only, with their sources.
 """
 
 from __future__ import annotations

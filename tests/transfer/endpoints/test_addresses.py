@@ -1,4 +1,4 @@
-"""Addresses of tables (transfer/endpoints/addresses.py): forms, patterns, what is refused; nothing secret is repeated."""
+"""Addresses of tables (transfer/endpoints/addresses.py): forms, patterns, rejected ones. Messages repeat no secret."""
 
 from __future__ import annotations
 

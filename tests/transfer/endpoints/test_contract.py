@@ -1,6 +1,6 @@
-"""What every endpoint of a cloud's API does, in each place where one can be tried (transfer/endpoints/endpoint.py).
+"""Behaviour of every endpoint of a cloud's API, on each server available for tests (transfer/endpoints/endpoint.py).
 
-Values are compared by kind and by what they are, -0.0 and NaN included.
+Values are compared by kind and value, including -0.0 and NaN.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def test_any_rows_come_back_as_they_were(our_place: Place, data: st.DataObject) 
 
 
 def is_legal(definition: Definition, row: Row) -> bool:
-    """Whether a service's own clients may write a row with these names and keys."""
+    """True if a service's own clients can write a row with these names and keys."""
     names = definition.key_schema.names
     if definition.service is Service.AZURE_TABLE:
         try:

@@ -25,7 +25,7 @@ SECRET_KEY = "what encrypts the secrets"
 
 @pytest.fixture(scope="module")
 def strict_url(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A strict server that knows one credential of each kind."""
+    """A strict server with one credential of each kind."""
     from tests.support.running import start
 
     folder = tmp_path_factory.mktemp("strict")
@@ -91,7 +91,7 @@ def test_the_ways_into_an_azure_account(
         )
     monkeypatch.setenv(f"AZURE_STORAGE_{variable}", value)
     name = "by" + variable.replace("_", "").lower()
-    # A connection string says where the account is, too.
+    # A connection string contains the account, too.
     said = "" if variable == "CONNECTION_STRING" else f"?endpoint={endpoint}"
     works(open_endpoint(f"azure-table://myaccount/{name}{said}", 5), Service.AZURE_TABLE, name)
     monkeypatch.delenv(f"AZURE_STORAGE_{variable}")

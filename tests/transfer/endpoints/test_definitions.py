@@ -1,4 +1,6 @@
-"""Tables as each service describes and takes them: keys, indexes, streams, expiry, versions; and what it cannot carry over."""
+"""Tables as each service describes and accepts them: keys, indexes, streams, expiry, versions, and what cannot be
+carried over.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""A table of each kind of end copied into each other kind, by the copy's own code, and verified: nothing is lost on the way but
-what the rules of the mapping reject. Thousands of rows here; a million in all under `make soak`.
+"""A table of each kind of endpoint is copied to each other kind and verified. Only rows that the mapping rules reject
+are lost.
+
+The run has thousands of rows here, and a million in all with `make soak`.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from tests.transfer.endpoints.places import KEYS, SCALARS, SCHEMAS, numbered_key
 IS_LONG = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5")) >= 30
 ENDS = ("dynamodb", "azure-table", "tablestore", "sqlite", "postgresql", "jsonl", "export")
 ROWS = 1_000_000 // (len(ENDS) * (len(ENDS) - 1)) if IS_LONG else 120
-# Whose rows a table of each kind of end is made of. Databases and our own files hold everything.
+# Services that supply the rows for each kind of endpoint. Databases and tablegate's files hold all kinds.
 _SERVICES = {
     "dynamodb": Service.DYNAMODB, "azure-table": Service.AZURE_TABLE, "tablestore": Service.TABLE_STORE,
     "sqlite": Service.TABLE_STORE, "postgresql": Service.AZURE_TABLE, "jsonl": Service.TABLE_STORE,
@@ -72,7 +74,7 @@ def source_rows(service: Service) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def filled(address: Addresses) -> Callable[[str], str]:
-    """The address of a table of that kind of end that has rows; made once."""
+    """Return the address of a table with rows for that kind of endpoint. It is created once."""
     made: dict[str, str] = {}
 
     def fill(end: str) -> str:
@@ -113,7 +115,7 @@ def test_a_copy_of_each_in_each_is_equal(
     report = verify(*ends, options=CompareOptions(mapping=_OPTIONS))
     for end in ends:
         end.close()
-    # What the target cannot have at all was rejected, and is missing by that rule; nothing else is different.
+    # Rows that the target cannot have were rejected and are reported missing by that rule. Nothing else is different.
     assert dict(+report.counts) == ({"missing": counts.rejected} if counts.rejected else {}), report.text()
     assert report.impossible == counts.rejected <= 1
     assert counts.rows + counts.rejected == ROWS + 1 + len(KEYS[_SERVICES[source]])

@@ -1,4 +1,4 @@
-"""What services do when they are busy, lost or do not know the caller: each endpoint goes on, or ends with a clear message.
+"""Services that are busy, lost or do not accept the caller: each endpoint continues, or ends with a clear message.
 
 Sources of the answers: "Error handling with DynamoDB"; "Table service error codes"; "Error codes" of Table Store.
 """
@@ -243,7 +243,7 @@ def test_a_shared_access_signature_is_in_no_message(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_refused_signature_s_canonical_request_is_not_repeated(ours: Running) -> None:
-    """The service tells what it signed, with all headers, the session's token among them."""
+    """The service's error contains the signed text with all headers, including the session's token."""
     told = {
         "__type": "com.amazon.coral.service#InvalidSignatureException",
         "message": "The request signature we calculated does not match the signature you provided.\n\n"

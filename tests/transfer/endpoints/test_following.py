@@ -1,5 +1,6 @@
-"""Changes of a table while it is written: nothing that is written after the capture is left out, whatever becomes of shards and
-of the process that follows."""
+"""Changes of a table during writes: no write after the capture is omitted, whatever happens to shards and to the
+follower.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,10 @@ def made(ours: Running, service: Service, name: str) -> Endpoint:
 def drained(
     open_again: Callable[[], Endpoint], position: Any, seen: set[Position], until: Callable[[], bool]
 ) -> Any:
-    """Follow from a position until nothing is left after `until` holds; each few looks by a new endpoint, as after a crash."""
+    """Follow from a position until nothing is left after `until` holds.
+
+    A new endpoint is used every few reads, as after a crash.
+    """
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         endpoint = open_again()
@@ -104,7 +108,7 @@ def test_every_write_after_the_capture_is_told_over_splits_and_merges(
     assert sum(map(len, written)) > 100
     for part in written:
         assert part <= seen
-    # Nothing new: nothing is told, by the same position.
+    # Without new changes, none is returned, with the same position.
     assert endpoint.changes(position).keys == []
 
 

@@ -1,4 +1,4 @@
-"""What a service refuses, or gives and should not have: the commands tell it in one line, or reject the row."""
+"""Requests that a service rejects, and invalid rows that it returns: the commands report one line or reject the row."""
 
 from __future__ import annotations
 
@@ -63,7 +63,10 @@ def test_a_refusal_is_one_line_and_status_2(
 
 @pytest.mark.parametrize("service", [Service.DYNAMODB, Service.AZURE_TABLE])
 def test_a_row_that_the_service_should_not_have_is_given_as_such(ours: Running, service: Service) -> None:
-    """DynamoDB has no empty attribute name, also not in a map ("Naming rules"); Azure Table no arrays ("Property types")."""
+    """DynamoDB has no empty attribute name, also not in a map ("Naming rules").
+
+    Azure Table has no arrays ("Property types").
+    """
     wrong: dict[Service, tuple[bytes, bytes, str]] = {
         Service.DYNAMODB: (b'{"S":"odd"}', b'{"M":{"":{"S":"odd"}}}', "Empty attribute name"),
         Service.AZURE_TABLE: (b'"odd"', b'["odd"]', "mark: InvalidInput: One of the request inputs is not valid."),

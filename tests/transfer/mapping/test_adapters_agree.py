@@ -1,7 +1,7 @@
-"""What the mapping promises is what the services do: our own three dialects take a mapped row exactly where no rule calls it
-impossible, and give it back as it was mapped.
+"""The mapping agrees with the services. tablegate's dialects accept a mapped row exactly if no rule makes it
+impossible, and return it unchanged.
 
-The limits of each service are tried on both sides, to the byte.
+The limits of each service are tested on both sides, to the byte.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def nested(levels: int) -> Value:
     return value
 
 
-# What of a row with keys "p" and "s" besides the texts: names of keys and of the attribute, and their lengths.
+# Bytes of a row with keys "p" and "s" besides the texts: names of keys and of the attribute, and their lengths.
 _DYNAMODB_ROOM = 409_600 - len("pk" + "p" + "sk" + "s" + "a")
 _AZURE_ROOM = (1 << 20) - 4 - 2 * 2
 _LONG = (
@@ -140,7 +140,7 @@ _LONG = (
 
 
 def azure_texts(total: int) -> dict[str, Value]:
-    """Attributes of which an entity with keys "p" and "s" has so many bytes."""
+    """Return attributes that give an entity with keys "p" and "s" this size in bytes."""
     values = {}
     each = 8 + 4 + 4 + 2 * _LONG
     left = total - 4 - 4

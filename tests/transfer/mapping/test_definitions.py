@@ -1,4 +1,4 @@
-"""Tables in other services: keys, names, indexes, expiry; and the way back."""
+"""Tables in other services: keys, names, indexes, expiry, and the reverse mapping."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_escapes_are_each_others_inverse(given_text: str) -> None:
 
 
 def test_an_existing_table() -> None:
-    """Its names and kinds are taken; a text that is no key of its kinds is refused."""
+    """The names and kinds of the existing table apply. A text that is no key of its kinds is rejected."""
     source = Definition("people", AZURE, AZURE_KEY)
     existing = Definition("People", DYNAMODB, schema("id:DECIMAL", "when:TEXT"))
     mapping = Mapping(source, DYNAMODB, existing)

@@ -1,4 +1,4 @@
-"""Lint tells what a copy would do: no more, no less; and in no format can a table's contents do anything."""
+"""Lint reports exactly what a copy would do. A table's contents have no effect in any output format."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_contents_do_nothing_to_a_page_or_a_terminal() -> None:
     assert any("<script>" in each for each in parser.texts)
     terminal = Terminal()
     report.print(terminal)
-    # Colours of our own are there; what the key says is not obeyed.
+    # Colours of the report remain. Escape sequences in the key have no effect.
     assert "\x1b[31m&" not in terminal.getvalue()
     assert "name-escaped" in terminal.getvalue()
     assert "\x1b" not in report.text()

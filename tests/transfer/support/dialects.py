@@ -1,5 +1,7 @@
-"""Our own three dialects as the services of a transfer, each in this process on a database in memory: rows are written and read
-through requests as their SDKs send them, and refused as the services refuse them."""
+"""tablegate's three dialects as services of a transfer, each in this process on a database in memory.
+
+Rows are written and read by requests as their SDKs send them, and rejected as the services reject them.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ _COLUMN_TYPES = {Kind.TEXT: messages.STRING, Kind.BYTES: messages.BINARY, Kind.I
 
 
 class Dialects:
-    """Three services with as many tables as are asked for; a table of one key is made once."""
+    """Three services with any number of tables. A table with one key is created once."""
 
     def __init__(
         self, dynamodb: DynamoDBService, azure: AzureTableService, tablestore: TableStoreService
@@ -39,7 +41,7 @@ class Dialects:
         self._numbers = itertools.count()
 
     def write(self, definition: Definition, row: Row) -> str | None:
-        """Put a row into a table of the definition's service; None, or why it is refused."""
+        """Put a row into a table of the definition's service. Returns None, or the reason of the refusal."""
         return getattr(self, f"_write_{definition.service.name.lower()}")(definition, row)
 
     def read(self, definition: Definition, key: Key) -> Row:

@@ -1,7 +1,7 @@
-"""An exact table in memory behind the protocol of endpoints, whose faults a test chooses.
+"""An exact table in memory behind the endpoint protocol, with faults that a test selects.
 
-`MemoryTable` is what is stored; several endpoints may be opened on one, as several processes would be. `MemoryEndpoint` counts
-its calls and fails where it is told to:
+`MemoryTable` is the storage. Several endpoints can be open on one table, as several processes would be.
+`MemoryEndpoint` counts its calls and fails as configured:
 
     target = MemoryEndpoint(MemoryTable(definition))
     target.fail("write", ServiceUnavailable("the line is cut"), after=3, times=1)
@@ -47,12 +47,12 @@ def definition_of(
 
 
 def row_of(key_schema: KeySchema, **values: Value) -> Row:
-    """A row of these values, key columns among them."""
+    """Return a row of these values, including key columns."""
     return Row(key_schema.key(values).position, Contents.of_values(dict(values)), 0)
 
 
 def rows_of(number: int, size: int = 10, start: int = 0) -> list[Row]:
-    """So many different rows of the key PAIR."""
+    """Return this many different rows with the key PAIR."""
     return [
         row_of(
             PAIR,
@@ -66,7 +66,7 @@ def rows_of(number: int, size: int = 10, start: int = 0) -> list[Row]:
 
 
 class MemoryTable:
-    """What is stored: rows by position, and the log of changed keys. Rows may be written by several threads."""
+    """The stored rows by position, and the log of changed keys. Several threads can write rows."""
 
     def __init__(self, definition: Definition | None, rows: Iterable[Row] = ()) -> None:
         """`definition`: None: there is no such table yet."""
@@ -90,7 +90,7 @@ class MemoryTable:
             return {position: dict(row.latest) for position, row in self.rows.items()}
 
     def put(self, row: Row) -> None:
-        """Store a row over what is there."""
+        """Store a row, replacing an existing one."""
         with self.lock:
             self.rows[row.position] = row
             self._record(row.position)
@@ -131,9 +131,10 @@ class _Fault:
 
 
 class MemoryEndpoint(Endpoint):
-    """An end in memory. `page_rows`: how many rows a page of `scan` and a look of `changes` have at most.
+    """An endpoint in memory. `page_rows` is the maximum number of rows in a page of `scan` and in a result of
+    `changes`.
 
-    `calls` counts the calls of each method ("scan": its pages); `pages` has (segment, resume) of each page that was asked for.
+    `calls` counts the calls of each method ("scan": its pages). `pages` has (segment, resume) of each requested page.
     """
 
     def __init__(
@@ -166,7 +167,7 @@ class MemoryEndpoint(Endpoint):
         self._add(method, error, after, times, None)
 
     def when(self, method: str, action: Callable[[], Any], after: int = 0, times: int = 1) -> None:
-        """Something happens just before calls of a method: the source's schema changes, somebody else writes, time passes."""
+        """Run a function just before calls of a method: a schema change, another writer, a clock change."""
         self._add(method, None, after, times, action)
 
     def throttle(self, method: str, seconds: float, after: int = 0, times: int = 1) -> None:
@@ -293,7 +294,7 @@ class MemoryEndpoint(Endpoint):
 
 
 class PollingMemoryEndpoint(MemoryEndpoint):
-    """One whose `changes` cannot see deletes, as Azure Table's."""
+    """An endpoint with `changes` that cannot report deletes, as Azure Table's."""
 
     follows = False
     unseen_changes = "Deletes are found by a sweep over the keys that were copied."

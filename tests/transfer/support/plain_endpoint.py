@@ -1,6 +1,6 @@
-"""A table in memory as an endpoint that is only read, for tests of comparisons and lint. It may hold rows twice.
+"""A read-only table in memory as an endpoint, for tests of comparisons and lint. It can contain rows twice.
 
-`changing` is called before each look-up: what somebody else writes meanwhile.
+`changing` is called before each lookup, to simulate another writer.
 """
 
 from __future__ import annotations

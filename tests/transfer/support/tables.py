@@ -1,5 +1,8 @@
-"""Tables of all kinds, generated: definitions of every service, and rows with every kind, odd names, and keys that some service
-refuses. Values are mostly small; `long_*` are about as long as some limit allows."""
+"""Generated tables of all kinds: definitions of every service, and rows with every kind, odd names, and keys that some
+service rejects.
+
+Values are mostly small. `long_*` have about the length of some limit.
+"""
 
 from __future__ import annotations
 
@@ -157,7 +160,7 @@ def definitions(draw: st.DrawFn, service: Service) -> Definition:
 
 
 def key_values(kind: Kind, service: Service, most: int) -> st.SearchStrategy[Value]:
-    """Values that a key column of a service has, of so many bytes at most."""
+    """Return values that a key column of a service accepts, with at most this size in bytes."""
     needs_one = service is Service.DYNAMODB
     data: st.SearchStrategy[Any]
     match kind:
@@ -177,7 +180,7 @@ def key_values(kind: Kind, service: Service, most: int) -> st.SearchStrategy[Val
 
 
 def is_name_in(definition: Definition, name: str) -> bool:
-    """Whether an attribute of a table may be called so. In a database of tablegate any name may be."""
+    """True if an attribute of a table can have this name. In a tablegate database any name is valid."""
     if definition.service is Service.AZURE_TABLE and not definition.is_stored:
         return is_legal(name) and name not in SYSTEM_NAMES
     return definition.service is not Service.TABLE_STORE or definition.is_stored or is_column_name(name)

@@ -1,4 +1,4 @@
-"""The table in memory keeps the protocol, and fails where it is told to."""
+"""The table in memory obeys the endpoint protocol, and fails as configured."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ DEV = credentials_of(None, {})
 
 @dataclass
 class Run:
-    """What runs in the thread: where it listens, what it has said, and in the end what it gives."""
+    """A coroutine in a thread: its address, its output, and its result."""
 
     url: str = ""
     metrics: str = ""
@@ -37,7 +37,7 @@ class Run:
 
 @contextlib.contextmanager
 def running(start: Callable[[Run, Callable[..., None], Callable[[], Any]], Any]) -> Iterator[Run]:
-    """Run a coroutine that listens; it is told to stop at the end of the block."""
+    """Run a coroutine that listens, and stop it at the end of the block."""
     run, ready, told, loops = Run(), threading.Event(), threading.Event(), []
 
     def announce(url: str, metrics: str = "") -> None:
@@ -89,7 +89,7 @@ def recorder(
 
 @contextlib.contextmanager
 def shadowing(primary: str, secondary: str, share: float = 1.0, with_writes: bool = True) -> Iterator[Run]:
-    """`tablegate shadow`; the report is its result."""
+    """Run `tablegate shadow`. The report is its result."""
     addresses = (Address(primary, "--primary"), Address(secondary, "--secondary"))
     sampling = Sampling(share, with_writes)
     with running(

@@ -1,4 +1,4 @@
-"""A server with auth `strict`, and clients of three SDKs whose secrets it knows."""
+"""A server with auth `strict`, and clients of three SDKs with secrets that it accepts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REGION = "eu-central-1"
 
 
 class Owner:
-    """Somebody with a key of each kind, all of them made up."""
+    """An owner with an invented key of each kind."""
 
     def __init__(self) -> None:
         self.secrets = {scheme: secrets.token_urlsafe(24) for scheme in ("aws", "tablestore")}
@@ -75,7 +75,7 @@ class Owner:
 
 @contextlib.contextmanager
 def strict_server(folder: Path, template: Path, owner: Owner) -> Iterator[Running]:
-    """A server on SQLite that knows the owner's keys and no others."""
+    """A server on SQLite that accepts only the owner's keys."""
     path = folder / "strict.sqlite"
     path.write_bytes(template.read_bytes())
     url = f"sqlite:///{path}"

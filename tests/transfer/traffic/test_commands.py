@@ -1,4 +1,4 @@
-"""`tablegate record`, `replay` and `shadow` as their users meet them: exit codes, and one clear line for what is wrong."""
+"""`tablegate record`, `replay` and `shadow` as users run them: exit codes, and one clear line for each error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.transfer.traffic.proxies import recorder
 
 
 def tablegate(*arguments: object, code: int) -> str:
-    """What a command printed, errors included."""
+    """Run a command. Returns its output with errors."""
     done = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert done.exit_code == code, done.output
     assert "Traceback" not in done.output
@@ -141,7 +141,7 @@ def test_replay_says_that_a_trace_is_cut(trace: Path, tmp_path: Path, postgres_s
 
 
 def test_replay_says_that_credentials_are_wrong(tmp_path: Path, sqlite_server: Running) -> None:
-    """A service that refuses who asks has not diverged: nobody knows what it would have answered."""
+    """A service that rejects the credentials has not diverged, because its real answer is unknown."""
     path = tmp_path / "trace"
     request = Request("GET", "/devstoreaccount1/Tables", (("host", "h"), ("x-ms-version", "2019-02-02")), b"")
     trace = TraceWriter(path, "http://h")
@@ -210,7 +210,7 @@ def test_a_missing_library_names_its_extra(trace: Path, monkeypatch: pytest.Monk
 
 
 def test_a_shadow_as_a_process(tmp_path: Path, sqlite_server: Running, postgres_server: Running) -> None:
-    """The first lines are the URLs; SIGTERM ends it, with a report."""
+    """The first lines are the URLs. SIGTERM ends it with a report."""
     command = [
         "shadow",
         "--primary",
@@ -267,7 +267,7 @@ def test_any_path_gets_an_answer(tmp_path: Path, sqlite_server: Running, target:
 
 
 def test_a_page_whose_name_points_here_is_kept_out(tmp_path: Path, sqlite_server: Running) -> None:
-    """The service cannot tell: it sees its own Host."""
+    """The service cannot detect this, because it receives its own name in Host."""
     with recorder(sqlite_server.url, tmp_path / "trace") as run:
         headers = {"Host": "evil.example", "x-ms-version": "2019-02-02"}
         reply = requests.get(f"{run.url}/devstoreaccount1/Tables", headers=headers, timeout=10)

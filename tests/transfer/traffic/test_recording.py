@@ -1,4 +1,4 @@
-"""What a recorder passes on, what it writes down, and what it never does."""
+"""Requests that a recorder passes on, the data that it records, and the data that it never records."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_compressed_request_goes_on_as_it_came(tmp_path: Path, sqlite_server: 
 def test_aws_requests_are_signed_anew_where_credentials_are_given(
     tmp_path: Path, sqlite_template: Path
 ) -> None:
-    """A client with any keys at all, and a service that knows only those of the recorder."""
+    """The client can have any keys. The service accepts only those of the recorder."""
     owner, path = Owner(), tmp_path / "trace.jsonl.zst"
     seen: list[str] = []
 
@@ -324,7 +324,7 @@ def test_a_full_disk_ends_the_trace_and_not_the_answers(
 
 
 def test_a_frame_that_does_not_fit_is_taken_back(tmp_path: Path) -> None:
-    """The kernel's limit of a file's size stands for a full disk: half a frame is written, and then no more."""
+    """The kernel's limit of the file size simulates a full disk: half a frame is written, and then no more."""
     path = tmp_path / "trace.jsonl.zst"
     script = f"""
 import resource, signal

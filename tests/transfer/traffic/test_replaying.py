@@ -1,6 +1,7 @@
-"""The three official SDKs through a recorder in front of a server on SQLite; the trace is then sent to one on PostgreSQL.
+"""The three official SDKs through a recorder in front of a server on SQLite. The trace is then sent to a server on
+PostgreSQL.
 
-What differs by nature is explained by rules, and a fault that a service has is found, that one and no other.
+Rules explain incidental differences. A fault of one service is found, and nothing else.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def etags(across: Across) -> None:
 
 
 def tablestore_streams(across: Across) -> None:
-    """Table Store: a stream, whose identifiers are the service's own, and cells with a time that the client gave."""
+    """Table Store: a stream with identifiers of the service, and cells with times of the client."""
     name = across.new_name()
     meta = ots.TableMeta(name, [("pk", "STRING")])
     throughput = ots.ReservedThroughput(ots.CapacityUnit(0, 0))
@@ -256,7 +257,7 @@ def test_a_scan_may_come_in_any_order_but_not_with_other_items(trace: Path, post
 
 
 def test_a_service_that_is_not_ready_is_asked_again(trace: Path, postgres_server: Running) -> None:
-    """What the recorded service had made ready by then, the live one may still be making."""
+    """A state that was ready in the recording may not be ready in the live service yet."""
     code = b'{"__type": "com.amazon.coral.availability#ThrottlingException", "message": "later"}'
     refused_first: set[bytes] = set()
 

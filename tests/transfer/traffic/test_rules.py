@@ -127,7 +127,7 @@ def test_a_cells_time_is_that_of_its_run_or_what_the_client_said() -> None:
     assert told(1_000_000_050_000, 1_700_000_050_000) == 0
     assert told(5_000, 5_000) == 0
     assert told(5_000, 5_001) == 1
-    # The recorded time is the client's; the live one is not, but the time of the write.
+    # The recorded time is the client's. The live time is that of the write.
     assert told(1_500_000_000_000, 1_700_000_050_000) == 1
     assert told(1_000_000_050_000, 1_000_000_050_001) == 1
 
@@ -166,7 +166,7 @@ def test_a_request_gets_the_live_services_tokens() -> None:
     unknown = Request("POST", "/", headers, b'{"ShardIterator": "from before"}')
     with pytest.raises(UnknownToken):
         dynamodb.with_live_tokens(unknown, tokens, is_done=True)
-    # What the recorded service refused, the live one shall refuse too.
+    # The live service must reject a token that the recorded service rejected.
     assert dynamodb.with_live_tokens(unknown, tokens, is_done=False) is unknown
     item = Request(
         "POST",
@@ -227,7 +227,7 @@ def test_etags_in_a_batch_are_those_of_their_entities() -> None:
 
 
 def test_a_batch_that_was_accepted_need_not_be_done() -> None:
-    """What it asks for by a wrong ETag must be refused by the live service too."""
+    """The live service must also reject operations with a wrong ETag."""
     parts = "--b\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 {}\r\n\r\n\r\n--b--\r\n"
     for status, is_done in (("204 No Content", True), ("412 Precondition Failed", False)):
         reply = Reply(202, [("content-type", "multipart/mixed; boundary=b")], parts.format(status).encode())

@@ -1,6 +1,6 @@
-"""A shadow's clients get the primary's answers, whatever the secondary does; what it says is compared.
+"""A shadow's clients get the primary's answers, whatever the secondary does. The answers of both are compared.
 
-Nothing here looks at a clock: a secondary that never answers shows by the answers that come all the same.
+These tests use no clock. A secondary that never answers shows in the answers that still arrive.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def test_writes_may_be_the_primarys_alone(sqlite_server: Running, postgres_serve
         across = Across(run.url)
         table = things(across)
         assert table.get_item(Key={"pk": "1"})["Item"]["n"] == 1
-        # Who reads the secondary finds nothing.
+        # The secondary has no table.
         assert Across(postgres_server.url).dynamodb.client.list_tables()["TableNames"] == []
     report = report_of(run)
     assert report.skipped == {SkipReason.NOT_SAMPLED: 4}
@@ -171,7 +171,10 @@ REQUESTS = 50
 def test_a_secondary_that_hangs_costs_clients_nothing(
     sqlite_server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All answers come while the secondary has the first request and gives none; what the queue cannot hold is counted."""
+    """All answers arrive while the secondary blocks on the first request.
+
+    Requests beyond the queue's limit are counted.
+    """
     monkeypatch.setattr(shadowing_module, "QUEUE_MAX", QUEUE)
     monkeypatch.setattr(shadowing_module, "_DRAIN_SECONDS", 0.1)
     with hanging() as secondary, shadowing(sqlite_server.url, secondary) as run:

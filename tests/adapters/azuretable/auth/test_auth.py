@@ -1,4 +1,4 @@
-"""Who may come in: Shared Key, Shared Key Lite, signatures in the query, bearer tokens. Every refusal with its code."""
+"""Authentication: Shared Key, Shared Key Lite, signatures in the query, bearer tokens. Each refusal has its code."""
 
 from __future__ import annotations
 
@@ -480,7 +480,7 @@ ONE = "https://devstoreaccount1.table.core.windows.net"
             f"https://{ACCOUNT}.example",
             "https://otheraccount.example",
         ),
-        # Whoever names one audience for all has made its tokens for all.
+        # A single configured audience applies to all tokens.
         (
             {"auth": "strict", "namespaces": "separate", "jwt_audience": "https://storage.azure.com"},
             "https://storage.azure.com",
@@ -511,12 +511,15 @@ def test_bearer_tokens_need_tls(with_issuer: AzureTableService) -> None:
 def test_bearer_tokens_need_a_version_that_knows_them(
     with_issuer: AzureTableService, version: str, status: int
 ) -> None:
-    """2017-11-09 or higher ("Versioning for Azure Storage"); the SDKs for Go and JavaScript say 2019-02-02."""
+    """2017-11-09 or higher ("Versioning for Azure Storage"). The SDKs for Go and JavaScript name 2019-02-02."""
     assert ask(with_issuer, token(), version=version).status == status
 
 
 def test_challenges_came_with_a_later_version(with_issuer: AzureTableService) -> None:
-    """2019-12-12 ("Authorize with Microsoft Entra ID", Bearer challenge); the Python SDK's tests ask on both sides of it."""
+    """2019-12-12 ("Authorize with Microsoft Entra ID", Bearer challenge).
+
+    The Python SDK's tests cover both sides of it.
+    """
     stranger = token(key=STRANGER_KEY)
     old, new = (
         ask(with_issuer, stranger, version="2019-07-07"),

@@ -133,7 +133,7 @@ def test_a_weak_etag_of_another_making_does_not_match(people: AzureTableService,
 
 
 def test_the_w_of_an_etag_may_be_small(people: AzureTableService) -> None:
-    """RFC 2616, which the service is made by, reads its own literals without case (2.1); Azurite notes parity with Azure."""
+    """RFC 2616, the base of the service, reads its literals without case (2.1). Azurite notes parity with Azure."""
     etag = etag_of(people.insert("people", "p", "r"))
     assert people.send("PUT", PATH, {}, {"If-Match": "w" + etag[1:]}).status == 204
 
@@ -303,7 +303,7 @@ def test_most_properties(people: AzureTableService) -> None:
 
 
 def test_largest_entity(people: AzureTableService) -> None:
-    # 4 + 2 * (1 + 1) for the keys, 8 + 2 + 4 + 64 KiB for each full string, and what is left for the last one.
+    # 4 + 2 * (1 + 1) for the keys, 8 + 2 + 4 + 64 KiB for each full string, and the rest for the last one.
     full = dict.fromkeys("abcdefghijklmno", "x" * 32768)
     left = (1 << 20) - 8 - 15 * (8 + 2 + 4 + 65536) - (8 + 2 + 4)
     fits = {**full, "z": "x" * (left // 2)}

@@ -1,4 +1,4 @@
-"""What clients send: the fast reader says what the general one says."""
+"""Entities that clients send: the fast parser gives the same results as the general one."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_nulls_and_annotations_are_passed_over_in_any_number() -> None:
 
 @pytest.mark.parametrize(("nested", "code"), [(0, None), (1, "InvalidInput")])
 def test_nodes_are_counted_outside_of_texts(nested: int, code: str | None) -> None:
-    """The entity, its two commas, the list and, of n objects in it, 2n - 1; those in texts count for nothing."""
+    """The entity, its two commas, the list and, for n objects in it, 2n - 1. Nodes inside strings do not count."""
     text = b'"B":"' + b'{[\\\\{[,\\"{[' * 2000 + b'"'
     objects = (limits.JSON_NODES_MAX - 4) // 2 + nested
     body = b'{"A":"x",%s,"odata.more":[%s]}' % (text, b",".join([b"{}"] * objects))

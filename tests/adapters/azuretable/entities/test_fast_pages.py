@@ -112,7 +112,7 @@ def as_before(entity_format: EntityFormat, rows: list[Row]) -> bytes:
 
 
 def page_of(rows: list[Row], concatenated: Sequence[int] = ()) -> Page:
-    """A page of rows, of which so many come in one piece, and so many in the next."""
+    """Return a page of rows in concatenated pieces of these sizes."""
     pieces = []
     for number in concatenated:
         some, rows = rows[:number], rows[number:]

@@ -1,4 +1,4 @@
-"""$filter: what it means, judged by the evaluator on rows, and what is refused."""
+"""$filter: its meaning, evaluated on rows, and rejected filters."""
 
 from __future__ import annotations
 
@@ -144,8 +144,9 @@ def test_false(expression: str) -> None:
     assert not is_true(expression)
 
 
-# OData V3 reserves INF, -INF and NaN, compared as they stand: OData/odata.net, ExpressionLexer and ExpressionLexerUtils,
-# IsInfinityOrNaNDouble (an ordinal comparison). .NET's LINQ providers write doubles so (XmlConvert.ToString).
+# OData V3 reserves INF, -INF and NaN and compares them exactly: OData/odata.net, ExpressionLexer and
+# ExpressionLexerUtils, IsInfinityOrNaNDouble (an ordinal comparison). .NET's LINQ providers write doubles in this form
+# (XmlConvert.ToString).
 WORDS_THAT_ARE_NAMES = ["inf", "Inf", "nan", "NAN", "Nan", "infinity", "Infinity", "INFINITY", "INFf", "NaNf"]
 
 
@@ -258,7 +259,7 @@ def test_length_is_bounded() -> None:
 
 
 def test_words_are_bounded() -> None:
-    """A text is one word whatever it says. Source: "Querying tables and entities", which allows 15 comparisons."""
+    """A string counts as one word. Source: "Querying tables and entities", which allows 15 comparisons."""
     text = "big eq '" + "x ''y'' " * 1000 + "' or "
     fits = text + "small eq 1 or " * ((limits.FILTER_MAX_WORDS - 8) // 4)
     assert is_true(fits + "not (no)")

@@ -90,7 +90,7 @@ def test_delete_and_create_again(service: AzureTableService) -> None:
 def test_a_deleted_table_is_hidden_at_once_and_its_name_taken_for_a_while(
     service: AzureTableService, clock: Clock
 ) -> None:
-    """docs/protocols/azure-table.md rule 10.5; Azure says at least 40 seconds ("Delete Table")."""
+    """docs/protocols/azure-table.md rule 10.5. Azure documents at least 40 seconds ("Delete Table")."""
     slow = service.with_settings(table_deletion_delay=40)
     slow.create("people")
     slow.insert("people", "p", "r")

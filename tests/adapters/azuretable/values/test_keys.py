@@ -117,7 +117,7 @@ def test_keys_that_clients_may_not_make(key: str, code: str) -> None:
 
 
 def _refusal(partition_key: str, row_key: str) -> str | None:
-    """What a key is refused with, by the rules as they are written down."""
+    """Return the refusal of a key by the documented rules."""
     forbidden = {*"/\\#?", *map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0))}
     for key in (partition_key, row_key):
         if len(key.encode("utf-16-le")) > 1024:

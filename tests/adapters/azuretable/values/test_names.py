@@ -1,4 +1,4 @@
-"""Attribute names as property names: reversible, whoever wrote the name."""
+"""Attribute names as property names: reversible, for names of any dialect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tablegate.adapters.azuretable.values.names import SYSTEM_NAMES, is_legal, s
         ("odata.etag", "odata_x002E_etag"),
         ("", "_x_"),
         ("🙂", "_x0001F642_"),
-        # A legal name that looks like the spelling of another attribute gets a spelling of its own.
+        # A legal name that equals the encoding of another attribute is encoded too.
         ("my_x002D_attr", "my_x005F_x002D_attr"),
         ("a_x0041_", "a_x0041_"),
         # An escape begins with "_", which must not end another one.

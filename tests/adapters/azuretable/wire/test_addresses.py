@@ -118,8 +118,8 @@ def test_legal_table_names(name: str) -> None:
         ("ab", "OutOfRangeInput"),
         ("a" * 64, "OutOfRangeInput"),
         ("1abc", "InvalidResourceName"),
-        # `_` was allowed in 2009 ("Windows Azure Table", section 2); today it is not:
-        # "Understanding the Table service data model".
+        # `_` was allowed in 2009 ("Windows Azure Table", section 2) and is not any more: "Understanding the Table
+        # service data model".
         ("my_table", "InvalidResourceName"),
         ("a//", "InvalidResourceName"),
         ("tablé", "InvalidResourceName"),
@@ -147,7 +147,8 @@ def test_a_key_predicate_is_percent_encoded(partition_key: str, row_key: str) ->
     assert key_predicate(partition_key, row_key) == f"(PartitionKey='{first}',RowKey='{second}')"
 
 
-# Operations inside a batch. Path style: sent to http://127.0.0.1:10002/acca/$batch; host style: to acca.table.localhost.
+# Operations inside a batch. Path style: sent to http://127.0.0.1:10002/acca/$batch. Host style: sent to
+# acca.table.localhost.
 
 IN_PATH, IN_HOST = "127.0.0.1:10002", "acca.table.localhost:8000"
 T, ENTITY = EntitySet("T"), Entity("T", "p", "r")
@@ -157,7 +158,7 @@ KEYS = "(PartitionKey='p',RowKey='r')"
 @pytest.mark.parametrize(
     ("target", "resource"),
     [
-        # Absolute, as all SDKs of today write them; whatever the client called the server.
+        # Absolute, as current SDKs write them, with any name of the server.
         ("http://127.0.0.1:10002/acca/T", T),
         ("https://proxy.example/acca/T", T),
         ("http://[::1]:10002/acca/T" + KEYS, ENTITY),
@@ -194,5 +195,5 @@ def test_in_host_style_a_path_begins_at_the_table() -> None:
 def test_an_operation_elsewhere_is_refused(target: str, path: str, host: str) -> None:
     with pytest.raises(ServiceError) as caught:
         resolve(target, parse(path, host), host)
-    # The last: what has a slash is the name of no table, whoever is asked.
+    # The last code: a name with a slash is no table name for any server.
     assert caught.value.code in ("InvalidInput", "InvalidUri", "InvalidResourceName")

@@ -157,7 +157,7 @@ def test_any_body_is_a_batch_or_refused(body: bytes | str) -> None:
         parse(body if isinstance(body, bytes) else body.encode())
 
 
-# Boundaries that are prefixes of others, or begin as others end; all that may stand around them.
+# Boundaries that are prefixes of others or overlap, and all text permitted around them.
 _FRAGMENTS = [
     *(b"\r\n--b\r\n", b"\r\n--b--\r\n", b"\r\n--b--", b"--b\r\n", b"--b--", b"--b", b"b", b"-", b"--"),
     *(b"\n--b\n", b"\n--b--\n", b"\r\n--b \t\r\n", b"\r\n--b-- \r\n", b"\r\n--bb\r\n", b"\r\n--b-\r\n"),

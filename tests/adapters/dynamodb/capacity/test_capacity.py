@@ -1,4 +1,4 @@
-"""Capacity arithmetic and the blocks that tell it (docs/protocols/dynamodb.md rules 30 to 33)."""
+"""Capacity arithmetic, and the blocks of an answer that report it (docs/protocols/dynamodb.md rules 30 to 33)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Contributor insights: what is said of them, and what is counted. States and texts: ack-api-quirks (live service, October
-2026); shapes: botocore 1.44.5."""
+"""Contributor insights: their description and their counts.
+
+States and texts: ack-api-quirks (live service, October 2026). Shapes: botocore 1.44.5.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ OFF = {"TableName": "orders", "ContributorInsightsAction": "DISABLE"}
 
 
 def counted(table: str) -> dict[tuple[str, str, str, str], float]:
-    """What /metrics tells: (index, rule, partition, sort) -> count."""
+    """Return the counts in /metrics: (index, rule, partition, sort) -> count."""
     found = {}
     for line in exposition()[0].decode().splitlines():
         if line.startswith("tablegate_contributor_requests{") and f'table="{table}"' in line:

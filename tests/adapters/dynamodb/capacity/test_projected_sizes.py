@@ -1,9 +1,12 @@
-"""The size of an index with the projections KEYS_ONLY and INCLUDE, and what it costs to read and to write, to the byte.
+"""The size of an index with the projections KEYS_ONLY and INCLUDE, and its read and write units, to the byte.
 
-Sources: developer guide, *Using Global Secondary Indexes*: the units of a query are of the sizes of the index entries and not of
-the items, summed over the page and then rounded up; those of a write are of the projected item, before and after. *DynamoDB item
-sizes*: names and values in UTF-8. API reference, GlobalSecondaryIndexDescription: IndexSizeBytes. A change in place and a move:
-captures by paritysuite (September 2026).
+Sources:
+
+- Developer guide, *Using Global Secondary Indexes*: a query is charged for the sizes of the index entries and not of
+  the items, summed over the page and then rounded up. A write is charged for the projected item, before and after.
+- *DynamoDB item sizes*: names and values in UTF-8.
+- API reference, GlobalSecondaryIndexDescription: IndexSizeBytes.
+- Captures by paritysuite (September 2026): a change in place and a move.
 """
 
 from __future__ import annotations
@@ -14,14 +17,17 @@ import pytest
 
 from tests.adapters.dynamodb.client import DynamoDBService
 
-# An entry of `keys` has p, s, g with one letter each for name and value; that of `some` has "shown" besides.
+# An entry of `keys` has p, s, g with one letter each for name and value. An entry of `some` also has "shown".
 KEYS_BYTES = 6
 SHOWN_NAME_BYTES = len("shown")
 
 
 @pytest.fixture
 def items(service: DynamoDBService) -> DynamoDBService:
-    """`items`, key p and s, with global indexes on g: `keys` KEYS_ONLY, `some` INCLUDE shown, `all` ALL; and a local one on l."""
+    """A table `items` with key p and s.
+
+    It has global indexes on g (`keys` KEYS_ONLY, `some` INCLUDE shown, `all` ALL) and a local one on l.
+    """
 
     def index(name: str, column: str, kind: str, *names: str) -> dict[str, Any]:
         projection: dict[str, Any] = {"ProjectionType": kind}
@@ -49,7 +55,7 @@ def items(service: DynamoDBService) -> DynamoDBService:
 
 
 def put(service: DynamoDBService, s: str, **more: str) -> dict[str, float]:
-    """Put an item; the units that each index was charged."""
+    """Put an item. Returns the units charged to each index."""
     item = {name: {"S": value} for name, value in {"p": "p", "s": s, "g": "g", **more}.items()}
     given = {"TableName": "items", "Item": item, "ReturnConsumedCapacity": "INDEXES"}
     return arms(service.call("PutItem", given))
@@ -97,7 +103,7 @@ def test_the_size_of_an_index_is_of_what_it_projects(items: DynamoDBService) -> 
 
 
 def test_the_size_follows_a_change_of_what_is_projected(items: DynamoDBService) -> None:
-    """The entry stays where it is; its size does not."""
+    """The entry keeps its position and changes its size."""
     put(items, "1", shown="x" * 10, hidden="y")
     put(items, "1", shown="x" * 300, hidden="y" * 700)
     assert sizes(items)["some"] == KEYS_BYTES + SHOWN_NAME_BYTES + 300
@@ -127,7 +133,7 @@ def test_the_size_of_an_index_that_is_made_later_is_the_same(items: DynamoDBServ
 def test_a_query_is_charged_for_the_entries(
     items: DynamoDBService, entry_bytes: int, expected: float
 ) -> None:
-    """INCLUDE to the byte; KEYS_ONLY costs the least there is, however large the items are."""
+    """INCLUDE is charged to the byte. KEYS_ONLY costs the minimum, however large the items are."""
     put(items, "1", l="l", shown="x" * (entry_bytes - KEYS_BYTES - SHOWN_NAME_BYTES), hidden="y" * 20_000)
     assert units(items, "some") == expected
     assert units(items, "keys") == units(items, "local") == 0.5
@@ -149,7 +155,10 @@ def test_a_page_is_summed_and_then_rounded(items: DynamoDBService, last: int, ex
 def test_a_page_with_a_filter_is_charged_for_the_entries_that_it_looked_at(
     items: DynamoDBService, last: int, expected: float, condition: str
 ) -> None:
-    """Whether SQL judges the filter or each row is looked at; nothing passes the first, everything the second."""
+    """Covers a filter that SQL evaluates and one evaluated on each row.
+
+    No row passes the first, and all rows pass the second.
+    """
     around = KEYS_BYTES + SHOWN_NAME_BYTES
     put(items, "1", shown="x" * (2048 - around), hidden="y" * 9_000)
     put(items, "2", shown="x" * (last - around), hidden="y" * 9_000)
@@ -167,7 +176,8 @@ def test_a_page_with_a_filter_is_charged_for_the_entries_that_it_looked_at(
 def test_a_range_of_a_local_index_is_charged_for_the_whole_items_that_it_fetches(
     items: DynamoDBService, asked: dict[str, Any]
 ) -> None:
-    """Each item that is fetched is rounded up by itself, on the table's arm; the entries are summed, on the index's.
+    """Each fetched item is rounded up separately and charged to the table. The entries are summed and charged to the
+    index.
 
     Source: developer guide, *Local Secondary Indexes*, read capacity units of fetches.
     """

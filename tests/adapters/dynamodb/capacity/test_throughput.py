@@ -1,4 +1,7 @@
-"""`throughput = enforce`: buckets fill each second, keep five minutes' worth, and go into debt; what is refused, and how."""
+"""`throughput = enforce`: token buckets that fill each second, hold five minutes' worth, and can be in debt.
+
+Also the refusals.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +36,12 @@ def units(read: int, write: int) -> dict[str, int]:
 
 
 def item(key: str, kilobytes: float = 0.01, **more: Any) -> dict[str, Any]:
-    """An item of about so many kilobytes, and not more."""
+    """Return an item of at most this many kilobytes."""
     return {"pk": {"S": key}, "ballast": {"S": "x" * max(0, int(kilobytes * 1024) - 30)}, **more}
 
 
 def put(service: DynamoDBService, key: str, kilobytes: float = 0.01, **more: Any) -> bool:
-    """Whether a put is let in."""
+    """Put an item. Returns True if it is accepted."""
     answer = service.call("PutItem", {**TABLE, "Item": item(key, kilobytes, **more)})
     if service.last.status != 200:
         assert answer["__type"].endswith(TOO_MUCH)

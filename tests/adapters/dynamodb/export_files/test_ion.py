@@ -68,7 +68,7 @@ def test_what_amazons_library_writes_is_read(row):
 
 
 def tagged(value: Any) -> Any:
-    """A value of Amazon's library as DynamoDB JSON whose numbers are Decimals."""
+    """Return a value of Amazon's library as DynamoDB JSON with Decimals as numbers."""
     annotations = [symbol.text for symbol in getattr(value, "ion_annotations", ())]
     if isinstance(value, IonPyNull) or value is None:
         return {"NULL": True}

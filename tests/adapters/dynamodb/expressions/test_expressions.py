@@ -1,7 +1,8 @@
-"""Expressions of conditions, filters, updates and projections: what they become, and what the service says of wrong ones.
+"""Expressions of conditions, filters, updates and projections: their parsed form, and the service's errors for invalid
+ones.
 
-Texts and their order: dynalite's tests (recorded from the service), comments of ScyllaDB's test/alternator, and captures of
-2026 (paritysuite/dynamodb-conformance, floci, dynoxide), named where one of them is the only source.
+Texts and their order: dynalite's tests (recorded from the service), comments of ScyllaDB's test/alternator, and
+captures of 2026 (paritysuite/dynamodb-conformance, floci, dynoxide). A source is named where it is the only one.
 """
 
 from __future__ import annotations
@@ -221,7 +222,7 @@ def test_syntax_errors_name_the_token_and_what_stands_around_it(
         "(size(a)).b > a",
         "size(a)[0] > a",
         "(size(a))[0] > a",
-        # test_condition_expression.py: a value alone is no condition; IN wants members
+        # test_condition_expression.py: a value alone is no condition. IN requires members
         "a",
         ":s",
         "NOT a",
@@ -311,7 +312,8 @@ def test_functions_where_they_do_not_belong(expression: str, function: str) -> N
 
 
 def test_functions_of_updates_are_none_of_conditions() -> None:
-    # test_update_condition_other_funcs wants "not allowed"; the classic service did not know them here (dynalite)
+    # test_update_condition_other_funcs expects "not allowed". The classic service did not have these functions here
+    # (dynalite)
     expected = "The function is not allowed in a condition expression; function: if_not_exists"
     assert refusal(condition, "if_not_exists(a, b) = :s") == expected
     with pytest.raises(ServiceError) as raised:
@@ -478,7 +480,7 @@ def test_between_wants_its_bounds_in_order_and_of_one_kind() -> None:
     condition("a between :n and :n")
     condition("a between :low and :high", low={"S": "\ue000"}, high={"S": "\U00010000"})
     condition("a between b and :n")
-    # What size() makes of a value is none of the request's (DynamoDB Local, which has the service's own reader).
+    # The result of size() is no value of the request (DynamoDB Local, which contains the service's parser).
     condition("a between size(:s) and :zero", zero={"N": "0"})
     condition("a between :s and size(:s)")
 
@@ -829,7 +831,7 @@ def test_paths_that_conflict(expression: str, one: str, two: str) -> None:
 def test_an_update_is_looked_at_from_its_end_first_the_paths_then_what_is_written(
     expression: str, said: str
 ) -> None:
-    """DynamoDB Local 2.6.1, which has the service's own reader; dynalite's recordings agree."""
+    """DynamoDB Local 2.6.1, which contains the service's parser. dynalite's recordings agree."""
     assert refusal(update, expression).endswith(said)
 
 
@@ -1013,7 +1015,7 @@ def test_projections_whose_paths_cannot_stand_together(
     )
 
 
-# What an update touched (test_returnvalues.py test_update_item_returnvalues_nested)
+# Attributes changed by an update (test_returnvalues.py test_update_item_returnvalues_nested)
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def has(keys: KeyRange, schema: KeySchema, *values: Value) -> bool:
     return keys.lower <= schema.position(values) < keys.upper
 
 
-# What they become
+# Parsed form
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,8 @@ def test_a_name_with_a_dot_is_one_name() -> None:
             SCHEMA,
             "The number of query conditions (3) exceeds the number of key attributes defined in the schema (2)",
         ),
-        # Of two conditions the service still says what it always did (test_gsi.py test_faux_range_key_in_keyconditions).
+        # For two conditions the service still returns the classic text (test_gsi.py
+        # test_faux_range_key_in_keyconditions).
         ("p = :p and s = :s", HASH_ONLY, "Query key condition not supported"),
     ],
 )

@@ -1,7 +1,7 @@
-"""The parameters from before expressions mean what they did: Expected, filters, AttributeUpdates, AttributesToGet.
+"""Parameters that predate expressions: Expected, filters, AttributeUpdates, AttributesToGet.
 
-Sources: ScyllaDB's test_expected.py, test_query_filter.py, test_item.py; dynalite's db/index.js. That their arguments are in
-order is legacy_rules.py's business.
+Sources: ScyllaDB's test_expected.py, test_query_filter.py, test_item.py, and dynalite's db/index.js. legacy_rules.py
+validates the arguments.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Exporter:
         return self.service.gateway.engine.job_batch() is not None
 
     def is_copying(self) -> bool:
-        """Whether rows are still being copied."""
+        """True if rows are still being copied."""
         with self.service.gateway.engine._store.read() as session:
             return bool(session.query("SELECT 1 FROM copies"))
 
@@ -111,7 +111,7 @@ class Exporter:
 
 @pytest.fixture
 def short_claims(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for a server that was killed."""
+    """Claims of a killed server expire at once."""
     monkeypatch.setattr(job_runner, "_CLAIM_LIFETIME_MS", 0)
 
 

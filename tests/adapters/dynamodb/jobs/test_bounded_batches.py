@@ -1,5 +1,7 @@
-"""A batch of a job is a bounded piece of work, whatever its objects and rows hold: between two looks at the stop flag no more is
-inflated, parsed or read than the batch's limit allows."""
+"""A batch of a job is bounded work, whatever its objects and rows contain.
+
+Between two checks of the stop flag, no more is inflated, parsed or read than the batch's limit permits.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ class Objects:
 
 
 def opened_at(store: ObjectStore, source: ObjectSource, cursor: SourceCursor) -> SourceObjects:
-    """The objects as a caller reads them who may read all tables."""
+    """Open the objects for a caller that can read all tables."""
     return SourceObjects(store, source, cursor, lambda table, place: None)
 
 
@@ -138,7 +140,7 @@ def test_memory_for_a_window_of_zstandard(window_log: int, is_read: bool) -> Non
 
 
 def test_records_that_are_skipped_are_work_too(inflated: list[int]) -> None:
-    """A server that goes on where another was killed reads the object from its beginning, in batches like any others."""
+    """A server that continues after a kill reads the object from its beginning, in normal batches."""
     data = b"".join(line(f"{number:05}", x={"S": "x" * 500}) for number in range(4_000))
     source = source_of("DYNAMODB_JSON", Compression.NONE)
     opened = opened_at(Objects(data), source, SourceCursor("0000", 3_998))
@@ -188,7 +190,7 @@ def test_lines_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch, cut: int
 
 
 class Looks(threading.Event):
-    """A stop flag that calls a function at each look, and says that it is time to stop after so many."""
+    """A stop flag that calls a function at each check, and requests a stop after a number of checks."""
 
     def __init__(self, look: Callable[[], None], most: int) -> None:
         super().__init__()
@@ -231,7 +233,7 @@ def test_an_object_of_newlines_and_two_items(exporter: Exporter) -> None:
 
 
 def test_an_export_of_large_items(exporter: Exporter, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is read of items for a batch, full or incremental, is bounded by its bytes."""
+    """The data read for a batch, full or incremental, is bounded in bytes."""
     monkeypatch.setattr(pacing, "MAX_ROWS", MIN_ROWS)
     exporter.service.table()
     exporter.keep_history()

@@ -1,5 +1,8 @@
-"""Jobs that are cancelled. ImportStatus has CANCELLING and CANCELLED, BulkOperationStatus too; ExportStatus has neither (botocore
-1.44.5), so that an export ends FAILED. No operation of the service cancels an import or an export, and no text is documented."""
+"""Cancelled jobs.
+
+ImportStatus and BulkOperationStatus have CANCELLING and CANCELLED. ExportStatus has neither (botocore 1.44.5), so an
+export ends FAILED. No operation of the service cancels an import or an export, and no text is documented.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ def test_an_import(exporter: Exporter) -> None:
     assert "EndTime" in shown
     assert unfinished(exporter) == []
     assert not exporter.step()
-    # What had been imported stays, in a table like any other.
+    # Imported rows stay, in a normal table.
     assert exporter.service.described()["TableStatus"] == "ACTIVE"
     assert exporter.items("orders") == [{"pk": {"S": "a"}}]
     exporter.ok("DeleteTable", TableName="orders")
@@ -74,7 +77,7 @@ def test_an_export(exporter: Exporter, batches: int) -> None:
                 pass
     [job] = unfinished(exporter)
     cancel(exporter, job)
-    # ExportStatus knows IN_PROGRESS, COMPLETED and FAILED.
+    # The values of ExportStatus are IN_PROGRESS, COMPLETED and FAILED.
     shown = exporter.ok("DescribeExport", ExportArn=arn)["ExportDescription"]
     assert shown["ExportStatus"] == "IN_PROGRESS"
     assert exporter.step()
@@ -135,7 +138,7 @@ def test_a_cancelled_job_is_ended_before_anything_else_is_done(exporter: Exporte
 
 @pytest.mark.parametrize("given", [{}, {"names": frozenset({"orders"})}])
 def test_a_reset_ends_jobs(exporter: Exporter, given: dict[str, Any]) -> None:
-    """Of all tables, or of those that it drops."""
+    """Covers a reset of all tables and of the tables that it drops."""
     exporter.place.put("in/1", NEWLINES)
     arn = begun(exporter, InputCompressionType="GZIP")["ImportArn"]
     other = begun(exporter, InputCompressionType="GZIP", TableCreationParameters=parameters("other"))

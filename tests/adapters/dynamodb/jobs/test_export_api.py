@@ -1,6 +1,8 @@
-"""ExportTableToPointInTime, DescribeExport and ListExports, as ack-api-quirks measured them on the live service in October 2026
-(its notes on exports), botocore's model has them, and the developer guide has the objects ("DynamoDB table export output
-format")."""
+"""ExportTableToPointInTime, DescribeExport and ListExports.
+
+Sources: measurements of ack-api-quirks on the live service in October 2026 (its notes on exports), botocore's model,
+and the developer guide for the objects ("DynamoDB table export output format").
+"""
 
 from __future__ import annotations
 
@@ -231,7 +233,7 @@ def test_a_filter_that_cannot_be(orders: Exporter) -> None:
     assert "FilterExpression" in text
 
 
-# What is refused
+# Refusals
 
 INVALID = "Invalid Request: "
 VALUES = "One or more parameter values were invalid: "
@@ -526,8 +528,9 @@ def test_windows_that_cannot_be(orders: Exporter) -> None:
 
 
 def test_filters_of_changes(orders: Exporter) -> None:
-    """Developer guide, "Filtering a table export": the filter is judged of the latest image of an item that changed, of the old
-    image of one that was deleted."""
+    """Developer guide, "Filtering a table export": the filter applies to the latest image of a changed item, and to the
+    old image of a deleted one.
+    """
     clock = orders.service.clock
     one = {"n": {"N": "1"}, "x": {"S": "x"}}
     orders.put("stays", "leaves", "deleted", **one)

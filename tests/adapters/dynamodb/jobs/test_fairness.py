@@ -36,7 +36,7 @@ class Accounts:
         return answer
 
     def table(self, account: str, keys: int) -> str:
-        """The ARN of a table with some items, whose history is kept."""
+        """Return the ARN of a table with some items and a history."""
         made = self.call(account, "CreateTable", **parameters("orders"))["TableDescription"]["TableArn"]
         on = {"PointInTimeRecoveryEnabled": True}
         self.call(account, "UpdateContinuousBackups", TableName="orders", PointInTimeRecoverySpecification=on)
@@ -46,7 +46,7 @@ class Accounts:
         return str(made)
 
     def work_until(self, account: str, operation: str, member: str, status: str, **arn: str) -> None:
-        """Batches of copies and of jobs in turn, as their threads do them, until a job has ended."""
+        """Run batches of copies and of jobs alternately, as their threads do, until a job has ended."""
         while True:
             shown = self.call(account, operation, **arn)[member]
             if shown[status] != "IN_PROGRESS":

@@ -1,5 +1,8 @@
-"""ImportTable, DescribeImport and ListImports, as ack-api-quirks measured them on the live service in October 2026 (its notes on
-imports), botocore's model has them, and the developer guide has the formats ("DynamoDB data import format")."""
+"""ImportTable, DescribeImport and ListImports.
+
+Sources: measurements of ack-api-quirks on the live service in October 2026 (its notes on imports), botocore's model,
+and the developer guide for the formats ("DynamoDB data import format").
+"""
 
 from __future__ import annotations
 
@@ -416,7 +419,7 @@ def test_lists(exporter: Exporter) -> None:
 
 @pytest.mark.usefixtures("short_claims")
 def test_every_batch_by_another_server(exporter: Exporter) -> None:
-    """A server is killed after each batch; nothing is lost, nothing counted twice."""
+    """A server is killed after each batch. Nothing is lost, and nothing is counted twice."""
     keys = [f"{number:04}" for number in range(700)]
     for first in range(0, 700, 100):
         exporter.place.put(

@@ -29,7 +29,7 @@ TOO_MANY_BYTES = (
 
 
 class Monotonic:
-    """A clock of quotas that stands still."""
+    """A fixed clock for quotas."""
 
     now = 1_000.0
 

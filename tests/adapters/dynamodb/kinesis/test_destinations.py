@@ -1,6 +1,8 @@
-"""What is said of Kinesis streaming destinations, and which records are put where. Texts and states: ack-api-quirks (live
-service, October 2026) and LocalStack's snapshots; the record: developer guide, "Using Kinesis Data Streams to capture
-changes"."""
+"""Kinesis streaming destinations: their description, and the records written to each.
+
+Texts and states: ack-api-quirks (live service, October 2026) and LocalStack's snapshots. The record: developer guide,
+"Using Kinesis Data Streams to capture changes".
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ LIVE = "EnableKinesisStreamingDestination must be DISABLED or ENABLE_FAILED to p
 
 
 class Kinesis:
-    """Stands in for boto3's client: takes records, or refuses some."""
+    """A replacement of boto3's client that accepts or rejects records."""
 
     def __init__(self) -> None:
         self.calls: list[list[dict[str, Any]]] = []

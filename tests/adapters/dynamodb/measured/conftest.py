@@ -28,7 +28,10 @@ def with_index(**more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def prepared(service: DynamoDBService) -> DynamoDBService:
-    """`orders` on demand with an index `gsi1`; `plain` without one; `provisioned` with 5 and 5 units, index and all."""
+    """`orders` is on demand with an index `gsi1`, and `plain` has no index.
+
+    `provisioned` and its index have 5 and 5 units.
+    """
     small = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
     service.table("orders", **with_index())
     service.table("plain")
@@ -43,7 +46,7 @@ def prepared(service: DynamoDBService) -> DynamoDBService:
 
 @pytest.fixture
 def separate(clock: Clock) -> Iterator[DynamoDBService]:
-    """A server whose tables belong to an account and a region, with the table `orders`."""
+    """A server with tables in an account and a region, and the table `orders`."""
     with DynamoDBService.opened(clock, namespaces="separate") as service:
         service.table()
         yield service
@@ -63,5 +66,5 @@ def exporter(tmp_path: Path, clock: Clock) -> Iterator[Exporter]:
 
 @pytest.fixture
 def delayed_exporter(tmp_path: Path, clock: Clock) -> Iterator[Exporter]:
-    """The same with a control plane that takes ten seconds."""
+    """An exporter with a delay of ten seconds in its control plane."""
     yield from exporting(tmp_path, clock, table_creation_delay=10.0)

@@ -1,4 +1,4 @@
-"""What AWS answered, as the tests of this folder write it down, and the comparison with what this server answers."""
+"""Answers of AWS as the tests of this folder record them, and their comparison with this server's answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Case = tuple[str, str, dict[str, Any], Recorded]
 
 
 def arn(name: str, account: str = "000000000000", region: str = "us-east-1") -> str:
-    """The ARN of what stands behind `table/`, as the fixtures' servers spell it."""
+    """Return the ARN of a resource behind `table/`, as the fixtures' servers write it."""
     return f"arn:aws:dynamodb:{region}:{account}:table/{name}"
 
 
@@ -43,7 +43,7 @@ def in_use(rest: str) -> tuple[str, str]:
 
 
 def answer(service: DynamoDBService, operation: str, request: dict[str, Any]) -> tuple[str, str]:
-    """(code, text) of an error; ("", "") of a success."""
+    """Return (code, text) of an error, or ("", "") for a success."""
     body = service.call(operation, request)
     if service.last.status == 200:
         return "", ""
@@ -52,7 +52,7 @@ def answer(service: DynamoDBService, operation: str, request: dict[str, Any]) ->
 
 
 def check(service: DynamoDBService, operation: str, request: dict[str, Any], *recorded: Recorded) -> None:
-    """Assert that the answer to a request is one of those that were recorded."""
+    """Assert that the answer to a request is one of the recorded answers."""
     found = answer(service, operation, request)
     shown = f"{operation} {request}\n   found {found}\nrecorded {recorded}"
     assert any(_same(found, each) for each in recorded), shown
@@ -75,7 +75,7 @@ def _parts(text: str) -> tuple[str, list[str]]:
 
 
 def each(cases: list[Case]) -> Any:
-    """Parametrize a test with `operation`, `request_` and `recorded` of cases; ids are the findings."""
+    """Parametrize a test with `operation`, `request_` and `recorded` of cases. The ids are the findings."""
     given = [pytest.param(*case[1:], id=f"{case[0]}-{case[1]}") for case in cases]
     return pytest.mark.parametrize(("operation", "request_", "recorded"), given)
 

@@ -84,7 +84,7 @@ def described(regions: Regions, region: str = EAST) -> dict[str, Any]:
 
 
 def test_tables_that_are_not_global(regions):
-    """TABLE-187, TABLE-232, TABLE-254, TABLE-014: a table of one region and a missing one are told alike."""
+    """TABLE-187, TABLE-232, TABLE-254, TABLE-014: a table of one region and a missing one get the same answer."""
     for name in ("orders", "nope"):
         text = f"Global table with name: '{name}' does not exist."
         for operation, more in (("Describe", {}), ("Update", write(FULL)), ("Update", read(FULL))):
@@ -390,7 +390,9 @@ def test_tags_do_not_show(scaled):
 
 
 def test_a_provisioned_table_gets_no_replicas(regions):
-    """TABLE-188, TABLE-249, TABLE-288: the service asks for scaling that only Application Auto Scaling can set up."""
+    """TABLE-188, TABLE-249, TABLE-288: the service requires scaling that only Application Auto Scaling can
+    configure.
+    """
     regions.call(
         EAST,
         "UpdateTable",

@@ -1,5 +1,6 @@
-"""Findings of table-streams-encryption-class.md about encryption at rest and table classes, and about what changes meet while
-one is under way."""
+"""Findings of table-streams-encryption-class.md about encryption at rest, table classes, and requests
+during a change.
+"""
 
 from __future__ import annotations
 
@@ -270,7 +271,7 @@ def test_changes_of_the_class_in_a_month_table_283_table_365_table_180(service):
     check(service, "UpdateTable", {**ORDERS, **INFREQUENT}, OK)
 
 
-# What meets a change of the table
+# Requests during a change of the table
 
 
 STREAM_CHANGES = "OnDemandThroughput cannot be updated while stream status update is i…"

@@ -46,7 +46,7 @@ def regions(clock: Clock) -> Iterator[Regions]:
 
 @pytest.fixture
 def slow(clock: Clock) -> Iterator[Regions]:
-    """The same with a control plane that takes ten seconds."""
+    """A service with a delay of ten seconds in its control plane."""
     yield from serving_regions(clock, table_creation_delay=10.0)
 
 
@@ -295,7 +295,7 @@ def test_an_eventual_group_does_not_become_strong_table_202(eventual, actions, m
     assert "MultiRegionConsistency" not in eventual.described(WEST)
 
 
-# What is told of a global table
+# Description of a global table
 
 
 def test_a_table_of_one_region_tells_of_no_other_table_220_table_201_table_320(regions):
@@ -378,7 +378,7 @@ OLD = (
 
 
 def nothing_there(regions: Regions, region: str, name: str) -> None:
-    """No operation of version 2017.11.29 knows of a global table."""
+    """No operation of version 2017.11.29 finds a global table."""
     text = f"Global table with name: '{name}' does not exist."
     missing = ("GlobalTableNotFoundException", text)
     named = {"GlobalTableName": name}

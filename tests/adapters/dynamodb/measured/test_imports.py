@@ -33,7 +33,7 @@ BACKUPS = (
     "ContinuousBackupsUnavailableException",
     "Backups are being enabled for the table: orders. Please retry later",
 )
-# Of a table that CreateTable makes (TABLE-115); of an imported one it was as with UpdateContinuousBackups.
+# For a table of CreateTable (TABLE-115). An imported table gives the answer of UpdateContinuousBackups.
 NOT_THERE = ("TableNotFoundException", "Table not found: orders")
 TTL = {"TimeToLiveSpecification": {"Enabled": True, "AttributeName": "ttl"}}
 RECOVERY = {"PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}}

@@ -1,4 +1,4 @@
-"""Findings of table-indexes.md about requests: key schemas, projections, counts, throughput, what may stand together."""
+"""Findings of table-indexes.md about requests: key schemas, projections, counts, throughput, permitted combinations."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def entry(summary):
 
 
 def pages(service, **given):
-    """What the pages of a list have."""
+    """Return the contents of the pages of a list."""
     found, token = [], {}
     while True:
         answered = ok(service, "ListContributorInsights", **given, **token)

@@ -25,7 +25,7 @@ INVALID = "ValidationException"
 
 
 class Kinesis:
-    """Stands in for boto3's client, and takes every record."""
+    """A replacement of boto3's client that accepts every record."""
 
     def __init__(self) -> None:
         self.taken: list[str] = []

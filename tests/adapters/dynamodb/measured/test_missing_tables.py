@@ -1,4 +1,4 @@
-"""Finding TABLE-014 of table-policy-kinesis-autoscaling.md: what each operation says of a table that is not there."""
+"""Finding TABLE-014 of table-policy-kinesis-autoscaling.md: the answer of each operation for a missing table."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ PLAIN: dict[str, Any] = {
 
 
 def policy(*statements: dict[str, Any], **changes: Any) -> str:
-    """A document of these statements, or of the plain one with changes (None: without the member)."""
+    """Return a document of these statements, or of the plain one with changes. None removes a member."""
     listed = list(statements) or [{**PLAIN, **changes}]
     listed = [{name: value for name, value in each.items() if value is not None} for each in listed]
     return json.dumps({"Version": "2012-10-17", "Statement": listed}, separators=(",", ":"))
@@ -316,7 +316,7 @@ def test_arns_that_are_refused(service, arn, operation, resource, code, text):
 
 
 def test_arns_of_streams(service):
-    """TABLE-212, TABLE-213: a stream has a policy of its own, and the table's does not show it."""
+    """TABLE-212, TABLE-213: a stream has a separate policy, which the table's policy does not show."""
     stream = service.table(StreamSpecification=STREAM)["LatestStreamArn"]
     bogus = ARN + "/stream/2000-01-01T00:00:00.000"
     text = f"{MISSING}Stream: 2000-01-01T00:00:00.000 not found for Table: orders"

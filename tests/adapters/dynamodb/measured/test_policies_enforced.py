@@ -1,4 +1,4 @@
-"""Findings about what policies of tables refuse to callers who may do everything else. Here a policy holds at once."""
+"""Findings about refusals by table policies for otherwise unrestricted callers. Here a policy takes effect at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TAGS = {"ResourceArn": ARN, "Tags": [{"Key": "a", "Value": "b"}]}
 
 @pytest.fixture
 def admin(server: Any) -> Any:  # noqa: F811
-    """The server with ADMIN, who was granted every action. (FULL is like the root of an account.)"""
+    """The server with ADMIN, a caller with a grant of every action. (FULL is like the root of an account.)"""
     document = {
         "Version": "2012-10-17",
         "Statement": [
@@ -34,7 +34,7 @@ def admin(server: Any) -> Any:  # noqa: F811
 
 
 def test_a_refusal_is_of_one_action(admin):
-    """TABLE-432: UpdateTable by name and by ARN, with and without a change; everything else goes on."""
+    """TABLE-432: UpdateTable by name and by ARN, with and without a change. All other actions are permitted."""
     admin.put(statement("Deny", "dynamodb:UpdateTable"))
     for name in ("orders", ARN):
         for change in (
@@ -83,7 +83,7 @@ def test_a_confirmed_lock_out_holds_for_the_policy_alone(admin):
 
 
 def test_a_denied_deletion_comes_before_its_protection(admin):
-    """TABLE-431: whoever may do everything is refused, too, until the policy allows it."""
+    """TABLE-431: an unrestricted caller is refused, too, until the policy permits it."""
     assert admin.may("FULL", "UpdateTable", {**BY_NAME, "DeletionProtectionEnabled": True})
     admin.put(statement("Deny", "dynamodb:DeleteTable"))
     for caller in ("ADMIN", "FULL"):

@@ -52,7 +52,7 @@ def asked(regions: Regions, region: str, operation: str, given: dict[str, Any] |
 
 
 def override(regions: Regions, **more: Any) -> dict[str, Any]:
-    """The only replica, as EAST tells of it after an Update action."""
+    """Return the only replica as EAST shows it after an Update action."""
     asked(regions, EAST, "UpdateTable", {"ReplicaUpdates": [{"Update": {"RegionName": WEST, **more}}]})
     [shown] = regions.described(EAST)["Replicas"]
     return shown
@@ -201,7 +201,7 @@ def test_a_replica_that_is_creating_is_only_described(regions):
 
 
 def test_a_table_of_that_name_is_no_replica(regions):
-    """TABLE-225, TABLE-203, TABLE-223: whether it is a table of its own or a replica already"""
+    """TABLE-225, TABLE-203, TABLE-223: an independent table, and an existing replica"""
     regions.update(EAST, ("Create", WEST))
     assert regions.refused(EAST, ("Create", WEST)) == THERE
     regions.update(EAST, ("Delete", WEST))
@@ -255,7 +255,7 @@ def test_replicas_are_changed_by_themselves(regions, other, actions):
 
 
 def test_one_action_at_a_time(regions):
-    """TABLE-265, TABLE-200: from any region, and each region tells of the others in the order in which they came"""
+    """TABLE-265, TABLE-200: from any region. Each region lists the others in the order of their creation"""
     text = "Update table operation with more than one create or delete replica actions not allowed"
     assert regions.refused(EAST, ("Create", WEST), ("Create", SOUTH)) == text
     regions.update(EAST, ("Create", WEST), ("Create", WEST))
@@ -356,7 +356,7 @@ def test_throughput_of_indexes_of_a_replica(regions):
 
 
 def test_the_table_class_of_a_replica(group):
-    """TABLE-294: the answer does not show it yet, and what was set is told even if it is STANDARD"""
+    """TABLE-294: the answer does not show it yet. An explicit value is shown even if it is STANDARD"""
     infrequent = "STANDARD_INFREQUENT_ACCESS"
     assert "ReplicaTableClassSummary" not in override(group, TableClassOverride="STANDARD")
     for _ in range(2):
@@ -425,7 +425,7 @@ def test_keys_of_replicas_of_a_table_without_a_key(group):
 
 
 def test_indexes_are_of_the_group(group):
-    """TABLE-296: added and removed from any region, and told of replicas by name"""
+    """TABLE-296: added and removed from any region, and listed in replicas by name"""
     put(group, EAST, pk="a", a="x")
     made = with_index()
     for region, name in ((EAST, "gsi1"), (WEST, "gsi2")):
@@ -470,7 +470,7 @@ def test_settings_of_a_region_stay_there(group):
 
 
 def test_a_replica_is_removed(group):
-    """TABLE-204, TABLE-228, TABLE-308: the answer still shows it, and it may be added again when it is gone"""
+    """TABLE-204, TABLE-228, TABLE-308: the answer still shows it. It can be added again after its removal"""
     answer = group.update(EAST, ("Delete", WEST))["TableDescription"]
     assert answer["TableStatus"] == "UPDATING"
     assert [(each["RegionName"], each["ReplicaStatus"]) for each in answer["Replicas"]] == [(WEST, "ACTIVE")]

@@ -1,4 +1,6 @@
-"""Findings 448, 449, 456 and 457 of service.md: requests that a schema allows and that mean nothing or say too much."""
+"""Findings 448, 449, 456 and 457 of service.md: requests that satisfy the schema and have no meaning or contradict
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -398,7 +400,10 @@ def test_requests_that_mean_nothing(prepared, operation, request_, recorded):
 
 
 def test_an_empty_structure_alone_table_448(prepared):
-    """The service fails (HTTP 500, no text). Here such a request changes nothing and is told so (docs/explain/differences.md)."""
+    """The service fails (HTTP 500, no text).
+
+    Here such a request changes nothing and gets such an answer (docs/explain/differences.md).
+    """
     before = prepared.described()
     for member in ("WarmThroughput", "OnDemandThroughput"):
         code, _ = answer(prepared, "UpdateTable", {**ORDERS, member: {}})

@@ -98,7 +98,7 @@ def test_changes_of_time_to_live_that_change_nothing_table_147_table_146(service
 
 
 def test_time_to_live_cannot_be_changed_again_for_half_an_hour_table_143_table_147(delayed):
-    """Refused after 1,811.6 seconds, accepted after 1,871.7. What a request says is looked at first."""
+    """Refused after 1,811.6 seconds, accepted after 1,871.7. The request itself is validated first."""
     delayed.table()
     delayed.clock.ms += 20_000
     for enabled in (True, False):
@@ -205,7 +205,7 @@ def deleting(delayed):
 
 
 def system_backups(service):
-    """What is left once the table is gone."""
+    """Return the backups that remain after the table is deleted."""
     service.clock.ms += 20_000
     background(service)
     check(service, "DescribeTable", ORDERS, not_found("Table: orders not found"))
@@ -441,7 +441,7 @@ def test_while_an_index_is_deleted_table_163(indexed):
         check(indexed, "UpdateTable", {**ORDERS, **change}, recorded)
 
 
-# Which of these requests are accepted in which state of the table
+# Requests accepted in each state of the table
 
 RECOVERY = {"PointInTimeRecoverySpecification": ON}
 INSIGHTS = {"ContributorInsightsAction": "ENABLE"}

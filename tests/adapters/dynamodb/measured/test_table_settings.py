@@ -58,7 +58,7 @@ def stream_status(service, stream: str) -> str:
     return status
 
 
-# What does not go together
+# Invalid combinations
 
 CREATED_WITH = f"{INVALID}Table is being created with a stream "
 SPECIFIED: list[Case] = [
@@ -124,7 +124,7 @@ def test_streams_and_encryption_of_a_new_table(service, operation, request_, rec
     check(service, operation, request_, recorded)
 
 
-# The members of an UpdateTable, in the order in which the service names those that stand alone.
+# The members of an UpdateTable, in the order in which the service names those that must be alone.
 CHANGES: dict[str, dict[str, Any]] = {
     "Server-Side Encryption modification": encrypted(),
     "TableClass modification": INFREQUENT,
@@ -329,7 +329,7 @@ def test_the_class_that_a_new_table_is_given_table_026(service):
     assert "TableClassSummary" not in service.described("none")
 
 
-# What may follow a change at once
+# Requests permitted immediately after a change
 
 
 def everything_else(service) -> None:

@@ -543,7 +543,7 @@ def test_warmth_rises_table_066_table_179_table_061(service):
     assert service.described()["WarmThroughput"] == {**warm(12_001, 4_002), "Status": "ACTIVE"}
 
 
-# What is told
+# Descriptions
 
 
 def test_what_is_told_of_a_deleted_table_table_363(service):

@@ -1,4 +1,6 @@
-"""Objects are read and written with the server's credentials, so that it says who may name which bucket."""
+"""Objects are read and written with the server's credentials, so the server's settings determine the permitted buckets
+of each caller.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which order a Query, Scan or UpdateItem looks at its clauses, its start key and the table's keys.
+"""The order in which a Query, Scan or UpdateItem checks its clauses, its start key and the table's keys.
 
 From dynalite's tests (recorded from the service), and ScyllaDB's where named.
 """
@@ -27,7 +27,7 @@ INDEXES = {
 
 @pytest.fixture
 def tables(service: DynamoDBService) -> DynamoDBService:
-    """`hash` with key pk (S); `range` with key a, b (S) and a global index on c, d (S)."""
+    """`hash` has key pk (S). `range` has key a, b (S) and a global index on c, d (S)."""
     service.table("hash")
     service.table(
         "range",
@@ -181,7 +181,7 @@ def test_index_keys_of_a_wrong_type(tables: DynamoDBService) -> None:
         "Type mismatch for Index Key {} Expected: S Actual: {} IndexName: global"
     )
     one = {"ExpressionAttributeValues": {":n": {"N": "1"}}}
-    # What shows without the item comes first
+    # Errors that do not depend on the item come first
     said = refusal(tables, "UpdateItem", **pair, UpdateExpression="set d.x = a add c :n", **one)
     assert said == early.format("c", "N")
     said = refusal(tables, "UpdateItem", **pair, UpdateExpression="set e = c[1], c = a + :n", **one)

@@ -1,4 +1,4 @@
-"""Reads through whole requests: where a page ends, and in which order the clauses of a read are judged.
+"""Reads as complete requests: the end of a page, and the order in which the clauses are checked.
 
 Sources: dynalite getItem.js, query.js and scan.js (recorded from the service); docs/protocols/dynamodb.md rules 20, 27.
 """
@@ -24,7 +24,7 @@ def schema(*names: str) -> list[dict[str, str]]:
 
 @pytest.fixture
 def pairs(service: DynamoDBService) -> DynamoDBService:
-    """The service with `pairs`: key p, s; a global index on g that projects keys only."""
+    """The service with `pairs`: key p, s, and a global index on g with projection KEYS_ONLY."""
     service.table(
         "pairs",
         AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in "psg"],
@@ -47,11 +47,11 @@ def query(**more: Any) -> dict[str, Any]:
     return {"KeyConditionExpression": "p = :p", "ExpressionAttributeValues": values, **more}
 
 
-# What a filter may judge
+# Attributes that a filter can use
 
 
 def test_a_query_is_filtered_by_what_the_index_projects(pairs: DynamoDBService) -> None:
-    """dynoxide's captures (eu-west-2, August 2026) have it for PartiQL; what a Query is told reads the same."""
+    """dynoxide's captures (eu-west-2, August 2026) have it for PartiQL. The rule for a Query has the same words."""
     given = query(IndexName="on-g", values={":x": {"S": "x"}})
     given["KeyConditionExpression"] = "g = :p"
     text = "One or more parameter values were invalid: Secondary index on-g does not project one or more filter attributes: "
@@ -81,7 +81,7 @@ def test_names_are_listed_in_the_services_order() -> None:
 
 @pytest.mark.parametrize("index", ["on-g", None])
 def test_a_query_for_an_empty_key_names_the_index(pairs: DynamoDBService, index: str | None) -> None:
-    """praetorian-inc/chariot-ui issue 353 shows what the service says of an index (July 2024)."""
+    """praetorian-inc/chariot-ui issue 353 shows the service's answer for an index (July 2024)."""
     empty = "The AttributeValue for a key attribute cannot contain an empty string value. "
     name = "p" if index is None else "g"
     given = {
@@ -97,7 +97,7 @@ def test_a_query_for_an_empty_key_names_the_index(pairs: DynamoDBService, index:
     assert refused(pairs, "Query", **given) == told
 
 
-# Where a page ends
+# End of a page
 
 
 @pytest.mark.parametrize("operation", ["Query", "Scan"])

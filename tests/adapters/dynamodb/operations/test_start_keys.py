@@ -1,7 +1,7 @@
-"""ExclusiveStartKey of Query and Scan: what goes on where it stands, what is refused, and in which order.
+"""ExclusiveStartKey of Query and Scan: the position of the next page, rejected keys, and the order of checks.
 
-Texts and order: dynalite query.js and scan.js (recorded from the service); ScyllaDB's test_query.py for what came later;
-docs/protocols/dynamodb.md rule 28.
+Texts and order: dynalite query.js and scan.js (recorded from the service), ScyllaDB's test_query.py for later changes,
+and docs/protocols/dynamodb.md rule 28.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ def schema(*names: str) -> list[dict[str, str]]:
 
 @pytest.fixture(params=["service", "classic"])
 def pairs(request: pytest.FixtureRequest) -> DynamoDBService:
-    """A service of either style with `pairs`: key a, b; `local` on a, c; `single` on c; `double` on c, d (keys only)."""
+    """A service of either style with `pairs`: key a, b.
+
+    Its indexes are `local` on a, c, `single` on c, and `double` on c, d (keys only).
+    """
     service: DynamoDBService = request.getfixturevalue(request.param)
     units = {"ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}}
     keys_only = {"ProjectionType": "KEYS_ONLY"}
@@ -55,7 +58,10 @@ def pairs(request: pytest.FixtureRequest) -> DynamoDBService:
 def ask(
     service: DynamoDBService, condition: str, start: dict[str, Any], operation: str = "Query", **more: Any
 ) -> str:
-    """What a Query (or Scan, of no condition) with a start key is told; `more` may have values of one letter each."""
+    """Return the answer of a Query (or of a Scan without a condition) with a start key.
+
+    `more` can have values of one letter each.
+    """
     values = {f":{name}": {"S": more.pop(name)} for name in list(more) if len(name) == 1}
     given = {"TableName": "pairs", "ExclusiveStartKey": start, **more}
     if condition:
@@ -162,7 +168,7 @@ def test_keys_in_it_are_neither_empty_nor_too_long(pairs):
     assert "limit of 1024 bytes" in ask(pairs, "a = :a", wire(a="a", b="b" * 1025), a="a")
 
 
-# Where it stands
+# Position
 
 
 def test_it_is_in_the_partition_of_the_query(pairs):
@@ -208,7 +214,7 @@ def test_nothing_comes_after_the_only_item_of_a_partition(service):
     }
     told = "The provided exclusive start key is invalid: ExclusiveStartKey: {pk=AttributeValue: {S:p}}"
     assert service.error("Query", {**asked, "ExclusiveStartKey": item}) == ("ValidationException", told)
-    # So nobody is sent there, not even by a limit that was reached.
+    # No answer contains such a key, not even when a limit was reached.
     assert service.call("Query", {**asked, "Limit": 1}) == {"Count": 1, "ScannedCount": 1, "Items": [item]}
     assert service.call("Scan", {"TableName": "orders", "Limit": 1})["LastEvaluatedKey"] == item
 

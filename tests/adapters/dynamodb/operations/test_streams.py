@@ -1,8 +1,7 @@
-"""What records of a stream say of themselves. That they are complete and in order is tested in
-tests/gateway/engine/streams/test_streaming.py.
+"""Contents of stream records. tests/gateway/engine/streams/test_streaming.py tests that they are complete and in order.
 
-Sources: the developer guide's sample records; LocalStack's snapshots of the service (October 2025); the sample of DescribeStream
-in the API reference.
+Sources: the developer guide's sample records, LocalStack's snapshots of the service (October 2025), and the sample of
+DescribeStream in the API reference.
 """
 
 from __future__ import annotations

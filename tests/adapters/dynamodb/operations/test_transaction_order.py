@@ -1,7 +1,8 @@
-"""TransactWriteItems with two mistakes: actions are looked at one by one, and the first problem is told, whatever it is.
+"""TransactWriteItems with two errors: actions are checked one by one, and the first error is reported.
 
-Source: paritysuite validation-ordering/deepRequests.test.ts and transactions.test.ts, ten regions, 2026-10-09. The texts of an
-ExpressionAttributeValue nested too deep are those of eight of the ten. No table is there: all this comes before it is looked up.
+Source: paritysuite validation-ordering/deepRequests.test.ts and transactions.test.ts, ten regions, 2026-10-09. The
+texts of an ExpressionAttributeValue nested too deep are those of eight of the ten. No table exists, because these
+checks precede the lookup.
 """
 
 from __future__ import annotations

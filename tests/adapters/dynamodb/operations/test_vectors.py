@@ -1,7 +1,7 @@
-"""Vector indexes and SearchVectors: each rule of botocore's model and of what was captured of the live service.
+"""Vector indexes and SearchVectors: each rule of botocore's model and of captures of the live service.
 
-botocore 1.44.5 service-2.json; paritysuite (eu-west-2, August and October 2026) and ExtendDB's change notes
-(us-east-1, August 2026) for the texts.
+Texts: botocore 1.44.5 service-2.json, paritysuite (eu-west-2, August and October 2026) and ExtendDB's change notes
+(us-east-1, August 2026).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def including(*counts: int) -> list[dict[str, Any]]:
 
 
 def schema(*names: str) -> list[dict[str, str]]:
-    """The first is HASH; one that begins with "-" is left out."""
+    """Return a key schema. The first attribute is HASH. One that begins with "-" is omitted."""
     roles = ["HASH", *["INLINE_FILTER"] * (len(names) - 1)]
     return [
         {"AttributeName": name, "SearchSchemaElementType": role}
@@ -304,7 +304,7 @@ def test_an_index_that_is_added_is_filled_and_then_searched(service) -> None:
     assert shown["IndexStatus"] == "ACTIVE"
     assert "Backfilling" not in shown
     assert keys(search(service, 1, 0, 0)) == ["a", "later"]
-    # What filling has skipped can still be updated, as long as the vector is left alone.
+    # An item skipped by the backfill can still be updated, as long as the vector is unchanged.
     given = {"TableName": "docs", "Key": {"pk": {"S": "bad"}}, "UpdateExpression": "SET n = :n",
              "ExpressionAttributeValues": {":n": {"N": "1"}}}  # fmt: skip
     service.call("UpdateItem", given)
@@ -437,7 +437,7 @@ NO_LIST = (
     ids=lambda value: "" if isinstance(value, dict) else value[-50:],
 )  # fmt: skip
 def test_what_a_vector_index_does_not_take_is_refused(service, attributes, text) -> None:
-    """By every way of writing; in a transaction as the reason of its cancellation."""
+    """Covers every kind of write. In a transaction, the refusal is the reason of its cancellation."""
     made(service, TENANTS, AttributeDefinitions=TENANT_DEFINITIONS)
     item = {"pk": {"S": "a"}, **attributes}
     assert service.error("PutItem", {"TableName": "docs", "Item": item}) == (VALIDATION, text)
@@ -739,7 +739,7 @@ def test_a_table_is_named_by_its_arn(service) -> None:
 
 
 def test_an_answer_has_16_megabytes_at_most(service) -> None:
-    """botocore's model has no token to go on with, so what is beyond is not told."""
+    """botocore's model has no token for a further page, so the answer omits the rest."""
     made(service, index())
     for at in range(45):
         put(service, f"i{at:02}", emb=vector(1, at, 0), filler={"S": "x" * 390_000})
@@ -838,7 +838,9 @@ def test_a_backup_has_the_index_and_so_has_what_is_restored_from_it(service) -> 
 def test_a_server_makes_graphs_by_itself(
     serve: Serve, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """--vector-approximate-from; what searches find then: tests/gateway/engine/test_approximate_searches.py."""
+    """--vector-approximate-from. tests/gateway/engine/test_approximate_searches.py tests the results of
+    such searches.
+    """
     monkeypatch.setattr(engine_searching, "_GRAPH_COST", 0)
     has_all, found = threading.Event(), []
     grow, candidates = VectorGraph.grow, VectorGraph.candidates

@@ -70,7 +70,7 @@ def literal(value: dict[str, Any]) -> str:
 
 @pytest.fixture(scope="module")
 def table(live: Live, things: str) -> Any:
-    """The same by boto3's resource, which takes long to make."""
+    """The table as boto3's resource, which is slow to create."""
     return live.resource.Table(things)
 
 

@@ -1,7 +1,7 @@
-"""What PartiQL statements do, alone, in batches and in transactions.
+"""Effects of PartiQL statements, alone, in batches and in transactions.
 
-Texts and cases follow what nubo-db/dynamodb-conformance, floci and moto captured from the service (moto's aws_verified tests;
-eu-west-2 and eu-west-1, September and October 2026), and the developer guide.
+Texts and cases follow the developer guide and captures of the service by nubo-db/dynamodb-conformance, floci and moto
+(moto's aws_verified tests; eu-west-2 and eu-west-1, September and October 2026).
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ def test_where_that_is_refused(songs: DynamoDBService, condition: str, message: 
 
 
 def test_pages(songs: DynamoDBService) -> None:
-    """Limit counts what is looked at, and pages run on from one range of keys to the next."""
+    """Limit counts scanned items, and a page continues from one key range to the next."""
     text = "SELECT * FROM songs WHERE pk IN ['y', 'x'] AND n <> 2"
     pages = []
     token: dict[str, Any] = {}
@@ -294,7 +294,7 @@ def test_pages_of_a_scan(songs: DynamoDBService, text: str) -> None:
 
 
 def paged(service: DynamoDBService, text: str) -> list[str]:
-    """The items that a SELECT * gives in pages of which each looks at one, as pk/sk."""
+    """Return the items of a SELECT * with one scanned item a page, as pk/sk."""
     answer = run(service, text, Limit=1)
     found = []
     while True:
@@ -352,7 +352,7 @@ def one_key_table(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("order", ["ASC", "DESC"])
 def test_a_forged_token_leads_nowhere_else(songs: DynamoDBService, order: str) -> None:
-    """Whoever writes a token of their own gets what the statement is about, from another place of it at most."""
+    """A forged token returns only items of the statement, at most from another position."""
     text = f"SELECT * FROM songs WHERE pk = 'x' AND sk >= '2' ORDER BY sk {order}"
     digest, _, key = orjson.loads(base64.b64decode(run(songs, text, Limit=1)["NextToken"]))
     everything = keys(songs, text)

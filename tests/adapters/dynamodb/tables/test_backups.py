@@ -1,5 +1,8 @@
-"""Point-in-time recovery and backups, as ack-api-quirks measured them on the live service in October 2026 (its notes on
-backups, restores and continuous backups), and botocore's model has them."""
+"""Point-in-time recovery and backups.
+
+Sources: measurements of ack-api-quirks on the live service in October 2026 (its notes on backups, restores and
+continuous backups), and botocore's model.
+"""
 
 from __future__ import annotations
 
@@ -429,7 +432,7 @@ def test_a_backup_of_nothing(orders: Any) -> None:
     )
 
 
-# Backups whose rows are in files (--backup-directory)
+# Backups with rows in files (--backup-directory)
 
 
 @pytest.fixture
@@ -492,7 +495,7 @@ def test_clients_see_no_difference(service: Any, filing: Any, tmp_path: Path) ->
 def test_a_file_that_is_missing_or_broken(
     filing: Any, tmp_path: Path, broken: Callable[[Path], None], reason: str
 ) -> None:
-    """Our own words: the service knows no such thing."""
+    """The text is tablegate's, because the service has no such error."""
     filing.table()
     put(filing, "a")
     arn = ok(filing, "CreateBackup", TableName="orders", BackupName="one")["BackupDetails"]["BackupArn"]

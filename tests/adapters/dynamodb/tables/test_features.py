@@ -1,4 +1,4 @@
-"""What Terraform and CDK ask of a table besides: everything has a truthful answer."""
+"""Other operations that Terraform and CDK call for a table. Every one has a truthful answer."""
 
 from __future__ import annotations
 
@@ -27,9 +27,12 @@ def test_a_feature_that_is_not_there_is_off(service, operation, answer):
 
 @pytest.mark.parametrize(("which", "seconds"), [("service", 3), ("delayed", 13)])
 def test_continuous_backups_are_enabled_soon_after_the_table_is_active(request, which, seconds):
-    """ack-api-quirks, TABLE-083 and TABLE-111, October 2026: ContinuousBackupsStatus is not the flag of point-in-time recovery.
-    It is ENABLED by itself 3.1 seconds after a table is ACTIVE; then only PointInTimeRecoveryStatus is DISABLED.
-    test_backup.py of ScyllaDB asks a new table, and has DISABLED."""
+    """ack-api-quirks, TABLE-083 and TABLE-111, October 2026: ContinuousBackupsStatus is not the flag of point-in-time
+    recovery.
+
+    It becomes ENABLED automatically 3.1 seconds after a table is ACTIVE. Until then, only PointInTimeRecoveryStatus is
+    DISABLED. test_backup.py of ScyllaDB requests it for a new table, and has DISABLED.
+    """
     service = request.getfixturevalue(which)
     service.table()
 

@@ -15,7 +15,7 @@ EAST, WEST, SOUTH = "us-east-1", "us-west-2", "us-east-2"
 
 
 class Regions:
-    """The same service in several regions."""
+    """One service in several regions."""
 
     def __init__(self, service: DynamoDBService) -> None:
         self.service = service

@@ -1,6 +1,8 @@
-"""Resource policies: kept, conditional on revisions, limited (API reference; botocore 1.44.5). What was measured of them is
-tested in tests/adapters/dynamodb/measured/test_policies.py, how they are judged in
-tests/gateway/security/test_resource_policies.py."""
+"""Resource policies: stored, conditional on revisions, limited (API reference; botocore 1.44.5).
+
+tests/adapters/dynamodb/measured/test_policies.py tests measured answers.
+tests/gateway/security/test_resource_policies.py tests their evaluation.
+"""
 
 from __future__ import annotations
 

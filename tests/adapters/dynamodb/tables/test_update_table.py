@@ -1,6 +1,6 @@
-"""UpdateTable: one thing after the other, with what is shown meanwhile, and what is refused.
+"""UpdateTable: single changes, the description during a change, and refusals.
 
-Texts and orders: dynalite test/updateTable.js; test/alternator/test_gsi_updatetable.py; ack-api-quirks.
+Texts and orders: dynalite test/updateTable.js, test/alternator/test_gsi_updatetable.py, ack-api-quirks.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def test_units_do_not_go_with_on_demand(service):
 
 
 def test_a_table_made_on_demand_is_so_since_it_was_made(service, monkeypatch):
-    """However much later that is than it was asked for (test/alternator, test_describe_table_billing)."""
+    """The time of creation, not of the request (test/alternator, test_describe_table_billing)."""
     monkeypatch.setattr(service.gateway.engine, "_now", lambda: (service.clock.ms + 3) * 1_000_000)
     service.table()
     described = service.described()
@@ -490,7 +490,7 @@ STREAM = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
     ],
 )
 def test_an_update_changes_one_thing(service, given, text):
-    # ack-api-quirks 160, 174, 359, 382; nothing of a refused request is done.
+    # ack-api-quirks 160, 174, 359, 382. A refused request has no effect.
     service.table()
     before = service.described()
     assert refused(service, **given) == (VALIDATION, INVALID + text)

@@ -1,4 +1,4 @@
-"""What was parsed of a request."""
+"""Parsed requests."""
 
 from __future__ import annotations
 

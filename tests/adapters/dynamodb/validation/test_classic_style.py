@@ -37,7 +37,7 @@ def test_an_arn_stands_for_a_name(either):
 
 
 def test_keys_of_an_index_have_several_attributes(either):
-    """What's New, November 2025: up to four attributes of each role."""
+    """ "What's New", November 2025: up to four attributes of each role."""
     names = [f"h{n}" for n in range(4)] + [f"r{n}" for n in range(4)]
     schema = keys(*(f"{name}*" if name[0] == "h" else name for name in names))
     either.table(

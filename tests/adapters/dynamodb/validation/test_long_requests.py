@@ -1,7 +1,7 @@
-"""What is long, on both sides of what is taken: no refusal for the sake of cost meets what the service accepts.
+"""Long requests on both sides of each limit: no limit on cost rejects a request that the service accepts.
 
-The limits of an item and of numbers are the service's (developer guide, quotas); those named as our own in limits.py are not
-documented, and are wide.
+The limits of an item and of numbers are the service's (developer guide, quotas). Limits that limits.py marks as
+tablegate's are not documented, and are wide.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def one_of(count: int) -> dict[str, Any]:
 
 
 def test_an_error_repeats_long_lists_whole_but_no_more_than_so_much() -> None:
-    """Of 101 actions all are told (nubo-db/dynamodb-conformance, transactGetItems.test.ts)."""
+    """The error lists all of 101 actions (nubo-db/dynamodb-conformance, transactGetItems.test.ts)."""
     gets = [{"Get": {"TableName": "orders", "Key": {"pk": {"S": f"tgi-{n}"}}}} for n in range(101)]
     told = refusal("TransactGetItems", {"TransactItems": gets})
     assert all(f"s=tgi-{n}," in told for n in range(101))
@@ -178,7 +178,7 @@ def test_the_collector_rests_only_while_a_large_body_is_read(service: DynamoDBSe
     assert orjson.loads(service.last.body) == {}
 
 
-# Regular expressions take linear time. With those that are told, these tests would not end.
+# Regular expressions take linear time. With exponential ones, these tests would not end.
 
 LONG = 100_000
 

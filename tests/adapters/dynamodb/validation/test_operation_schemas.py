@@ -61,7 +61,7 @@ def test_an_empty_number_is_told_with_its_colon_today() -> None:
     assert refusal("GetItem", get, "2026") == text.format("", ": ")
 
 
-# What is let through
+# Accepted requests
 
 
 def test_nulls_and_unknown_members_are_dropped() -> None:
@@ -288,7 +288,7 @@ def test_placeholders_have_255_bytes_with_their_mark(member: str, mark: str, val
     assert refusal("Scan", scan(256)) == f"ValidationException: {member} contains invalid key: {told}"
 
 
-# Captures of the live service, October 2026: {"N": "1e2147483647"} is an underflow where values are looked at as before.
+# Captures of the live service, October 2026: {"N": "1e2147483647"} is an underflow in the older validation of values.
 HUGE = {"N": "1e2147483647"}
 HUGE_UPDATE = {
     "TableName": "abc",

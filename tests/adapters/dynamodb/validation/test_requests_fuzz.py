@@ -93,7 +93,7 @@ def test_any_body_is_cleaned_or_refused(operation: str, style: str) -> None:
 
 @pytest.mark.parametrize("operation", sorted(operation_schemas.OPERATIONS))
 def test_a_style_is_one_of_texts(operation: str) -> None:
-    """What one style lets through, the other lets through unchanged."""
+    """A request that one style accepts, the other accepts unchanged."""
 
     def passed(body: Any, style: str) -> Any:
         try:
@@ -111,7 +111,7 @@ def test_a_style_is_one_of_texts(operation: str) -> None:
 
 @pytest.mark.parametrize("operation", sorted(operation_schemas.OPERATIONS))
 def test_what_the_fast_validator_lets_through_the_full_one_does(operation: str) -> None:
-    """With the same members; what is in them is compared in test_fast_paths.py."""
+    """The members are equal. test_fast_paths.py compares their contents."""
     request = operation_schemas.of(LATEST).requests[operation]
     fast_check = fast_validator.fast_check(operation_schemas.strict(request))
 

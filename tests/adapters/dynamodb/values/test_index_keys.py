@@ -1,6 +1,6 @@
-"""Key attributes of items, parameters and indexes in writes: what may be written to them, and the words where it may not.
+"""Key attributes of items, parameters and indexes in writes: permitted values, and the texts of refusals.
 
-Texts: dynoxide's captures (eu-west-2, 2026) and dynalite putItem.js, updateItem.js, batchWriteItem.js (recorded);
+Texts: dynoxide's captures (eu-west-2, 2026) and dynalite putItem.js, updateItem.js, batchWriteItem.js (recorded). See
 docs/protocols/dynamodb.md rules 11, 23, 36, 37.
 """
 
@@ -44,7 +44,7 @@ def orders(service: DynamoDBService) -> DynamoDBService:
 
 
 def update(service: DynamoDBService, expression: str, **values: Any) -> tuple[str, str]:
-    """What an update of the item KEY is told."""
+    """Return the answer to an update of the item KEY."""
     given: dict[str, Any] = {"TableName": "orders", "Key": KEY, "UpdateExpression": expression}
     if values:
         given["ExpressionAttributeValues"] = {f":{name}": value for name, value in values.items()}

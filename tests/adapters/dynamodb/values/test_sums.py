@@ -1,7 +1,7 @@
-"""Sums of numbers at the edge of what a number holds: 38 significant digits.
+"""Sums of numbers at the limit of 38 significant digits.
 
-Sources: developer guide, *Supported data types and naming rules*, Number: "up to 38 digits of precision. Exceeding this results
-in an exception"; dynalite updateItem.js (recorded from the service) for the words.
+Sources: developer guide, *Supported data types and naming rules*, Number: "up to 38 digits of precision. Exceeding this
+results in an exception". The words: dynalite updateItem.js (recorded from the service).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def counter(service: DynamoDBService) -> DynamoDBService:
 
 
 def added(service: DynamoDBService, left: str, right: str, expression: str) -> str:
-    """What stands there after the sum; "" if it was refused."""
+    """Return the stored sum, or "" if it was refused."""
     service.call("PutItem", {"TableName": "orders", "Item": {"pk": {"S": "a"}, "n": {"N": left}}})
     given = {
         "TableName": "orders",

@@ -1,7 +1,7 @@
-"""Wrong numbers and repeated members of sets, by operation: the service validates values in a newer and in an older way.
+"""Wrong numbers and repeated members of sets, by operation: the service has a newer and an older validation of values.
 
-Source: paritysuite error-messages/valueLayers.test.ts, four regions, 2026-10-09. Three of them look at transactions in the older
-way, and so does this server.
+Source: paritysuite error-messages/valueLayers.test.ts, four regions, 2026-10-09. Three of them use the older validation
+for transactions, and so does this server.
 """
 
 from __future__ import annotations
@@ -131,7 +131,10 @@ def test_sets(service, place):
 
 
 def layer(place: str) -> str:
-    """S: in an envelope; B: bare; O: in the older way; W: in the older way, with the name of the placeholder."""
+    """Return the kind of text.
+
+    S: with an envelope. B: without. O: older validation. W: older validation, with the name of the placeholder.
+    """
     return next(
         name for name, places in zip("SBOW", (SINGLE, BARE, BATCHED, WRAPPED), strict=True) if place in places
     )

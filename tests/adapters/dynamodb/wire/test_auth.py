@@ -1,4 +1,4 @@
-"""SigV4 as the service checks it: botocore signs, verify() looks; then one thing at a time is spoilt."""
+"""SigV4 as the service checks it: botocore signs, verify() checks, and each test breaks one part."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_presigned_request_cannot_live_longer_than_a_week(expires):
     assert refused(replace(request, target=target))[0] == "IncompleteSignatureException"
 
 
-# What proxies may do to a request without harm (test/alternator/test_authorization.py).
+# Harmless changes of a request by proxies (test/alternator/test_authorization.py).
 
 
 @pytest.mark.parametrize("separator", [",", ", ", " ", ",   ", "\t,"])
@@ -160,7 +160,7 @@ def test_a_header_value_beyond_ascii_is_covered_as_it_was_sent():
     verify(sent, credentials(), signed_at(request))
 
 
-# What is refused, in the service's order and words.
+# Refusals, in the service's order and words.
 
 
 @pytest.mark.parametrize("authorization", [None, "AWS4", "X", "Basic dXNlcjpwdw==", "SharedKey a:b"])
@@ -264,8 +264,11 @@ def signed_without(*left_out: str) -> Request:
     [("host", "Host' or ':authority"), ("x-amz-date", "X-Amz-Date"), ("x-amz-target", "X-Amz-Target")],
 )
 def test_what_a_request_means_must_be_signed(name, shown):
-    """IAM user guide, "Create a signed AWS API request": host and all x-amz-* headers. The text for host is the service's of
-    today (aws-sdk-js-v3, soto and others show it in issues); dynalite recorded an older one."""
+    """IAM user guide, "Create a signed AWS API request": host and all x-amz-* headers.
+
+    The text for host is the service's current one (aws-sdk-js-v3, soto and others show it in issues). dynalite recorded
+    an older one.
+    """
     code, text = refused(signed_without(name))
     assert (code, text) == (
         "InvalidSignatureException",
@@ -288,7 +291,7 @@ def test_other_headers_need_not_be_signed():
 
 
 def test_a_get_that_was_seen_is_no_delete():
-    """With the target signed, as all SDKs do, it cannot be changed; unsigned, it is refused, whatever it says."""
+    """A signed target, as all SDKs send it, cannot be changed. An unsigned target is refused, whatever its value."""
     delete = "DynamoDB_20120810.DeleteItem"
     assert refused(with_header(sign(PLAIN), "x-amz-target", delete))[0] == "InvalidSignatureException"
     assert refused(with_header(signed_without("x-amz-target"), "x-amz-target", delete))[1].startswith(
@@ -372,7 +375,7 @@ def test_nothing_that_was_signed_may_change(spoil):
 
 
 def test_the_payload_hash_is_of_the_body_whatever_its_header_says():
-    # UNSIGNED-PAYLOAD is S3's; a client that signs it has not signed its body.
+    # UNSIGNED-PAYLOAD belongs to S3. A client that signs it has not signed its body.
     request = sign(PLAIN)
     unsigned = with_header(replace(request, body=b"{ }"), "x-amz-content-sha256", "UNSIGNED-PAYLOAD")
     assert refused(unsigned)[0] == "InvalidSignatureException"

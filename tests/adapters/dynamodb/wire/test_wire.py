@@ -1,4 +1,4 @@
-"""The endpoint from outside: content types, targets, codings, checksums, CORS, and what is no request at all.
+"""The endpoint from outside: content types, targets, codings, checksums, CORS, and invalid requests.
 
 Sources: dynalite test/connection.js; test/alternator test_manual_requests, test_compressed_*, test_cors, test_health.
 """
@@ -27,7 +27,7 @@ HEADERS = {"content_type": JSON_1_0, "x_amz_target": ECHO, **signed()}
 
 
 def answering(service: DynamoDBService, answer: object) -> list[object]:
-    """Let ListTables give this answer; the list collects what it was given."""
+    """Replace the answer of ListTables. The list collects its inputs."""
     seen: list[object] = []
 
     def handler(call):
@@ -41,7 +41,7 @@ def answering(service: DynamoDBService, answer: object) -> list[object]:
     return seen
 
 
-# What is no call
+# Requests that are no operations
 
 
 @pytest.mark.parametrize(
@@ -376,7 +376,7 @@ def test_a_preflight_is_allowed_what_it_asks_for(service):
     assert service.header("access-control-max-age") == "172800"
 
 
-# The two entries, and who speaks
+# The two entries, and their callers
 
 
 @pytest.fixture

@@ -333,7 +333,7 @@ def test_conditions_of_many_rows_search_less_of_each_text(
 
 
 def test_rows_that_are_searched_leave_others_a_turn(table: TableStoreService) -> None:
-    """Between the rows of a BatchGetRow whose filter has a pattern the exchange stops."""
+    """A BatchGetRow with a pattern in its filter yields to other requests between its rows."""
     body = messages.BatchGetRowRequest()
     rows = [row({"pk": pk}) for pk in range(5)]
     rule = messages.ValueTransferRule(regex="a")

@@ -105,7 +105,7 @@ PLAIN = body_of(t={"S": "x"})
 
 
 def is_alike(body: bytes) -> bool:
-    """Whether a body among others of a shape is encoded with them, and not alone."""
+    """True if a body is encoded together with others of its shape, and not separately."""
     alone: list[Row] = []
 
     def one(row: Row) -> Row:

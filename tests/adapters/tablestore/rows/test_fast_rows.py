@@ -1,4 +1,4 @@
-"""The fast paths and the general ways give equal bytes, sizes, keys and contents; what is less simple goes the general way."""
+"""The fast paths and the general ones give equal bytes, sizes, keys and contents. Complex rows use the general path."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_rows_are_encoded_the_same(key: Any, cells: Any, unversioned: Any, is_st
 
 
 def test_only_whole_rows_are_encoded() -> None:
-    """Columns, ranges of them, times, filters, pages of columns: all of these want cells."""
+    """Columns, ranges of them, times, filters and pages of columns all need cells."""
     target = TableOrIndex.of_table(STAMPED)
     contents = Contents.of_values(
         key_values((Value(Kind.TEXT, "a"), Value(Kind.INT64, 1), Value(Kind.BYTES, b"")))
@@ -137,7 +137,7 @@ odd_key_cells = st.lists(
 
 
 def written(table: Table, data: bytes) -> Any:
-    """What a put of these bytes comes to: everything that is stored and answered, or the error."""
+    """Return the result of a put of these bytes: everything stored and answered, or the error."""
     call = CallContext("PutRow", None, mock.Mock(), mock.Mock(), NOW_MS)
     message = messages.PutRowRequest(condition=messages.Condition(row_existence=messages.IGNORE))
     try:
@@ -160,7 +160,7 @@ def check_equal(table: Table, data: bytes) -> None:
     with mock.patch.object(fast_rows, "put_of", return_value=None):
         general = written(table, data)
     if fast[1:2] != general[1:2] and isinstance(fast[1], tuple):
-        # Contents that were never decoded show their key among the cells; nothing else may differ.
+        # Contents that were never decoded have their key among the cells. There is no other difference.
         assert fast[1][:-1] == general[1][:-1]
         assert (fast[0], *fast[2:]) == (general[0], *general[2:])
     else:
@@ -196,7 +196,7 @@ def test_broken_puts_come_to_the_same(key: Any, attributes: Any, chosen: Any) ->
 
 
 def test_limits_are_the_general_ways() -> None:
-    """What is too long, too many or of another type than its defined column is refused alike."""
+    """Values that are too long, too many or of another type than their defined column are refused equally."""
     key = [
         WireCell("pk", Value(Kind.TEXT, "a")),
         WireCell("n", Value(Kind.INT64, 1)),

@@ -223,8 +223,10 @@ def test_the_answer_says_how_rows_are_packed(table: TableStoreService) -> None:
 
 
 def unpacked(data: bytes, has_whole_keys: bool = True) -> tuple[list[str], list[list[Any]]]:
-    """Names and values of a matrix, read as docs/protocols/table-store.md section 3.6 says and as Java does, which reads rows
-    from data_offset until only the checksum is left."""
+    """Return the names and values of a matrix, read as in docs/protocols/table-store.md section 3.6 and as in Java.
+
+    Java reads rows from data_offset until only the checksum is left.
+    """
     magic, data_offset, option_offset, keys, attributes = struct.unpack_from("<iiiii", data)
     assert magic == matrix.MAGIC
     names, at = [], 20

@@ -129,9 +129,10 @@ def test_put_expecting_no_row_where_there_is_none(table: TableStoreService) -> N
     assert plain(table.get({"pk": 1})) == {"pk": 1, "a": 1}
 
 
-# Of no row, the condition is met: "Conditional update" of today's documentation (Alibaba Cloud help, Tablestore, August
-# 2025: expect non-existence is met if the row does not exist, of PutRow, UpdateRow, DeleteRow and BatchWriteRow alike);
-# aliyun-tablestore-java-sdk, model/CapacityUnitTest testDeleteRow, functiontest/IncrementRequest testAtomicAddWithCondition.
+# A missing row satisfies the condition: "Conditional update" of the current documentation (Alibaba Cloud help,
+# Tablestore, August 2025: expect non-existence is met if the row does not exist, for PutRow, UpdateRow, DeleteRow and
+# BatchWriteRow alike); aliyun-tablestore-java-sdk, model/CapacityUnitTest testDeleteRow, functiontest/IncrementRequest
+# testAtomicAddWithCondition.
 
 
 def test_update_expecting_no_row_makes_one(table: TableStoreService) -> None:
@@ -269,7 +270,7 @@ def test_a_column_that_is_incremented_may_not_be_changed_otherwise(table: TableS
         table.update({"pk": 1}, [increment("n", "x")])
 
 
-# What is returned
+# Returned values
 
 
 def returning(kind: int, *names: str) -> messages.ReturnContent:

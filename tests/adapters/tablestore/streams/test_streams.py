@@ -186,8 +186,11 @@ def test_a_delete_of_nothing_is_a_record(table: TableStoreService) -> None:
 def test_an_update_that_only_deletes_has_its_cells_though_there_is_no_row(
     table: TableStoreService, in_transaction: bool
 ) -> None:
-    """A record of UPDATE_ROW has the cells of its request in their order (aliyun-tablestore-go-sdk, api_test.go, TestStream);
-    whether there was a row is nothing that the service looks at, where no condition asks for it."""
+    """A record of UPDATE_ROW has the cells of its request in their order (aliyun-tablestore-go-sdk, api_test.go,
+    TestStream).
+
+    Without a condition, the service does not check whether the row exists.
+    """
     cells = [
         cell("b", None, 5, CellOperation.DELETE_ONE),
         cell("a", None, None, CellOperation.DELETE_ALL),

@@ -1,4 +1,4 @@
-"""The control plane: creating, describing, updating, deleting; options, throughput, defined columns, split points."""
+"""The control plane: create, describe, update and delete. Options, throughput, defined columns, split points."""
 
 from __future__ import annotations
 
@@ -397,7 +397,7 @@ def test_a_table_of_another_dialect_is_shown(service: TableStoreService) -> None
 
 
 def test_number_of_tables(service: TableStoreService) -> None:
-    """Those that Table Store made; 0 in the setting: any number."""
+    """Counts tables that Table Store created. 0 in the setting permits any number."""
     service.gateway.engine.run(
         [CreateTable("dynamodb", "shared", "other", KeySchema((KeyColumn("p", Kind.TEXT),)))]
     )

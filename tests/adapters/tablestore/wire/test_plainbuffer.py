@@ -140,7 +140,7 @@ def test_every_cut_is_refused(name: str) -> None:
 
 
 def test_every_flipped_bit_outside_the_extension_is_refused() -> None:
-    """A checksum of 8 bits finds every single flip; flips in tags and lengths break the structure."""
+    """A checksum of 8 bits detects every single flip. Flips in tags and lengths break the structure."""
     for name in ("put", "update", "delete", "key", "drawn"):
         data = bytearray.fromhex(EXAMPLES[name][1])
         for place in range(len(data) * 8):

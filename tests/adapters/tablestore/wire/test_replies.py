@@ -71,7 +71,7 @@ def test_a_deflated_reply(service: TableStoreService) -> None:
     assert list(messages.ListTableResponse.FromString(body).table_names) == ["t" * 200]
 
 
-# What is not offered
+# Unsupported operations
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_every_error_of_the_gateway_has_words() -> None:
         told_error = errors.service_error_of(error)
         assert told_error.code in errors.STATUS
         assert told_error.message
-    # A retry must never be asked for where it cannot help, or where it might apply a write twice.
+    # A reply must not request a retry that cannot succeed or that could apply a write twice.
     retried = {type(error) for error in made if errors.service_error_of(error).code in errors.RETRIED}
     assert retried == {facts.TableBusy, facts.PartitionLocked, facts.Throttled, facts.Busy}
 

@@ -175,7 +175,7 @@ def test_entries_of_indexes_are_there(opens: Opens, database_url: str) -> None:
 
 
 def test_values_without_a_time_keep_that_of_their_row(opens: Opens, database_url: str) -> None:
-    """A table that counts ages: a value copied today is as old as it was."""
+    """A table with a maximum age: a copied value keeps its age."""
     rules = Rules(expiry=ExpiryRule(age_ms=10_000), stamped=True)
     endpoint = opens(f"{database_url}#things")
     endpoint.create(Definition("things", Service.TABLE_STORE, PAIR, rules=rules))
@@ -233,7 +233,7 @@ def test_changes_are_lost_with_their_stream(things: DatabaseEndpoint) -> None:
 
 
 def test_nobody_misses_a_change_made_while_capturing(things: DatabaseEndpoint) -> None:
-    """Every row is either seen by a scan after the capture, or told as a change."""
+    """Every row is either in a scan after the capture or reported as a change."""
     stop = threading.Event()
     written: list[Row] = []
 

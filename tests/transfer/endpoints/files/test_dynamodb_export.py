@@ -124,7 +124,7 @@ def put_export(
     identifier: str = ID,
     **changed: Any,
 ) -> Path:
-    """A copy of a bucket with one export, data files by name; gives the export's folder."""
+    """Create a copy of a bucket with one export, from data files by name. Returns the export's folder."""
     folder = root / prefix / "AWSDynamoDB" / identifier
     (folder / "data").mkdir(parents=True)
     entries = []
@@ -169,8 +169,11 @@ FILES = {"asdl123dasas4a.json.gz": [BOOK, item(1)], "empty.json.gz": [], "sgfsd4
 )
 @pytest.mark.parametrize("md5_of", ["stored", "inflated", "none"])
 def test_the_documented_export_is_read_wherever_its_keys_point(tmp_path, below, key, md5_of):
-    """Keys are from the bucket's root; documented without the prefix; and scylla-migrator's are relative to the manifest. An MD5
-    is over the file or over what is in it: documents do not say."""
+    """Keys can start at the bucket's root, or omit the prefix as documented, or be relative to the manifest
+    (scylla-migrator).
+
+    The documents do not specify whether an MD5 is that of the file or of its contents.
+    """
     put_export(tmp_path, FILES, key=key.format(id=ID), md5_of=md5_of)
     source = open_file(str(tmp_path / below), {**KEYS, **OURS})
     described = source.describe()
@@ -335,7 +338,10 @@ OLD, NEW, NEWER = {"v": {"S": "old"}}, {"v": {"S": "new"}}, {"v": {"S": "newer"}
 
 
 def test_windows_of_changes_are_applied_in_their_order(tmp_path):
-    """ "Using incremental exports": no NewImage is a delete; lines of a window are the last state of each item."""
+    """ "Using incremental exports": a missing NewImage is a delete.
+
+    The lines of a window have the last state of each item.
+    """
     full = put_export(tmp_path / "full", {"a.json.gz": [item(n, **OLD) for n in (1, 2, 3, 4)]})
     first = put_window(
         tmp_path, "1", T0, T1, [change(1, NEW, OLD), change(2, None, OLD), change(5, NEW), change(6, NEW)]

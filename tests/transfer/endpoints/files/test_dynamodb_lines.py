@@ -194,7 +194,7 @@ def test_motos_export_to_s3_is_read(tmp_path):
     assert sorted(items(path), key=lambda item: int(item["sk"]["N"])) == expected
 
 
-# Which format a path means
+# Format by path
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_every_format_is_described():
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.json", "t.csv", "t.parquet", "t"])
 def test_no_format_has_a_name_before_it_is_finished(tmp_path, name):
-    """Killed at any moment, or stopped: what there is cannot be taken for a whole table, and can be gone on with."""
+    """After a kill or a stop, the partial file cannot be mistaken for a complete table, and can be continued."""
     options = {"format": "dynamodb-export"} if name == "t" else {}
     path = tmp_path / name
     for number in range(3):

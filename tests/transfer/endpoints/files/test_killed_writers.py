@@ -1,4 +1,7 @@
-"""A process that writes a file is killed at any moment: nothing looks whole; another goes on, and loses and doubles no row."""
+"""A process that writes a file is killed at any moment.
+
+No partial file looks complete. Another process continues and neither loses nor repeats a row.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,7 @@ def test_a_killed_writer_loses_and_doubles_nothing(tmp_path, name):
 
 
 def _write(path: Path, noted: int, options: list[str], kill_after: int | None) -> int:
-    """Go on from what was noted, and be killed after so many lines of output, with whatever comes after them under way."""
+    """Continue from the notes, and stop after this number of output lines, during the work that follows."""
     arguments = [sys.executable, "-c", WRITER, str(path), str(noted), str(ROWS), *options]
     with subprocess.Popen(
         arguments, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""Parquet: ours exactly, other people's by their types; pyarrow itself looks at what we wrote."""
+"""Parquet: exact for our files, by type for files of other programs. pyarrow reads the files that we write."""
 
 from __future__ import annotations
 

@@ -52,7 +52,10 @@ def entity(partition: str, row: str, **values: Value) -> Row:
 
 
 def test_what_is_written_is_what_the_tool_writes_today(tmp_path):
-    """Types bare (#8772), quotes doubled, CRLF, base64, Z; absent is an empty value and an empty type."""
+    """Types without prefix (#8772), quotes doubled, CRLF, base64, Z.
+
+    An absent value is an empty value with an empty type.
+    """
     rows = [
         entity(
             "p", "r", s=Value(Kind.TEXT, 'a "b",\n'), i=Value(Kind.INT32, 1), l=Value(Kind.INT64, 2), t=TRUE
@@ -78,7 +81,7 @@ def read_text(tmp_path: Path, text: str, **options: str) -> list[Row]:
 
 
 def test_an_old_export_is_read(tmp_path):
-    """Version 1.18 wrote `Edm.` before types (#4212); a byte order mark and LF do not matter."""
+    """Version 1.18 wrote `Edm.` before types (#4212). A byte order mark and LF are accepted."""
     [row] = read_text(
         tmp_path,
         "\ufeffPartitionKey,RowKey,Timestamp,n,n@type,s,s@type\n"
