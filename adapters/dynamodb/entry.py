@@ -271,7 +271,7 @@ class DynamoDB(Dialect):
         try:
             checked = self._schemas.checker(name)(body)
         except ServiceError as refusal:
-            raise self._schemas.told_of_body(name, text, refusal) from None
+            raise self._schemas.error_for_body(name, text, refusal) from None
         return CallContext(name, checked, caller, gateway, request.header_map, request.authorization)
 
     def finalize_authorization(self, request: Request, reply: Reply) -> Reply:

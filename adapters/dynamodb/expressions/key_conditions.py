@@ -88,7 +88,7 @@ ColumnCheck = Callable[[KeyColumn, bool], None]
 def key_range(
     tests: tuple[KeyTest, ...],
     schema: KeySchema,
-    look: ColumnCheck | None = None,
+    check_column: ColumnCheck | None = None,
     index: str = "",
 ) -> ranges.KeyRange:
     """Return the range of keys that pass the tests.
@@ -99,9 +99,9 @@ def key_range(
         raise validation(text_of("key-too-many", count=len(tests), most=len(schema.columns)))
     by_name = {test.name: test for test in tests}
     if len(schema.partition) > 1 or len(schema.sort) > 1:
-        _check_parts(tests, schema, look, index)
+        _check_parts(tests, schema, check_column, index)
     else:
-        _check_pair(by_name, schema, look, index)
+        _check_pair(by_name, schema, check_column, index)
     equal: list[Value] = []
     for column in schema.columns:
         test = by_name.get(column.name)
@@ -139,15 +139,15 @@ def _bounds(comparison: Comparison, value: Value) -> ranges.ColumnBounds:
 
 
 def _check_pair(
-    tests: Mapping[str, KeyTest], schema: KeySchema, look: ColumnCheck | None, index: str
+    tests: Mapping[str, KeyTest], schema: KeySchema, check_column: ColumnCheck | None, index: str
 ) -> None:
     """Check the tests of a key with one HASH and at most one RANGE attribute."""
     if len(tests) > PAIR:
         raise validation(text_of("key-count"))
     for column in schema.columns:
         is_hash = column in schema.partition
-        if look is not None:
-            look(column, is_hash)
+        if check_column is not None:
+            check_column(column, is_hash)
         if not schema.sort and len(tests) > 1:
             raise validation(text_of("key-unsupported"))
         test = tests.get(column.name)
@@ -160,7 +160,9 @@ def _check_pair(
             raise validation(text_of("key-unsupported"))
 
 
-def _check_parts(tests: tuple[KeyTest, ...], schema: KeySchema, look: ColumnCheck | None, index: str) -> None:
+def _check_parts(
+    tests: tuple[KeyTest, ...], schema: KeySchema, check_column: ColumnCheck | None, index: str
+) -> None:
     """Check the tests of a key with several attributes.
 
     All HASH parts need equality. RANGE parts must be tested from left to right without a gap, and only the last
@@ -168,8 +170,8 @@ def _check_parts(tests: tuple[KeyTest, ...], schema: KeySchema, look: ColumnChec
     """
     by_name = {test.name: test for test in tests}
     for column in schema.columns:
-        if look is not None:
-            look(column, column in schema.partition)
+        if check_column is not None:
+            check_column(column, column in schema.partition)
         if column.name in by_name:
             _check_test(by_name.pop(column.name), column, index)
     if by_name:

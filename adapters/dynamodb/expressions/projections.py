@@ -41,9 +41,9 @@ def parse_projection(text: str, placeholders: Placeholders) -> ProjectionPaths:
     """Return the paths in a ProjectionExpression. Raises ServiceError."""
     reader = PlaceholderReader(PROJECTION, placeholders)
     paths = tuple([reader.path(node) for node in projection_tree(text, placeholders)])
-    clash = find_clash(paths)
-    if clash is not None:
-        reader.refuse(clash.rule, one=path_text(clash.one), two=path_text(clash.two))
+    conflict = find_conflict(paths)
+    if conflict is not None:
+        reader.refuse(conflict.rule, one=path_text(conflict.one), two=path_text(conflict.two))
     return projection_of(paths)
 
 
@@ -150,7 +150,7 @@ class _PathBranch:
 
     path: Path
     ends: bool = False
-    ways: dict[str | int, _PathBranch] = field(default_factory=dict)
+    children: dict[str | int, _PathBranch] = field(default_factory=dict)
 
 
 class PathConflicts:
@@ -163,23 +163,23 @@ class PathConflicts:
 
     def add(self, path: Path) -> PathConflict | None:
         """Add a path. Return the conflict if there is one."""
-        fork = self._root
+        branch = self._root
         for step in path:
-            if fork.ends:
-                return PathConflict("overlap", path, fork.path)
-            other = next(iter(fork.ways), None)
+            if branch.ends:
+                return PathConflict("overlap", path, branch.path)
+            other = next(iter(branch.children), None)
             if other is not None and isinstance(other, str) is not isinstance(step, str):
-                return PathConflict("conflict", path, fork.ways[other].path)
-            if step not in fork.ways:
-                fork.ways[step] = _PathBranch(path)
-            fork = fork.ways[step]
-        if fork.ends or fork.ways:
-            return PathConflict("overlap", path, fork.path)
-        fork.ends = True
+                return PathConflict("conflict", path, branch.children[other].path)
+            if step not in branch.children:
+                branch.children[step] = _PathBranch(path)
+            branch = branch.children[step]
+        if branch.ends or branch.children:
+            return PathConflict("overlap", path, branch.path)
+        branch.ends = True
         return None
 
 
-def find_clash(paths: tuple[Path, ...]) -> PathConflict | None:
+def find_conflict(paths: tuple[Path, ...]) -> PathConflict | None:
     """Return the first conflict of paths, from the end of the text, where the service begins.
 
     DynamoDB Local has this order, and dynalite's records agree. With several paths the service may name an
@@ -188,7 +188,7 @@ def find_clash(paths: tuple[Path, ...]) -> PathConflict | None:
     """
     known = PathConflicts()
     for path in reversed(paths):
-        clash = known.add(path)
-        if clash is not None:
-            return clash
+        conflict = known.add(path)
+        if conflict is not None:
+            return conflict
     return None

@@ -106,13 +106,13 @@ class ReadClauses:
         return ALWAYS, ""
 
     def key_range(
-        self, schema: KeySchema, look: key_conditions.ColumnCheck | None = None, index: str = ""
+        self, schema: KeySchema, check_column: key_conditions.ColumnCheck | None = None, index: str = ""
     ) -> KeyRange:
         """Return the keys of a Query of a table or `index`. Raises ServiceError.
 
-        `look`: a further check at each key column (key_conditions.ColumnCheck).
+        `check_column`: a further check at each key column (key_conditions.ColumnCheck).
         """
-        return key_conditions.key_range(self._key_tests or (), schema, look, index)
+        return key_conditions.key_range(self._key_tests or (), schema, check_column, index)
 
     def composite_range(self, schema: KeySchema) -> tuple[KeyRange, Predicate]:
         """Return the keys of a Query of a table with a composite key, and the remaining predicate for each row.

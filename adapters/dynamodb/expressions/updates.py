@@ -225,9 +225,9 @@ class _UpdateReader(PlaceholderReader):
         paths = []
         for node in nodes:
             path = self.path(node.path)
-            clash = None if known is None or self._problems else known.add(path)
-            if clash is not None:
-                self.refuse(clash.rule, one=path_text(clash.one), two=path_text(clash.two))
+            conflict = None if known is None or self._problems else known.add(path)
+            if conflict is not None:
+                self.refuse(conflict.rule, one=path_text(conflict.one), two=path_text(conflict.two))
             if self._problems:
                 raise self._first_problem()
             paths.append(path)

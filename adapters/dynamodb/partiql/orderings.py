@@ -9,7 +9,7 @@ from tablegate.gateway.model.expressions.ranges import KeyRange
 from tablegate.gateway.model.values.keys import KeySchema
 
 
-def ordered(
+def order_ranges(
     statement: Select, schema: KeySchema, bounds: list[KeyRange], found: tuple[KeyBranch, ...] | None
 ) -> bool:
     """Sort the ranges by ORDER BY. Return True if each is read in reverse. Raises ServiceError."""
@@ -26,12 +26,12 @@ def ordered(
             raise validation(f"Attribute {name} in ORDER BY clause must be part of the primary key")
     descending = dict(statement.order)
     partition_names = [column.name for column in schema.partition]
-    asked = [descending[name] for name in partition_names if name in descending]
-    if len({one_range.lower.partition for one_range in bounds}) > 1 and not asked:
+    directions = [descending[name] for name in partition_names if name in descending]
+    if len({one_range.lower.partition for one_range in bounds}) > 1 and not directions:
         raise validation(
             "Must have hash key in ORDER BY clause when more than one hash key condition specified in WHERE clause."
         )
     reverse = any(descending.get(column.name, False) for column in schema.sort)
     bounds.sort(key=lambda one_range: one_range.lower.sort, reverse=reverse)
-    bounds.sort(key=lambda one_range: one_range.lower.partition, reverse=bool(asked) and asked[0])
+    bounds.sort(key=lambda one_range: one_range.lower.partition, reverse=bool(directions) and directions[0])
     return reverse

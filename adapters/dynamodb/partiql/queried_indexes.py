@@ -31,7 +31,7 @@ def queried_index(call: CallContext, table: Table, statement: Select) -> Index |
     return index
 
 
-def wants_whole_rows(statement: Select, table: Table, index: Index | None) -> bool:
+def needs_whole_rows(statement: Select, table: Table, index: Index | None) -> bool:
     """True if items must be fetched from the table, because a local index does not project all selected attributes."""
     if index is None or index.shown is None or statement.paths is None:
         return False

@@ -16,8 +16,8 @@ from tablegate.adapters.dynamodb.operations.queries import last_key
 from tablegate.adapters.dynamodb.partiql import keyed, page_tokens
 from tablegate.adapters.dynamodb.partiql.arguments import Arguments
 from tablegate.adapters.dynamodb.partiql.nodes import Select
-from tablegate.adapters.dynamodb.partiql.orderings import ordered
-from tablegate.adapters.dynamodb.partiql.queried_indexes import check_filter, queried_index, wants_whole_rows
+from tablegate.adapters.dynamodb.partiql.orderings import order_ranges
+from tablegate.adapters.dynamodb.partiql.queried_indexes import check_filter, needs_whole_rows, queried_index
 from tablegate.adapters.dynamodb.partiql.shown_attributes import cut_all, shown_by
 from tablegate.adapters.dynamodb.partiql.sources import find_source
 from tablegate.adapters.dynamodb.values import composites
@@ -38,7 +38,7 @@ def select(call: CallContext, statement: Select, arguments: Arguments) -> Exchan
     page_start = page_tokens.page_start_of(call)
     table = yield from find_source(call, statement)
     index = queried_index(call, table, statement)
-    whole_rows = wants_whole_rows(statement, table, index)
+    whole_rows = needs_whole_rows(statement, table, index)
     schema = composites.shown_schema(table.key_schema) if index is None else index.key_schema
     found = None
     if statement.where is not None:
@@ -46,7 +46,7 @@ def select(call: CallContext, statement: Select, arguments: Arguments) -> Exchan
     if found is not None and index is not None:
         check_filter(found, index)
     bounds = [EVERYTHING] if found is None else keyed.ranges(found, schema, table, index is not None)
-    reverse = ordered(statement, schema, bounds, found)
+    reverse = order_ranges(statement, schema, bounds, found)
     base = Read(
         table,
         EVERYTHING,
@@ -74,17 +74,17 @@ def _pages(
     table, index = base.table, base.index
     charge = TableConsumption(table.name, READ)
     consistent = bool(call.input.get("ConsistentRead"))
-    room, left = limits.PAGE_BYTES, call.input.get("Limit")
+    bytes_left, items_left = limits.PAGE_BYTES, call.input.get("Limit")
     rows: list[Row] = []
     following: page_tokens.PageStart | None = None
     for number in range(page_start.number, len(bounds)):
-        if left == 0 or room <= 0:
+        if items_left == 0 or bytes_left <= 0:
             following = page_tokens.PageStart(number)
             break
         start = page_start.key if number == page_start.number else None
         read = base._replace(
             range=bounds[number] if start is None else page_tokens.rest_of(base, bounds[number], start),
-            limits=PageLimits(scanned=left, filled_bytes=room),
+            limits=PageLimits(scanned=items_left, filled_bytes=bytes_left),
         )
         if is_scan and start is not None:
             read = read._replace(after=page_tokens.position_of(base, start))
@@ -94,8 +94,8 @@ def _pages(
         if base.whole_rows:
             for row in page.rows:
                 charge.add_item(row, consistent)
-        left = None if left is None else left - page.scanned
-        room -= page.scanned_bytes
+        items_left = None if items_left is None else items_left - page.scanned
+        bytes_left -= page.scanned_bytes
         if page.last is not None and (is_scan or index is not None or table.key_schema.sort):
             following = page_tokens.PageStart(number, last_key(table, index, page.last))
             break

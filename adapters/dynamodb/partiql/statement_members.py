@@ -84,7 +84,7 @@ def read_position(member: PreparedStatement, operation: str) -> Position:
     return keys.key_of(table, {name: arguments.wire(node) for name, node in named.items()}).position
 
 
-def told(member: PreparedStatement, error: GatewayError, operation: str) -> ServiceError:
+def member_error(member: PreparedStatement, error: GatewayError, operation: str) -> ServiceError:
     """Return the error of a write, with the old item if the member asks for it."""
     if not isinstance(error, ConditionFailed):
         return service_error_of(error, operation)

@@ -24,10 +24,10 @@ from tablegate.adapters.dynamodb.partiql.sources import find_source
 from tablegate.adapters.dynamodb.partiql.statement_members import (
     LONG_STATEMENT,
     PreparedStatement,
+    member_error,
     member_write,
     read_position,
     refuse_mixture,
-    told,
     with_arguments,
 )
 from tablegate.adapters.dynamodb.partiql.writing import payload_bytes, refusal_of
@@ -48,7 +48,7 @@ from tablegate.gateway.model.errors import (
     TableMissing,
 )
 
-Made = TypeVar("Made")
+Prepared = TypeVar("Prepared")
 
 _SCHEMA = "The provided key element does not match the schema"
 # As captured by dynoxide (eu-west-2) and in DynamoDB Local. Precedes errors in a member's arguments or key.
@@ -110,7 +110,7 @@ def _check_in_transaction(place: int, statement: Statement) -> None:
 
 
 def _transact_reads(call: CallContext, members: list[PreparedStatement | None]) -> Exchange[Answer]:
-    known, gets = _made_of(members, lambda member: _get_of(member, call.operation))
+    known, gets = _prepared(members, lambda member: _get_of(member, call.operation))
     rows = yield from read_together(gets)
     responses = []
     for member, row in zip(known, rows, strict=True):
@@ -122,7 +122,7 @@ def _transact_reads(call: CallContext, members: list[PreparedStatement | None]) 
 
 
 def _transact_writes(call: CallContext, members: list[PreparedStatement | None]) -> Exchange[Answer]:
-    known, writes = _made_of(members, member_write)
+    known, writes = _prepared(members, member_write)
     if sum(map(_payload_of, known)) > limits.TRANSACTION_BYTES:
         raise validation(messages.bare("payload-size"))
     outcomes = yield from write_together(
@@ -146,14 +146,14 @@ def _payload_of(member: PreparedStatement) -> int:
     return payload_bytes(member.statement, member.table, member.arguments)
 
 
-def _made_of(
-    members: list[PreparedStatement | None], make: Callable[[PreparedStatement], Made]
-) -> tuple[list[PreparedStatement], list[Made]]:
+def _prepared(
+    members: list[PreparedStatement | None], make: Callable[[PreparedStatement], Prepared]
+) -> tuple[list[PreparedStatement], list[Prepared]]:
     """Return the members and the engine's request for each.
 
     Raises ServiceError: cancelled, if one has no table (None) or fails for a reason that cancels.
     """
-    made: list[Made] = []
+    prepared: list[Prepared] = []
     reasons: list[ServiceError | None] = []
     for place, member in enumerate(members):
         reason = None
@@ -161,13 +161,13 @@ def _made_of(
             reason = _table_missing()
         else:
             try:
-                made.append(make(member))
+                prepared.append(make(member))
             except (ServiceError, GatewayError) as error:
                 reason = _reason(place, error)
         reasons.append(reason)
     if any(reasons):
         raise cancelled(reasons)
-    return [member for member in members if member is not None], made
+    return [member for member in members if member is not None], prepared
 
 
 def _table_missing() -> ServiceError:
@@ -183,8 +183,8 @@ def _reason(place: int, error: ServiceError | GatewayError) -> ServiceError:
         return validation(_SCHEMA)
     if isinstance(error, BadKey) and error.rule in REASON_RULES:
         return service_error_of(error, "ExecuteTransaction")
-    told = service_error_of(error, "ExecuteTransaction")
-    raise _in_member(place, told) if told.code == "ValidationException" else told
+    failure = service_error_of(error, "ExecuteTransaction")
+    raise _in_member(place, failure) if failure.code == "ValidationException" else failure
 
 
 def _cancelled(
@@ -196,5 +196,5 @@ def _cancelled(
             listed.append(None)
             continue
         assert not isinstance(member.statement, Select)
-        listed.append(refusal_of(member.statement, error, told(member, error, call.operation)))
+        listed.append(refusal_of(member.statement, error, member_error(member, error, call.operation)))
     return cancelled(listed)

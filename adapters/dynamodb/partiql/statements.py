@@ -85,11 +85,11 @@ def _as_item_call(
     call: CallContext, statement: Insert | Update | Delete, given: statement_members.Input | None = None
 ) -> CallContext:
     """Return the call of the item operation for a writing statement, with the options that affect its answer."""
-    asked = call.input if given is None else given
+    options_source = call.input if given is None else given
     options = {
-        name: asked[name]
+        name: options_source[name]
         for name in ("ReturnConsumedCapacity", "ReturnValuesOnConditionCheckFailure")
-        if name in asked
+        if name in options_source
     }
     returning = "NONE" if isinstance(statement, Insert) else statement.returning
     return call._replace(input={"TableName": statement.source[0], "ReturnValues": returning, **options})
@@ -116,14 +116,14 @@ def batch_execute_statement(call: CallContext) -> Exchange[Answer]:
             statement, arguments = statement_members.with_arguments(found, members[place], call.wording)
             table = yield from find_source(call, statement)
         except (ServiceError, errors.TableMissing, errors.NotPermitted) as error:
-            answers[place] = _failed(_told_of_member(call, error))
+            answers[place] = _failed(_error_of_member(call, error))
             continue
         member = statement_members.PreparedStatement(members[place], statement, arguments, table)
         answers[place] = {"TableName": statement.source[0]}
         try:
             jobs.append((place, member, _permitted(call, _batch_command(member))))
         except errors.NotPermitted as refusal:
-            answers[place] = _failed(_told_of_member(call, refusal))
+            answers[place] = _failed(_error_of_member(call, refusal))
         except (ServiceError, errors.GatewayError) as error:
             answers[place] |= _failed(service_error_of(error, call.operation))
     places = [
@@ -165,7 +165,7 @@ def _permitted(call: CallContext, command: Get | WriteGroup) -> Get | WriteGroup
     return command
 
 
-def _told_of_member(call: CallContext, error: ServiceError | errors.GatewayError) -> ServiceError:
+def _error_of_member(call: CallContext, error: ServiceError | errors.GatewayError) -> ServiceError:
     if isinstance(error, errors.NotPermitted) and call.authorization is not None:
         return not_permitted(error, call.operation, call.authorization)
     return service_error_of(error, call.operation)
@@ -199,7 +199,7 @@ def _batch_answer(
     assert not isinstance(statement, Exists)
     if isinstance(outcome, errors.GatewayError):
         return _failed(
-            refusal_of(statement, outcome, statement_members.told(member, outcome, call.operation))
+            refusal_of(statement, outcome, statement_members.member_error(member, outcome, call.operation))
         )
     assert isinstance(command, WriteGroup)
     assert isinstance(outcome, list)

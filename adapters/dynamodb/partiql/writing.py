@@ -122,16 +122,16 @@ def _wire(named: Named, arguments: Arguments) -> dict[str, Any]:
 
 
 def refusal_of(
-    statement: Insert | Update | Delete | Exists, error: Exception, told: ServiceError
+    statement: Insert | Update | Delete | Exists, error: Exception, item_error: ServiceError
 ) -> ServiceError:
-    """Return the error of a failed write for a statement. `told`: the error of the item operation.
+    """Return the error of a failed write for a statement. `item_error`: the error of the item operation.
 
     A failed INSERT is a DuplicateItemException instead of a failed condition.
     """
-    if isinstance(statement, Insert) and told.code == "ConditionalCheckFailedException":
+    if isinstance(statement, Insert) and item_error.code == "ConditionalCheckFailedException":
         return ServiceError("DuplicateItemException", "Duplicate primary key exists in table")
     if (
         isinstance(error, RowRuleViolated) and error.rule == "nesting"
     ):  # only this text is shorter for statements (floci's capture)
         return validation(TOO_DEEP)
-    return told
+    return item_error

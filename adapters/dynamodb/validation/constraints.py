@@ -20,7 +20,11 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Text,
 )
 from tablegate.adapters.dynamodb.wire import limits, messages
-from tablegate.adapters.dynamodb.wire.constraint_messages import MOST_VIOLATIONS, ConstraintViolation, lacking
+from tablegate.adapters.dynamodb.wire.constraint_messages import (
+    MOST_VIOLATIONS,
+    ConstraintViolation,
+    lacks_required_member,
+)
 
 _NULL = "Member must not be null"
 
@@ -31,7 +35,7 @@ def violations(context: RuleContext, shape: Structure, data: dict[str, Any]) -> 
     # BatchGetItem repeats its map as JSON (paritysuite batchGetItem.test.ts, two regions, 2026-10-09).
     as_json = context.operation == "BatchGetItem"
     _find_in_members(shape, data, ("", ""), _Search(found, as_json))
-    if context.is_classic and lacking(found):
+    if context.is_classic and lacks_required_member(found):
         found.clear()
         _find_in_members(shape, data, ("", ""), _Search(found, as_json, as_first_decade=True))
     return found
@@ -52,18 +56,18 @@ class _Search(NamedTuple):
     as_json: bool
     as_first_decade: bool = False
 
-    def room(self, broken: int) -> int:
+    def echo_limit(self, broken: int) -> int:
         """Return the number of characters to echo for each of `broken` violations of one value."""
-        told = sum(len(violation.value or "") for violation in self.found)
-        return max(limits.TOLD_CHARACTERS - told, 0) // min(broken, MOST_VIOLATIONS)
+        echoed = sum(len(violation.value or "") for violation in self.found)
+        return max(limits.ERROR_ECHO_CHARACTERS - echoed, 0) // min(broken, MOST_VIOLATIONS)
 
 
 def _find(shape: Shape, data: Any, member_path: MemberPath, search: _Search) -> None:
     broken = _broken(shape, data, search)
     if broken:
-        told = _echo(shape, data, search.as_json)[: search.room(len(broken))]
+        echo = _echo(shape, data, search.as_json)[: search.echo_limit(len(broken))]
         search.found.extend(
-            ConstraintViolation(*member_path, told, *constraint) for constraint in broken[:MOST_VIOLATIONS]
+            ConstraintViolation(*member_path, echo, *constraint) for constraint in broken[:MOST_VIOLATIONS]
         )
     _find_in_members(shape, data, member_path, search)
 
@@ -77,7 +81,7 @@ def _find_in_members(shape: Shape, data: Any, member_path: MemberPath, search: _
                 part = data.get(name)
                 if part is not None:
                     _find(member, part, here, search)
-                elif name in shape.required or (search.as_first_decade and name in shape.once_required):
+                elif name in shape.required or (search.as_first_decade and name in shape.classic_required):
                     search.found.append(ConstraintViolation(*here, None, "null", _NULL))
         case Sequence():
             for number, part in enumerate(data, 1):
@@ -164,14 +168,14 @@ def _broken(shape: Shape, data: Any, search: _Search) -> list[Broken]:
         case Mapping():
             broken = _broken_bounds("length", len(data), shape.minimum, shape.maximum)
             if shape.keys is not None:
-                told = _all_of(shape.keys.minimum, shape.keys.maximum, shape.keys.pattern)
+                listed = _all_of(shape.keys.minimum, shape.keys.maximum, shape.keys.pattern)
                 bad = [key for key in data if _broken_text(shape.keys, key, search)]
-                broken += [("keys", f"Map keys must satisfy constraint: [{told}]")] * len(bad)
+                broken += [("keys", f"Map keys must satisfy constraint: [{listed}]")] * len(bad)
             if shape.lengths is not None:
-                told = _all_of(*shape.lengths)
+                listed = _all_of(*shape.lengths)
                 low, high = shape.lengths
                 bad = [key for key, part in data.items() if not low <= len(part) <= high]
-                broken += [("values", f"Map value must satisfy constraint: [{told}]")] * len(bad)
+                broken += [("values", f"Map value must satisfy constraint: [{listed}]")] * len(bad)
             return broken
     return []
 
@@ -184,11 +188,11 @@ def _broken_text(shape: Text, data: str, search: _Search) -> list[Broken]:
         return [("sentence", shape.sentence)]
     if shape.enum and data not in shape.enum:
         broken.append(("enum", f"Member must satisfy enum value set: [{', '.join(shape.enum)}]"))
-    accepted = shape.applied_once if search.as_first_decade else shape.applied
+    accepted = shape.classic_pattern if search.as_first_decade else shape.applied
     if accepted and not re.fullmatch(accepted, data):
         broken.append(("pattern", f"Member must satisfy regular expression pattern: {shape.pattern}"))
-    is_told_otherwise = not (data or search.as_first_decade or shape.empty_minimum is None)
-    minimum = shape.empty_minimum if is_told_otherwise else shape.minimum
+    is_empty_today = not (data or search.as_first_decade or shape.empty_minimum is None)
+    minimum = shape.empty_minimum if is_empty_today else shape.minimum
     return broken + _broken_bounds("length", len(data), minimum, shape.maximum)
 
 
@@ -203,10 +207,10 @@ def _broken_bounds(what: str, data: Any, minimum: int | None, maximum: int | Non
 
 def _all_of(minimum: int | None, maximum: int | None, pattern: str = "") -> str:
     """Format the constraints on keys or members of a map, in the service's order."""
-    told = [
+    texts = [
         f"Member must have length less than or equal to {maximum}",
         f"Member must have length greater than or equal to {minimum}",
     ]
     if pattern:
-        told.append(f"Member must satisfy regular expression pattern: {pattern}")
-    return ", ".join(told)
+        texts.append(f"Member must satisfy regular expression pattern: {pattern}")
+    return ", ".join(texts)

@@ -17,7 +17,7 @@ from tablegate.adapters.dynamodb.validation.schemas.schema_types import (
     Text,
 )
 from tablegate.adapters.dynamodb.wire import limits
-from tablegate.adapters.dynamodb.wire.constraint_messages import constraint_error, lacking
+from tablegate.adapters.dynamodb.wire.constraint_messages import constraint_error, lacks_required_member
 from tablegate.adapters.dynamodb.wire.errors import serialization
 from tablegate.adapters.dynamodb.wire.type_messages import json_type
 
@@ -31,7 +31,7 @@ def clean(context: RuleContext, request: Request, body: Any) -> dict[str, Any]:
         raise serialization(json_type("structure", body, context.operation + "Input"))
     data: dict[str, Any] = typed_members(request.shape, body, ValueBudget())
     found = violations(context, request.shape, data)
-    is_old = context.is_classic and lacking(found)
+    is_old = context.is_classic and lacks_required_member(found)
     if request.named:
         _check_named(context, request, data, is_old)
     if found:
@@ -48,7 +48,7 @@ def _check_named(context: RuleContext, request: Request, data: dict[str, Any], i
     if isinstance(member, Text) and member.instead and re.fullmatch(member.instead, given):
         return
     if (
-        request.tells_length
+        request.reports_length
         and (is_old or not request.alone)
         and not (limits.TABLE_NAME_MIN_CHARACTERS <= len(given) <= limits.TABLE_NAME_CHARACTERS)
     ):

@@ -48,7 +48,7 @@ class ValueBudget:
             yield member
 
 
-def typed(shape: Shape, data: Any, room: ValueBudget, nested: bool = False) -> Any:
+def typed(shape: Shape, data: Any, budget: ValueBudget, nested: bool = False) -> Any:
     """Return the data without nulls and unknown members. Attribute values are changed in place.
 
     `nested`: a member of a list or map. Raises SerializationException with the text of the service's
@@ -64,36 +64,36 @@ def typed(shape: Shape, data: Any, room: ValueBudget, nested: bool = False) -> A
         case Boolean():
             return scalars.boolean_of(data)
         case AttributeValue():
-            _type_value(data, nested, 0, room)
+            _type_value(data, nested, 0, budget)
             return data
         case Sequence():
             if not isinstance(data, list):
                 _refuse("List", data, nested=nested)
             if isinstance(shape.of, AttributeValue):
-                _type_values(data, 0, room)
+                _type_values(data, 0, budget)
                 return data
-            return [typed(shape.of, part, room, True) for part in data]
+            return [typed(shape.of, part, budget, True) for part in data]
         case Mapping():
             if not isinstance(data, dict):
                 _refuse("Map", data, _java(shape.of), nested)
             if isinstance(shape.of, AttributeValue):
-                _type_values(data.values(), 0, room)
+                _type_values(data.values(), 0, budget)
                 return data  # null means an empty value here
-            parts = {name: typed(shape.of, part, room, True) for name, part in data.items()}
+            parts = {name: typed(shape.of, part, budget, True) for name, part in data.items()}
             return {name: part for name, part in parts.items() if part is not None}
         case Structure():
             if not isinstance(data, dict):
                 _refuse("structure", data, shape.java, nested)
-            return typed_members(shape, data, room)
+            return typed_members(shape, data, budget)
 
 
-def typed_members(shape: Structure, data: dict[str, Any], room: ValueBudget) -> dict[str, Any]:
+def typed_members(shape: Structure, data: dict[str, Any], budget: ValueBudget) -> dict[str, Any]:
     """Return the known members of a structure that are not null, each `typed`. Raises SerializationException."""
     found = {}
     for name, member in shape.members.items():
         part = data.get(name)
         if part is not None:
-            found[name] = typed(member, part, room)
+            found[name] = typed(member, part, budget)
     return found
 
 
@@ -106,13 +106,13 @@ def _typed_number(shape: Number, data: Any) -> Any:
     return math.floor(min(max(data, low), high))
 
 
-def _type_values(members: Iterable[Any], level: int, room: ValueBudget) -> None:
-    for member in room.of(members):
+def _type_values(members: Iterable[Any], level: int, budget: ValueBudget) -> None:
+    for member in budget.of(members):
         if member is not None:
-            _type_value(member, True, level, room)
+            _type_value(member, True, level, budget)
 
 
-def _type_value(data: Any, nested: bool, level: int, room: ValueBudget) -> None:
+def _type_value(data: Any, nested: bool, level: int, budget: ValueBudget) -> None:
     """Check the JSON types of an attribute value, and drop its nulls and unknown tags."""
     if not isinstance(data, dict):
         _refuse("structure", data, "AttributeValue", nested)
@@ -125,30 +125,30 @@ def _type_value(data: Any, nested: bool, level: int, room: ValueBudget) -> None:
     for tag, part in data.items():
         match tag:
             case "S" | "N":
-                typed(_TEXT, part, room)
+                typed(_TEXT, part, budget)
             case "BOOL" | "NULL":
                 data[tag] = scalars.boolean_of(part)
             case "M":
                 if not isinstance(part, dict):
                     _refuse("Map", part, "AttributeValue")
-                _type_values(part.values(), level + 1, room)
+                _type_values(part.values(), level + 1, budget)
             case "B":
                 scalars.binary_bytes(part)
             case "L" | "SS" | "NS" | "BS":
                 if not isinstance(part, list):
                     _refuse("List", part)
-                _type_list(tag, part, level, room)
+                _type_list(tag, part, level, budget)
             case _:
                 data.clear()  # an unknown tag alone
                 return
 
 
-def _type_list(tag: str, members: list[Any], level: int, room: ValueBudget) -> None:
+def _type_list(tag: str, members: list[Any], level: int, budget: ValueBudget) -> None:
     if tag == "L":
-        _type_values(members, level + 1, room)
+        _type_values(members, level + 1, budget)
         return
-    wanted = scalars.binary_bytes if tag == "BS" else partial(typed, _TEXT, room=room)
-    for member in room.of(members):
+    wanted = scalars.binary_bytes if tag == "BS" else partial(typed, _TEXT, budget=budget)
+    for member in budget.of(members):
         if member is not None:
             wanted(member)
 

@@ -92,7 +92,7 @@ class OperationSchemas:
             return RuleContext(operation, self._is_classic).refused("item-size")
         return serialization()
 
-    def told_of_body(self, operation: str, text: bytes, refusal: ServiceError) -> ServiceError:
+    def error_for_body(self, operation: str, text: bytes, refusal: ServiceError) -> ServiceError:
         """Return the error for a request that `check` rejected, depending on the text of its body.
 
         Three operations check very deeply nested bodies with the older validation, which uses the texts of the

@@ -42,7 +42,7 @@ def key_of(table: Table, wire: Mapping[str, Any]) -> Key:
 def key_value(column: KeyColumn, is_partition: bool, wire: Mapping[str, Any], is_ours: bool = True) -> Value:
     """Return the value of one column of a `Key` parameter. `is_ours`: it must be a legal key here."""
     member = wire.get(column.name)
-    value = None if member is None else as_kind(_given(member), column.kind)
+    value = None if member is None else as_kind(_given_value(member), column.kind)
     if value is None:
         raise BadKey("schema")
     if is_ours and value.kind in _SIZED:
@@ -52,7 +52,7 @@ def key_value(column: KeyColumn, is_partition: bool, wire: Mapping[str, Any], is
     return value
 
 
-def _given(member: Mapping[str, Any]) -> Value:
+def _given_value(member: Mapping[str, Any]) -> Value:
     """Return the value of a key attribute. Documents and sets are never keys, so only their kind is converted."""
     [(tag, data)] = member.items()
     return untagged({tag: type(data)()}) if tag in _NEVER_KEYS else value_of(member)
@@ -72,7 +72,7 @@ def item_key(table: Table, item: Mapping[str, Any]) -> Key:
         member = item.get(column.name)
         if member is None:
             raise BadKey("missing", column=column)
-        value = _given(member)
+        value = _given_value(member)
         stored = value if value.kind is column.kind else as_kind(value, column.kind)
         if stored is None:
             raise BadKey("kind", column=column, actual=value)
@@ -84,7 +84,7 @@ def item_key(table: Table, item: Mapping[str, Any]) -> Key:
     if composite:  # clients see one text, and its length is limited
         _check_size(Value(Kind.TEXT, composite_text(values[len(schema.partition) :])), is_partition=False)
     if table.indexes:
-        _check_index_values(table, lambda name: _given(item[name]) if name in item else None, _PUT)
+        _check_index_values(table, lambda name: _given_value(item[name]) if name in item else None, _PUT)
     return Key(tuple(values), schema.position(values))
 
 

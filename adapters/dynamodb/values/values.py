@@ -49,7 +49,7 @@ def item_of(wire: Mapping[str, Any]) -> ParsedItem:
     try:
         size = measure_named(wire, 0)
     except scalars.InvalidValue as refusal:
-        raise _told_first(wire, refusal) from None
+        raise _first_error(wire, refusal) from None
     item = ParsedItem(wire)
     item.size_bytes = size
     item.contents = Contents(orjson.dumps(wire), None, size)
@@ -80,10 +80,10 @@ def measure_members(wire: Mapping[str, Any]) -> int:
     try:
         return measure_named(wire, 0, limits.PLACEHOLDER_VALUES_BYTES)
     except scalars.InvalidValue as refusal:
-        raise _told_first(wire, refusal) from None
+        raise _first_error(wire, refusal) from None
 
 
-def _told_first(wire: Mapping[str, Any], refusal: scalars.InvalidValue) -> scalars.InvalidValue:
+def _first_error(wire: Mapping[str, Any], refusal: scalars.InvalidValue) -> scalars.InvalidValue:
     """Return the error to report for a rejected item.
 
     The service checks all top-level names first, then the depth, and then nested names (paritysuite
@@ -287,8 +287,8 @@ def _members(data: Any, empty: str) -> list[Any]:
     return data
 
 
-def _check_texts(data: list[Any], null: str, look: Callable[[str], object] = str) -> None:
-    """Check that the members of a set are texts. Errors that `look` raises for earlier members come first."""
+def _check_texts(data: list[Any], null: str, check: Callable[[str], object] = str) -> None:
+    """Check that the members of a set are texts. Errors that `check` raises for earlier members come first."""
     if set(map(type, data)) == {str}:
         return
     for element in data:
@@ -296,7 +296,7 @@ def _check_texts(data: list[Any], null: str, look: Callable[[str], object] = str
             if element is None:
                 raise scalars.InvalidValue(null)
             scalars.wrong_type("String", element)
-        look(element)
+        check(element)
 
 
 def _measure_text_set(data: Any, member: dict[str, Any], level: int) -> int:

@@ -75,14 +75,14 @@ def verify(request: Request, credentials: Credentials, now_ms: int) -> Caller:
     path, query = request.path, request.query
     if credentials.is_dev and not query:
         # Cache of unverified claims, by the header's text without the signature.
-        known = request.header_map
-        head, _, signature = known.get("authorization", "").rpartition("Signature=")
-        same: Caller | None = credentials.callers.get(head)
-        if same is not None and signature.isalnum() and (known.get("x-amz-date") or known.get("date")):
-            return same
+        headers = request.header_map
+        head, _, signature = headers.get("authorization", "").rpartition("Signature=")
+        cached: Caller | None = credentials.callers.get(head)
+        if cached is not None and signature.isalnum() and (headers.get("x-amz-date") or headers.get("date")):
+            return cached
     claim = _claim(request, query) if "X-Amz-" in query else _claim_of_header(request)
     if credentials.is_dev:
-        return _caller_of_any(request, claim, credentials, credentials.callers)
+        return _unverified_caller(request, claim, credentials, credentials.callers)
     date, scope, region, credential = _checked_head(request, claim, credentials, now_ms)
     canonical = canonical_request(request, path, query, claim.signed_headers)
     to_sign = f"{_ALGORITHM}\n{date}\n{scope}\n{hashlib.sha256(canonical).hexdigest()}"
@@ -90,7 +90,7 @@ def verify(request: Request, credentials: Credentials, now_ms: int) -> Caller:
     found = False
     for secret in credential.secrets:
         key = signing_key(secret, day, region)
-        found |= _same(hmac.digest(key, text, "sha256").hex(), claim.signature)
+        found |= _is_equal(hmac.digest(key, text, "sha256").hex(), claim.signature)
     if not found:
         raise _mismatch(canonical, to_sign)
     if credentials.is_limited:
@@ -116,7 +116,7 @@ def _checked_head(
     _check_signed_headers(request, claim.signed_headers)
     access_id, scope, region = _checked_scope(claim.algorithm, claim.credential, date[:8], date)
     credential = credentials.find(Scheme.AWS, access_id)
-    if credential is None or not _same(credential.session_token, claim.token):
+    if credential is None or not _is_equal(credential.session_token, claim.token):
         raise _error("UnrecognizedClientException", "The security token included in the request is invalid.")
     return date, scope, region, credential
 
@@ -127,7 +127,7 @@ def claimed(request: Request, credentials: Credentials) -> Caller | None:
         claim = _claim(request, request.query)
     except ServiceError:
         return None
-    access_id, region = _scope_of_any(claim.credential)
+    access_id, region = _unverified_scope(claim.credential)
     return _caller(credentials, credentials.find(Scheme.AWS, access_id), access_id, region)
 
 
@@ -162,14 +162,14 @@ def _caller(credentials: Credentials, credential: Credential | None, access_id: 
     account = credential.place if credential is not None else ""
     if not account:
         account = _account_of(access_id)
-    return _same_caller(access_id, account, region, credentials.aws_namespace(access_id, account, region))
+    return _cached_caller(access_id, account, region, credentials.aws_namespace(access_id, account, region))
 
 
-def _caller_of_any(
+def _unverified_caller(
     request: Request, claim: SignatureClaim, credentials: Credentials, callers: dict[str, Caller]
 ) -> Caller:
     """Return the caller of an unverified claim of any form. A claim in a header is cached by its text."""
-    access_id, region = _scope_of_any(claim.credential)
+    access_id, region = _unverified_scope(claim.credential)
     caller = _caller(credentials, credentials.find(Scheme.AWS, access_id), access_id, region)
     head, _, signature = request.header("authorization").rpartition("Signature=")
     if 0 < len(head) <= _HEAD_KEPT_CHARACTERS and signature.isalnum():
@@ -184,11 +184,11 @@ def _account_of(access_id: str) -> str:
     return access_id if _ACCOUNT.fullmatch(access_id) else DEFAULT_ACCOUNT
 
 
-_same_caller = lru_cache(maxsize=1024)(Caller)
+_cached_caller = lru_cache(maxsize=1024)(Caller)
 
 
 @lru_cache(maxsize=1024)
-def _scope_of_any(credential: str) -> tuple[str, str]:
+def _unverified_scope(credential: str) -> tuple[str, str]:
     parts = credential.split("/")
     # A key id may contain slashes: count from the end.
     if len(parts) < 5:
@@ -197,7 +197,7 @@ def _scope_of_any(credential: str) -> tuple[str, str]:
     return "/".join(parts[:-4]), region
 
 
-def _same(mine: str, theirs: str) -> bool:
+def _is_equal(mine: str, theirs: str) -> bool:
     """Compare two texts in constant time."""
     return hmac.compare_digest(mine.encode("utf-8", "replace"), theirs.encode("utf-8", "replace"))
 
@@ -274,24 +274,24 @@ def _claim_of_query(parameters: Mapping[str, str]) -> SignatureClaim:
 
 
 def _claim_of_header(request: Request) -> SignatureClaim:
-    known = request.header_map
-    authorization = known.get("authorization", "")
+    headers = request.header_map
+    authorization = headers.get("authorization", "")
     if not authorization.lstrip().startswith("AWS4-"):
         raise _error("MissingAuthenticationTokenException", "Request is missing Authentication Token")
     head, separator, signature = authorization.rpartition("Signature=")
     if separator and (signature.isalnum() or not _SEPARATORS.search(signature.rstrip())):
-        algorithm, parameters, odd = _split_authorization(head)
+        algorithm, parameters, malformed = _split_authorization(head)
         signature = signature.rstrip()
     else:
-        algorithm, parameters, odd = _split_authorization.__wrapped__(authorization)
+        algorithm, parameters, malformed = _split_authorization.__wrapped__(authorization)
         signature = parameters.get("Signature", "")
-    if odd:
-        text = f"'{odd}' not a valid key=value pair (missing equal-sign) in Authorization header: '{authorization}'."
+    if malformed:
+        text = f"'{malformed}' not a valid key=value pair (missing equal-sign) in Authorization header: '{authorization}'."
         raise _error("IncompleteSignatureException", text)
-    date = known.get("x-amz-date") or known.get("date")
+    date = headers.get("x-amz-date") or headers.get("date")
     credential, names = parameters.get("Credential"), parameters.get("SignedHeaders")
     if credential and names and signature and date:
-        token = known.get("x-amz-security-token", "")
+        token = headers.get("x-amz-security-token", "")
         return SignatureClaim(algorithm, credential, _header_names(names), signature, date, "", token)
     text = "".join(
         f"Authorization header requires '{name}' parameter. "
@@ -316,14 +316,14 @@ def _split_authorization(text: str) -> tuple[str, dict[str, str], str]:
     """
     algorithm, *rest = _SEPARATORS.split(text.strip())
     parameters: dict[str, str] = {}
-    odd = ""
+    malformed = ""
     for part in rest:
         name, equals, value = part.partition("=")
         if equals:
             parameters[name] = value
         elif part:
-            odd = odd or part
-    return algorithm, parameters, odd
+            malformed = malformed or part
+    return algorithm, parameters, malformed
 
 
 @lru_cache(maxsize=1024)
@@ -336,7 +336,7 @@ def _header_names(text: str) -> tuple[str, ...]:
 
 def _checked_date(claim: SignatureClaim, now_ms: int) -> str:
     """Return the time of signing in basic format. Raises ServiceError if it is too old or in the future."""
-    parsed = _moment(claim.date)
+    parsed = _parsed_date(claim.date)
     if parsed is None:
         text = f"Date must be in ISO-8601 'basic format'. Got '{claim.date}'. See http://en.wikipedia.org/wiki/ISO_8601"
         raise _error("IncompleteSignatureException", text)
@@ -345,10 +345,11 @@ def _checked_date(claim: SignatureClaim, now_ms: int) -> str:
     lifetime_ms = _lifetime_ms(claim.expires) if claim.expires else skew_ms
     if moment_ms < now_ms - lifetime_ms:
         span = f"{lifetime_ms // 60_000} min." if lifetime_ms % 60_000 == 0 else f"{lifetime_ms // 1000} sec."
-        text = f"Signature expired: {date} is now earlier than {_basic(now_ms - lifetime_ms)} ({_basic(now_ms)} - {span})"
+        earliest = f"{_basic_date(now_ms - lifetime_ms)} ({_basic_date(now_ms)} - {span})"
+        text = f"Signature expired: {date} is now earlier than {earliest}"
         raise _error("InvalidSignatureException", text)
     if moment_ms > now_ms + skew_ms:
-        latest = f"{_basic(now_ms + skew_ms)} ({_basic(now_ms)} + {skew_ms // 60_000} min.)"
+        latest = f"{_basic_date(now_ms + skew_ms)} ({_basic_date(now_ms)} + {skew_ms // 60_000} min.)"
         text = f"Signature not yet current: {date} is still later than {latest}"
         raise _error("InvalidSignatureException", text)
     return date
@@ -377,7 +378,7 @@ def _lifetime_ms(expires: str) -> int:
 
 
 @lru_cache(maxsize=256)
-def _moment(text: str) -> tuple[int, str] | None:
+def _parsed_date(text: str) -> tuple[int, str] | None:
     """Parse a date in basic format or in that of the HTTP Date header."""
     try:
         if _BASIC_DATE.fullmatch(text):
@@ -389,7 +390,7 @@ def _moment(text: str) -> tuple[int, str] | None:
     return int(moment.timestamp() * 1000), moment.strftime("%Y%m%dT%H%M%SZ")
 
 
-def _basic(at_ms: int) -> str:
+def _basic_date(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
@@ -401,14 +402,14 @@ def _checked_scope(algorithm: str, credential: str, day: str, date: str) -> tupl
     if algorithm != _ALGORITHM:
         text = f"Unsupported AWS 'algorithm': '{algorithm}' (only {_ALGORITHM} for now). "
         raise _error("IncompleteSignatureException", text)
-    access_id, region = _right_scope(credential, day)
+    access_id, region = _valid_scope(credential, day)
     if not access_id:
-        raise _wrong_scope(credential, date)
+        raise _scope_error(credential, date)
     return access_id, f"{day}/{region}/{_SERVICE}/{_TERMINATOR}", region
 
 
 @lru_cache(maxsize=1024)
-def _right_scope(credential: str, day: str) -> tuple[str, str]:
+def _valid_scope(credential: str, day: str) -> tuple[str, str]:
     """Return (access id, region) of a credential that is right in every part, or two empty texts."""
     parts = credential.rstrip("/").split("/")
     if (
@@ -421,7 +422,7 @@ def _right_scope(credential: str, day: str) -> tuple[str, str]:
     return "", ""
 
 
-def _wrong_scope(credential: str, date: str) -> ServiceError:
+def _scope_error(credential: str, date: str) -> ServiceError:
     """Return the error for a malformed credential, or for each wrong part of its scope."""
     parts = credential.rstrip("/").split("/")
     if len(parts) != 5:

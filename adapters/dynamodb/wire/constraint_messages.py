@@ -32,19 +32,19 @@ MOST_VIOLATIONS = 10
 
 # Members that the new framework checks, by operation. It repeats no value and spells the path as the wire does.
 # All other members have the old texts (paritysuite's captures of 2026-09-20, equal in eu-west-2 and us-east-1).
-_TAKEN_OVER: dict[str, frozenset[str]] = {
+_NEW_MEMBERS: dict[str, frozenset[str]] = {
     **dict.fromkeys(ITEM_WRITES, frozenset({"TableName", "ReturnValues"})),
     "Query": frozenset({"TableName", "Limit"}),
     "BatchGetItem": frozenset({"RequestItems", "Keys"}),
 }
 # Earlier state of the same, when nubo-db/dynamodb-conformance 0ba4393 was recorded (eu-west-2, May 2026). Applies
 # if there is no other violation. Texts of several violations are from dynalite.
-_TAKEN_OVER_BY_MAY: dict[str, frozenset[str]] = {"Query": frozenset({"Limit"})}
+_NEW_MEMBERS_IN_MAY: dict[str, frozenset[str]] = {"Query": frozenset({"Limit"})}
 # The new framework lists the only enum of these members in another order and with a typing error.
 _NEW_RETURN_VALUES = "Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]"
 
 
-def lacking(violations: list[ConstraintViolation]) -> bool:
+def lacks_required_member(violations: list[ConstraintViolation]) -> bool:
     """True if a request lacks a required member.
 
     The service still reports such a request in the older form. So dynalite's recordings of incomplete requests
@@ -61,35 +61,38 @@ def constraint_error(wording: Wording, violations: list[ConstraintViolation]) ->
             return validation(violation.constraint)
     if wording.is_classic:
         is_alone = len(violations) == 1
-        taken_over = _TAKEN_OVER_BY_MAY.get(operation, frozenset()) if is_alone else frozenset()
-        told = violations
+        new_members = _NEW_MEMBERS_IN_MAY.get(operation, frozenset()) if is_alone else frozenset()
+        reported = violations
     elif operation == "UpdateItem" and any(
         found.path == "Key" and found.value is None for found in violations
     ):
         # paritysuite updateItem.test.ts, "member errors beside a missing Key" (eu-west-2, us-east-1, 2026-10-09)
-        taken_over, told = frozenset(), violations
+        new_members, reported = frozenset(), violations
     else:
-        taken_over, told = _TAKEN_OVER.get(operation, frozenset()), _told_first(operation, violations)
-        if _is_query_operator(operation, told[0]):
+        new_members, reported = (
+            _NEW_MEMBERS.get(operation, frozenset()),
+            _reported_first(operation, violations),
+        )
+        if _is_query_operator(operation, reported[0]):
             return validation(_NEW_OPERATORS)
-    texts = [_text_of(violation, taken_over) for violation in told[:MOST_VIOLATIONS]]
+    texts = [_text_of(violation, new_members) for violation in reported[:MOST_VIOLATIONS]]
     count = "1 validation error" if len(texts) == 1 else f"{len(texts)} validation errors"
     return validation(f"{count} detected: " + "; ".join(texts))
 
 
-def _told_first(operation: str, violations: list[ConstraintViolation]) -> list[ConstraintViolation]:
+def _reported_first(operation: str, violations: list[ConstraintViolation]) -> list[ConstraintViolation]:
     """Return the violations to report: those that are checked before the others, if any."""
     if operation == "BatchWriteItem":
         # paritysuite batchOperations.test.ts, 2026-10-09: a bad enum is reported alone, without a bad table name.
         return [found for found in violations if not found.path.startswith("RequestItems")] or violations
-    alone = [violation for violation in violations if _stands_alone(operation, violation)]
+    alone = [violation for violation in violations if _is_reported_alone(operation, violation)]
     return alone[:1] or violations
 
 
-def _stands_alone(operation: str, violation: ConstraintViolation) -> bool:
+def _is_reported_alone(operation: str, violation: ConstraintViolation) -> bool:
     """True if the new framework checks this first and stops at it."""
     if violation.path == "TableName":
-        return operation in _TAKEN_OVER and violation.rule == "minimum"
+        return operation in _NEW_MEMBERS and violation.rule == "minimum"
     if _is_query_operator(operation, violation):
         return True
     return operation == "UpdateItem" and violation.path == "ReturnValues"
@@ -105,9 +108,9 @@ def _is_query_operator(operation: str, violation: ConstraintViolation) -> bool:
 _NEW_OPERATORS = "Failed to satisfy constraint: Member must satisfy enum value set: [ALL, OR]"
 
 
-def _text_of(violation: ConstraintViolation, taken_over: frozenset[str]) -> str:
+def _text_of(violation: ConstraintViolation, new_members: frozenset[str]) -> str:
     member = violation.path.rpartition(".")[2]
-    if violation.value is None or member not in taken_over:
+    if violation.value is None or member not in new_members:
         return _classic_text(violation)
     if violation.rule == "enum":
         return f"Failed to satisfy constraint: {_NEW_RETURN_VALUES}"

@@ -191,12 +191,12 @@ def _number_out_of_range(error: model.NumberOutOfRange, operation: str) -> error
 
 
 # By the rules of operations/items.py.
-_ROWS_REFUSED = {rule: bare(rule) for rule in ("nesting", "update-size")}
+_ROW_RULES = {rule: bare(rule) for rule in ("nesting", "update-size")}
 # By the rules of values/vectors.py. Sizes and types are those of eu-west-2 (paritysuite). In mid-August 2026
 # us-east-1 had two frames around them too (ExtendDB).
 _VECTOR = INVALID.removesuffix(": ")
 _FRAMED_TWICE = f"{NOT_VALID}{_VECTOR} . "
-_ROWS_REFUSED |= {
+_ROW_RULES |= {
     "vector-type": _VECTOR
     + ". Invalid type for parameter {name}, Expected: 32-bit floating point number list IndexName: {index}",
     "vector-size": _VECTOR
@@ -219,14 +219,14 @@ _ROWS_REFUSED |= {
 }
 
 
-def _row_refused(error: model.RowRuleViolated, operation: str) -> errors.ServiceError:
+def _row_rule_violated(error: model.RowRuleViolated, operation: str) -> errors.ServiceError:
     facts = dict(error.facts)
     if "column" in facts:
         facts |= {"name": facts["column"].name, "expected": type_name(facts["column"].kind)}
         if "actual" in facts:
             kind = facts["actual"].kind
             facts |= {"actual": type_name(kind), "kind": "binary" if kind is Kind.BYTES else "string"}
-    return errors.validation(_ROWS_REFUSED[error.rule].format(**facts))
+    return errors.validation(_ROW_RULES[error.rule].format(**facts))
 
 
 def _limit_exceeded(error: model.LimitExceeded, operation: str) -> errors.ServiceError:
@@ -236,7 +236,7 @@ def _limit_exceeded(error: model.LimitExceeded, operation: str) -> errors.Servic
     return errors.ServiceError("LimitExceededException", text)
 
 
-def _partition_held(error: model.PartitionLocked, operation: str) -> errors.ServiceError:
+def _partition_locked(error: model.PartitionLocked, operation: str) -> errors.ServiceError:
     return errors.ServiceError("TransactionConflictException", "Transaction is ongoing for the item")
 
 
@@ -265,7 +265,7 @@ def _not_installed(error: model.NotInstalled, operation: str) -> errors.ServiceE
     return errors.validation(f"{INVALID}this server needs tablegate[{error.extra}] to be installed for that")
 
 
-def _moment_not_kept(error: model.TimeNotRetained, operation: str) -> errors.ServiceError:
+def _time_not_retained(error: model.TimeNotRetained, operation: str) -> errors.ServiceError:
     """Fallback: recovery.py reports it for a requested time."""
     text = f"Point in time recovery is not enabled for table '{error.name}'"
     return errors.ServiceError("PointInTimeRecoveryUnavailableException", text)
@@ -365,9 +365,9 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], errors.ServiceErro
     model.BadPath: _bad_path,
     model.BadOperand: _bad_operand,
     model.NumberOutOfRange: _number_out_of_range,
-    model.RowRuleViolated: _row_refused,
+    model.RowRuleViolated: _row_rule_violated,
     model.LimitExceeded: _limit_exceeded,
-    model.PartitionLocked: _partition_held,
+    model.PartitionLocked: _partition_locked,
     model.TransactionMissing: _internal,
     model.Throttled: _throttled,
     model.QuotaExceeded: _quota_exceeded,
@@ -380,7 +380,7 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], errors.ServiceErro
     model.DataCorrupted: _internal,
     model.CommitUnknown: _internal,
     model.PositionExpired: _trimmed,
-    model.TimeNotRetained: _moment_not_kept,
+    model.TimeNotRetained: _time_not_retained,
     model.NotInstalled: _not_installed,
     model.BackupMissing: _backup_missing,
     model.BackupBusy: _backup_busy,
@@ -402,7 +402,7 @@ def service_error_of(error: Exception, operation: str) -> errors.ServiceError:
     if isinstance(error, errors.ServiceError):
         return error
     for base in type(error).__mro__:
-        speak = _FROM_GATEWAY.get(base)
-        if speak is not None:
-            return speak(error, operation)
+        convert = _FROM_GATEWAY.get(base)
+        if convert is not None:
+            return convert(error, operation)
     return errors.internal()

@@ -133,12 +133,12 @@ def preflight(request: Request) -> Reply:
         ("Access-Control-Expose-Headers", _EXPOSED),
         ("Access-Control-Max-Age", str(limits.PREFLIGHT_SECONDS)),
     ]
-    for asked, allowed in (
+    for requested, allowed in (
         ("access-control-request-headers", "Access-Control-Allow-Headers"),
         ("access-control-request-method", "Access-Control-Allow-Methods"),
     ):
-        if request.header(asked):
-            headers.append((allowed, request.header(asked)))
+        if request.header(requested):
+            headers.append((allowed, request.header(requested)))
     return Reply(200, headers)
 
 

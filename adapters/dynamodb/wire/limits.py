@@ -20,7 +20,7 @@ LARGE_REQUEST_BYTES = 64 * 1024  # our own: lengths in larger requests are check
 # Our own. The service repeats lists of 101 actions completely, about 35,000 characters
 # (nubo-db/dynamodb-conformance, transactGetItems.test.ts and transactWriteItems.test.ts).
 ECHO_CHARACTERS = 16_384  # maximum length of a rejected value in an error
-TOLD_CHARACTERS = 65_536  # maximum length of all values in one error
+ERROR_ECHO_CHARACTERS = 65_536  # maximum length of all values in one error
 
 # Values
 

@@ -244,10 +244,10 @@ def bare(rule: str, **facts: Any) -> str:
 
     Lists are formatted as the classic service echoes them. Long values are cut.
     """
-    told = {
+    formatted = {
         name: echo(beginning(fact)) if isinstance(fact, list | str) else fact for name, fact in facts.items()
     }
-    return _TEXTS[rule].format(**told)
+    return _TEXTS[rule].format(**formatted)
 
 
 def beginning(data: Any) -> Any:
@@ -255,21 +255,21 @@ def beginning(data: Any) -> Any:
     return _beginning(data, [limits.ECHO_CHARACTERS])
 
 
-def _beginning(data: Any, room: list[int]) -> Any:
-    room[0] -= 1
+def _beginning(data: Any, budget: list[int]) -> Any:
+    budget[0] -= 1
     if isinstance(data, str):
-        data = data[: max(room[0], 0) + 1]
-        room[0] -= len(data)
+        data = data[: max(budget[0], 0) + 1]
+        budget[0] -= len(data)
         return data
     if isinstance(data, list):
-        return [_beginning(member, room) for member in data if room[0] > 0]
+        return [_beginning(member, budget) for member in data if budget[0] > 0]
     if isinstance(data, dict):
-        begun = {}
+        kept = {}
         for name, member in data.items():
-            if room[0] <= 0:
+            if budget[0] <= 0:
                 break
-            begun[_beginning(name, room)] = _beginning(member, room)
-        return begun
+            kept[_beginning(name, budget)] = _beginning(member, budget)
+        return kept
     return data
 
 

@@ -12,17 +12,17 @@ from tablegate.adapters.dynamodb.wire.gateway_errors import service_error_of
 from tablegate.gateway.dialect import CONFLICT, INTERNAL, LIMIT, THROTTLING
 from tablegate.gateway.model import errors
 
-_CONFLICTING = service_error_of(errors.PartitionLocked(), "")
-_MADE = (
+_CONFLICT_ERROR = service_error_of(errors.PartitionLocked(), "")
+_ERRORS = (
     service_error_of(errors.Throttled("", "write"), ""),
     internal(),
-    _CONFLICTING,
+    _CONFLICT_ERROR,
     service_error_of(errors.Busy(), ""),
     service_error_of(errors.NotAuthenticated(""), ""),
     service_error_of(errors.PositionExpired(), ""),
     service_error_of(errors.TokenReused(), ""),
     condition_failed(),
-    cancelled([_CONFLICTING]),
+    cancelled([_CONFLICT_ERROR]),
     ServiceError("AccessDeniedException", "Access denied."),
     ServiceError(
         "ExpiredIteratorException", "Iterator expired. The iterator was created at time too long ago."
@@ -43,7 +43,7 @@ _MADE = (
     ),
     ServiceError("ValidationException", "The provided request is not valid."),
 )
-PLANTED: Mapping[str, ServiceError] = {error.code: error for error in _MADE}
+PLANTED: Mapping[str, ServiceError] = {error.code: error for error in _ERRORS}
 NAMES: Mapping[str, str] = {
     **{code: code for code in PLANTED},
     THROTTLING: "ProvisionedThroughputExceededException",

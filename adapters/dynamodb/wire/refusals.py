@@ -26,7 +26,7 @@ _PARTS_OF_STATEMENTS: Mapping[Permission, str] = {
     _P.READ: "PartiQLSelect", _P.QUERY: "PartiQLSelect", _P.SCAN: "PartiQLSelect", _P.CHECK: "PartiQLSelect",
     _P.PUT: "PartiQLInsert", _P.UPDATE: "PartiQLUpdate", _P.DELETE: "PartiQLDelete",
 }  # fmt: skip
-_BESIDES: Mapping[Permission, str] = {
+_ADDITIONAL: Mapping[Permission, str] = {
     _P.TAG: "TagResource", _P.WRITE_POLICY: "PutResourcePolicy", _P.READ_STREAM: "GetRecords",
 }  # fmt: skip
 _COPYING: Mapping[Permission, str] = {**_PARTS, _P.QUERY: "Query", _P.SCAN: "Scan"}
@@ -36,8 +36,8 @@ _ACTIONS: Mapping[str, Mapping[Permission, str]] = {
     "ExecuteStatement": _PARTS_OF_STATEMENTS,
     "BatchExecuteStatement": _PARTS_OF_STATEMENTS,
     "ExecuteTransaction": _PARTS_OF_STATEMENTS,
-    "CreateTable": _BESIDES,
-    "EnableKinesisStreamingDestination": _BESIDES,
+    "CreateTable": _ADDITIONAL,
+    "EnableKinesisStreamingDestination": _ADDITIONAL,
     "RestoreTableFromBackup": _COPYING,
     "RestoreTableToPointInTime": _COPYING,
     "ExportTableToPointInTime": _COPYING,
@@ -51,10 +51,10 @@ def not_permitted(error: NotPermitted, operation: str, authorization: Authorizat
     """Return the error for an unauthorized request."""
     identity, region = authorization.identity, authorization.source.region
     action = "dynamodb:" + _ACTIONS.get(operation, {}).get(error.permission, operation)
-    place = f"arn:{partition_of(region)}:dynamodb:{region}:{identity.account}:"
-    resource = place + f"table/{error.path.replace(ANYWHERE, '*')}" if error.path else "*"
+    prefix = f"arn:{partition_of(region)}:dynamodb:{region}:{identity.account}:"
+    resource = prefix + f"table/{error.path.replace(ANYWHERE, '*')}" if error.path else "*"
     if operation in _ALL_TABLES:
-        resource = place + "table/*"
+        resource = prefix + "table/*"
     if error.by == Verdict.REFUSED.value:
         reason = "with an explicit deny in an identity-based policy"
     elif error.by == Verdict.REFUSED_BY_RESOURCE.value:

@@ -83,7 +83,7 @@ class Wording:
     is_classic: bool = False
 
     @property
-    def looks_as_today(self) -> bool:
+    def uses_new_framework(self) -> bool:
         """True if the operation checks values with today's framework."""
         return not self.is_classic and self.operation in _TODAYS_VALUES
 
@@ -106,12 +106,12 @@ class Wording:
 
     def value_text(self, rule: str, **facts: Any) -> str:
         """Return the text for an invalid attribute value, without a frame."""
-        if self.looks_as_today:
+        if self.uses_new_framework:
             if rule == "duplicate-strings":
-                quoted = ", ".join(f'"{member}"' for member in _to_the_repeat(facts["members"]))
+                quoted = ", ".join(f'"{member}"' for member in _up_to_duplicate(facts["members"]))
                 return bare(rule, members=_cut(f"[{quoted}]"))
             if rule == "duplicate-binaries":
-                quoted = ",".join(f'"{member}"' for member in _to_the_repeat(facts["members"], b64decode))
+                quoted = ",".join(f'"{member}"' for member in _up_to_duplicate(facts["members"], b64decode))
                 return bare(rule, members=_cut(f"[{quoted}]"))
             if rule == "duplicate-numbers":
                 return f"{INVALID}{bare(rule)}."
@@ -133,11 +133,11 @@ def wording_of(operation: str) -> Wording:
     return Wording(operation)
 
 
-def _cut(told: str) -> str:
-    return told[: limits.ECHO_CHARACTERS]
+def _cut(text: str) -> str:
+    return text[: limits.ECHO_CHARACTERS]
 
 
-def _to_the_repeat(members: list[str], order: Callable[[str], Any] = str.encode) -> list[str]:
+def _up_to_duplicate(members: list[str], order: Callable[[str], Any] = str.encode) -> list[str]:
     """List members as today's framework does: sorted by bytes up to the first duplicate, then as sent."""
     seen: set[str] = set()
     for place, member in enumerate(members):

@@ -37,17 +37,17 @@ def check_parameters(
         others = [name for name in legacy if name in data]
         if others:
             if context.is_classic:
-                others = [name for name in others if _was_told(context.operation, name)] or others
+                others = [name for name in others if _was_listed(context.operation, name)] or others
             raise context.refused("mixed-parameters", others=", ".join(others), expressions=", ".join(given))
     elif "ExpressionAttributeNames" in data:
         raise context.refused("names-without-expression")
     if "ExpressionAttributeValues" in data:
         users = [name for name in expressions if name != "ProjectionExpression"]
         if users and data.keys().isdisjoint(users):
-            raise _without_user(users, context)
+            raise _unused_values_error(users, context)
 
 
-def _without_user(users: list[str], context: RuleContext) -> ServiceError:
+def _unused_values_error(users: list[str], context: RuleContext) -> ServiceError:
     """Return the error for values without an expression."""
     if not context.is_classic and context.operation in ("PutItem", "UpdateItem", "DeleteItem"):
         return context.refused("values-alone")
@@ -68,7 +68,7 @@ _CONCERNED = frozenset(
 )
 
 
-def _was_told(operation: str, name: str) -> bool:
+def _was_listed(operation: str, name: str) -> bool:
     """True if the classic service listed a parameter among those that exclude each other.
 
     For writes it did not list ConditionalOperator (dynalite).
@@ -134,7 +134,7 @@ def _check_placeholder_value(key: str, member: Any, context: RuleContext) -> Non
         if refusal.rule == "nesting" and context.operation == "TransactWriteItems":
             named = True  # in eight of ten regions (paritysuite deepRequests.test.ts, 2026-10-09)
         if named and refusal.rule in NUMBERS_AND_DUPLICATES:
-            named = not context.looks_as_today
+            named = not context.uses_new_framework
         if context.is_classic or named:
             text = messages.bare("values-value", text=text, key=key)
         raise context.framed(refusal.rule, text) from None

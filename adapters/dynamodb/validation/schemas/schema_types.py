@@ -34,10 +34,10 @@ class Text:
     @property
     def applied(self) -> str:
         """The regular expression for texts. "" if there is none."""
-        return self.accepts or self.applied_once
+        return self.accepts or self.classic_pattern
 
     @property
-    def applied_once(self) -> str:
+    def classic_pattern(self) -> str:
         """The regular expression for texts in the first decade."""
         return self.linear or self.pattern
 
@@ -89,7 +89,7 @@ class Mapping:
 class Structure:
     """A JSON object with known members. Others are dropped. `java`: the class in type errors.
 
-    `once_required`: further members that the first decade's service reported as missing, if another one was
+    `classic_required`: further members that the first decade's service reported as missing, if another one was
     missing. `printed`: the members that the Java object prints when it is echoed, if they differ from `members`
     or their order.
     """
@@ -97,7 +97,7 @@ class Structure:
     java: str
     members: dict[str, Shape]
     required: frozenset[str] = frozenset()
-    once_required: frozenset[str] = frozenset()
+    classic_required: frozenset[str] = frozenset()
     printed: tuple[str, ...] = ()
 
 
@@ -113,14 +113,14 @@ class Request:
 
     - `named`: the member that is reported first and alone if it is missing ("The parameter 'TableName' is
       required ...").
-    - `tells_length`: True if a wrong length of `named` is reported in the same way.
+    - `reports_length`: True if a wrong length of `named` is reported in the same way.
     - `alone`: the member with constraints that are reported before all others. The error about its length is then
       only for incomplete requests.
     """
 
     shape: Structure
     named: str = ""
-    tells_length: bool = False
+    reports_length: bool = False
     alone: str = ""
 
 

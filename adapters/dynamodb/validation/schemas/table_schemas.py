@@ -166,7 +166,7 @@ def table_creation_parameters(is_classic: bool) -> Structure:
 def _control_name(is_checked: bool) -> Text:
     """Return the shape of a table's name in the control plane.
 
-    In the first decade a wrong length had its own error text, except in CreateTable (`Request.tells_length`).
+    In the first decade a wrong length had its own error text, except in CreateTable (`Request.reports_length`).
     Today it is a constraint like any other (ack-api-quirks 448 and 457, two regions, October 2026).
     """
     minimum, maximum = (3, limits.TABLE_NAME_CHARACTERS) if is_checked else (None, None)

@@ -160,7 +160,7 @@ def test_an_error_repeats_long_lists_whole_but_no_more_than_so_much() -> None:
     assert "))]' at 'transactItems' failed" in told
     name = {"-": [{"DeleteRequest": {"Key": {"pk": {"S": str(n)}}}} for n in range(26)]}
     many = {f"-{n}": name["-"] for n in range(90)}
-    assert len(refusal("BatchWriteItem", {"RequestItems": many})) < limits.TOLD_CHARACTERS + 10_000
+    assert len(refusal("BatchWriteItem", {"RequestItems": many})) < limits.ERROR_ECHO_CHARACTERS + 10_000
 
 
 def test_the_collector_rests_only_while_a_large_body_is_read(service: DynamoDBService) -> None:
