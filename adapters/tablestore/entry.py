@@ -62,7 +62,7 @@ class TableStore(Dialect):
     name = DIALECT
     hint = _HINT
     service_hosts = _SERVICE_HOSTS
-    faults = errors.PLANTED
+    faults = errors.INJECTABLE_FAULTS
     operation_kinds = request_facts.KINDS
     batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
     refusal_statuses = frozenset({400, 403})  # 400: without key or signature
@@ -94,7 +94,9 @@ class TableStore(Dialect):
     def fault(self, request: Request, name: str) -> Reply:
         """Return the reply for an injected fault (Dialect.fault), signed if the caller is authenticated."""
         operation, caller = _operation_name(request.path), self._caller(request)
-        return replies.reply(request, operation, caller, errors.planted(name), self.gateway.real_now_ms())
+        return replies.reply(
+            request, operation, caller, errors.injected_error(name), self.gateway.real_now_ms()
+        )
 
     def _caller(self, request: Request) -> Caller | None:
         try:
@@ -144,8 +146,8 @@ class TableStore(Dialect):
     def render_error(self, request: Request, caller: Caller | None, error: Exception) -> Reply:
         """Return the error reply, signed if the caller is known (Dialect.render_error)."""
         operation = _operation_name(request.path) if request.method == "POST" else request.path.lstrip("/")
-        told = self._told(request, error)
-        return replies.reply(request, operation, caller, told, self.gateway.real_now_ms())
+        service_error = self._service_error(request, error)
+        return replies.reply(request, operation, caller, service_error, self.gateway.real_now_ms())
 
     def parse(self, request: Request, caller: Caller) -> CallContext:
         """Return the call (Dialect.parse). Raises ServiceError, QuotaExceeded, Busy."""
@@ -188,7 +190,7 @@ class TableStore(Dialect):
             self.gateway.memory.hold(request, 3 * len(body) + limits.CELL_BYTES * cells)
         return body
 
-    def _told(self, request: Request, error: Exception) -> errors.ServiceError:
+    def _service_error(self, request: Request, error: Exception) -> errors.ServiceError:
         """Return the error of the service for any exception. Unexpected ones are logged."""
         if isinstance(error, errors.ServiceError):
             return error
@@ -201,10 +203,16 @@ class TableStore(Dialect):
         """Return the reply to a request that the server refuses (Dialect.refuse). It is unsigned, because no caller is
         authenticated."""
         if isinstance(error, LimitExceeded):
-            told = errors.ServiceError("OTSRequestBodyTooLarge", "The size of POST data is too large.")
+            service_error = errors.ServiceError(
+                "OTSRequestBodyTooLarge", "The size of POST data is too large."
+            )
         else:
-            told = errors.service_error_of(error) if isinstance(error, GatewayError) else errors.INTERNAL
-        return replies.reply(request, _operation_name(request.path), None, told, self.gateway.real_now_ms())
+            service_error = (
+                errors.service_error_of(error) if isinstance(error, GatewayError) else errors.INTERNAL
+            )
+        return replies.reply(
+            request, _operation_name(request.path), None, service_error, self.gateway.real_now_ms()
+        )
 
 
 @lru_cache(maxsize=256)

@@ -66,7 +66,7 @@ def restore(
     the rows.
     """
     from tablegate.gateway.model.commands.backup_commands import RestoreTable
-    from tablegate.gateway.model.tables.restored_tables import like
+    from tablegate.gateway.model.tables.restored_tables import copied_definition
 
     if at is not None and backup is not None:
         raise click.UsageError("Give either --at or --backup.")
@@ -77,7 +77,7 @@ def restore(
         else:
             source = _found_backup(opened, namespace, backup, table)
             definition = source.source
-        _outcome(opened, RestoreTable(like(definition, namespace, target), source, ticks))
+        _outcome(opened, RestoreTable(copied_definition(definition, namespace, target), source, ticks))
         click.echo(f"{target} is being restored")
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tablegate.gateway.model.authorization.authorizations import CallerIdentity
-from tablegate.gateway.model.authorization.grants import EVERYTHING, REFUSING_ALL, Policy, Statement
+from tablegate.gateway.model.authorization.grants import DENY_ALL, EVERYTHING, Policy, Statement
 from tablegate.gateway.model.errors import Busy
 from tablegate.gateway.observability import audit
 from tablegate.gateway.security.policies import iam_documents, ram_documents, short_forms
@@ -167,6 +167,6 @@ def _together(written: Iterable[WrittenGrant], grantee: str, identity: CallerIde
             statements += policy_of(each, identity).statements
         except ValueError as error:
             _log.error("a grant of %s cannot be read, so that nothing is granted: %s", grantee, error)
-            statements += REFUSING_ALL.statements
+            statements += DENY_ALL.statements
     policy = Policy(tuple(statements))
     return None if policy.is_everything else policy

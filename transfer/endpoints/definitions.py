@@ -7,10 +7,14 @@ from typing import Any
 
 from tablegate.adapters.azuretable.values.keys import OWN_SCHEMA as AZURE_SCHEMA
 from tablegate.adapters.dynamodb import DIALECT as DYNAMODB
-from tablegate.adapters.tablestore.tables.options import was_made_here
+from tablegate.adapters.tablestore.tables.options import was_created_by_table_store
 from tablegate.gateway.model.commands.table_commands import NewIndex, NewVectorIndex
 from tablegate.gateway.model.tables.indexes import IndexProjection
-from tablegate.gateway.model.tables.restored_tables import alone, indexes_like, vector_indexes_like
+from tablegate.gateway.model.tables.restored_tables import (
+    independent_rules,
+    indexes_like,
+    vector_indexes_like,
+)
 from tablegate.gateway.model.tables.tables import Table
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.vectors import Metric
@@ -27,7 +31,7 @@ def definition_of_table(table: Table, rows: int | None, size_bytes: int | None) 
         service_of(table),
         table.key_schema,
         tuple(dataclasses.replace(each, dialect="") for each in indexes_like(table)),
-        alone(table.rules),
+        independent_rules(table.rules),
         dict(table.properties),
         rows,
         size_bytes,
@@ -38,7 +42,7 @@ def definition_of_table(table: Table, rows: int | None, size_bytes: int | None) 
 
 def service_of(table: Table) -> Service:
     """Whose table it is: of the dialect that made it, as far as it left a trace."""
-    if was_made_here(table):
+    if was_created_by_table_store(table):
         return Service.TABLE_STORE
     if DYNAMODB in table.properties:
         return Service.DYNAMODB

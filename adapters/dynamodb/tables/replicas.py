@@ -36,7 +36,7 @@ from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.replica_commands import AddReplicas, NewReplica, RemoveReplicas
 from tablegate.gateway.model.commands.table_commands import AlterTable, CountRows, CreateTable, FindTable
 from tablegate.gateway.model.errors import TableBusy, TableExists
-from tablegate.gateway.model.tables.restored_tables import like
+from tablegate.gateway.model.tables.restored_tables import copied_definition
 from tablegate.gateway.model.tables.tables import State, Table
 
 # Members that UpdateTable sets in all regions.
@@ -308,7 +308,7 @@ def _made(call: CallContext, table: Table, entry: Wire, settings: Wire) -> NewRe
         replicas=settings,
         restore=None,
     )
-    made: CreateTable = like(table, in_region(call, region).namespace, table.name)
+    made: CreateTable = copied_definition(table, in_region(call, region).namespace, table.name)
     made = replace(
         made,
         dialect=DIALECT,

@@ -25,7 +25,7 @@ from tablegate.gateway.model.commands.commands import Exchange
 from tablegate.gateway.model.commands.table_commands import CreateTable, FindTable, NewIndex
 from tablegate.gateway.model.errors import TableBusy, TableExists
 from tablegate.gateway.model.tables.backups import Backup
-from tablegate.gateway.model.tables.restored_tables import like
+from tablegate.gateway.model.tables.restored_tables import copied_definition
 from tablegate.gateway.model.tables.tables import State, Table
 
 _CHANGED_TO_ON_DEMAND = f"Cannot override ProvisionedThroughput if BillingMode is overridden to {ON_DEMAND}"
@@ -71,7 +71,7 @@ def _target(call: CallContext, source: Table, summary: Wire) -> CreateTable:
     given = call.input
     expiry = source.rules.expiry
     kept = expiry if expiry is not None and expiry.attribute is None else None
-    made = like(source, call.caller.namespace, given["TargetTableName"])
+    made = copied_definition(source, call.caller.namespace, given["TargetTableName"])
     # A restored table keeps billing, throughput and key of the source. All else is as in a new table.
     properties = replace(
         _billed(source, given, call.gateway.now_ms()),

@@ -12,7 +12,7 @@ from typing import Any
 
 from tablegate.adapters.dynamodb.wire.resources import bare_name
 from tablegate.gateway.model.authorization.authorizations import NamedResource
-from tablegate.gateway.model.authorization.permissions import OF_ACCOUNTS, Permission, Purpose
+from tablegate.gateway.model.authorization.permissions import ACCOUNT_PERMISSIONS, Permission, Purpose
 
 _P = Permission
 _NAMES = ("TableName", "SourceTableName", "TargetTableName", "GlobalTableName")
@@ -32,7 +32,7 @@ def named_resources(body: Any, purpose: Purpose, namespace: str) -> Iterable[Nam
 
     Listing operations of an account name none, even with a table as a filter.
     """
-    if not isinstance(body, dict) or purpose.permissions[0] in OF_ACCOUNTS:
+    if not isinstance(body, dict) or purpose.permissions[0] in ACCOUNT_PERMISSIONS:
         return ()
     return [
         *(

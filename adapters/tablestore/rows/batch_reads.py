@@ -49,7 +49,7 @@ def batch_get_row(call: CallContext) -> Exchange[Message]:
         target = yield from find_target(call, table.table_name)
         for data in table.primary_key:
             if is_left_out is not None and is_left_out():
-                rows.append((target, selection, errors.LEFT_OUT))
+                rows.append((target, selection, errors.UNPROCESSED))
                 continue
             try:
                 commands.append(command_to_read(call, target, keys.decode(data), selection))

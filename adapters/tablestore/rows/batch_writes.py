@@ -72,8 +72,8 @@ def batch_write_row(call: CallContext) -> Exchange[Message]:
     written: list[RowWrite | errors.ServiceError] = []
     for table_part in message.tables:
         table = yield from find_written(call, table_part.table_name)
-        into = WriteTarget.of(call, table)
-        parsed = [_parsed(call, into, next(wires), row) for row in table_part.rows]
+        target = WriteTarget.of(call, table)
+        parsed = [_parsed(call, target, next(wires), row) for row in table_part.rows]
         written += _checked_atomic(parsed) if message.is_atomic else parsed
     written = _bounded(written)
     if message.is_atomic:
@@ -116,10 +116,10 @@ def bulk_import(call: CallContext) -> Exchange[Message]:
         type=messages.PUT, row_change=b"", condition=messages.Condition(row_existence=messages.IGNORE)
     )
     written: list[RowWrite | errors.ServiceError] = []
-    into = WriteTarget.of(call, table)
+    target = WriteTarget.of(call, table)
     for row, wire in zip(message.rows, checked, strict=True):
         unconditional.type = row.type
-        written.append(_parsed(call, into, wire, unconditional))
+        written.append(_parsed(call, target, wire, unconditional))
     results = yield from _write_each(written, "")
     answer = messages.BulkImportResponse(table_name=message.table_name)
     for row_write, result in zip(written, results, strict=True):
@@ -148,14 +148,14 @@ def _check_size(wires: Sequence[WireRow | PlainPut]) -> None:
 
 
 def _parsed(
-    call: CallContext, into: WriteTarget, wire: WireRow | PlainPut, row: Any
+    call: CallContext, target: WriteTarget, wire: WireRow | PlainPut, row: Any
 ) -> RowWrite | errors.ServiceError:
     _, parse = _KINDS[row.type]
     is_left_out = request_context.is_left_out
     try:
         if is_left_out is not None and is_left_out():
-            return errors.LEFT_OUT
-        return parse(call, into, wire, row)
+            return errors.UNPROCESSED
+        return parse(call, target, wire, row)
     except errors.ServiceError as error:
         if errors.is_of_row(error):
             return error
@@ -253,8 +253,8 @@ def _wrote(
     if isinstance(written, errors.ServiceError):
         result = written
     if isinstance(result, GatewayError | errors.ServiceError):
-        told = errors.service_error_of(result, call.gateway.settings.tablestore_message_style)
-        return messages.RowInBatchWriteRowResponse(is_ok=False, error=told.as_message())
+        service_error = errors.service_error_of(result, call.gateway.settings.tablestore_message_style)
+        return messages.RowInBatchWriteRowResponse(is_ok=False, error=service_error.as_message())
     assert isinstance(written, RowWrite)
     assert isinstance(result, list)
     return messages.RowInBatchWriteRowResponse(

@@ -53,13 +53,13 @@ def checked_update(data: bytes, known: Container[str] = ()) -> WireRow:
 def checked_delete(data: bytes) -> WireRow:
     """Validate the key of a delete. Raises ServiceError."""
     wire = keys.decode(data)
-    keys.check_values(wire.key, may_draw=False)
+    keys.check_values(wire.key, allows_auto_increment=False)
     return wire._replace(cells=())
 
 
 def _checked(data: bytes, operation: str, known: Container[str]) -> WireRow:
     wire = keys.decode(data)
-    keys.check_values(wire.key, may_draw=True)
+    keys.check_values(wire.key, allows_auto_increment=True)
     _check_columns(wire.cells, known)
     if len(data) > limits.WRITE_MAX_BYTES:
         check_request(capacity.request_size(wire), operation)

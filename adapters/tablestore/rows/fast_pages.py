@@ -23,13 +23,13 @@ from tablegate.adapters.tablestore.wire.checksums import crc8
 from tablegate.adapters.tablestore.wire.plainbuffer import CELL_ENDS, ROW_ENDS, name_bytes
 from tablegate.gateway.model.values.rows import TICKS_PER_MS, Row
 
-Spelled = tuple[bytes, ...]
+RawValues = tuple[bytes, ...]
 """The values of a row as bytes of its body."""
 
 Stamps = tuple[int, ...]
 """The stamps of a row's attributes, in the order of a layout."""
 
-_SPELLINGS = {
+_VALUE_PATTERNS = {
     "S": rb'"([^"]*)"',
     "I64": rb'"(-?[0-9]+)"',
     "D": rb'"([-+.0-9A-Za-z]+)"',
@@ -80,7 +80,7 @@ class BodyLayout:
 
     def __init__(self, names: tuple[str, ...], tags: tuple[str, ...], key_names: tuple[str, ...]) -> None:
         self.attributes = tuple(sorted(set(names).difference(key_names)))
-        self._match = re.compile(rb"\{%b\}" % b",".join(map(_member_spelling, names, tags))).fullmatch
+        self._match = re.compile(rb"\{%b\}" % b",".join(map(_member_pattern, names, tags))).fullmatch
         self._key = [_column(names.index(name), name, tags[names.index(name)]) for name in key_names]
         self._attributes = [
             _column(names.index(name), name, tags[names.index(name)]) for name in self.attributes
@@ -89,12 +89,12 @@ class BodyLayout:
             _FIXED_SIZES.get(tag, 0) for tag in tags
         )
 
-    def spelled(self, body: bytes) -> Spelled | None:
+    def raw_values(self, body: bytes) -> RawValues | None:
         """Return the values of a row with this layout. None for another layout, and for bodies with escapes."""
         found = self._match(body)
         return None if found is None or b"\\" in body else found.groups()
 
-    def encode(self, rows: Sequence[Spelled], stamps: Sequence[Stamps]) -> tuple[list[bytes], list[int]]:
+    def encode(self, rows: Sequence[RawValues], stamps: Sequence[Stamps]) -> tuple[list[bytes], list[int]]:
         """Return the encoded rows, and their billed sizes."""
         values = list(zip(*rows, strict=True))
         parts: list[Iterable[bytes]] = [repeat(b"\x01")]
@@ -121,13 +121,13 @@ class BodyLayout:
 
 
 def _add_values(
-    column: _Column, spelled: Sequence[bytes], parts: list[Iterable[bytes]], sizes: list[Sequence[int]]
+    column: _Column, raw_values: Sequence[bytes], parts: list[Iterable[bytes]], sizes: list[Sequence[int]]
 ) -> list[int]:
     """Append the encoded values of a column to `parts`. Returns the checksums of their cells up to there."""
     _, tag, head, before = column
     parts.append(repeat(head))
     if tag == "S" or tag == "B":
-        values = spelled if tag == "S" else [base64.b64decode(each) for each in spelled]
+        values = raw_values if tag == "S" else [base64.b64decode(each) for each in raw_values]
         lengths = list(map(len, values))
         sizes.append(lengths)
         starts = list(map(_text_start if tag == "S" else _blob_start, lengths))
@@ -135,11 +135,11 @@ def _add_values(
         parts.append(values)
         return [crc8(value, before ^ start_crc) for value, (_, start_crc) in zip(values, starts, strict=True)]
     if tag == "BOOL":
-        values = [b"\1" if each == b"true" else b"\0" for each in spelled]
+        values = [b"\1" if each == b"true" else b"\0" for each in raw_values]
     elif tag == "I64":
-        values = list(map(_pack_integer, map(int, spelled)))
+        values = list(map(_pack_integer, map(int, raw_values)))
     else:
-        values = list(map(_pack_double, map(float, spelled)))
+        values = list(map(_pack_double, map(float, raw_values)))
     parts.append(values)
     return list(map(crc8, values, repeat(before)))
 
@@ -150,9 +150,9 @@ def _column(at: int, name: str, tag: str) -> _Column:
     return _Column(at, tag, head + start, crc8(start[5:], crc) if start else _AFTER_5[crc])
 
 
-def _member_spelling(name: str, tag: str) -> bytes:
+def _member_pattern(name: str, tag: str) -> bytes:
     """Return the pattern of one member of a body."""
-    return rb'%b:\{"%b":%b\}' % (re.escape(orjson.dumps(name)), tag.encode(), _SPELLINGS[tag])
+    return rb'%b:\{"%b":%b\}' % (re.escape(orjson.dumps(name)), tag.encode(), _VALUE_PATTERNS[tag])
 
 
 @lru_cache(maxsize=2048)
@@ -202,23 +202,23 @@ def _encode_alike(
     layout: BodyLayout, rows: Sequence[Row], left: Sequence[int], encoded: dict[int, Row]
 ) -> Sequence[int]:
     """Encode the rows at these indexes that have the layout. Returns the indexes of the others."""
-    spelled: list[Spelled] = []
+    raw_values: list[RawValues] = []
     stamps: list[Stamps] = []
-    places: list[int] = []
+    indexes: list[int] = []
     others: list[int] = []
     attributes = layout.attributes
     for at in left:
         row = rows[at]
-        found = layout.spelled(row.body)
+        found = layout.raw_values(row.body)
         stamped = None if found is None else _stamps(row.kinds, row.modified_at // TICKS_PER_MS, attributes)
         if found is None or stamped is None:
             others.append(at)
         else:
-            places.append(at)
-            spelled.append(found)
+            indexes.append(at)
+            raw_values.append(found)
             stamps.append(stamped)
-    if places:
-        encoded.update(zip(places, map(EncodedRow, *layout.encode(spelled, stamps)), strict=True))
+    if indexes:
+        encoded.update(zip(indexes, map(EncodedRow, *layout.encode(raw_values, stamps)), strict=True))
     return others
 
 
@@ -242,7 +242,7 @@ def _layout_among(bodies: Sequence[bytes], key_names: tuple[str, ...]) -> BodyLa
     """
     [(layout, count)] = Counter(map(_names_and_tags, bodies)).most_common(1)
     names, tags = layout
-    if count < 2 or not _SPELLINGS.keys() >= set(tags) or not set(names) >= set(key_names):
+    if count < 2 or not _VALUE_PATTERNS.keys() >= set(tags) or not set(names) >= set(key_names):
         return None
     if len(names) > _MEMBERS_MOST or sum(map(len, names)) > _NAMES_BYTES:
         return None

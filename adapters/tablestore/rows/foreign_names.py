@@ -10,7 +10,7 @@ from collections.abc import Callable, Container
 from typing import TypeVar
 
 from tablegate.adapters.tablestore.rows.transactions import get
-from tablegate.adapters.tablestore.tables.options import was_made_here
+from tablegate.adapters.tablestore.tables.options import was_created_by_table_store
 from tablegate.adapters.tablestore.values import keys
 from tablegate.adapters.tablestore.wire.call_context import CallContext, find_written
 from tablegate.adapters.tablestore.wire.errors import ServiceError
@@ -43,7 +43,7 @@ def _known_names(call: CallContext, table_name: str, wire: WireRow) -> Exchange[
         key = keys.key_of(table, wire.key)
     except (TableMissing, ServiceError):
         return known
-    if not was_made_here(table):
+    if not was_created_by_table_store(table):
         return {cell.name for cell in wire.cells}
     row = yield from one(get(table, key.position, ""))
     return known if row is None else row.latest

@@ -123,7 +123,7 @@ def _page_of(
         page_limits,
         target.index,
         reverse,
-        selection.wanted(target),
+        selection.row_predicate(target),
         whole_rows=True,
         shown=selection if selection.columns else None,
         cut=cut,

@@ -62,7 +62,7 @@ def command_to_read(
     shown = selection if selection.columns else None
     if target.index is not None:
         return keys.index_get(target, wire.key)._replace(may_be_old=call.may_be_old, shown=shown)
-    keys.check_values(wire.key, may_draw=False)
+    keys.check_values(wire.key, allows_auto_increment=False)
     key = keys.key_of(target.table, wire.key)
     return get(target.table, key.position, transaction, call.may_be_old, shown)
 
@@ -80,11 +80,11 @@ def shown_row(
     """Return a row for a reply and the consumed capacity. The row is zero bytes if it is missing or filtered out."""
     if row is None:
         return b"", capacity.of_read(0)
-    seen = selection.encoder(target)(row)
-    consumed = capacity.of_read(seen.size_bytes)
-    if not selection.shows(target, seen):
+    visible = selection.encoder(target)(row)
+    consumed = capacity.of_read(visible.size_bytes)
+    if not selection.shows(target, visible):
         return b"", consumed
-    return HEADER + selection.row_bytes(target, seen), consumed
+    return HEADER + selection.row_bytes(target, visible), consumed
 
 
 @dataclass(frozen=True, slots=True)

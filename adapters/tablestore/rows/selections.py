@@ -106,7 +106,7 @@ class RowSelection:
         named = bool(columns or start or end or shown is not None)
         is_timed = window.start_ms is not None or window.end_ms is not None
 
-        def asked_for(cells: Iterable[str]) -> list[str]:
+        def visible_names(cells: Iterable[str]) -> list[str]:
             names = sorted(cells)
             if columns:
                 names = [name for name in names if name in columns]
@@ -120,7 +120,7 @@ class RowSelection:
             latest = row.latest
             kept: dict[str, tuple[Cell, ...]] = {}
             cells = row.cells
-            for name in asked_for(cells) if named else sorted(cells):
+            for name in visible_names(cells) if named else sorted(cells):
                 if name in key_names:
                     continue
                 versions = cells[name]
@@ -128,14 +128,14 @@ class RowSelection:
                     versions = window.of(newest.of(versions))
                 if len(versions) == 1 and versions[0].value.kind in WIRE_KINDS:
                     kept[name] = versions
-                elif versions and (seen := _seen(versions)):
-                    kept[name] = seen
+                elif versions and (visible := _visible(versions)):
+                    kept[name] = visible
             key_values = {name: key_value_shown(latest[name]) for name in key_names}
-            return Row(row.position, Contents.seen(key_values, kept), row.modified_at, row.expires_at_ms)
+            return Row(row.position, Contents.visible(key_values, kept), row.modified_at, row.expires_at_ms)
 
         return cut
 
-    def wanted(self, target: TableOrIndex) -> Predicate:
+    def row_predicate(self, target: TableOrIndex) -> Predicate:
         """Return the predicate on cut rows: the filter, and at least one of the requested columns exists."""
         if not self.columns or not self.columns.isdisjoint(target.key_names):
             return self.predicate
@@ -147,7 +147,7 @@ class RowSelection:
         """Return True if a cut row is returned."""
         if not self.columns and self.predicate is ALWAYS:
             return True
-        return matches(self.wanted(target), row)
+        return matches(self.row_predicate(target), row)
 
     def page(self, row: Row) -> dict[str, tuple[Cell, ...]]:
         """Return the cells of a cut row that the pagination includes."""
@@ -171,7 +171,7 @@ class RowSelection:
         return WireRow(key, cells)
 
 
-def _seen(versions: tuple[Cell, ...]) -> tuple[Cell, ...]:
+def _visible(versions: tuple[Cell, ...]) -> tuple[Cell, ...]:
     """Return versions of a cell as Table Store shows them, without NULL."""
     return tuple(
         Cell(view(cell.value), cell.stamp_ms) for cell in versions if cell.value.kind is not Kind.NULL

@@ -42,8 +42,10 @@ def start_local_transaction(call: CallContext) -> Exchange[Message]:
         raise invalid("Try to call method using explicit transaction on explicit-transaction-disabled table.")
     # The id ends in the slot of the partition, as BeginTransaction requires.
     transaction = f"{str(uuid.uuid4())[:-2]}{slot_of(partition):02x}"
-    known_as = engine_id(call.caller.namespace, transaction)
-    yield from one(transaction_commands.BeginTransaction(table, partition, known_as, limits.TRANSACTION_MS))
+    transaction_id = engine_id(call.caller.namespace, transaction)
+    yield from one(
+        transaction_commands.BeginTransaction(table, partition, transaction_id, limits.TRANSACTION_MS)
+    )
     return messages.StartLocalTransactionResponse(
         transaction_id=transaction, consumed=capacity.consumed(0, 1)
     )
@@ -97,9 +99,9 @@ def get(
 def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Exchange[list[GroupOutcome]]:
     """Return the outcome or error of each group of writes, in a transaction if there is an id. Raises
     TransactionMissing."""
-    known_as = engine_id(groups[0].writes[0].table.namespace, transaction) if groups else ""
+    transaction_id = engine_id(groups[0].writes[0].table.namespace, transaction) if groups else ""
     return (
-        one(transaction_commands.StageWrites(known_as, tuple(groups), limits.TRANSACTION_MAX_BYTES))
-        if known_as
+        one(transaction_commands.StageWrites(transaction_id, tuple(groups), limits.TRANSACTION_MAX_BYTES))
+        if transaction_id
         else each(groups)
     )

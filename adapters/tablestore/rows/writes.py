@@ -54,8 +54,8 @@ class RowWrite(NamedTuple):
         if self.return_type == messages.RT_PK or not self.return_columns or outcome.new is None:
             return encode_row(WireRow(self._key_cells(target, outcome)))
         selection = selections.everything(self.return_columns)
-        seen = selection.cutter(target)(outcome.new)
-        return encode_row(selection.wire_row(target, seen))
+        visible = selection.cutter(target)(outcome.new)
+        return encode_row(selection.wire_row(target, visible))
 
     def _key_cells(self, target: TableOrIndex, outcome: WriteOutcome) -> list[WireCell]:
         """Return the key of the written row, with an assigned auto-increment number."""
@@ -87,25 +87,25 @@ class WriteTarget:
         return cls(table, names, defined, bool(table.indexes), refuses_absent, partial(_restored, names))
 
 
-def parse_put(call: CallContext, into: WriteTarget, put: WireRow | PlainPut, message: Any) -> RowWrite:
+def parse_put(call: CallContext, target: WriteTarget, put: WireRow | PlainPut, message: Any) -> RowWrite:
     """Return the write of a validated put. `message` has the condition and return_content. Raises ServiceError."""
-    table = into.table
+    table = target.table
     if isinstance(put, PlainPut):
         stamp_ms = call.now_ms if table.rules.stamped else None
-        made = fast_rows.key_and_contents(put, table.key_schema, into.defined, stamp_ms)
+        made = fast_rows.key_and_contents(put, table.key_schema, target.defined, stamp_ms)
         if made is not None:
-            return _row_write(into, made[0], (put.key_size, put.size), Replace(made[1]), message)
+            return _row_write(target, made[0], (put.key_size, put.size), Replace(made[1]), message)
         put = checked_put_cells(put.data)
-    key = keys.key_of(table, put.key, may_draw=True)
-    _check_against(call, into, put.cells)
-    return _row_write(into, key, _sizes(put), Replace(_contents(call, into, key, put.cells)), message)
+    key = keys.key_of(table, put.key, allows_auto_increment=True)
+    _check_against(call, target, put.cells)
+    return _row_write(target, key, _sizes(put), Replace(_contents(call, target, key, put.cells)), message)
 
 
-def parse_update(call: CallContext, into: WriteTarget, wire: WireRow, message: Any) -> RowWrite:
+def parse_update(call: CallContext, target: WriteTarget, wire: WireRow, message: Any) -> RowWrite:
     """Return the write of a validated update. Raises ServiceError."""
-    table = into.table
-    key = keys.key_of(table, wire.key, may_draw=True)
-    _check_against(call, into, wire.cells)
+    table = target.table
+    key = keys.key_of(table, wire.key, allows_auto_increment=True)
+    _check_against(call, target, wire.cells)
     if not options.allows_update(table):
         raise invalid("Can not update row when allow update is false.")
     actions = tuple(_action(cell) for cell in wire.cells)
@@ -116,13 +116,13 @@ def parse_update(call: CallContext, into: WriteTarget, wire: WireRow, message: A
             if names.count(name) > 1:
                 raise invalid(f"Column '{name}' can not be incremented and changed in one request.")
     may_create = any(isinstance(action, PutCell | Increment) for action in actions)
-    return _row_write(into, key, _sizes(wire), Edit(actions, may_create), message)
+    return _row_write(target, key, _sizes(wire), Edit(actions, may_create), message)
 
 
-def parse_delete(call: CallContext, into: WriteTarget, wire: WireRow, message: Any) -> RowWrite:
+def parse_delete(call: CallContext, target: WriteTarget, wire: WireRow, message: Any) -> RowWrite:
     """Return the write of a validated delete. Raises ServiceError."""
-    key = keys.key_of(into.table, wire.key)
-    return _row_write(into, key, _sizes(wire), Remove(), message)
+    key = keys.key_of(target.table, wire.key)
+    return _row_write(target, key, _sizes(wire), Remove(), message)
 
 
 def _sizes(wire: WireRow) -> tuple[int, int]:
@@ -131,10 +131,12 @@ def _sizes(wire: WireRow) -> tuple[int, int]:
     return key_size, key_size + capacity.cells_size(wire.cells)
 
 
-def _row_write(into: WriteTarget, key: Key, sizes: tuple[int, int], change: Change, message: Any) -> RowWrite:
-    condition = condition_of(message.condition, into.refuses_absent and not isinstance(change, Replace))
-    write = Write(into.table, key, change, condition, view, into.rule)
-    consumed = capacity.of_write(*sizes, condition is not ALWAYS, into.has_indexes)
+def _row_write(
+    target: WriteTarget, key: Key, sizes: tuple[int, int], change: Change, message: Any
+) -> RowWrite:
+    condition = condition_of(message.condition, target.refuses_absent and not isinstance(change, Replace))
+    write = Write(target.table, key, change, condition, view, target.rule)
+    consumed = capacity.of_write(*sizes, condition is not ALWAYS, target.has_indexes)
     if not message.HasField("return_content"):
         return RowWrite(write, consumed, sizes[1], messages.RT_NONE, frozenset())
     content = message.return_content
@@ -179,10 +181,10 @@ def condition_of(condition: messages.Condition, refuses_absent: bool = False) ->
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
-def _check_against(call: CallContext, into: WriteTarget, cells: Sequence[WireCell]) -> None:
+def _check_against(call: CallContext, target: WriteTarget, cells: Sequence[WireCell]) -> None:
     """Validate attribute cells against the table: no key columns, defined types, and stamps within the allowed
     deviation."""
-    table, key_names, defined = into.table, into.key_names, into.defined
+    table, key_names, defined = target.table, target.key_names, target.defined
     for name, value, stamp_ms, operation in cells:
         if defined and name in defined:
             _check_type(name, value, defined[name])
@@ -198,7 +200,7 @@ def _check_stamp(table: Table, now_ms: int, name: str, stamp_ms: int) -> None:
     Source: "Error codes" and "Data versions and TTL" (Alibaba Cloud help, Tablestore, 2026): the valid version range.
     """
     now_s, deviation_s = now_ms // 1000, options.stamp_deviation_s(table)
-    first_s = now_s - min(deviation_s, options.kept_for_ms(table) // 1000)
+    first_s = now_s - min(deviation_s, options.cell_lifetime_ms(table) // 1000)
     if not first_s <= stamp_ms // 1000 < now_s + deviation_s:
         raise invalid(f"Invalid timestamp. Cell:{name}.")
 
@@ -216,12 +218,12 @@ def _check_type(name: str, value: Any, defined: Kind) -> None:
         )
 
 
-def _contents(call: CallContext, into: WriteTarget, key: Key, cells: Sequence[WireCell]) -> Contents:
+def _contents(call: CallContext, target: WriteTarget, key: Key, cells: Sequence[WireCell]) -> Contents:
     """Return the contents of a put. Of cells with equal name and stamp the last one counts."""
-    table = into.table
+    table = target.table
     key_values = {
         name: value
-        for name, value in zip(into.key_names, key.values, strict=True)
+        for name, value in zip(target.key_names, key.values, strict=True)
         if isinstance(value, Value)
     }
     versions: dict[str, dict[int, Value]] = {}

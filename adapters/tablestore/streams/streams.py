@@ -127,7 +127,7 @@ def get_stream_record(call: CallContext) -> Exchange[Message]:
     Raises ServiceError, PositionExpired.
     """
     message = call.message
-    stream_name, number, sequence = _place(message.shard_iterator)
+    stream_name, number, sequence = _parse_iterator(message.shard_iterator)
     stream: Stream = yield from _find(call, stream_name)
     if len(stream.table_name) > limits.STREAM_TABLE_NAME_MAX:
         raise invalid(f"Invalid stream id: '{stream_name}'.")
@@ -171,7 +171,7 @@ def _iterator(stream_name: str, shard: int, sequence: int) -> str:
     return f"{stream_name}:{shard}:{sequence}"
 
 
-def _place(iterator: str) -> tuple[str, int, int]:
+def _parse_iterator(iterator: str) -> tuple[str, int, int]:
     """Return stream id, shard number and sequence of an iterator. Raises ServiceError if the iterator is invalid."""
     parts = iterator.rsplit(":", 2)
     if len(parts) < 3 or not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts[1:]):
@@ -197,9 +197,9 @@ def _record(stream: Stream, change: Change) -> messages.StreamRecord:
         action_type=_ACTIONS[change.kind],
         record=plainbuffer.encode_row(plainbuffer.WireRow(key, list(cells), extension=extension)),
     )
-    wanted = stream.rule.properties.get("columns", ())
-    if wanted and change.old is not None:
-        before = [cell for cell in _put_cells(change.old, names) if cell.name in wanted]
+    wanted_columns = stream.rule.properties.get("columns", ())
+    if wanted_columns and change.old is not None:
+        before = [cell for cell in _put_cells(change.old, names) if cell.name in wanted_columns]
         made.origin_record = plainbuffer.encode_row(plainbuffer.WireRow(key, before, extension=extension))
     return made
 
@@ -207,15 +207,15 @@ def _record(stream: Stream, change: Change) -> messages.StreamRecord:
 def _put_cells(row: Row, key_names: tuple[str, ...]) -> list[plainbuffer.WireCell]:
     """Return all cells of a row that was put."""
     return [
-        plainbuffer.WireCell(name, seen, cell.stamp_ms)
+        plainbuffer.WireCell(name, value, cell.stamp_ms)
         for name, versions in sorted(row.cells.items())
         if name not in key_names
         for cell in versions
-        if (seen := _seen(cell)) is not None
+        if (value := _visible_value(cell)) is not None
     ]
 
 
-def _seen(cell: Cell) -> Any:
+def _visible_value(cell: Cell) -> Any:
     return None if cell.value.kind is Kind.NULL else view(cell.value)
 
 
@@ -238,7 +238,7 @@ def _update_cells(change: Change, key_names: tuple[str, ...]) -> list[plainbuffe
 def _difference(change: Change, key_names: tuple[str, ...]) -> list[plainbuffer.WireCell]:
     """Return cells that express the difference between the old and the new row."""
     before, after = _columns(change.old, key_names), _columns(change.new, key_names)
-    gone = [
+    removed = [
         plainbuffer.WireCell(name, None, None, plainbuffer.CellOperation.DELETE_ALL)
         for name in sorted(before)
         if name not in after
@@ -248,7 +248,7 @@ def _difference(change: Change, key_names: tuple[str, ...]) -> list[plainbuffer.
         for name, value in sorted(after.items())
         if before.get(name) != value
     ]
-    return gone + put
+    return removed + put
 
 
 def _columns(row: Row | None, key_names: tuple[str, ...]) -> dict[str, Value]:

@@ -45,15 +45,15 @@ class TableOptions:
     @classmethod
     def of(cls, table: Table) -> TableOptions:
         """Return the options of a table, or the defaults if it has none."""
-        kept = table.properties.get(DIALECT)
-        if kept is None:
+        stored = table.properties.get(DIALECT)
+        if stored is None:
             return cls(adjusted_at_s=table.created_at_ms // 1000)
         return cls(
             **{
-                **kept,
-                "throughput": tuple(kept["throughput"]),
-                "splits": tuple(kept["splits"]),
-                "defined": tuple((name, kind) for name, kind in kept["defined"]),
+                **stored,
+                "throughput": tuple(stored["throughput"]),
+                "splits": tuple(stored["splits"]),
+                "defined": tuple((name, kind) for name, kind in stored["defined"]),
             }
         )
 
@@ -65,19 +65,19 @@ class TableOptions:
         return dict(self.defined).get(name)
 
 
-def was_made_here(table: Table) -> bool:
+def was_created_by_table_store(table: Table) -> bool:
     """Return True if the table was created through Table Store.
 
     A table of another dialect that Table Store has altered has options without an id.
     """
-    kept = table.properties.get(DIALECT)
-    return kept is not None and bool(kept["table_id"])
+    stored = table.properties.get(DIALECT)
+    return stored is not None and bool(stored["table_id"])
 
 
 def allows_update(table: Table) -> bool:
     """Return True if UpdateRow is allowed. It runs for every update, so it does not create TableOptions."""
-    kept = table.properties.get(DIALECT)
-    return True if kept is None else kept["allow_update"]
+    stored = table.properties.get(DIALECT)
+    return True if stored is None else stored["allow_update"]
 
 
 def allows_transactions(table: Table) -> bool:
@@ -90,17 +90,17 @@ def allows_transactions(table: Table) -> bool:
 
 def stamp_deviation_s(table: Table) -> int:
     """Return the maximum deviation of a cell's stamp from the current time, in seconds."""
-    kept = table.properties.get(DIALECT)
-    return limits.DEVIATION_DEFAULT_S if kept is None else kept["deviation_s"]
+    stored = table.properties.get(DIALECT)
+    return limits.DEVIATION_DEFAULT_S if stored is None else stored["deviation_s"]
 
 
 def defined_types(table: Table) -> Mapping[str, int]:
     """Return the types of a table's defined columns by name. It runs for every write."""
-    kept = table.properties.get(DIALECT)
-    return dict(kept["defined"]) if kept is not None and kept["defined"] else {}
+    stored = table.properties.get(DIALECT)
+    return dict(stored["defined"]) if stored is not None and stored["defined"] else {}
 
 
-def kept_for_ms(table: Table) -> float:
+def cell_lifetime_ms(table: Table) -> float:
     """Return the time for which a cell is visible after its stamp, in milliseconds."""
     expiry = table.rules.expiry
     return math.inf if expiry is None or expiry.age_ms is None else expiry.age_ms
@@ -109,25 +109,25 @@ def kept_for_ms(table: Table) -> float:
 # Table options
 
 
-def with_table_options(options: TableOptions, asked: messages.TableOptions) -> TableOptions:
+def with_table_options(options: TableOptions, requested: messages.TableOptions) -> TableOptions:
     """Return the options changed by a request's table_options. Raises ServiceError."""
-    if asked.HasField("deviation_cell_version_in_sec"):
-        if asked.deviation_cell_version_in_sec <= 0:
+    if requested.HasField("deviation_cell_version_in_sec"):
+        if requested.deviation_cell_version_in_sec <= 0:
             raise invalid("The deviation cell version in sec must be greater than 0.")
-        options = dataclasses.replace(options, deviation_s=asked.deviation_cell_version_in_sec)
-    if asked.HasField("allow_update"):
-        options = dataclasses.replace(options, allow_update=asked.allow_update)
+        options = dataclasses.replace(options, deviation_s=requested.deviation_cell_version_in_sec)
+    if requested.HasField("allow_update"):
+        options = dataclasses.replace(options, allow_update=requested.allow_update)
     return options
 
 
-def rules_with(rules: Rules, asked: messages.TableOptions) -> Rules:
+def rules_with(rules: Rules, requested: messages.TableOptions) -> Rules:
     """Return the rules changed by a request's table_options: number and lifetime of versions. Raises ServiceError."""
-    if asked.HasField("max_versions"):
-        if asked.max_versions <= 0:
+    if requested.HasField("max_versions"):
+        if requested.max_versions <= 0:
             raise invalid("The max versions must be greater than 0.")
-        rules = dataclasses.replace(rules, max_versions=asked.max_versions)
-    if asked.HasField("time_to_live"):
-        seconds = asked.time_to_live
+        rules = dataclasses.replace(rules, max_versions=requested.max_versions)
+    if requested.HasField("time_to_live"):
+        seconds = requested.time_to_live
         if seconds != -1 and seconds < limits.TIME_TO_LIVE_MIN_S:
             raise invalid(f"The time to live must be -1 or at least {limits.TIME_TO_LIVE_MIN_S} seconds.")
         if seconds != -1:
@@ -154,10 +154,12 @@ def table_options_message(table: Table) -> messages.TableOptions:
 # Throughput
 
 
-def with_throughput(options: TableOptions, asked: messages.ReservedThroughput, now_ms: int) -> TableOptions:
+def with_throughput(
+    options: TableOptions, requested: messages.ReservedThroughput, now_ms: int
+) -> TableOptions:
     """Return the options changed by a request's reserved_throughput. Omitted units stay. Raises ServiceError."""
     read, write = options.throughput
-    unit = asked.capacity_unit
+    unit = requested.capacity_unit
     if unit.HasField("read"):
         read = unit.read
     if unit.HasField("write"):
@@ -179,17 +181,17 @@ def throughput_message(options: TableOptions) -> messages.ReservedThroughputDeta
 
 
 def stream_rule(
-    old: StreamRule | None, asked: messages.StreamSpecification, now_ms: int
+    old: StreamRule | None, requested: messages.StreamSpecification, now_ms: int
 ) -> StreamRule | None:
     """Return the stream of a table changed by a request's stream_spec. Enabling creates a new stream. Raises
     ServiceError."""
-    if not asked.enable_stream:
+    if not requested.enable_stream:
         return None if old is None else dataclasses.replace(old, enabled=False)
-    hours = asked.expiration_time if asked.HasField("expiration_time") else 0
+    hours = requested.expiration_time if requested.HasField("expiration_time") else 0
     if not 0 <= hours <= limits.STREAM_HOURS_MAX:
         raise invalid(f"The stream expiration time must be in range: [1, {limits.STREAM_HOURS_MAX}].")
     hours = hours or limits.STREAM_HOURS_DEFAULT
-    columns = list(asked.columns_to_get)
+    columns = list(requested.columns_to_get)
     if old is not None and old.enabled:
         return dataclasses.replace(
             old, retention_ms=hours * _HOUR_MS, properties={**old.properties, "columns": columns}

@@ -34,7 +34,7 @@ def create_table(call: CallContext) -> Exchange[Message]:
     check_table_name(meta.table_name)
     schema = _key_schema(meta.primary_key)
     rules = options.rules_with(Rules(stamped=True), message.table_options)
-    kept = TableOptions(
+    table_options = TableOptions(
         table_id=secrets.token_hex(16),
         defined=_defined_columns((), meta.defined_column, schema),
         encryption=_encryption(message.sse_spec),
@@ -42,11 +42,11 @@ def create_table(call: CallContext) -> Exchange[Message]:
         update_full_row=message.table_options.update_full_row,
         splits=_splits(message.partitions, schema),
     )
-    kept = options.with_table_options(kept, message.table_options)
-    kept = options.with_throughput(kept, message.reserved_throughput, call.now_ms)
+    table_options = options.with_table_options(table_options, message.table_options)
+    table_options = options.with_throughput(table_options, message.reserved_throughput, call.now_ms)
     if message.HasField("stream_spec"):
         rules = dataclasses.replace(rules, stream=options.stream_rule(None, message.stream_spec, call.now_ms))
-    indexes = [new_index(schema, kept, rules, index) for index in message.index_metas]
+    indexes = [new_index(schema, table_options, rules, index) for index in message.index_metas]
     _check_index_names(meta.table_name, [index.name for index in indexes])
     tables = yield from one(ListTables(call.caller.namespace))
     check_names_are_free(tables, [meta.table_name, *(index.name for index in indexes)])
@@ -59,7 +59,7 @@ def create_table(call: CallContext) -> Exchange[Message]:
             schema,
             tuple(indexes),
             rules,
-            kept.as_properties(),
+            table_options.as_properties(),
         )
     )
     return messages.CreateTableResponse()
@@ -101,14 +101,14 @@ def _key_schema(columns: Sequence[messages.PrimaryKeySchema]) -> KeySchema:
     return KeySchema(tuple(made[:1]), tuple(made[1:]))
 
 
-def _encryption(asked: messages.SSESpecification) -> dict[str, object]:
+def _encryption(requested: messages.SSESpecification) -> dict[str, object]:
     """Return the requested encryption. It is stored and reported, but the database handles encryption at rest."""
-    if not asked.enable:
+    if not requested.enable:
         return {}
     return {
-        "key_type": asked.key_type,
-        "key_id": asked.key_id.decode("latin-1"),
-        "role_arn": asked.role_arn.decode("latin-1"),
+        "key_type": requested.key_type,
+        "key_id": requested.key_id.decode("latin-1"),
+        "role_arn": requested.role_arn.decode("latin-1"),
     }
 
 
@@ -160,20 +160,20 @@ def list_table(call: CallContext) -> Exchange[Message]:
 def describe_table(call: CallContext) -> Exchange[Message]:
     """DescribeTable: the key, options, indexes and stream of a table. Raises ServiceError, TableMissing."""
     table: Table = yield from find_table(call, call.message.table_name)
-    kept = TableOptions.of(table)
+    table_options = TableOptions.of(table)
     return messages.DescribeTableResponse(
         table_meta=messages.TableMeta(
             table_name=table.name,
             primary_key=[_key_message(column) for column in table.key_schema.columns],
-            defined_column=[_defined_message(name, kind) for name, kind in kept.defined],
-            table_id=kept.table_id or f"{table.id:032x}",
+            defined_column=[_defined_message(name, kind) for name, kind in table_options.defined],
+            table_id=table_options.table_id or f"{table.id:032x}",
         ),
-        reserved_throughput_details=options.throughput_message(kept),
+        reserved_throughput_details=options.throughput_message(table_options),
         table_options=options.table_options_message(table),
         table_status=messages.ACTIVE,
         stream_details=options.stream_message(table),
-        shard_splits=[bytes.fromhex(point) for point in kept.splits],
-        sse_details=_encryption_message(kept),
+        shard_splits=[bytes.fromhex(point) for point in table_options.splits],
+        sse_details=_encryption_message(table_options),
         index_metas=[index_meta(table, index) for index in table.indexes],
         creation_time=table.created_at_ms * 1000,
     )
@@ -190,14 +190,14 @@ def _key_message(column: KeyColumn) -> messages.PrimaryKeySchema:
     return made
 
 
-def _encryption_message(kept: TableOptions) -> messages.SSEDetails:
-    if not kept.encryption:
+def _encryption_message(table_options: TableOptions) -> messages.SSEDetails:
+    if not table_options.encryption:
         return messages.SSEDetails(enable=False)
     return messages.SSEDetails(
         enable=True,
-        key_type=kept.encryption["key_type"],
-        key_id=kept.encryption["key_id"].encode("latin-1"),
-        role_arn=kept.encryption["role_arn"].encode("latin-1"),
+        key_type=table_options.encryption["key_type"],
+        key_id=table_options.encryption["key_id"].encode("latin-1"),
+        role_arn=table_options.encryption["role_arn"].encode("latin-1"),
     )
 
 
@@ -210,23 +210,23 @@ def update_table(call: CallContext) -> Exchange[Message]:
         raise invalid(
             "UpdateTable must have at least one of reserved throughput, table options and stream spec."
         )
-    rules, kept = table.rules, TableOptions.of(table)
+    rules, table_options = table.rules, TableOptions.of(table)
     if message.HasField("reserved_throughput"):
-        kept = options.with_throughput(kept, message.reserved_throughput, call.now_ms)
+        table_options = options.with_throughput(table_options, message.reserved_throughput, call.now_ms)
     if message.HasField("table_options"):
-        asked = message.table_options
-        if asked.HasField("update_full_row"):
+        requested = message.table_options
+        if requested.HasField("update_full_row"):
             raise invalid("UpdateTable can not contain updateFullRow.")
-        rules = options.rules_with(rules, asked)
-        kept = options.with_table_options(kept, asked)
+        rules = options.rules_with(rules, requested)
+        table_options = options.with_table_options(table_options, requested)
         _check_indexed(table, rules)
     if message.HasField("stream_spec"):
         rules = dataclasses.replace(
             rules, stream=options.stream_rule(rules.stream, message.stream_spec, call.now_ms)
         )
-    altered = yield from one(AlterTable(DIALECT, table, rules, kept.as_properties()))
+    altered = yield from one(AlterTable(DIALECT, table, rules, table_options.as_properties()))
     answer = messages.UpdateTableResponse(
-        reserved_throughput_details=options.throughput_message(kept),
+        reserved_throughput_details=options.throughput_message(table_options),
         table_options=options.table_options_message(altered),
         stream_details=options.stream_message(altered),
     )
@@ -254,11 +254,11 @@ def add_defined_column(call: CallContext) -> Exchange[Message]:
     table: Table = yield from find_table(call, message.table_name)
     if not message.columns:
         raise invalid("No defined column is specified.")
-    kept = TableOptions.of(table)
-    kept = dataclasses.replace(
-        kept, defined=_defined_columns(kept.defined, message.columns, table.key_schema)
+    table_options = TableOptions.of(table)
+    table_options = dataclasses.replace(
+        table_options, defined=_defined_columns(table_options.defined, message.columns, table.key_schema)
     )
-    yield from one(AlterTable(DIALECT, table, properties=kept.as_properties()))
+    yield from one(AlterTable(DIALECT, table, properties=table_options.as_properties()))
     return messages.AddDefinedColumnResponse()
 
 
@@ -268,16 +268,18 @@ def delete_defined_column(call: CallContext) -> Exchange[Message]:
     table: Table = yield from find_table(call, message.table_name)
     if not message.columns:
         raise invalid("No defined column is specified.")
-    kept = TableOptions.of(table)
+    table_options = TableOptions.of(table)
     for name in message.columns:
-        if kept.defined_type(name) is None:
+        if table_options.defined_type(name) is None:
             raise ServiceError("OTSObjectNotExist", f"Requested defined column does not exist: '{name}'.")
         for index in table.indexes:
             if name in index.key_schema.names or name in index.included:
                 raise invalid(f"Defined column '{name}' is used by index '{index.name}'.")
-    gone = set(message.columns)
-    kept = dataclasses.replace(kept, defined=tuple(pair for pair in kept.defined if pair[0] not in gone))
-    yield from one(AlterTable(DIALECT, table, properties=kept.as_properties()))
+    removed = set(message.columns)
+    table_options = dataclasses.replace(
+        table_options, defined=tuple(pair for pair in table_options.defined if pair[0] not in removed)
+    )
+    yield from one(AlterTable(DIALECT, table, properties=table_options.as_properties()))
     return messages.DeleteDefinedColumnResponse()
 
 

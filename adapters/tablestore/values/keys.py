@@ -39,13 +39,15 @@ def decode(data: bytes) -> plainbuffer.WireRow:
         raise invalid(f"Invalid PlainBuffer: {error}.") from None
 
 
-def key_of(table: Table, cells: Sequence[plainbuffer.WireCell], may_draw: bool = False) -> keys.Key:
+def key_of(
+    table: Table, cells: Sequence[plainbuffer.WireCell], allows_auto_increment: bool = False
+) -> keys.Key:
     """Return the key of a row from cells that `check_values` has accepted. Raises ServiceError.
 
-    `may_draw`: the server may assign the value of an auto-increment column.
+    `allows_auto_increment`: the server may assign the value of an auto-increment column.
     """
     columns = table.key_schema.columns
-    _check_columns(columns, cells, may_draw)
+    _check_columns(columns, cells, allows_auto_increment)
     values = tuple([_stored(column, cell.value) for column, cell in zip(columns, cells, strict=True)])
     if keys.AUTO_INCREMENT in values:
         known = values[: values.index(keys.AUTO_INCREMENT)]
@@ -64,11 +66,11 @@ def _stored(column: keys.KeyColumn, value: plainbuffer.Datum | None) -> plainbuf
     return stored
 
 
-def check_values(cells: Sequence[plainbuffer.WireCell], may_draw: bool) -> None:
+def check_values(cells: Sequence[plainbuffer.WireCell], allows_auto_increment: bool) -> None:
     """Validate a key as far as it does not depend on the table. Raises ServiceError."""
     _check_count(cells)
     for cell in cells:
-        check_value(cell, may_draw)
+        check_value(cell, allows_auto_increment)
 
 
 def _check_count(cells: Sequence[plainbuffer.WireCell]) -> None:
@@ -81,13 +83,13 @@ def _key_count() -> ServiceError:
     return invalid(f"The number of primary key columns must be in range: [1, {limits.KEY_COLUMNS_MAX}].")
 
 
-def check_value(cell: plainbuffer.WireCell, may_draw: bool) -> None:
+def check_value(cell: plainbuffer.WireCell, allows_auto_increment: bool) -> None:
     """Validate a key value as far as it does not depend on the table. Raises ServiceError."""
     value = cell.value
     if isinstance(value, plainbuffer.Bound):
         raise invalid(f"VT_{value.name} is an invalid type for the primary key.")
     if isinstance(value, keys.AutoIncrement):
-        if not may_draw:
+        if not allows_auto_increment:
             raise invalid("VT_AUTO_INCREMENT is an invalid type for the primary key.")
         return
     if value is None or cell.operation is not None or cell.stamp_ms is not None:
@@ -99,7 +101,7 @@ def check_value(cell: plainbuffer.WireCell, may_draw: bool) -> None:
 
 
 def _check_columns(
-    columns: Sequence[keys.KeyColumn], cells: Sequence[plainbuffer.WireCell], may_draw: bool
+    columns: Sequence[keys.KeyColumn], cells: Sequence[plainbuffer.WireCell], allows_auto_increment: bool
 ) -> None:
     """Compare number, names and types with the schema."""
     if len(cells) != len(columns):
@@ -113,10 +115,10 @@ def _check_columns(
             )
         value = cell.value
         if isinstance(value, Value):
-            if value.kind is not column.kind and value.kind is not (wanted := key_kind_shown(column)):
+            if value.kind is not column.kind and value.kind is not (expected := key_kind_shown(column)):
                 raise ServiceError(
                     "OTSInvalidPK",
-                    f"Validate PK type fail. Input: VT_{TYPE_NAMES[value.kind]}, Meta: VT_{TYPE_NAMES[wanted]}.",
+                    f"Validate PK type fail. Input: VT_{TYPE_NAMES[value.kind]}, Meta: VT_{TYPE_NAMES[expected]}.",
                 )
         elif isinstance(value, keys.AutoIncrement) and not column.auto_increment:
             raise ServiceError(
@@ -128,9 +130,9 @@ def partition_of(table: Table, cells: Sequence[plainbuffer.WireCell]) -> bytes:
     """Return the partition of a key with one column, for a local transaction. Raises ServiceError."""
     if len(cells) != 1:
         raise invalid("StartLocalTransaction support only one primary key.")
-    check_value(cells[0], may_draw=False)
+    check_value(cells[0], allows_auto_increment=False)
     columns = table.key_schema.columns[:1]
-    _check_columns(columns, cells, may_draw=False)
+    _check_columns(columns, cells, allows_auto_increment=False)
     value = _stored(columns[0], cells[0].value)
     assert isinstance(value, Value)
     return keys.encode_column(value)
@@ -147,14 +149,14 @@ def bound_of(target: TableOrIndex, data: bytes) -> keys.Position:
         _check_count(cells)
     for cell in cells:
         if not isinstance(cell.value, plainbuffer.Bound):
-            check_value(cell, may_draw=False)
+            check_value(cell, allows_auto_increment=False)
     return _position(target, cells)
 
 
 def index_get(target: TableOrIndex, cells: Sequence[plainbuffer.WireCell]) -> Read:
     """Return the command that reads the row of an index by its key. Raises ServiceError."""
     for cell in cells:
-        check_value(cell, may_draw=False)
+        check_value(cell, allows_auto_increment=False)
     position = _position(target, cells)
     only = KeyRange(position, position.after)
     return Read(target.table, only, PageLimits(scanned=1), index=target.index, whole_rows=True)
@@ -162,7 +164,7 @@ def index_get(target: TableOrIndex, cells: Sequence[plainbuffer.WireCell]) -> Re
 
 def _position(target: TableOrIndex, cells: Sequence[plainbuffer.WireCell]) -> keys.Position:
     """Return the position of a key in a table or an index. Raises ServiceError."""
-    _check_columns(target.key, cells, may_draw=False)
+    _check_columns(target.key, cells, allows_auto_increment=False)
     values = {
         column.name: _stored(column, cell.value) for column, cell in zip(target.key, cells, strict=True)
     }

@@ -124,15 +124,15 @@ def _find_index(call: CallContext, name: str) -> Exchange[TableOrIndex | None]:
     dialects."""
     namespace = call.caller.namespace
     tables = yield from one(ListTables(namespace))
-    having = [
+    candidates = [
         (table, index)
         for table in tables
         if (index := table.index(name)) is not None and (call.reaches(table, name) or call.reaches(table))
     ]
-    having.sort(key=lambda pair: (not call.reaches(pair[0], name), pair[1].dialect != DIALECT))
-    if not having:
+    candidates.sort(key=lambda pair: (not call.reaches(pair[0], name), pair[1].dialect != DIALECT))
+    if not candidates:
         return None
-    table, index = having[0]
+    table, index = candidates[0]
     # The look-up by name puts the table into the engine's cache, for the next call.
     yield from one(FindTable(namespace, table.name))
     _TABLE_OF_INDEX[namespace, name] = table.name
@@ -167,12 +167,12 @@ def names_known_tables(call: CallContext) -> bool:
 
 def after_names(call: CallContext, handler: Callable[[CallContext], Steps[Message]]) -> Exchange[Message]:
     """Run an operation after looking up its tables, because a name is forbidden, unknown or unusual."""
-    yield from judge_names(call)
+    yield from authorize_names(call)
     yield from check_names(call)
     return (yield from exchange_of(handler(call)))
 
 
-def judge_names(call: CallContext) -> Exchange[None]:
+def authorize_names(call: CallContext) -> Exchange[None]:
     """Raise NotPermitted if a table or index is forbidden, before the rest of the request is validated."""
     if call.authorization is None:
         return

@@ -172,7 +172,7 @@ _PLAIN: dict[type[GatewayError], tuple[str, str]] = {
     facts.NotAllowed: ("OTSNoPermissionAccess", "You have no permission to access the requested resource."),
 }
 
-PLANTED: Mapping[str, str] = {
+INJECTABLE_FAULTS: Mapping[str, str] = {
     **{code: code for code in STATUS},
     THROTTLING: "OTSNotEnoughCapacityUnit",
     INTERNAL_FAULT: "OTSInternalServerError",
@@ -181,20 +181,20 @@ PLANTED: Mapping[str, str] = {
 }
 """The errors that tests can inject (control/faults.py)."""
 
-_PLANTED_TEXTS = {
+_INJECTED_TEXTS = {
     "OTSConditionCheckFail": CONDITION_FAILED,
     # The SDKs retry after this code only with this text.
     "OTSQuotaExhausted": "Too frequent table operations.",
 }
 
 
-def planted(code: str) -> ServiceError:
+def injected_error(code: str) -> ServiceError:
     """Return an injected error with a code of STATUS."""
-    texts = {**dict(_PLAIN.values()), INTERNAL.code: INTERNAL.message, **_PLANTED_TEXTS}
+    texts = {**dict(_PLAIN.values()), INTERNAL.code: INTERNAL.message, **_INJECTED_TEXTS}
     return ServiceError(code, texts.get(code, "The request was refused."))
 
 
-LEFT_OUT = RowError("OTSServerBusy", planted("OTSServerBusy").message)
+UNPROCESSED = RowError("OTSServerBusy", injected_error("OTSServerBusy").message)
 """The result of a row that a test declared unprocessed (gateway/request_context.py)."""
 
 _AUTHENTICATION = {

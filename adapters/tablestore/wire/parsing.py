@@ -33,7 +33,7 @@ def parse(kind: type[MessageT], data: bytes, what: str) -> MessageT:
         raise Busy("not enough memory to parse a message") from None
     _shorten(message)
     if not message.IsInitialized():
-        missing = ", ".join(message.FindInitializationErrors())[:_TOLD_CHARACTERS]  # type: ignore[attr-defined]
+        missing = ", ".join(message.FindInitializationErrors())[:_ERROR_MAX_CHARACTERS]  # type: ignore[attr-defined]
         raise invalid(f"Failed to parse {what}, missing required fields: {missing}.")
     if not _has_only_text(message):
         raise invalid(f"Failed to parse {what}, a string is not UTF-8.")
@@ -41,7 +41,7 @@ def parse(kind: type[MessageT], data: bytes, what: str) -> MessageT:
 
 
 # Maximum length of a part of an error text.
-_TOLD_CHARACTERS = 4096
+_ERROR_MAX_CHARACTERS = 4096
 
 
 # Maximum lengths of lists. Longer lists are truncated to one element more, and validation refuses them.

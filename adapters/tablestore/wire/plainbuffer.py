@@ -159,7 +159,7 @@ def _row(data: bytes, at: int, cells_max: int) -> tuple[WireRow, int]:
     return WireRow(key, cells, is_delete, extension), at + 2
 
 
-def _cells(data: bytes, at: int, into: list[WireCell], checksums: bytearray, most: int) -> int:
+def _cells(data: bytes, at: int, decoded: list[WireCell], checksums: bytearray, most: int) -> int:
     """Decode at most `most` cells of one section, and add their checksums. Returns the offset of its end."""
     while data[at] == _CELL:
         if data[at + 1] != _NAME:
@@ -200,8 +200,8 @@ def _cells(data: bytes, at: int, into: list[WireCell], checksums: bytearray, mos
             raise PlainBufferError("the checksum of a cell does not match")
         at += 2
         checksums.append(crc)
-        into.append(WireCell(name, value, stamp_ms, operation))
-        if len(into) > most:
+        decoded.append(WireCell(name, value, stamp_ms, operation))
+        if len(decoded) > most:
             raise TooManyCells(is_key=most < limits.CELLS_MAX)
     return at
 

@@ -49,8 +49,8 @@ def reply(
     else:
         body = answer
     headers = []
-    wanted = request.header_map.get("x-ots-response-compress-type", "").strip().lower()
-    if wanted == _DEFLATE and status == 200 and body:
+    compression = request.header_map.get("x-ots-response-compress-type", "").strip().lower()
+    if compression == _DEFLATE and status == 200 and body:
         headers.append(("x-ots-response-compress-type", _DEFLATE))
         headers.append(("x-ots-response-compress-size", str(len(body))))
         body = zlib.compress(body, 1)

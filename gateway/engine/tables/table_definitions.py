@@ -20,7 +20,7 @@ from tablegate.gateway.model.commands import table_commands
 from tablegate.gateway.model.commands.account_commands import GetProperties, PutProperties
 from tablegate.gateway.model.tables.indexes import Index, VectorIndex
 from tablegate.gateway.model.tables.namespaces import FOLLOWED, SNAPSHOTS
-from tablegate.gateway.model.tables.restored_tables import alone
+from tablegate.gateway.model.tables.restored_tables import independent_rules
 from tablegate.gateway.model.tables.tables import Rules, State, StreamRule, Table, azure_name_for
 from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.store.rows import entries, rows, vectors
@@ -189,7 +189,7 @@ class TableDefiner:
             namespace=namespace,
             indexes=indexes,
             vector_indexes=vector_indexes,
-            rules=alone(table.rules),
+            rules=independent_rules(table.rules),
             state=State.ACTIVE,
             busy_until_ms=0,
             version=1,

@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from tablegate.gateway.engine.streams.follower_reads import oldest_pending_ms
 from tablegate.gateway.model.errors import StaleTable
-from tablegate.gateway.model.tables.restored_tables import alone
+from tablegate.gateway.model.tables.restored_tables import independent_rules
 from tablegate.gateway.model.tables.tables import State, Table
 from tablegate.gateway.store.rows import tombstones
 from tablegate.gateway.store.sql.databases import Session
@@ -122,4 +122,6 @@ def detach(store: Store, session: Session, table: Table, now_ms: int, delivers: 
     for rule in (rules.stream, rules.log):
         if rule is not None and rule.enabled:
             changes.end_stream(session, rule.id, now_ms)
-    return dataclasses.replace(table, rules=dataclasses.replace(alone(rules), history=rules.history))
+    return dataclasses.replace(
+        table, rules=dataclasses.replace(independent_rules(rules), history=rules.history)
+    )

@@ -14,7 +14,7 @@ from tablegate.gateway.model.authorization.command_accesses import accesses_of, 
 from tablegate.gateway.model.authorization.conditions import POSSIBLE, AccessFacts, ConditionKey
 from tablegate.gateway.model.authorization.grants import EVERYTHING, NOTHING, Policy, Verdict
 from tablegate.gateway.model.authorization.permissions import (
-    OF_ACCOUNTS,
+    ACCOUNT_PERMISSIONS,
     UNKNOWN_PURPOSE,
     Permission,
     Purpose,
@@ -383,7 +383,7 @@ class Authorization:
             return None
         self.is_checked = True
         permission, channel = self.purpose.permissions[0], self.purpose.channel
-        if permission in OF_ACCOUNTS and not is_error:
+        if permission in ACCOUNT_PERMISSIONS and not is_error:
             verdict = self.judge(Access(permission, channel, "", "", None))
         else:
             verdict = self.policy.possible_verdict(self.purpose, self)

@@ -24,13 +24,13 @@ class AnyValue(Enum):
 
 
 class NotYetKnown(Enum):
-    """The type of UNSAID: the value of a fact that is not known yet. Every condition on it is possible."""
+    """The type of UNDETERMINED: the value of a fact that is not known yet. Every condition on it is possible."""
 
-    UNSAID = "unsaid"
+    UNDETERMINED = "undetermined"
 
 
 EVERYTHING: Final = AnyValue.EVERYTHING
-UNSAID: Final = NotYetKnown.UNSAID
+UNDETERMINED: Final = NotYetKnown.UNDETERMINED
 Known = Collection[str] | AnyValue | NotYetKnown | None
 
 
@@ -63,7 +63,7 @@ class ConditionKey(Enum):
     __hash__ = object.__hash__
 
 
-OF_ACCESSES = frozenset(
+ACCESS_KEYS = frozenset(
     {
         ConditionKey.LEADING_KEYS,
         ConditionKey.ATTRIBUTES,
@@ -80,7 +80,7 @@ class AccessFacts(Protocol):
     """The facts of an access."""
 
     def known(self, fact: ConditionKey) -> Known:
-        """Return the values of a fact of OF_ACCESSES."""
+        """Return the values of a fact of ACCESS_KEYS."""
         ...
 
 
@@ -88,7 +88,7 @@ class AuthorizationContext(Protocol):
     """The facts of the request around an access."""
 
     def value(self, fact: ConditionKey) -> str | None:
-        """Return the value of a fact that is not in OF_ACCESSES."""
+        """Return the value of a fact that is not in ACCESS_KEYS."""
         ...
 
 
@@ -96,7 +96,7 @@ class _PossibleFacts:
     """Facts of an access that is not known yet."""
 
     def known(self, fact: ConditionKey) -> Known:
-        return UNSAID
+        return UNDETERMINED
 
 
 POSSIBLE: Final = _PossibleFacts()
@@ -134,12 +134,12 @@ class Condition:
     def holds(self, facts: AccessFacts, context: AuthorizationContext, is_allowance: bool) -> bool:
         """Return True if the condition holds. An uncertain result is False for an allowance and True for a denial."""
         known: Known
-        if self.fact in OF_ACCESSES:
+        if self.fact in ACCESS_KEYS:
             known = facts.known(self.fact)
         else:
             value = context.value(self.fact)
             known = None if value is None else (value,)
-        if known is UNSAID:
+        if known is UNDETERMINED:
             return is_allowance
         if self.test is None:
             return (known is None or known is EVERYTHING) is self.is_absent

@@ -253,7 +253,7 @@ def decide(statements: Sequence[Statement], access: Access) -> Decision:
 EVERY_ACTION = frozenset((permission, channel) for permission in Permission for channel in Channel)
 EVERYTHING = Policy((Statement(Effect.ALLOW, EVERY_ACTION, (Resources(EVERY),)),))
 NOTHING = Policy(())
-REFUSING_ALL = Policy((Statement(Effect.DENY, EVERY_ACTION, (Resources(EVERY),)),))
+DENY_ALL = Policy((Statement(Effect.DENY, EVERY_ACTION, (Resources(EVERY),)),))
 
 
 def location_of(namespace: str) -> TableLocation:

@@ -98,7 +98,7 @@ READING = frozenset({Permission.READ, Permission.QUERY, Permission.SCAN, Permiss
 STREAMING = frozenset(
     {Permission.LIST_STREAMS, Permission.DESCRIBE_STREAM, Permission.POSITION_STREAM, Permission.READ_STREAM}
 )
-OF_ACCOUNTS = frozenset(
+ACCOUNT_PERMISSIONS = frozenset(
     {
         Permission.LIST, Permission.LIST_STREAMS, Permission.LIST_BACKUPS, Permission.LIST_FEATURES,
         Permission.READ_ACCOUNT, Permission.WRITE_ACCOUNT, Permission.ADMINISTER,

@@ -32,12 +32,12 @@ class _Branch:
     @classmethod
     def of(cls, value: Value | None, step: str | int) -> _Branch:
         """Open a document for an edit at this step. Raises BadPath if the value is not such a document."""
-        wanted = Kind.MAP if isinstance(step, str) else Kind.LIST
-        if value is None or value.kind is not wanted:
+        expected = Kind.MAP if isinstance(step, str) else Kind.LIST
+        if value is None or value.kind is not expected:
             raise BadPath("path")
-        if wanted is Kind.MAP:
-            return cls(wanted, dict(value.data))
-        return cls(wanted, dict(enumerate(value.data)), len(value.data))
+        if expected is Kind.MAP:
+            return cls(expected, dict(value.data))
+        return cls(expected, dict(enumerate(value.data)), len(value.data))
 
     def put(self, step: str | int, value: Value) -> None:
         """Set a member or an element. An index past the end of the list appends."""
@@ -46,10 +46,10 @@ class _Branch:
         else:
             self.members[step] = value
 
-    def grown(self) -> Value:
+    def as_value(self) -> Value:
         """Return the edited document as a value."""
         members = {
-            step: member.grown() if isinstance(member, _Branch) else member
+            step: member.as_value() if isinstance(member, _Branch) else member
             for step, member in self.members.items()
         }
         if self.kind is Kind.MAP:
@@ -101,7 +101,7 @@ class Documents:
     def results(self) -> list[tuple[str, Value | None]]:
         """Return the edited attributes with their new values, None for removed ones."""
         return [
-            (name, result.grown() if isinstance(result, _Branch) else result)
+            (name, result.as_value() if isinstance(result, _Branch) else result)
             for name, result in self._changed.items()
         ]
 

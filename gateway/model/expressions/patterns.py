@@ -78,9 +78,9 @@ def _compiled(source: str) -> Any:
     try:
         return re2.compile(source.encode("utf-8", "surrogatepass"), options)
     except re2.error as error:
-        raise BadPattern(_told(error)) from None
+        raise BadPattern(_reason(error)) from None
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     reason = error.args[0] if error.args else ""
     return reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)

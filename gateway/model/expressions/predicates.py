@@ -208,7 +208,9 @@ def matches(predicate: Predicate, row: Row | None, view: View | None = None) -> 
             ):  # the most frequent form
                 found = _seen_at(row, left.path, view)
                 return (
-                    comparison is Comparison.NE if found is None else _JUDGES[comparison](found, right.value)
+                    comparison is Comparison.NE
+                    if found is None
+                    else _COMPARATORS[comparison](found, right.value)
                 )
             return _compares(_values_of(left, row, view), comparison, _values_of(right, row, view))
         case And(parts):
@@ -404,14 +406,14 @@ def _compares(lefts: tuple[Value, ...], comparison: Comparison, rights: tuple[Va
     if not lefts or not rights:
         return comparison is Comparison.NE
     if len(lefts) == 1 == len(rights):
-        return _JUDGES[comparison](lefts[0], rights[0])
-    return _any_pair(_JUDGES[comparison], lefts, rights)
+        return _COMPARATORS[comparison](lefts[0], rights[0])
+    return _any_pair(_COMPARATORS[comparison], lefts, rights)
 
 
 def _any_pair(
-    judge: Callable[[Value, Value], bool], lefts: tuple[Value, ...], rights: tuple[Value, ...]
+    test: Callable[[Value, Value], bool], lefts: tuple[Value, ...], rights: tuple[Value, ...]
 ) -> bool:
-    return any(judge(left, right) for left in lefts for right in rights)
+    return any(test(left, right) for left in lefts for right in rights)
 
 
 def _starts_with(value: Value, prefix: Value) -> bool:
@@ -423,7 +425,7 @@ def _starts_with(value: Value, prefix: Value) -> bool:
     )
 
 
-_JUDGES: dict[Comparison, Callable[[Value, Value], bool]] = {
+_COMPARATORS: dict[Comparison, Callable[[Value, Value], bool]] = {
     Comparison.EQ: equal,
     Comparison.NE: lambda left, right: not equal(left, right),
     Comparison.LT: lambda left, right: compare(left, right) == -1,

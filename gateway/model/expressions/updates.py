@@ -183,7 +183,7 @@ def edit(old: Row | None, actions: tuple[Action, ...], context: EditContext) -> 
     before = dict(context.key_values) if old is None else old.contents
     changed = _whole_attributes(actions, before, context.view)
     if changed is None:
-        _carry_out(actions, draft, before, context.view)
+        _apply_actions(actions, draft, before, context.view)
     else:
         for name, value in changed.items():
             draft.put(name, value, None)
@@ -212,7 +212,7 @@ def _whole_attributes(
     return changed
 
 
-def _carry_out(
+def _apply_actions(
     actions: tuple[Action, ...], draft: RowDraft | FastDraft, before: Attributes, view: View | None
 ) -> None:
     """Apply actions of any type to a draft."""

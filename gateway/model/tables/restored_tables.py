@@ -8,19 +8,19 @@ from tablegate.gateway.model.commands.table_commands import CreateTable, NewInde
 from tablegate.gateway.model.tables.tables import RESOURCE_POLICIES, Rules, Table
 
 
-def alone(rules: Rules) -> Rules:
+def independent_rules(rules: Rules) -> Rules:
     """Return the rules for a copy of a table, without its history, followers, replicas and local transactions."""
     return dataclasses.replace(
         rules, history=None, has_local_transactions=False, followed=False, log=None, replication=None
     )
 
 
-def like(source: Table, namespace: str, name: str) -> CreateTable:
+def copied_definition(source: Table, namespace: str, name: str) -> CreateTable:
     """Return a definition like that of another table, without its stream, its history and its resource policies.
 
     The policies grant access to the original table only.
     """
-    rules = dataclasses.replace(alone(source.rules), stream=None)
+    rules = dataclasses.replace(independent_rules(source.rules), stream=None)
     return CreateTable(
         "",
         namespace,

@@ -153,8 +153,8 @@ _RANGES = {Kind.INT32: 2**31, Kind.INT64: 2**63}
 def check(value: Value) -> None:
     """Raise ValueError or TypeError if the data of a value do not fit its kind."""
     kind, data = value
-    wanted = _TYPES.get(kind)
-    if wanted is not None and type(data) is not wanted:
+    expected = _TYPES.get(kind)
+    if expected is not None and type(data) is not expected:
         raise TypeError(f"{data!r} is no {kind.value}")
     if kind is Kind.DECIMAL:
         _check_number(data)

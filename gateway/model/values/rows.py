@@ -112,7 +112,7 @@ class Contents:
         return made
 
     @classmethod
-    def seen(cls, key_values: Mapping[str, Value], cells: dict[str, tuple[Cell, ...]]) -> Contents:
+    def visible(cls, key_values: Mapping[str, Value], cells: dict[str, tuple[Cell, ...]]) -> Contents:
         """Return the visible contents of a row: these key columns and cells. For filters, sizes and replies, never
         stored."""
         latest = dict(key_values)

@@ -100,7 +100,7 @@ def stored_resource_policy(text: str, identity: CallerIdentity) -> ResourceDecis
         return resource_policy(text, identity)
     except BadPolicy as error:
         _log.error("the policy of a table cannot be read, so that nothing is allowed there: %s", error)
-        return ResourceDecision(grants.REFUSING_ALL, grants.NOTHING)
+        return ResourceDecision(grants.DENY_ALL, grants.NOTHING)
 
 
 def _principals(element: dict[str, Any]) -> Principals:

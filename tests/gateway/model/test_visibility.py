@@ -64,7 +64,7 @@ def test_without_an_age_nothing_goes() -> None:
 
 
 def test_what_is_seen_is_measured_with_every_version() -> None:
-    seen = Contents.seen(KEY, {"é": (cell(2), cell(1))})
+    seen = Contents.visible(KEY, {"é": (cell(2), cell(1))})
     assert seen.size_bytes == 1 + 1 + 2 * (2 + 8)
     assert seen.latest == {**KEY, "é": cell(2).value}
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tablegate.adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB_OPERATIONS
 from tablegate.adapters.dynamodb.operation_table import PURPOSES
-from tablegate.gateway.model.authorization.permissions import OF_ACCOUNTS
+from tablegate.gateway.model.authorization.permissions import ACCOUNT_PERMISSIONS
 from tests.support.strict import Strict
 
 INDEX = "byStatus"
@@ -324,6 +324,6 @@ def _copies(table: str, has: Handles) -> Iterator[Given]:
 OF_DYNAMODB = {
     name
     for name in (target.partition(".")[2] for target in DYNAMODB_OPERATIONS)
-    if PURPOSES[name].permissions[0] not in OF_ACCOUNTS and name != "ListBulkOperations"
+    if PURPOSES[name].permissions[0] not in ACCOUNT_PERMISSIONS and name != "ListBulkOperations"
 }
 """The operations on resources that have a name. Those on an account list its names (docs/operate/grants.md)."""

@@ -14,7 +14,7 @@ from tablegate.adapters.azuretable.operation_table import OPERATIONS as AZURE_OP
 from tablegate.adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE_OPERATIONS
 from tablegate.adapters.tablestore.wire.plainbuffer import Bound, WireRow, encode_row
 from tablegate.adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from tablegate.gateway.model.authorization.permissions import OF_ACCOUNTS
+from tablegate.gateway.model.authorization.permissions import ACCOUNT_PERMISSIONS
 from tests.adapters.tablestore.client import cells_of, row
 from tests.gateway.security.named_requests import INDEX, Handles
 
@@ -23,7 +23,7 @@ from tests.gateway.security.named_requests import INDEX, Handles
 OF_AZURE = {
     f"{verb} {resource.__name__}{comp and '?' + comp}"
     for (resource, verb, comp), operation in AZURE_OPERATIONS.items()
-    if operation.purpose.permissions[0] not in OF_ACCOUNTS
+    if operation.purpose.permissions[0] not in ACCOUNT_PERMISSIONS
 }
 AzureGiven = tuple[str, str, tuple[str, str, Any, dict[str, str]]]
 _BODIES: dict[str, Any] = {
@@ -111,7 +111,7 @@ def query_of(path: str) -> bytes:
 OF_TABLE_STORE = {
     name
     for name, operation in TABLE_STORE_OPERATIONS.items()
-    if operation.purpose.permissions[0] not in OF_ACCOUNTS
+    if operation.purpose.permissions[0] not in ACCOUNT_PERMISSIONS
     and name not in ("CommitTransaction", "AbortTransaction")  # they name no table
 }
 TableStoreGiven = tuple[str, str, Message]

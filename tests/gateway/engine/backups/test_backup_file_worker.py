@@ -22,7 +22,7 @@ from tablegate.gateway.model.commands.snapshot_commands import ImportRows, Reset
 from tablegate.gateway.model.commands.table_commands import DropTable
 from tablegate.gateway.model.errors import BackupBusy, BackupUnreadable, TableMissing
 from tablegate.gateway.model.tables.backups import Backup, BackupFile, BackupKind
-from tablegate.gateway.model.tables.restored_tables import like
+from tablegate.gateway.model.tables.restored_tables import copied_definition
 from tablegate.gateway.model.tables.tables import ExpiryRule, Rules, State
 from tablegate.gateway.model.values import row_lines
 from tablegate.gateway.model.values.keys import Position
@@ -92,7 +92,7 @@ def filled(engine: Engine, rows: int = 300, noise: int = 0) -> Client:
 
 
 def restore(engine: Engine, backup: Backup, name: str = "again") -> StoredRows:
-    run(engine, RestoreTable(like(backup.source, "", name), backup))
+    run(engine, RestoreTable(copied_definition(backup.source, "", name), backup))
     do_all_work(engine)
     made = found(engine, name)
     assert made.state_at(0) is State.ACTIVE
@@ -192,7 +192,7 @@ def test_a_server_without_the_directory_says_so(database: Database, clock: Clock
     backup = backed_up(engine, filled(engine))
     other = server(database, clock, None)
     with pytest.raises(BackupUnreadable) as error:
-        run(other, RestoreTable(like(backup.source, "", "again"), backup))
+        run(other, RestoreTable(copied_definition(backup.source, "", "again"), backup))
     assert "no backup directory" in error.value.reason
 
 
@@ -202,7 +202,7 @@ def test_a_restore_of_rows_that_are_about_to_leave_is_waited_for(engine: Engine,
     do_background_work(engine)  # it is ready, and its rows are in the database
     backup = the_backup(engine)
     state = stored_rows(engine, client.table.id)
-    run(engine, RestoreTable(like(client.table, "", "again"), backup))
+    run(engine, RestoreTable(copied_definition(client.table, "", "again"), backup))
     while engine.job_batch():
         pass
     assert stored_rows(engine, backup.copy_id) != {}
@@ -214,8 +214,11 @@ def test_a_restore_of_rows_that_are_about_to_leave_is_waited_for(engine: Engine,
 
 def test_a_backup_is_not_deleted_while_it_is_restored(engine: Engine) -> None:
     backup = backed_up(engine, filled(engine))
-    run(engine, RestoreTable(like(backup.source, "", "again"), backup))
-    for command in (DeleteBackup(backup), RestoreTable(like(backup.source, "", "twice"), backup)):
+    run(engine, RestoreTable(copied_definition(backup.source, "", "again"), backup))
+    for command in (
+        DeleteBackup(backup),
+        RestoreTable(copied_definition(backup.source, "", "twice"), backup),
+    ):
         with pytest.raises(BackupBusy):
             run(engine, command)
     do_all_work(engine)
@@ -224,7 +227,7 @@ def test_a_backup_is_not_deleted_while_it_is_restored(engine: Engine) -> None:
 
 def test_a_restore_that_is_cancelled_leaves_nothing(engine: Engine) -> None:
     backup = backed_up(engine, filled(engine, 1_000))
-    run(engine, RestoreTable(like(backup.source, "", "again"), backup))
+    run(engine, RestoreTable(copied_definition(backup.source, "", "again"), backup))
     assert engine.job_batch() is not None
     [job] = run(engine, ListUnfinishedJobs())  # type: ignore[misc]
     run(engine, CancelJob(job))
@@ -244,7 +247,7 @@ def test_the_next_server_goes_on_with_a_restore(
     client = filled(engine, 1_000)
     state = stored_rows(engine, client.table.id)
     backup = backed_up(engine, client)
-    run(engine, RestoreTable(like(client.table, "", "again"), backup))
+    run(engine, RestoreTable(copied_definition(client.table, "", "again"), backup))
     assert engine.job_batch() is not None
     half = stored_rows(engine, found(engine, "again").id)
     assert 0 < len(half) < len(state)
@@ -354,7 +357,7 @@ def test_a_broken_file_changes_nothing(
             file.write_bytes(data)
         refusal = ""
         try:
-            run(engine, RestoreTable(like(client.table, "", "again"), backup))
+            run(engine, RestoreTable(copied_definition(client.table, "", "again"), backup))
         except BackupUnreadable as error:
             refusal = error.reason
         do_all_work(engine)
@@ -433,7 +436,7 @@ def test_a_directory_that_is_away_during_a_restore(
     away = directory.with_name("away")
     for name, patience_s in (("again", 300.0), ("never", 0.0)):
         monkeypatch.setattr(job_runner, "_RETRY_LIMIT_S", patience_s)
-        run(engine, RestoreTable(like(client.table, "", name), backup))
+        run(engine, RestoreTable(copied_definition(client.table, "", name), backup))
         directory.rename(away)
         for _ in range(5):
             engine.job_batch()
@@ -453,7 +456,7 @@ def test_a_reset_removes_the_files(engine: Engine, directory: Path) -> None:
     run(engine, CreateBackup(client.table, "second"))
     do_background_work(engine)
     assert engine.job_batch() is not None  # its file is begun
-    run(engine, RestoreTable(like(client.table, "", "again"), backup))
+    run(engine, RestoreTable(copied_definition(client.table, "", "again"), backup))
     run(engine, ResetTables("elsewhere"))
     assert len(files(directory)) == 2
     run(engine, ResetTables())
