@@ -1,1 +1,1 @@
-"""The process that serves: sockets, HTTP/1.1, the event loop, ticks, worker processes."""
+"""The server process: sockets, HTTP/1.1, the event loop, ticks and worker processes."""

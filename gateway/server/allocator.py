@@ -1,8 +1,7 @@
-"""The C library's memory: what a request gave back is kept for the next one. Knows nothing of requests.
+"""Settings of the C library's allocator: memory freed by a request is kept for the next one.
 
-A page of rows is a megabyte several times over, and a tick holds those of many requests. glibc gives such memory back to the
-system as soon as it is free, and each next tick pays for it anew, page fault by page fault: a third of what sixteen readers of
-pages cost.
+A page of rows takes several megabytes, and a tick holds those of many requests. By default, glibc returns such memory
+to the system at once. Each further tick then pays for page faults, a third of the cost of sixteen readers of pages.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ import sys
 # glibc's numbers for mallopt (malloc.h).
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _KEPT_BYTES = 64 << 20
-_LARGEST_BYTES = 32 << 20  # what is larger is asked of the system by itself; glibc takes no higher number
+_LARGEST_BYTES = 32 << 20  # glibc's maximum, larger blocks are mapped separately
 
 
 def keep_freed_memory() -> bool:
-    """Keep up to 64 MiB that are free instead of giving them back. Whether the C library can (glibc can)."""
+    """Keep up to 64 MiB of freed memory instead of returning it. Return True if the C library supports it (glibc does)."""
     if sys.platform != "linux":
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return False
-    # Both, because either ends the growing of the other, which is what glibc does if it is left alone.
+    # Set both, because setting either disables the automatic growth of the other.
     return bool(mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)) and bool(mallopt(_MMAP_THRESHOLD, _LARGEST_BYTES))

@@ -1,4 +1,4 @@
-"""The certificate that clients are shown: one that is brought (--tls-cert), which may be read again, or one of our own making."""
+"""The TLS certificate of the server: one from a file (--tls-cert), which can be reloaded, or a self-signed one."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from tablegate.gateway.observability import logs, metrics
 _DAYS = 90
 _DAY_S = 86_400
 _WARNING_S = 14 * _DAY_S
-# Names by which a client on the same machine may call; the last is Azure's host style.
+# Host names for clients on the same machine. The last has the form of Azure's host style.
 _NAMES = ("localhost", "*.localhost", "*.table.localhost")
 _ADDRESSES = ("127.0.0.1", "::1")
 
 
 class Certificate:
-    """TLS with a certificate and its key; `context` shows new connections what was read last."""
+    """TLS with a certificate and its key. `context` uses the files as last loaded for new connections."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
-        """Raises OSError; ssl.SSLError is one."""
+        """Load the files. Raises OSError, of which ssl.SSLError is a subclass."""
         self._paths = certificate, key
         self.context = _context(*self._paths)
         self.expires_at = _expires_at(certificate)
 
     def reload(self) -> None:
-        """Read the files again. Raises OSError and stays as it was if they are of no use."""
-        _context(*self._paths)  # a certificate without its key must not be half taken
+        """Reload the files. Raises OSError if they cannot be used, and keeps the previous certificate."""
+        _context(*self._paths)  # checks that certificate and key match before either is replaced
         self.context.load_cert_chain(*self._paths)
         self.expires_at = _expires_at(self._paths[0])
 
@@ -42,12 +42,12 @@ class Certificate:
         metrics.certificate_expires(path, self.expires_at)
         if left_s <= _WARNING_S:
             at = datetime.datetime.fromtimestamp(self.expires_at, datetime.UTC).isoformat()
-            what = "has expired: clients refuse to connect" if left_s <= 0 else "expires soon"
+            what = "has expired, so clients refuse to connect" if left_s <= 0 else "expires soon"
             logs.warning(f"the TLS certificate {what}", path=path, expires_at=at)
         return min(left_s, _DAY_S) if left_s > 0 else _DAY_S
 
     def watch_expiry(self) -> None:
-        """Check the expiry now, each day, and when the certificate expires, from a thread that ends with the process."""
+        """Check the expiry now, each day, and when the certificate expires, from a daemon thread."""
 
         def watch() -> None:
             while True:
@@ -57,7 +57,7 @@ class Certificate:
 
 
 def _expires_at(certificate: Path) -> float:
-    """The time, in seconds since 1970, at which the first certificate of a file expires; infinity if that cannot be read."""
+    """Return the expiry of the first certificate of a file, in seconds since 1970. Infinity if it cannot be read."""
     from cryptography import x509
 
     try:
@@ -75,8 +75,10 @@ def _context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 def make_self_signed(folder: Path, host: str) -> tuple[Path, Path]:
-    """Write `tablegate-cert.pem` and `tablegate-key.pem` into a folder; their paths. Valid for 90 days, made anew at each
-    start: clients that should trust it are given the first file."""
+    """Write `tablegate-cert.pem` and `tablegate-key.pem` into a folder, and return their paths.
+
+    The certificate is valid for 90 days and renewed at each start. Clients can trust the first file.
+    """
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

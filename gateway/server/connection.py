@@ -1,8 +1,8 @@
-"""One client connection: bytes to requests, replies to bytes, one request at a time and in order.
+"""One client connection: bytes to requests and replies to bytes, one request at a time and in order.
 
-Knows HTTP/1.1 on a connection: pipelining, 100-continue, limits of time, back-pressure, closing so that the last reply arrives.
-Requests are parsed by request_parser.py, or by fast_heads.py if they come whole. Knows nothing of what requests mean: the server
-does (server.py).
+This module implements HTTP/1.1 on a connection: pipelining, 100-continue, time limits, back-pressure, and a close that
+does not lose the last reply. request_parser.py parses requests, or fast_heads.py if they arrive in one piece. The
+meaning of requests is left to the server (server.py).
 """
 
 from __future__ import annotations
@@ -23,43 +23,43 @@ from tablegate.gateway.server.request_parser import Refusals, RequestParser
 
 # A client may send this many requests ahead before its connection is no longer read.
 _PIPELINE_LIMIT = 16
-# For how long what a refused client goes on sending is thrown away: closing at once could lose it the reply.
+# Seconds for which further data of a refused client is discarded. An immediate close could lose the reply.
 _LINGER_S = 3.0
 _WRITE_SEPARATELY_BYTES = 64 << 10
-# A body of which nothing has come for so long may be given up when its place is needed.
+# A body without new data for this time may be closed to free its place.
 _STALLED_S = 1.0
 NEVER = float("inf")
 
 
 class ConnectionServer(Refusals, Protocol):
-    """The part of the server that connections call. One for all connections of a process."""
+    """The part of the server that connections call. One instance for all connections of a process."""
 
     is_stopping: bool
 
     def enter(self, connection: Connection) -> bool:
-        """Count a new connection. Return False if there are too many."""
+        """Register a new connection. Return False if there are too many."""
 
     def leave(self, connection: Connection) -> None:
-        """Count a connection no longer."""
+        """Unregister a connection."""
 
     def head_began(self, connection: Connection) -> None:
-        """Count a head of which only a part has come."""
+        """Count an incomplete head."""
 
     def head_ended(self, connection: Connection) -> None:
-        """Count a head no longer: the rest has come, or is not waited for."""
+        """Stop counting a head as incomplete: it is complete or abandoned."""
 
     def handle(self, pending: PendingRequest) -> None:
-        """Have a request handled. Its connection's `answer` is called once, in the event loop."""
+        """Start handling a request. Its connection's `answer` is called once, in the event loop."""
 
     def answer(self, pending: PendingRequest, reply: Reply) -> None:
-        """Have a request answered that was refused by its head."""
+        """Answer a request that was refused by its head."""
 
     def discard(self, transport: asyncio.Transport, size_bytes: int) -> None:
-        """Count bytes that are thrown away, and resume reading later."""
+        """Count discarded bytes, and resume reading later."""
 
 
 class DeadlinePhase(Enum):
-    """The subject of a connection's deadline."""
+    """The state that a connection's deadline applies to."""
 
     IDLE = "idle"
     HEAD = "head"
@@ -68,8 +68,8 @@ class DeadlinePhase(Enum):
     LINGERING = "lingering"
 
 
-def _by_parser(data: bytes, most_head_bytes: int, most_target_bytes: int) -> Whole | None:
-    """Leave every request to the parser. Takes the place of `fast_heads.whole_request` if fast paths are off."""
+def _by_parser(data: bytes, max_head_bytes: int, max_target_bytes: int) -> Whole | None:
+    """Leave every request to the parser. Replaces `fast_heads.whole_request` if fast paths are off."""
     return None
 
 
@@ -77,7 +77,7 @@ _whole_request = fast_paths.choose(fast_heads.whole_request, _by_parser)
 
 
 class Connection(asyncio.Protocol):
-    """One connection. The server compares `deadline` (monotonic seconds) with the clock once a second."""
+    """One connection. The server checks `deadline` (monotonic seconds) once a second."""
 
     written_up_to = 0
 
@@ -85,7 +85,7 @@ class Connection(asyncio.Protocol):
         self._server = server
         self._memory = server.memory
         self._settings = server.settings
-        self._in_line: deque[PendingRequest] = deque()
+        self._queue: deque[PendingRequest] = deque()
         self._current: PendingRequest | None = None
         self._is_blocked = self._is_paused = False
         self._max_target_bytes = self._settings.max_request_line_bytes
@@ -98,18 +98,18 @@ class Connection(asyncio.Protocol):
         self.deadline = NEVER
         self._since = 0.0
 
-    # asyncio's calls
+    # Calls by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
-        # On a socket for both, an IPv4 address comes as one of IPv6.
+        # A socket for both address families reports an IPv4 address as an IPv6 one.
         self.client = peer[0].removeprefix("::ffff:") if isinstance(peer, tuple) else ""
         self._is_secure = transport.get_extra_info("sslcontext") is not None
         self._parser = RequestParser(self._server, self, self.client, self._is_secure)
-        self._rest()
+        self._expect_next()
         if not self._server.enter(self):
-            self._in_line.append(self._parser.refused(framing.plain(503, "too many connections")))
+            self._queue.append(self._parser.refused(framing.plain(503, "too many connections")))
             self._next()
 
     def data_received(self, data: bytes) -> None:
@@ -120,26 +120,26 @@ class Connection(asyncio.Protocol):
         whole = None
         if not (parser.has_message or parser.quiet_bytes):
             whole = _whole_request(data, self._max_header_bytes, self._max_target_bytes)
-        room_bytes = min(self._max_body_bytes, memory.receivable_bytes - memory.received_bytes)
-        if whole is not None and len(whole[-1]) <= room_bytes:
+        available_bytes = min(self._max_body_bytes, memory.receivable_bytes - memory.received_bytes)
+        if whole is not None and len(whole[-1]) <= available_bytes:
             method, target, headers, known, body = whole
             pending = PendingRequest(method, target, headers, body, self.client, self._is_secure, known)
             pending.connection = self
             memory.received_bytes += len(body)
-            self._in_line.append(pending)
+            self._queue.append(pending)
         else:
-            self._in_line += parser.feed(data)
+            self._queue += parser.feed(data)
             if parser.has_message and self.phase is not DeadlinePhase.WORKING:
                 self._expect_rest_of_message()
-        if len(self._in_line) >= _PIPELINE_LIMIT and not (self._is_paused or parser.is_ended):
+        if len(self._queue) >= _PIPELINE_LIMIT and not (self._is_paused or parser.is_ended):
             self._is_paused = True
             self._transport.pause_reading()
         self._next()
 
     def eof_received(self) -> bool:
-        """A client that only stopped sending still gets its replies."""
+        """Keep the connection open for the replies, as the client may only have stopped sending."""
         self._parser.is_ended = True
-        return self._current is not None or bool(self._in_line)
+        return self._current is not None or bool(self._queue)
 
     def pause_writing(self) -> None:
         self._is_blocked = True
@@ -153,13 +153,13 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._parser.is_ended = True
         self._parser.drop_body()
-        for waiting in self._in_line:
+        for waiting in self._queue:
             self._memory.received_bytes -= len(waiting.body)
-        self._in_line.clear()
+        self._queue.clear()
         self._server.leave(self)
 
     def _expect_rest_of_message(self) -> None:
-        """Set the deadline of a message of which a part has come. It runs from the beginning of the head or of the body."""
+        """Set the deadline of an incomplete message, from the beginning of its head or body."""
         if self._parser.is_head_complete:
             if self.phase is not DeadlinePhase.BODY:
                 self._expect(DeadlinePhase.BODY, self._settings.body_seconds)
@@ -170,10 +170,10 @@ class Connection(asyncio.Protocol):
     # Answering
 
     def _next(self) -> None:
-        """Begin with the next request, unless one is in hand or replies wait to be sent."""
+        """Start the next request, unless one is running or replies wait to be sent."""
         if self._current is not None or self._is_blocked or self._transport.is_closing():
             return
-        if not self._in_line:
+        if not self._queue:
             if self._parser.owes_continue:
                 self._parser.owes_continue = False
                 self._transport.write(framing.CONTINUE)
@@ -181,9 +181,9 @@ class Connection(asyncio.Protocol):
                 self._is_paused = False
                 self._transport.resume_reading()
             if self.phase is DeadlinePhase.WORKING:
-                self._rest()
+                self._expect_next()
             return
-        self._current = pending = self._in_line.popleft()
+        self._current = pending = self._queue.popleft()
         if self.phase is DeadlinePhase.HEAD:
             self._server.head_ended(self)
         self.phase = DeadlinePhase.WORKING
@@ -196,7 +196,7 @@ class Connection(asyncio.Protocol):
             self.answer(pending.refusal)
 
     def answer(self, reply: Reply) -> None:
-        """Send the reply to the current request, in one piece, and begin with the next."""
+        """Send the reply to the current request, in one piece, and start the next."""
         current = self._current
         if current is None:
             return
@@ -206,7 +206,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
         if self._transport.is_closing():
             return
-        keep_alive = current.keep_alive and not (self._server.is_stopping and not self._in_line)
+        keep_alive = current.keep_alive and not (self._server.is_stopping and not self._queue)
         try:
             head, body = framing.encode(reply, current.method, keep_alive, current.http_10)
         except ValueError as error:
@@ -217,25 +217,25 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.writelines((head, body))
         if not keep_alive:
-            # While the server stops, a request that comes behind the last reply must not reset the connection before that
-            # reply is read. (TLS waits for the client's end by itself.)
+            # While the server stops, a further request must not reset the connection before the client has read the
+            # last reply. TLS waits for the end of the client by itself.
             is_stopping = self._server.is_stopping and self._transport.can_write_eof()
             self._finish(linger=current.refusal is not None or is_stopping)
         elif (
-            self._in_line
+            self._queue
             or self._parser.has_message
             or self._is_paused
             or self._is_blocked
             or self._parser.is_ended
         ):
             self._next()
-        else:  # as `_rest` has it
+        else:  # the idle case of `_expect_next`
             self.phase = DeadlinePhase.IDLE
             self._since = monotonic()
             self.deadline = self._since + self._idle_seconds
 
-    def _rest(self) -> None:
-        """Set the deadline for the time without a request: idle, or in the middle of a message."""
+    def _expect_next(self) -> None:
+        """Set the deadline for the time without a request: idle, or within a message."""
         if self._parser.is_ended:
             self._finish(linger=False)
         elif not self._parser.has_message:
@@ -264,10 +264,10 @@ class Connection(asyncio.Protocol):
             self._expect(DeadlinePhase.LINGERING, self._settings.write_seconds)
             self._transport.close()
 
-    # The server's calls
+    # Calls by the server
 
     def overdue(self) -> None:
-        """Close the connection, because its deadline has passed."""
+        """Close the connection after its deadline."""
         if self.phase in (DeadlinePhase.HEAD, DeadlinePhase.BODY) and not self._is_blocked:
             self._time_out()
         elif self.phase is DeadlinePhase.IDLE:
@@ -282,7 +282,8 @@ class Connection(asyncio.Protocol):
 
     @property
     def waits_since(self) -> float:
-        """The time since which it waits for its client to send. NEVER if it handles a request, or a body is coming."""
+        """Time since which the connection waits for its client to send. NEVER while it handles a request or receives a
+        body."""
         if self.phase is DeadlinePhase.WORKING or self._transport.is_closing():
             return NEVER
         if self.phase is DeadlinePhase.BODY and monotonic() - self._since < _STALLED_S:
@@ -290,7 +291,7 @@ class Connection(asyncio.Protocol):
         return self._since
 
     def give_up(self) -> bool:
-        """Close a connection that waits for its client. Return False if it stays, because the next request is arriving."""
+        """Close a connection that waits for its client. Return False if its next request is arriving."""
         if self.phase is DeadlinePhase.IDLE and self._has_arrived():
             return False
         if self.phase in (DeadlinePhase.HEAD, DeadlinePhase.BODY) and not self._is_blocked:
@@ -299,11 +300,11 @@ class Connection(asyncio.Protocol):
         return True
 
     def _time_out(self) -> None:
-        self._in_line.append(self._parser.refused(framing.plain(408, "the request took too long to arrive")))
+        self._queue.append(self._parser.refused(framing.plain(408, "the request took too long to arrive")))
         self._next()
 
     def _has_arrived(self) -> bool:
-        """True if there are bytes to read. A timer may run before them."""
+        """Return True if there are bytes to read. A timer may run before they are read."""
         socket = self._transport.get_extra_info("socket")
         if socket is None:
             return False

@@ -1,7 +1,7 @@
-"""One server process for a SQLite file: locks of the operating system, which die with their holder.
+"""Exclusive use of a SQLite file by one server, with operating system locks that end with their holder.
 
-The file itself is locked, on Linux, so that it does not matter by which of its names it is opened; and a file beside it,
-which also says who holds it. Knows nothing of what the file is.
+On Linux the file itself is locked, so that its other names (links) are locked too. A second file beside it is also
+locked, and contains the process id of the holder. This module does not depend on the contents of the file.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import struct
 import sys
 from pathlib import Path
 
-# Beyond every file, and beyond the bytes that SQLite locks (1 GiB and the 511 after it).
+# A byte after the end of every file and after the bytes that SQLite locks (1 GiB and the next 511).
 _LOCKED_BYTE = 1 << 62
 
 
 class LockAlreadyHeld(Exception):
-    """Another process has the lock; `pid` is 0 if it has not yet said which."""
+    """Another process holds the lock. `pid` is 0 if the holder has not written its number yet."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(pid)
@@ -25,43 +25,50 @@ class LockAlreadyHeld(Exception):
 
 
 class FileLock:
-    """Held from creation to `release()`, or the end of the process, however it ends. Not inherited by children."""
+    """A lock from creation to `release()` or the end of the process. Child processes do not inherit it."""
 
     def __init__(self, path: Path) -> None:
-        """Lock a file that is there or raise LockAlreadyHeld at once. The file beside it stays: removing it would let two in
-        where the file itself is not locked."""
+        """Lock an existing file, or raise LockAlreadyHeld at once.
+
+        The lock file is never removed. Otherwise two processes could hold the lock if the file itself is not locked.
+        """
         path = path.resolve()
-        beside = path.with_name(path.name + ".lock")
-        self._beside = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._itself = -1
+        lock_path = path.with_name(path.name + ".lock")
+        self._lock_descriptor = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._file_descriptor = -1
         try:
-            fcntl.flock(self._beside, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._itself = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            _lock_inode(self._itself)
+            fcntl.flock(self._lock_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._file_descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            _lock_inode(self._file_descriptor)
         except OSError as error:
-            holder = os.pread(self._beside, 20, 0).strip()
+            holder = os.pread(self._lock_descriptor, 20, 0).strip()
             self._close()
             if not isinstance(error, BlockingIOError):
                 raise
             raise LockAlreadyHeld(int(holder) if holder.isdigit() else 0) from None
-        os.ftruncate(self._beside, 0)
-        os.pwrite(self._beside, str(os.getpid()).encode(), 0)
+        os.ftruncate(self._lock_descriptor, 0)
+        os.pwrite(self._lock_descriptor, str(os.getpid()).encode(), 0)
 
     def release(self) -> None:
-        """Let others in. The number is wiped first, so that nobody is told of a process that has gone. Only after SQLite has
-        closed the file: closing it here ends the locks that SQLite holds in this process."""
-        os.ftruncate(self._beside, 0)
+        """Release the lock, after SQLite has closed the file. Closing it here ends SQLite's own locks in this process.
+
+        The process id is removed first, so that no stale one is reported.
+        """
+        os.ftruncate(self._lock_descriptor, 0)
         self._close()
 
     def _close(self) -> None:
-        if self._itself >= 0:
-            os.close(self._itself)
-        os.close(self._beside)
+        if self._file_descriptor >= 0:
+            os.close(self._file_descriptor)
+        os.close(self._lock_descriptor)
 
 
 def _lock_inode(descriptor: int) -> None:
-    """An "open file description" lock: unlike others it does not end when SQLite closes the file in this process, and unlike
-    flock it covers one byte only, so that where flock is made of the same locks as SQLite's (NFS) both hold."""
+    """Take an "open file description" lock on one byte.
+
+    Unlike other locks, it does not end when SQLite closes the file in this process. Unlike flock, it covers one byte.
+    This matters on NFS, where flock uses the same locks as SQLite.
+    """
     if sys.platform == "linux":
         wanted = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, _LOCKED_BYTE, 1, 0)
         fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, wanted)

@@ -1,6 +1,6 @@
-"""From WSGI and Flask to a Request, and from a Reply to Flask's response.
+"""Conversion between Flask or WSGI and the gateway's Request and Reply.
 
-Knows nothing of dialects, and adds nothing to what they answer.
+It does not depend on dialects, and adds nothing to their replies.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ _REQUEST = "tablegate_request"
 
 
 def request_of(environ: dict[str, Any], body: bytes) -> Request:
-    """The request of a WSGI call. Our server brings it along; of others its parts are put together, the target from where
-    werkzeug, gunicorn and uWSGI keep it raw (else from the decoded path, which cannot tell %2F from /)."""
+    """Return the request of a WSGI call.
+
+    Our server passes the request itself. For other servers it is assembled. The raw target is used if werkzeug,
+    gunicorn or uWSGI provide it. Otherwise the decoded path is used, which cannot distinguish %2F from /.
+    """
     known = environ.get(WSGI_REQUEST)
     if isinstance(known, Request):
         return known
@@ -44,7 +47,7 @@ def request_of(environ: dict[str, Any], body: bytes) -> Request:
 
 
 def current_request() -> Request:
-    """The request that Flask is handling: one object, whoever asks."""
+    """Return the request that Flask is handling. The object is the same for all calls."""
     environ = flask.request.environ
     if WSGI_REQUEST in environ:
         return request_of(environ, b"")
@@ -55,14 +58,14 @@ def current_request() -> Request:
 
 
 def flask_response(reply: Reply) -> flask.Response:
-    """A reply for Flask to give; no header is added that the dialect did not ask for."""
+    """Return a reply as a Flask response, without additional headers."""
     response = flask.Response(reply.body, reply.status)
     response.headers = FlaskHeaders(list(reply.headers))
     return response
 
 
 def routes(name: str, methods: frozenset[str], serve: Callable[[Request], Reply]) -> flask.Blueprint:
-    """The routes of a dialect: one rule for all paths, since what is meant is read from the raw target."""
+    """Return the routes of a dialect: one rule for all paths, as the dialect evaluates the raw target."""
     made = flask.Blueprint(name, __name__)
 
     def reply(**_: str) -> flask.Response:

@@ -1,6 +1,6 @@
-"""Replies as HTTP/1.1 bytes: status line, the server's own headers, body - made to be sent in one piece.
+"""Replies as HTTP/1.1 bytes: status line, the server's own headers and the body, prepared for a single write.
 
-Knows what a reply to HEAD, a 204 or a 304 leaves out, and which headers are the server's to give. Knows no sockets.
+This module omits the body for HEAD, 204 and 304, and sets the headers that belong to the server.
 """
 
 from __future__ import annotations
@@ -15,28 +15,30 @@ from tablegate.gateway.http import Reply
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
-# A dialect's Date and Server stand; what frames the message is decided here alone.
+# A dialect may set Date and Server. The headers that frame the message are set only here.
 _FRAMING = frozenset(("content-length", "connection", "transfer-encoding", "keep-alive"))
 
 
 @lru_cache(maxsize=256)
 def _role(name: str) -> str:
-    """The name of a header that means something here, in lower case; "" of any other."""
+    """Return a header name with a special meaning in lower case. "" for others."""
     lowered = name.lower()
     return lowered if lowered in _FRAMING or lowered in ("date", "server") else ""
 
 
 @lru_cache(maxsize=1024)
 def _template(status: int, names: tuple[str, ...]) -> tuple[str, int]:
-    """What replies of this status with headers of these names begin with, to be filled in with the headers' values and the
-    Date; and how many lines that is."""
+    """Return a template for replies with this status and these headers, and its number of lines.
+
+    It is filled in with the values of the headers and the Date.
+    """
     head = [f"HTTP/1.1 {status} {_REASONS.get(status, 'Unknown')}\r\n"]
     hidden = 0
     roles = [_role(name) for name in names]
     for name, role in zip(names, roles, strict=True):
         is_framing = role in _FRAMING
         hidden += is_framing
-        # "%.0s" takes a value and shows nothing of it.
+        # "%.0s" consumes a value without output.
         head.append("%.0s" if is_framing else name.replace("%", "%%") + ": %s\r\n")
     head.append("%.0s" if "date" in roles else "Date: %s\r\n")
     hidden += "date" in roles
@@ -46,14 +48,14 @@ def _template(status: int, names: tuple[str, ...]) -> tuple[str, int]:
 
 
 class _Clock:
-    """The Date header, made once a second."""
+    """The cached Date header, updated once a second."""
 
     second = 0
     text = ""
 
 
 def http_date() -> str:
-    """Now, as HTTP writes it."""
+    """Return the current time in the format of HTTP."""
     second = int(time.time())
     if second != _Clock.second:
         _Clock.text = formatdate(second, usegmt=True)
@@ -62,7 +64,7 @@ def http_date() -> str:
 
 
 def encode(reply: Reply, method: str, keep_alive: bool, http_10: bool) -> tuple[bytes, bytes]:
-    """Head and body of a reply as they are sent. Raises ValueError if a header would break out of its line."""
+    """Return head and body of a reply as bytes. Raises ValueError if a header contains a line break."""
     status, headers, body = reply
     names, values = (*zip(*headers, strict=True),) or ((), ())
     template, lines = _template(status, names)
@@ -86,5 +88,5 @@ def encode(reply: Reply, method: str, keep_alive: bool, http_10: bool) -> tuple[
 
 
 def plain(status: int, text: str) -> Reply:
-    """A reply in the server's own words, where no dialect has any."""
+    """Return a reply in plain text, for requests without a dialect."""
     return Reply(status, (("Content-Type", "text/plain; charset=utf-8"),), f"{text}\n".encode())

@@ -1,6 +1,6 @@
-"""The data with which a server begins: credentials, a snapshot and a seed that the settings name.
+"""Initial data of a server: credentials, a snapshot and a seed named in the settings.
 
-Each is recorded in the audit.
+Each addition is recorded in the audit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tablegate.gateway.wiring import OpenDatabase, wire
 
 
 def add_initial_data(settings: Settings, opened: OpenDatabase) -> None:
-    """Add the credentials and tables with which the server begins. Raises StartupError, BadCredential."""
+    """Add the initial credentials and tables. Raises StartupError, BadCredential."""
     sources = [
         name
         for name, value in (("--from", settings.start_from), ("--seed", settings.seed))

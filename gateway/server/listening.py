@@ -1,7 +1,8 @@
-"""Listening sockets: made, accepted from, and closed without losing a connection that a client has already made.
+"""Listening sockets: created, accepted from, and closed without losing established connections.
 
-A connection is made by the system before it is accepted here. A listening socket that is closed resets those that wait to be
-accepted. So the system is first told to complete no more of them (`hold_handshakes`), and then all that wait are accepted.
+The system establishes a connection before it is accepted here. Closing a listening socket resets the connections that
+wait to be accepted. So the system first stops establishing connections (`hold_handshakes`), and then all waiting ones
+are accepted.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable
 
 _BACKLOG = 1024
 _ACCEPT_AGAIN_S = 1.0
-# For so long a connection that is closed waits for the end of the client's side: idle clients do not look for ours.
+# Seconds for which a closed TLS connection waits for the end of the client's side. Idle clients do not react to ours.
 _TLS_CLOSING_S = 1.0
 _SO_ATTACH_FILTER = 26  # Linux
 # Classic BPF (Linux, Documentation/networking/filter.rst): drop segments with SYN and without ACK, pass all others.
@@ -30,13 +31,13 @@ _DROP_SYN = (
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises OSError."""
+    """Return a listening socket. Raises OSError."""
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # "::" is every address, of IPv4 too
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # "::" includes all IPv4 addresses
         made.bind((host, port))
         made.listen(_BACKLOG)
         made.setblocking(False)
@@ -47,10 +48,10 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def hold_handshakes(listening: socket.socket) -> None:
-    """Have the system begin no more connections on a socket, for all processes that share it.
+    """Stop the system from establishing connections on a socket, for all processes that share it.
 
-    A client that connects now tries again after a second. By then the socket is closed, or another server has the port.
-    Does nothing where the system cannot do it.
+    A client that connects now retries after a second. By then the socket is closed, or another server uses the port. No
+    effect on systems that do not support it.
     """
     program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in _DROP_SYN))
     with contextlib.suppress(OSError):
@@ -64,7 +65,7 @@ def hold_handshakes(listening: socket.socket) -> None:
 class Listener:
     """Accepts the connections of one listening socket, and closes the socket at the end. Not thread-safe.
 
-    opening: accepted connections whose protocol has not been called yet, for example during a TLS handshake.
+    opening: accepted connections without a call of their protocol yet, for example during a TLS handshake.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Listener:
         handshake_seconds: float,
         opened: Callable[[], None],
     ) -> None:
-        """`opened` is called whenever `opening` has become smaller."""
+        """`opened` is called after `opening` has become smaller."""
         self.opening: set[asyncio.Task[None]] = set()
         self._socket = listening
         self._make_protocol = make_protocol
@@ -87,7 +88,7 @@ class Listener:
         self._is_closed = False
 
     async def start(self) -> None:
-        """Accept connections from now on. Plain ones are the loop's to accept, which takes it half the time of `accept`."""
+        """Start accepting connections. The loop accepts plain ones, in half the time of `accept`."""
         if self._tls is None:
             self._server = await self._loop.create_server(
                 self._make_protocol, sock=self._socket.dup(), backlog=_BACKLOG
@@ -96,7 +97,7 @@ class Listener:
             self._accept_when_ready()
 
     def accept(self) -> None:
-        """Accept all connections that wait."""
+        """Accept all waiting connections."""
         while True:
             try:
                 accepted, _ = self._socket.accept()
@@ -104,7 +105,7 @@ class Listener:
                 return
             except ConnectionAbortedError:
                 continue
-            except OSError:  # there are no more descriptors, or no memory
+            except OSError:  # out of descriptors or memory
                 self._loop.remove_reader(self._socket)
                 self._loop.call_later(_ACCEPT_AGAIN_S, self._accept_when_ready)
                 return
@@ -114,11 +115,11 @@ class Listener:
             task.add_done_callback(self._done)
 
     def hold_handshakes(self) -> None:
-        """Have the system begin no more connections; those that it has begun are accepted."""
+        """Stop the system from establishing connections. Established ones are still accepted."""
         hold_handshakes(self._socket)
 
     def close(self) -> None:
-        """Accept all connections that wait, then none."""
+        """Accept all waiting connections, then close the socket."""
         if self._server is not None:
             self._server.close()
         self._loop.remove_reader(self._socket)
@@ -134,7 +135,7 @@ class Listener:
         handshake_seconds = closing_seconds = None
         if self._tls is not None:
             handshake_seconds, closing_seconds = self._handshake_seconds, _TLS_CLOSING_S
-        with contextlib.suppress(OSError):  # the client is gone, or its handshake failed
+        with contextlib.suppress(OSError):  # the client has closed, or its handshake failed
             await self._loop.connect_accepted_socket(
                 self._make_protocol,
                 accepted,

@@ -1,6 +1,6 @@
-"""A request in hand, from its last byte to its reply: one object for the connection that read it, the server, and the tick.
+"""A request between its arrival and its reply: one object for the connection, the server and the tick.
 
-Holds what each of the three must know of a request, and does nothing with it.
+It holds the state that each of the three needs, without behaviour.
 """
 
 from __future__ import annotations
@@ -16,38 +16,40 @@ from tablegate.gateway.http import Reply, Request
 from tablegate.gateway.model.commands.commands import AnyCommand, Exchange
 
 HELD_BACK_S = 0.1
-"""Least delay of the answers to requests that exceed a quota or are not authenticated, in seconds. Clients that try again at once
-would otherwise take all of the server's time."""
+"""Minimum delay, in seconds, of replies to requests that are unauthenticated or exceed a quota. Otherwise clients that
+retry at once could use up the server."""
 
 
 class ReplyChannel(Protocol):
-    """What a request came on: a connection. `written_up_to`: how far the database's log was after the last write on it, if
-    there are replicas that readers wait for."""
+    """The connection of a request.
+
+    `written_up_to`: position of the database's log after its last write, if there are standbys.
+    """
 
     written_up_to: int
 
     def answer(self, reply: Reply) -> None:
-        """Send the reply to the request in hand."""
+        """Send the reply to the current request."""
 
 
 class PendingRequest(Request):
-    """A request on its way. What most requests do not need has its default in the class."""
+    """A request in progress. Rarely used fields have their defaults in the class."""
 
-    # Of the connection: how the reply is framed; what the server itself refuses the request with.
+    # Set by the connection: the framing of the reply, and the server's own refusal.
     connection: ReplyChannel
     keep_alive = True
     http_10 = False
     refusal: Reply | None = None
 
-    # Of the server: when it began (monotonic seconds), its dialect and its operation, and the faults that it meets.
+    # Set by the server: the start (monotonic seconds), the dialect, the operation and injected faults.
     began = 0.0
     dialect: Dialect | None = None
     operation = ""
     met: InterceptedRequest | None = None
     is_held_back = False
-    span: Any = None  # with OpenTelemetry alone
+    span: Any = None  # with OpenTelemetry only
 
-    # Of the tick: the handler; what the engine is asked for; who is told the outcomes, an exchange or a function.
+    # Set by the tick: the handler, the commands, and the receiver of their outcomes, an exchange or a function.
     handler: Handler
     commands: list[AnyCommand]
     exchange: Exchange[Reply] | None = None
@@ -57,11 +59,11 @@ class PendingRequest(Request):
 
 
 Answered = tuple[PendingRequest, list[Any] | Exception]
-"""A pending request and its own outcomes, or what the engine raised for it alone."""
+"""A pending request and its outcomes, or the error of the engine for it."""
 
 
 class LockRetry:
-    """The outcomes of a request of which some are Contended: those at the places `waiting`."""
+    """The outcomes of a request with Contended ones at the indexes in `waiting`."""
 
     __slots__ = ("began", "outcomes", "pauses", "waiting")
 
@@ -72,12 +74,12 @@ class LockRetry:
         self.pauses = pauses_between_attempts()
 
     def merge(self, again: list[Any]) -> None:
-        """Take the outcomes of another attempt at what waits."""
+        """Store the outcomes of another attempt at the waiting commands."""
         for at, outcome in zip(self.waiting, again, strict=True):
             self.outcomes[at] = outcome
         self.waiting = contended(self.outcomes)
 
     @property
     def is_over(self) -> bool:
-        """Whether no command waits any more, or its time is up."""
+        """True if no command is waiting, or the time is up."""
         return not self.waiting or monotonic() >= self.began + longest_wait_s(self.outcomes)

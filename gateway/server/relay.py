@@ -1,13 +1,13 @@
-"""Several server processes on one SQLite file, of which one writes. The others, the readers, forward requests to the writer.
+"""Several server processes on one SQLite file. One of them writes. The others, the readers, forward requests to it.
 
-A reader forwards each request that may write as a whole, over a Unix-domain socket. The reply comes back the same way. The writer
-handles the request as if its client had connected to it, and checks the signature once more.
+A reader forwards each request that may write, as a whole, over a Unix-domain socket. The reply comes back the same way.
+The writer handles the request as if its client had connected to it, and checks the signature again.
 
 A frame is its length and the `marshal` bytes of a tuple. The bytes are trusted: both ends are one program, and the
-socket's file is in a folder that only the server's own user may enter.
+folder of the socket is accessible to the server's own user only.
 
-Many requests are under way on one connection at a time. What the readers forward in one turn is one tick of the writer.
-Knows neither HTTP grammar nor what requests mean.
+A connection carries many requests at the same time. Requests that the readers forward in one iteration form one tick of
+the writer. This module does not depend on HTTP grammar or on the meaning of requests.
 """
 
 from __future__ import annotations
@@ -35,15 +35,18 @@ _BACKLOG = 128
 
 @dataclass(frozen=True, slots=True)
 class RelaySocket:
-    """The socket on which the writer listens. It is made before the processes are forked and outlives each of them: requests
-    that are forwarded while there is no writer wait for the next one."""
+    """The listening socket of the writer.
+
+    It is created before the fork and outlives each process. Requests that are forwarded while there is no writer wait
+    for the next one.
+    """
 
     listening: socket.socket
     path: str
 
     @classmethod
     def make(cls, folder: str) -> RelaySocket:
-        """A socket in a folder of its own, which nobody else may enter. Raises OSError."""
+        """Create a socket in a private folder. Raises OSError."""
         path = f"{folder}/writer"
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listening.bind(path)
@@ -53,7 +56,7 @@ class RelaySocket:
         return cls(listening, path)
 
     def remove(self) -> None:
-        """Take the folder away."""
+        """Remove the folder."""
         shutil.rmtree(Path(self.path).parent, ignore_errors=True)
 
 
@@ -63,14 +66,14 @@ class RelayServer(Protocol):
     memory: RequestMemory
 
     def handle(self, pending: PendingRequest) -> None:
-        """Have a request handled. Its connection's `answer` is called once."""
+        """Start handling a request. Its connection's `answer` is called once."""
 
     def refuse(self, request: Request, error: Exception) -> Reply:
-        """Return the refusal for an error, in the words of the request's dialect."""
+        """Return the refusal for an error, in the format of the request's dialect."""
 
 
 class _Frames(asyncio.Protocol):
-    """Tuples, in both directions, as frames."""
+    """A connection that exchanges tuples as frames."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -88,23 +91,23 @@ class _Frames(asyncio.Protocol):
             end = start + _LENGTH.unpack_from(received, at)[0]
             if end > len(received):
                 break
-            self.take(*marshal.loads(bytes(received[start:end])))
+            self.receive(*marshal.loads(bytes(received[start:end])))
             at = end
         del received[:at]
 
-    def take(self, number: int, *parts: Any) -> None:
-        """A frame has come."""
+    def receive(self, number: int, *parts: Any) -> None:
+        """Handle a received frame."""
         raise NotImplementedError
 
     @staticmethod
     def framed(*parts: Any) -> bytes:
-        """A tuple as a frame."""
+        """Return a tuple as a frame."""
         data = marshal.dumps(parts)
         return _LENGTH.pack(len(data)) + data
 
 
 class Relay(_Frames):
-    """The reader's end: forwards requests, and has the replies sent."""
+    """The reader's end: it forwards requests and passes on the replies."""
 
     def __init__(self, path: str, server: RelayServer) -> None:
         super().__init__()
@@ -116,10 +119,10 @@ class Relay(_Frames):
         self._connecting: asyncio.Task[None] | None = None
 
     def forward(self, pending: PendingRequest) -> None:
-        """Have the writer answer a request; its connection's `answer` is called once."""
+        """Forward a request to the writer. Its connection's `answer` is called once."""
         number = next(self._numbers)
         self._waiting[number] = pending
-        if pending.held_bytes:  # the writer decodes it anew
+        if pending.held_bytes:  # the writer decodes it again
             self._server.memory.release(pending)
         frame = self.framed(
             number, pending.method, pending.target, pending.headers, pending.body, pending.client, pending.secure, pending.id
@@ -135,9 +138,9 @@ class Relay(_Frames):
         try:
             await asyncio.get_running_loop().create_unix_connection(lambda: self, self._path)
         except OSError as error:
-            logs.error("the process that writes cannot be reached", None, reason=str(error))
+            logs.error("cannot connect to the writer process", None, reason=str(error))
             self._unsent.clear()
-            self._refuse_all(Busy("the process that writes cannot be reached"))
+            self._refuse_all(Busy("cannot connect to the writer process"))
         finally:
             self._connecting = None
 
@@ -147,16 +150,16 @@ class Relay(_Frames):
         unsent, self._unsent = self._unsent, []
         self._transport.writelines(unsent)
 
-    def take(self, number: int, *parts: Any) -> None:
+    def receive(self, number: int, *parts: Any) -> None:
         pending = self._waiting.pop(number, None)
         if pending is not None:
             pending.connection.answer(Reply(*parts))
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The writer is gone. What it had in hand may or may not have been done."""
+        """Refuse all forwarded requests after the loss of the writer. Their outcome is unknown."""
         self._transport = None
         self._received.clear()
-        self._refuse_all(CommitUnknown("the process that writes is gone"))
+        self._refuse_all(CommitUnknown("the writer process has exited"))
 
     def _refuse_all(self, error: Exception) -> None:
         waiting, self._waiting = self._waiting, {}
@@ -165,7 +168,7 @@ class Relay(_Frames):
 
 
 class _RelayedConnection:
-    """The connection of a forwarded request: sends the reply back to the reader."""
+    """The connection of a forwarded request, which returns the reply to the reader."""
 
     __slots__ = ("_body_bytes", "_memory", "_number", "_relayed", "written_up_to")
 
@@ -177,19 +180,19 @@ class _RelayedConnection:
         self.written_up_to = 0
 
     def answer(self, reply: Reply) -> None:
-        """Send the reply back to the reader."""
+        """Return the reply to the reader."""
         self._memory.discard(self._body_bytes)
         self._relayed.send(self._number, reply)
 
 
 class Relayed(_Frames):
-    """The writer's end of one reader's connection."""
+    """The writer's end of a reader's connection."""
 
     def __init__(self, server: RelayServer) -> None:
         super().__init__()
         self._server = server
 
-    def take(self, number: int, *parts: Any) -> None:
+    def receive(self, number: int, *parts: Any) -> None:
         *request, request_id = parts
         pending = PendingRequest(*request)
         pending.id = request_id
@@ -203,7 +206,7 @@ class Relayed(_Frames):
         self._server.handle(pending)
 
     def send(self, number: int, reply: Reply) -> None:
-        """Send a reply, if the reader is still there."""
+        """Send a reply, if the reader is still connected."""
         if self._transport is not None:
             self._transport.write(
                 self.framed(number, int(reply.status), tuple(map(tuple, reply.headers)), reply.body)

@@ -1,7 +1,7 @@
-"""Parsing of requests from the bytes of a connection: httptools' grammar, and the server's limits.
+"""Parsing of requests from the bytes of a connection, with httptools and the server's limits.
 
-Knows HTTP/1.1 messages: heads, chunked bodies, offers to upgrade, limits of size. It sends nothing and measures no time
-(connection.py).
+This module handles HTTP/1.1 messages: heads, chunked bodies, upgrade offers and size limits. It neither sends data nor
+measures time (connection.py).
 """
 
 from __future__ import annotations
@@ -25,28 +25,29 @@ class Refusals(Protocol):
     memory: RequestMemory
 
     def refusal_of_head(self, pending: PendingRequest) -> Reply | None:
-        """Return the refusal of a request whose body is not to be received, or None."""
+        """Return the refusal of a request before its body is received, or None."""
 
     def refuse(self, request: Request, error: Exception) -> Reply:
-        """Return the refusal for an error, in the words of the request's dialect."""
+        """Return the refusal for an error, in the format of the request's dialect."""
 
 
 class RequestParser:
-    """The requests of one connection.
+    """The parser for the requests of one connection.
 
-    has_message: a part of a request has come, and the rest has not.
-    is_head_complete: the head of that request has come.
-    owes_continue: its client waits for "100 Continue".
-    quiet_bytes: bytes since httptools last told of a new part.
-    is_ended: no further request is read. The last one closes the connection or was refused, or the client has ended.
+    - `has_message`: a request has arrived in part
+    - `is_head_complete`: the head of that request is complete
+    - `owes_continue`: its client waits for "100 Continue"
+    - `quiet_bytes`: bytes since httptools last reported a new part
+    - `is_ended`: no further request is read, because the last one closes the connection or was refused, or the client
+      has closed it
     """
 
-    # Of the message that is being read.
+    # State of the current message.
     _target: bytes
     _headers: Headers
     _body: list[bytes]
     _body_bytes: int
-    _told: int
+    _reported: int
     has_message: bool
 
     def __init__(self, server: Refusals, connection: ReplyChannel, client: str, is_secure: bool) -> None:
@@ -59,7 +60,7 @@ class RequestParser:
         self._http = httptools.HttpRequestParser(self)
         self._complete: list[PendingRequest] = []
         self.is_ended = False
-        self._forget_message()
+        self._reset_message()
 
     def feed(self, data: bytes) -> list[PendingRequest]:
         """Parse bytes. Return the requests that they complete. A refused one is the last."""
@@ -76,7 +77,7 @@ class RequestParser:
         return self._complete
 
     def refused(self, reply: Reply, pending: PendingRequest | None = None) -> PendingRequest:
-        """Return the request that is answered with a refusal, the last of this connection. `pending`: if it is known."""
+        """Return a request with a refusal, the last of this connection. `pending`: the request, if it is known."""
         self.drop_body()
         self.is_ended = True
         pending = pending or self._message(b"")
@@ -85,17 +86,17 @@ class RequestParser:
         return pending
 
     def drop_body(self) -> None:
-        """Give back the memory of a body that is not complete."""
+        """Release the memory of an incomplete body."""
         self._memory.received_bytes -= self._body_bytes
         self._body_bytes = 0
         self._body = []
 
-    # httptools' calls. They continue for the rest of the data after a refusal, and are ignored then.
+    # Calls by httptools. They continue for the rest of the data after a refusal, and are ignored then.
 
     def on_message_begin(self) -> None:
         if self._refusal is None and not self.is_ended:
-            if self.has_message:  # its head is read once more (_head_without_upgrade)
-                self._forget_message()
+            if self.has_message:  # its head is parsed again (_head_without_upgrade)
+                self._reset_message()
             self.has_message = True
 
     def on_url(self, part: bytes) -> None:
@@ -104,7 +105,7 @@ class RequestParser:
             self._refuse(framing.plain(400, "the request line is too long"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # Called for each header, so everything else is done once for all of them.
+        # Called for each header, so further checks are done once for all of them.
         self._header_bytes += len(name) + len(value) + 4
         if self._header_bytes > self._settings.max_header_bytes:
             self._refuse(framing.plain(400, "the headers are too large"))
@@ -122,7 +123,7 @@ class RequestParser:
             self._refuse(framing.plain(400, fault))
             return
         if self._http.should_upgrade() and self._http.get_method() == b"CONNECT":
-            self._refuse(framing.plain(405, "this is no proxy"))
+            self._refuse(framing.plain(405, "CONNECT is not supported: this server is not a proxy"))
             return
         size_bytes = int(known.get("content-length") or 0)
         self._check_body(size_bytes)
@@ -148,23 +149,23 @@ class RequestParser:
             pending.keep_alive = self._http.should_keep_alive()
             self.is_ended = not pending.keep_alive
             self._complete.append(pending)
-            self._forget_message()
+            self._reset_message()
 
     def _feed(self, data: bytes) -> None:
         try:
             self._http.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            # Java's client offers h2c on every plain connection; a server may go on in HTTP/1.1 (RFC 9110, 7.8).
+            # Java's client offers h2c on every plain connection. A server may continue in HTTP/1.1 (RFC 9110, 7.8).
             [offset] = upgrade.args
             if self._awaits_body_after_upgrade():
-                head = self._head_without_upgrade()  # as this parser has read it
+                head = self._head_without_upgrade()  # from the current parser
                 self._http = httptools.HttpRequestParser(self)
                 data, offset = head + data[offset:], 0
             if offset < len(data) and not self.is_ended:
                 self._feed(data[offset:])
 
     def _awaits_body_after_upgrade(self) -> bool:
-        """True if httptools took a message for complete because of its offer to upgrade, though it has a body."""
+        """Return True if httptools considers a message complete because of its upgrade offer, although it has a body."""
         return (
             self._refusal is None
             and self._http.should_upgrade()
@@ -172,17 +173,17 @@ class RequestParser:
         )
 
     def _head_without_upgrade(self) -> bytes:
-        """Return the message's head without its offer to upgrade, to be parsed again."""
+        """Return the message's head without its upgrade offer, to be parsed again."""
         request = self._message(b"")
         lines = [f"{request.method} {request.target} HTTP/1.1"]
         lines += [f"{name}: {value}" for name, value in request.headers if name != "upgrade"]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
     def _check_progress(self, fed_bytes: int) -> None:
-        """Refuse a line that does not end. httptools keeps it without a call, and would do so forever."""
-        told = len(self._target) + len(self._raw_headers) + self._body_bytes
-        if told > self._told:
-            self._told = told
+        """Refuse a line that does not end. httptools would buffer it without a call or limit."""
+        reported = len(self._target) + len(self._raw_headers) + self._body_bytes
+        if reported > self._reported:
+            self._reported = reported
             self.quiet_bytes = 0
         else:
             self.quiet_bytes += fed_bytes
@@ -196,12 +197,12 @@ class RequestParser:
         pending.connection = self._connection
         return pending
 
-    def _forget_message(self) -> None:
+    def _reset_message(self) -> None:
         """Prepare for the next message. The bytes of a complete body are counted until its request is answered."""
         self._target = b""
         self._raw_headers: list[tuple[bytes, bytes]] = []
         self._headers = ()
-        self._header_bytes = self.quiet_bytes = self._body_bytes = self._told = 0
+        self._header_bytes = self.quiet_bytes = self._body_bytes = self._reported = 0
         self._body = []
         self.is_head_complete = self.has_message = self.owes_continue = False
         self._refusal: PendingRequest | None = None
@@ -216,6 +217,6 @@ class RequestParser:
         self._refuse(self._server.refuse(self._message(b""), error))
 
     def _refuse(self, reply: Reply, pending: PendingRequest | None = None) -> None:
-        """Answer the message that is being read with a refusal, unless it is refused already."""
+        """Answer the current message with a refusal, unless it is already refused."""
         if self._refusal is None:
             self._refusal = self.refused(reply, pending)

@@ -1,10 +1,10 @@
-"""The server process: sockets, the event loop, and the way of a request through it.
+"""The server in one process: its sockets, the event loop, and the path of a request.
 
-A request of a dialect goes into the tick (tick.py). If it may wait for something else than the database, its dialect serves it on
-a small pool of threads. If no dialect matches it, the WSGI application answers it there. Everything that touches connections
-happens in the event loop's thread.
+A request of a dialect goes into the tick (tick.py). If it may wait for something else than the database, its dialect
+serves it on a small thread pool. If no dialect matches it, the WSGI application answers it there. All operations on
+connections run in the event loop's thread.
 
-Knows no HTTP grammar (connection.py), no dialect and no SQL.
+This module does not depend on HTTP grammar (connection.py), dialects or SQL.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ if TYPE_CHECKING:
 
 _WSGI_THREADS = 8
 _SWEEP_S = 1.0
-# Bytes that refused clients go on sending, of all connections. To read 10 MB takes 5 ms of CPU.
+# Limit on bytes read from refused clients, over all connections. To read 10 MB takes 5 ms of CPU.
 _DISCARDED_BYTES_PER_S = 32 << 20
 _DISCARDING_PAUSE_MAX_S = 1.0
 _GC_THRESHOLDS = (10_000, 20, 20)
-# So many connections are asked to make room for a new one: on an idle one a request may be arriving.
+# Number of connections tried when one must be closed for a new one. A request may be arriving on an idle one.
 _CANDIDATES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class ServerContext:
-    """What a server needs besides its sockets.
+    """The parts that a server uses besides its sockets.
 
-    application: routes requests to the dialects.
-    call_application: calls the WSGI application (wsgi.py) with a request that no dialect matches.
-    trail, telemetry: receive what was answered.
+    - `application`: routes requests to the dialects
+    - `call_application`: calls the WSGI application (wsgi.py) with a request that no dialect matches
+    - `trail`, `telemetry`: receive answered requests
     """
 
     application: Application
@@ -64,10 +64,10 @@ class ServerContext:
 
 
 class Server:
-    """One event loop's share of the gateway. Made and used in the loop's thread."""
+    """The server of one event loop. Created and used in the loop's thread."""
 
     def __init__(self, context: ServerContext, lane: str, writer_path: str = "") -> None:
-        """`writer_path`: the socket of the process that writes; empty if this process writes."""
+        """`writer_path`: the socket of the process that writes. Empty if this process writes."""
         self._application = context.application
         self.settings: Settings = self._application.gateway.settings
         self.is_stopping = False
@@ -90,28 +90,28 @@ class Server:
         self._from_readers: asyncio.Server | None = None
         self._discarding_until = 0.0
         self._sweeper: asyncio.TimerHandle | None = None
-        self._all_gone = asyncio.Event()
+        self._all_closed = asyncio.Event()
 
     async def listen_to_readers(self, listening: socket.socket) -> None:
-        """Answer the requests that other processes of this server forward."""
+        """Start serving requests that other processes of this server forward."""
         self._from_readers = await self._loop.create_unix_server(lambda: Relayed(self), sock=listening)
 
     async def listen(self, sockets: list[socket.socket], tls: ssl.SSLContext | None) -> None:
         """Start serving on these bound sockets. They are closed at the end."""
         for each in sockets:
             listener = Listener(
-                each, lambda: Connection(self), tls, self.settings.header_seconds, self._note_if_all_gone
+                each, lambda: Connection(self), tls, self.settings.header_seconds, self._check_all_closed
             )
             await listener.start()
             self._listeners.append(listener)
         self._sweep()
 
     async def stop(self, is_shared: bool = False) -> bool:
-        """Stop: answer the requests that clients have sent, each last one with `Connection: close`, and close the connections.
+        """Answer the requests already sent, each last one with `Connection: close`, and close the connections.
 
         Return False if connections were left after `drain_seconds` and `stop_seconds`. Those are aborted.
 
-        is_shared: other processes accept connections from the same sockets, and go on.
+        is_shared: other processes continue to accept connections from the same sockets.
         """
         self.is_stopping = True
         until = monotonic() + self.settings.drain_seconds + self.settings.stop_seconds
@@ -120,15 +120,15 @@ class Server:
                 listener.hold_handshakes()
             listener.accept()
         for connection in list(self._connections):
-            self._close_idle_later(connection)
-        await self._all_are_gone(self.settings.drain_seconds)
+            self._close_if_idle_later(connection)
+        await self._wait_until_closed(self.settings.drain_seconds)
         for listener in self._listeners:
             listener.close()
-        await asyncio.sleep(0)  # connections that the loop itself has accepted are known after its next turn
+        await asyncio.sleep(0)  # the loop registers connections that it has accepted in its next iteration
         await asyncio.sleep(0)
-        is_clean = await self._all_are_gone(until - monotonic())
+        is_clean = await self._wait_until_closed(until - monotonic())
         if not is_clean:
-            logs.error("stopped with requests in hand", connections=len(self._connections))
+            logs.error("stopped before all requests were answered", connections=len(self._connections))
             for connection in list(self._connections):
                 connection.abort()
         if self._from_readers is not None:
@@ -139,8 +139,8 @@ class Server:
         self._ticker.close()
         return is_clean
 
-    def _close_idle_later(self, connection: Connection) -> None:
-        """Close a connection if nothing is sent on it while the server drains."""
+    def _close_if_idle_later(self, connection: Connection) -> None:
+        """Close a connection that stays idle until the end of the drain period."""
 
         def close() -> None:
             if connection.is_idle:
@@ -148,32 +148,34 @@ class Server:
 
         self._loop.call_later(self.settings.drain_seconds, close)
 
-    async def _all_are_gone(self, seconds: float) -> bool:
-        """Wait until there is no connection. False if there is one after so many seconds."""
-        self._all_gone.clear()
-        self._note_if_all_gone()
+    async def _wait_until_closed(self, seconds: float) -> bool:
+        """Wait until there is no connection. Return False if one is left after this time."""
+        self._all_closed.clear()
+        self._check_all_closed()
         try:
-            await asyncio.wait_for(self._all_gone.wait(), seconds)
+            await asyncio.wait_for(self._all_closed.wait(), seconds)
         except TimeoutError:
             return False
         return True
 
-    def _note_if_all_gone(self) -> None:
+    def _check_all_closed(self) -> None:
         if (
             self.is_stopping
             and not self._connections
             and not any(listener.opening for listener in self._listeners)
         ):
-            self._all_gone.set()
+            self._all_closed.set()
 
-    # What connections call (connection.ConnectionServer)
+    # Calls by connections (connection.ConnectionServer)
 
     def enter(self, connection: Connection) -> bool:
-        """Count a new connection. If there are too many, the one is closed that has waited longest for its client to send: it is
-        idle, in a head, or in a body that has stopped coming. Return False if none waits."""
+        """Register a new connection. Above the limit, close the one that has waited longest for its client to send.
+
+        Such a connection is idle, in a head, or in a stalled body. Return False if there is none.
+        """
         self._connections.add(connection)
         if self.is_stopping:
-            self._close_idle_later(connection)
+            self._close_if_idle_later(connection)
         metrics.connections = len(self._connections)
         if len(self._connections) <= self.settings.max_connections:
             return True
@@ -185,28 +187,31 @@ class Server:
         return any(known.give_up() for _, _, known in heapq.nsmallest(_CANDIDATES, waiting))
 
     def leave(self, connection: Connection) -> None:
-        """Count a connection no longer."""
+        """Unregister a connection."""
         self.head_ended(connection)
         self._connections.discard(connection)
         metrics.connections = len(self._connections)
-        self._note_if_all_gone()
+        self._check_all_closed()
 
     def head_began(self, connection: Connection) -> None:
-        """Count a head of which only a part has come. If its client has too many, the oldest is refused."""
+        """Count an incomplete head. If the client has too many, refuse the oldest."""
         heads = self._heads.setdefault(connection.client, {})
         heads[connection] = None
         if len(heads) > self.settings.max_heads_per_client:
             next(iter(heads)).give_up()
 
     def head_ended(self, connection: Connection) -> None:
-        """Count a head no longer."""
+        """Stop counting a head as incomplete."""
         heads = self._heads.get(connection.client, {})
         heads.pop(connection, None)
         if not heads:
             self._heads.pop(connection.client, None)
 
     def handle(self, pending: PendingRequest) -> None:
-        """Have a request handled. It is answered once, in a later turn of the loop. A watched request is handled here twice."""
+        """Start handling a request. It is answered once, in a later iteration of the loop.
+
+        An intercepted request is passed here a second time after its delay.
+        """
         dialect, met = pending.dialect, pending.met
         if met is None:
             pending.began = monotonic()
@@ -225,7 +230,7 @@ class Server:
         if instead is not None:
             self._loop.call_soon(self.answer, pending, instead)
             return
-        if self._relay is not None and not self._may_read_here(pending):
+        if self._relay is not None and not self._can_serve_here(pending):
             self._relay.forward(pending)
             return
         if dialect is not None and pending.operation not in dialect.blocking_operations:
@@ -233,14 +238,15 @@ class Server:
         else:
             self._threads.submit(self._serve, pending)
 
-    def _may_read_here(self, pending: PendingRequest) -> bool:
-        """True if a process that does not write can answer a request: it only reads, or does not use the database."""
+    def _can_serve_here(self, pending: PendingRequest) -> bool:
+        """Return True if a process that does not write can answer a request: it only reads, or does not use the
+        database."""
         if pending.dialect is not None:
             return pending.dialect.only_reads(pending)
         return pending.method in ("GET", "HEAD") and pending.path in ("/healthz", "/metrics")
 
     def answer(self, pending: PendingRequest, reply: Reply) -> None:
-        """Send the reply to a request. Then note it for metrics, traces, the audit and the log."""
+        """Send the reply to a request, and record it for metrics, traces, the audit and the log."""
         if pending.held_bytes:
             self.memory.release(pending)
         authorization, is_late = pending.authorization, pending.is_unauthenticated
@@ -250,7 +256,7 @@ class Server:
             is_late = authorization.usage is not None and authorization.exceeded_quota is not None
         if is_late and not pending.is_held_back:
             pending.is_held_back = True
-            # Not all at the same moment: clients that are answered together come back together.
+            # Spread the replies, as clients that are answered together also retry together.
             self._loop.call_later(HELD_BACK_S * (1 + random()), self.answer, pending, reply)
             return
         pending.connection.answer(reply if pending.met is None else pending.met.answered(reply))
@@ -274,7 +280,7 @@ class Server:
             )  # fmt: skip
 
     def refusal_of_head(self, pending: PendingRequest) -> Reply | None:
-        """Return the refusal of a request that is refused by its head, or None."""
+        """Return the refusal of a request that its head justifies, or None."""
         reply = self._application.refusal_of_head(pending)
         if reply is not None:
             pending.is_unauthenticated = True
@@ -287,8 +293,7 @@ class Server:
         return reply
 
     def discard(self, transport: asyncio.Transport, size_bytes: int) -> None:
-        """Count bytes that are thrown away, and resume reading later. So the data that refused clients still send costs little
-        time."""
+        """Count discarded bytes, and resume reading later. This limits the time spent on data of refused clients."""
 
         def resume() -> None:
             if not transport.is_closing():
@@ -320,11 +325,11 @@ class Server:
         self._loop.call_soon_threadsafe(self.answer, pending, reply)
 
     def _sweep(self) -> None:
-        """Close connections whose deadline has passed, and count metrics, once a second."""
+        """Close connections after their deadline, and count metrics. Runs once a second."""
         if metrics.is_counting:
             metrics.count_noted()
         elif metrics.is_due():
-            # The first time the library is loaded, for which nobody should wait here.
+            # The first call loads the library, which would block the loop.
             self._threads.submit(metrics.count_noted)
         now = monotonic()
         for connection in [known for known in self._connections if known.deadline < now]:
@@ -334,12 +339,12 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Where and how to listen.
+    """The address and mode of a server.
 
-    lane: the ticker's (tick.py).
-    relay: the socket of the writer, if there are several processes on a database that one of them writes.
-    is_writer: this process writes.
-    is_shared: other processes accept connections from the same sockets.
+    - `lane`: the ticker's (tick.py)
+    - `relay`: the writer's socket, if several processes use a database that only one of them writes
+    - `is_writer`: this process writes
+    - `is_shared`: other processes accept connections from the same sockets
     """
 
     sockets: list[socket.socket]
@@ -351,10 +356,15 @@ class ListenAddress:
 
 
 async def serve(
-    context: ServerContext, listen_address: ListenAddress, ready: Callable[[], None], told: asyncio.Event
+    context: ServerContext,
+    listen_address: ListenAddress,
+    ready: Callable[[], None],
+    stop_requested: asyncio.Event,
 ) -> bool:
-    """Serve until `told` is set. `ready` is called when requests are being answered. Return False if requests were left
-    unanswered. Threads may then still run them."""
+    """Serve until `stop_requested` is set. Call `ready` once requests are being answered.
+
+    Return False if requests were left unanswered. Threads may still run them.
+    """
     relay = listen_address.relay
     server = Server(
         context, listen_address.lane, relay.path if relay and not listen_address.is_writer else ""
@@ -363,7 +373,7 @@ async def serve(
         await server.listen_to_readers(relay.listening)
     await server.listen(listen_address.sockets, listen_address.tls)
     ready()
-    await told.wait()
+    await stop_requested.wait()
     return await server.stop(listen_address.is_shared)
 
 
@@ -373,17 +383,17 @@ def run(
     ready: Callable[[], None],
     reload: Callable[[], None],
 ) -> bool:
-    """Serve until SIGTERM or SIGINT. Return what `serve` returns. SIGHUP calls `reload`, from just before `ready` on."""
+    """Serve until SIGTERM or SIGINT. Return what `serve` returns. SIGHUP calls `reload`, starting just before `ready`."""
 
     async def main() -> bool:
-        told = asyncio.Event()
+        stop_requested = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, told.set)
-        # What has been made by now stays; looking through it again at each collection would only cost. A last look would take
-        # 10 ms and find a dozen objects: the collector has run all the time.
+            loop.add_signal_handler(number, stop_requested.set)
+        # Objects made so far are permanent, so further collections need not scan them. A last collection would take 10
+        # ms and find a dozen objects.
         gc.freeze()
-        # Requests make no circles worth looking for every 700 objects: a batch of 25 items makes thousands.
+        # Requests make few reference cycles, while a batch of 25 items makes thousands of objects.
         gc.set_threshold(*_GC_THRESHOLDS)
         allocator.keep_freed_memory()
 
@@ -391,13 +401,13 @@ def run(
             loop.add_signal_handler(signal.SIGHUP, reload)
             ready()
 
-        return await serve(context, listen_address, begin, told)
+        return await serve(context, listen_address, begin, stop_requested)
 
     return run_in_loop(main())
 
 
 def run_in_loop(main: Coroutine[None, None, bool]) -> bool:
-    """asyncio.run on uvloop, where there is one for the platform."""
+    """Run a coroutine as asyncio.run does, on uvloop if it is installed."""
     try:
         import uvloop
     except ImportError:

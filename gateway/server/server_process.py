@@ -1,6 +1,6 @@
 """One server process: it opens the database, builds the application, serves, and closes everything.
 
-A server is one such process, or several workers (workers.py), of which each opens the database for itself.
+A server consists of one such process or of several workers (workers.py), each with its own connections to the database.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ class ServerProcess:
         relay: RelaySocket | None = None,
         opened: OpenDatabase | None = None,
     ) -> None:
-        """
-        announce: called when requests are being answered.
-        relay: the socket of the writer, if there are several processes on a SQLite file. The first process writes.
-        opened: the database, if it is open already.
+        """Open the database and build the application.
+
+        - `announce`: called when requests are being answered
+        - `relay`: the writer's socket, if several processes use a SQLite file. The first process writes
+        - `opened`: the database, if it is already open
         """
         self._settings = settings
         self._sockets = sockets
@@ -63,7 +64,7 @@ class ServerProcess:
             self._opened.engine,
             self._opened.credential_store,
             self._application.gateway.credentials,
-            # The share is of the server, not of each of its processes.
+            # The share is for the whole server, not for each process.
             settings.background_cpu_share if workers.is_first() else 0.0,
             self._application.quota_keeper,
             settings.credentials_period,
@@ -71,7 +72,7 @@ class ServerProcess:
         )
 
     def run(self) -> None:
-        """Serve until SIGTERM or SIGINT, then close the database. Ends the process if a thread is stuck."""
+        """Serve until SIGTERM or SIGINT, then close the database. Exits the process if a thread is blocked."""
         context = server.ServerContext(
             self._application, _wsgi_caller(self._application), self._trail, self._telemetry
         )
@@ -89,7 +90,7 @@ class ServerProcess:
         if self._telemetry is not None:
             self._telemetry.close()
         if not is_clean:
-            # A thread is stuck in the database, and the end of the interpreter would wait for it.
+            # A thread is blocked in the database. A normal exit of the interpreter would wait for it.
             logging.shutdown()
             os._exit(1)
         self._background.stop()
@@ -97,7 +98,8 @@ class ServerProcess:
 
     def _ready(self) -> None:
         if self._tls is not None:
-            # A SIGHUP that came before this process handled it is lost, and the certificate was read by the parent at its start.
+            # The parent has read the certificate at its start. A SIGHUP before this process handled it is lost, so
+            # reload now.
             _reload_certificate(self._tls)
             self._tls.watch_expiry()
         self._background.start()
@@ -106,34 +108,36 @@ class ServerProcess:
         self._announce(self._application)
 
     def _reload(self) -> None:
-        """Read credentials and certificates again, at SIGHUP."""
+        """Reload credentials and certificates, at SIGHUP."""
         self._background.look_at_credentials_now()
         if self._tls is not None:
             if not _reload_certificate(self._tls):
                 return
             self._tls.check_expiry(time.time())
-        logs.info("credentials and certificates are read again")
+        logs.info("credentials and certificates were reloaded")
 
 
 def lane_of(settings: Settings) -> str:
-    """Return the lane that `auto` means; measured, see docs/architecture.md, "The tick"."""
+    """Return the lane for the setting, with `auto` resolved. For measurements see docs/architecture.md, "The tick"."""
     if settings.database_thread != "auto":
         return settings.database_thread
     return "inline" if settings.database.startswith("sqlite") else "thread"
 
 
 def _reload_certificate(tls: Certificate) -> bool:
-    """Return False if the certificate cannot be used. That is logged."""
+    """Reload the certificate. Log an error and return False if it cannot be used."""
     try:
         tls.reload()
     except OSError as error:
-        logs.error("the certificate cannot be used, the last one stays", None, reason=str(error))
+        logs.error(
+            "the certificate cannot be loaded, so the previous one stays in use", None, reason=str(error)
+        )
         return False
     return True
 
 
 def _trail(settings: Settings, opened: OpenDatabase) -> audit.AuditTrail | None:
-    """Begin to write the audit, if there is one. Raises StartupError."""
+    """Open the audit, if it is enabled. Raises StartupError."""
     if not settings.audit:
         return None
     from tablegate.gateway.observability.audit_sinks import trail_of
@@ -148,20 +152,21 @@ def _trail(settings: Settings, opened: OpenDatabase) -> audit.AuditTrail | None:
 
 
 def _telemetry(settings: Settings, opened: OpenDatabase) -> Telemetry | None:
-    """Begin OpenTelemetry, if the settings want it. Otherwise nothing of it is imported. Raises StartupError."""
+    """Start OpenTelemetry, if it is enabled. Its packages are imported only then. Raises StartupError."""
     if not settings.otel:
         return None
     try:
         from tablegate.gateway.observability.telemetry import Telemetry
     except ImportError as error:
-        raise StartupError(f"otel: pip install 'tablegate[otel]' ({error.name} is not there)") from None
+        raise StartupError(f"otel: pip install 'tablegate[otel]' ({error.name} is not installed)") from None
     telemetry = Telemetry()
     opened.store.database.trace_statements(telemetry.statement)
     return telemetry
 
 
 def _wsgi_caller(application: Application) -> Callable[[Request], Reply]:
-    """Return a function that calls the WSGI application. Its first call loads Flask, which many servers of tests never need."""
+    """Return a function that calls the WSGI application. Its first call imports Flask, which many test servers never
+    need."""
     lock = threading.Lock()
 
     @cache
@@ -179,14 +184,14 @@ def _wsgi_caller(application: Application) -> Callable[[Request], Reply]:
 
 
 def _serve_metrics(application: Application, metrics_socket: socket.socket) -> None:
-    """Serve /metrics on its own port, from a thread that ends with the process."""
+    """Serve /metrics on its own port, from a daemon thread."""
     from werkzeug.serving import WSGIRequestHandler, make_server
 
     from tablegate.gateway.app import metrics_app
 
     class Quiet(WSGIRequestHandler):
         def log(self, *_: Any) -> None:
-            """No line for each request of the figures."""
+            """Omit the log line of each metrics request."""
 
     metrics_socket.setblocking(True)
     host, port = metrics_socket.getsockname()[:2]

@@ -1,6 +1,7 @@
-"""The start of a server, from its settings: check them, lock the database, migrate, add initial data, listen, announce, serve.
+"""The start of a server, from its settings.
 
-Knows the order of these steps and what is printed. One process is in server_process.py, several are in workers.py.
+The steps are: check the settings, lock the database, migrate, add initial data, listen, announce and serve.
+server_process.py runs one process, and workers.py several.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ _OWN_DESCRIPTORS = 512
 
 
 class StartupMessage:
-    """What a server prints of itself on standard output. Command lines of other programs have words of their own."""
+    """The messages of a server on standard output. Commands that replace other programs print their own."""
 
     def bound(self, settings: Settings, sockets: list[socket.socket]) -> None:
-        """The database is ready and the sockets are bound: clients may connect. The first line is the URL, for whoever asked
-        for a free port."""
+        """Print the URL on the first line, for callers that chose a free port. The database is ready and clients may
+        connect."""
         print(_url(settings, sockets[0]), flush=True)
 
     def ready(
@@ -49,13 +50,13 @@ class StartupMessage:
         settings: Settings,
         dialects: Application,
         sockets: list[socket.socket],
-        figures: socket.socket | None,
+        metrics_socket: socket.socket | None,
     ) -> None:
-        """Requests are being answered."""
-        _tell(settings, dialects, [_url(settings, each) for each in sockets], figures)
+        """Print how to connect. Requests are being answered."""
+        _print_endpoints(settings, dialects, [_url(settings, each) for each in sockets], metrics_socket)
 
     def closed(self) -> None:
-        """All that was accepted is answered, and nobody listens any more."""
+        """Called after the last reply, when no process listens any more."""
 
 
 _ANNOUNCEMENT = StartupMessage()
@@ -64,7 +65,7 @@ _ANNOUNCEMENT = StartupMessage()
 def serve(settings: Settings, announcement: StartupMessage = _ANNOUNCEMENT) -> None:
     """Serve until SIGTERM or SIGINT. Raises StartupError, LockAlreadyHeld, NewerDatabase, BadSetting, BadCredential."""
     logs.configure(settings.log_level)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read again
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to reload
     _check_exposure(settings)
     if settings.stop_with_stdin:
         threading.Thread(target=_stop_with_stdin, name="standard input", daemon=True).start()
@@ -73,7 +74,7 @@ def serve(settings: Settings, announcement: StartupMessage = _ANNOUNCEMENT) -> N
     if inherited is not None:
         _replace_worker(settings, inherited)
         return
-    with _sole_owner(settings):
+    with _database_lock(settings):
         tls = _certificate(settings)
         database = connect(settings)
         migrate(database)
@@ -96,8 +97,8 @@ def serve(settings: Settings, announcement: StartupMessage = _ANNOUNCEMENT) -> N
                 sockets,
                 None if metrics_socket is None else metrics_socket.fileno(),
                 settings.drain_seconds + settings.stop_seconds,
-                # A program that replaces a worker would have to find the others' socket of the writer.
-                may_replace=relay is None,
+                # A replacement could not find the writer's socket of the other workers.
+                can_replace=relay is None,
             )
             if relay is not None:
                 relay.remove()
@@ -107,8 +108,10 @@ def serve(settings: Settings, announcement: StartupMessage = _ANNOUNCEMENT) -> N
 
 
 def _replace_worker(settings: Settings, inherited: workers.WorkerHandover) -> None:
-    """Serve in the place of a worker of a running server, on its sockets. The other workers may be of an earlier release. Raises
-    StartupError if the database is not migrated for this release: a migration could break them."""
+    """Serve as the replacement of a worker, on the sockets of the running server.
+
+    Raises StartupError if the database needs a migration, which could break workers of an earlier release.
+    """
     database = connect(settings)
     found, wanted = revision_of(database), steps()[-1]
     if found != wanted:
@@ -116,7 +119,9 @@ def _replace_worker(settings: Settings, inherited: workers.WorkerHandover) -> No
             f"the schema is {found}, and this release has {wanted}: run `tablegate migrate` first"
         )
     sockets = [socket.socket(fileno=descriptor) for descriptor in inherited.sockets]
-    metrics_socket = None if inherited.figures is None else socket.socket(fileno=inherited.figures)
+    metrics_socket = (
+        None if inherited.metrics_descriptor is None else socket.socket(fileno=inherited.metrics_descriptor)
+    )
 
     def announce(_: Application) -> None:
         os.write(inherited.ready, b".")
@@ -136,46 +141,50 @@ def _relay() -> RelaySocket:
 
 
 def _stop_with_stdin() -> None:
-    """Tell this process to stop when nobody has the other end of its standard input any more, killed or not."""
+    """Stop this process when its standard input is closed at the other end, for example after a kill of the parent."""
     with contextlib.suppress(OSError):
         while os.read(sys.stdin.fileno(), 4096):
             pass
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _tell(settings: Settings, dialects: Application, urls: list[str], figures: socket.socket | None) -> None:
-    """Print how each SDK is pointed at this server."""
+def _print_endpoints(
+    settings: Settings, dialects: Application, urls: list[str], metrics_socket: socket.socket | None
+) -> None:
+    """Print how to configure each SDK for this server."""
     lines = [f"tablegate {__version__} on {without_password(settings.database)}, auth {settings.auth}"]
     if settings.memory:
-        lines.append("in memory: nothing is kept")
+        lines.append("in memory: nothing is kept after the server stops")
     lines += [f"  {dialect.hint.replace('{url}', urls[0])}" for dialect in dialects.dialects if dialect.hint]
     if settings.auth == "strict":
-        lines.append("with the keys of `tablegate credentials`, none others are known")
+        lines.append("only credentials added with `tablegate credentials` are accepted")
     lines += [f"also on {url}" for url in urls[1:]]
-    if figures is not None:
-        host, port = figures.getsockname()[:2]
+    if metrics_socket is not None:
+        host, port = metrics_socket.getsockname()[:2]
         lines.append(f"metrics on http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
     lines.append("health: " + ", ".join(sorted(PATHS)))
     print("\n".join(lines), flush=True)
 
 
 def _check_exposure(settings: Settings) -> None:
-    """Raise StartupError where auth `dev`, which lets everybody in, would be had from other machines by oversight."""
+    """Raise StartupError if auth `dev`, which accepts every caller, would be reachable from other machines by mistake."""
     if is_exposed(settings):
         raise StartupError(
-            f"auth is dev, which takes any AWS access key, and {settings.host} can be reached from elsewhere: "
-            "use --auth strict with stored credentials, or say --insecure if you mean it"
+            f"auth is dev, which accepts any AWS access key, and {settings.host} is reachable from other machines: "
+            "use --auth strict with stored credentials, or allow it with --insecure"
         )
 
 
 def is_exposed(settings: Settings) -> bool:
-    """Whether everybody would be let in from other machines, though nobody has said so."""
+    """Return True if auth `dev` is reachable from other machines and --insecure is not set."""
     return settings.auth == "dev" and not settings.insecure and not is_loopback(settings.host)
 
 
 def _allow_descriptors(connections: int) -> None:
-    """Raise the soft limit of open files, usually 1,024, so that the database can be opened while as many clients as may be
-    are connected. Connections in a TLS handshake are not counted yet, so there is room for as many of these."""
+    """Raise the soft limit of open files, usually 1,024, to twice the connections and a reserve for the database.
+
+    Connections in a TLS handshake are not counted as connections yet, so the same number is reserved for them.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * connections + _OWN_DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -184,7 +193,7 @@ def _allow_descriptors(connections: int) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address to listen on, or a name, can be reached from this machine alone."""
+    """Return True if an address or host name is reachable from this machine only."""
     try:
         found = {info[4][0] for info in socket.getaddrinfo(host, None)}
     except OSError:
@@ -193,8 +202,8 @@ def is_loopback(host: str) -> bool:
 
 
 @contextlib.contextmanager
-def _sole_owner(settings: Settings) -> Iterator[None]:
-    """Within it the SQLite file, if there is one, is locked for this server."""
+def _database_lock(settings: Settings) -> Iterator[None]:
+    """Lock the SQLite file, if there is one, for this server while the context is open."""
     path = settings.database_path
     if path is None:
         yield
@@ -203,7 +212,9 @@ def _sole_owner(settings: Settings) -> Iterator[None]:
     mode = path.stat().st_mode & 0o777
     if mode & 0o077:
         logs.info(
-            "others than its owner may read the database or write it", path=str(path), mode=f"{mode:04o}"
+            "the database file is accessible to other users: remove their permissions with chmod",
+            path=str(path),
+            mode=f"{mode:04o}",
         )
     try:
         lock = FileLock(path)
@@ -227,8 +238,7 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def _metrics_socket(settings: Settings) -> socket.socket | None:
-    """The socket of the port for /metrics alone, on a loopback address whatever the server listens on; None if there is no
-    such port."""
+    """Return the socket of the separate /metrics port, or None. It binds to a loopback address if the server does not."""
     if settings.metrics_port is None:
         return None
     return _bind(settings.host if is_loopback(settings.host) else "127.0.0.1", settings.metrics_port)

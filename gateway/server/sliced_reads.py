@@ -1,7 +1,7 @@
-"""Reads of pages in slices, so that a scan does not hold up a request for one row.
+"""Page reads in slices, so that a scan does not delay a request for one row.
 
-Several lists of reads are under way at a time, each in a snapshot of its own. They are advanced in turn, for some milliseconds
-of each tick. A list keeps its snapshot until its last page is read.
+Several lists of reads run at a time, each in its own snapshot. They advance in turns, for some milliseconds of each
+tick. A list keeps its snapshot until its last page is read.
 """
 
 from __future__ import annotations
@@ -16,42 +16,42 @@ from tablegate.gateway.observability import metrics
 from tablegate.gateway.server.pending_request import Answered, PendingRequest
 
 _TURN_S = 0.005
-_MOST_SNAPSHOTS = 4
+_MAX_SNAPSHOTS = 4
 
 
 class SlicedReads:
     """The lists of reads of one lane.
 
-    under_way: the lists that have begun, empty if there is nothing to do.
-    free_readers: numbers of snapshots, one for each further list that may begin.
+    - `running`: the lists in progress, empty if there is nothing to do
+    - `free_readers`: reader numbers, one for each further list that may start
     """
 
     def __init__(self, engine: Engine) -> None:
-        self.under_way: deque[_SlicedList] = deque()
+        self.running: deque[_SlicedList] = deque()
         self._engine = engine
-        self.free_readers = [*range(1, _MOST_SNAPSHOTS + 1)]
+        self.free_readers = [*range(1, _MAX_SNAPSHOTS + 1)]
 
     def begin(self, pending_requests: list[PendingRequest], written: int) -> None:
-        """Begin to read the pages of these requests. `written`: the position of the log that a replica must have reached."""
-        self.under_way.append(_SlicedList(self._engine, pending_requests, self.free_readers.pop(), written))
+        """Start reading the pages of these requests. `written`: the log position that a standby must have reached."""
+        self.running.append(_SlicedList(self._engine, pending_requests, self.free_readers.pop(), written))
 
     def run(self) -> list[Answered]:
-        """Read slices for one turn. Return the requests that are complete."""
+        """Read slices for one turn. Return the complete requests."""
         answers: list[Answered] = []
         began = perf_counter()
-        while self.under_way and perf_counter() - began < _TURN_S:
-            reads = self.under_way.popleft()
+        while self.running and perf_counter() - began < _TURN_S:
+            reads = self.running.popleft()
             answers += reads.advance()
             if reads.is_over:
                 self.free_readers.append(reads.reader)
             else:
-                self.under_way.append(reads)
+                self.running.append(reads)
         metrics.ticked((len(answers), perf_counter() - began))
         return answers
 
 
 class _SlicedList:
-    """The reads of some requests, in one snapshot."""
+    """The reads of several requests, in one snapshot."""
 
     def __init__(
         self, engine: Engine, pending_requests: list[PendingRequest], reader: int, written: int
@@ -65,7 +65,7 @@ class _SlicedList:
         self._slices = engine.run_in_slices(cast(list[Reading], commands), self._outcomes, reader, written)
 
     def advance(self) -> list[Answered]:
-        """Read another slice. Return the requests whose outcomes are complete now."""
+        """Read another slice. Return the requests that became complete."""
         known = len(self._outcomes)
         try:
             next(self._slices)

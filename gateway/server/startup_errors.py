@@ -1,15 +1,19 @@
-"""Errors at the start of a server. The command line prints them."""
+"""Errors at the start of a server, which the command line prints."""
 
 from __future__ import annotations
 
 
 class StartupError(Exception):
-    """The server cannot start with these settings. The text says what to do."""
+    """The server cannot start with these settings. The text says how to correct them."""
 
 
 class PortTaken(StartupError):
-    """A port that another process listens on."""
+    """The server cannot listen on a port, usually because another process does."""
 
     def __init__(self, host: str, port: int, reason: str) -> None:
-        super().__init__(f"cannot listen on {host} port {port}: {reason}")
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        super().__init__(
+            f"cannot listen on {address}: {reason}. Choose another address with --host or --port, "
+            "or stop the process that uses it"
+        )
         self.host, self.port = host, port

@@ -1,22 +1,24 @@
-"""The tick: the commands of all requests that are ready in one turn of the event loop go to the database as one list.
+"""The tick: the commands of all requests that are ready in one iteration of the event loop form one list for the
+database.
 
-A request is an exchange (model/commands/commands.py): a generator that yields commands, is sent their outcomes and returns its
-reply. If one command is enough, it is that command and a function that makes the reply of its outcome (dialect.ReplyStep). All
-that are ready are begun, and their commands go to `engine.run` together. Each receives its own outcomes. Those that yield again
-join the next tick. One transaction and one fsync serve all requests that arrived while the last list was running. A server
-process has no other concurrency.
+A request is an exchange (model/commands/commands.py): a generator that yields commands, is sent their outcomes and
+returns its reply. If one command is enough, it is that command and a function from its outcome to the reply
+(dialect.ReplyStep). The commands of all ready requests go to `engine.run` together, and each request receives its own
+outcomes. Requests that yield again join the next tick. One transaction and one fsync serve all requests that arrived
+while the previous list was running. A server process has no other concurrency.
 
-The engine is called in a lane: in the event loop (`inline`), or on the one database thread (`thread`). With `split`, requests
-that only read take the first and the others the second. With replicas, reads that may be old have a lane of their own, so that no
-other request waits for a replica. A list is all reads or all writes: when `run` raises, nothing of such a list was committed, so
-each request is run again alone and only the one at fault fails. Other commands (the control plane) run alone from the start.
+The engine is called in a lane: in the event loop (`inline`), or on the one database thread (`thread`). With `split`,
+requests that only read use the loop and others the thread. Reads that may be stale have a lane of their own if there
+are standbys, so that no other request waits for a standby.
 
-Reads go first and are answered while the writes run. Where pages and other commands wait, they take turns (sliced_reads.py).
+A list is all reads or all writes. When `run` raises, nothing of the list was committed. Each request is then run again
+alone, so only the failing one gets the error. Other commands (the control plane) always run alone.
 
-Commands that the engine answers with Contended are run again alone, without waiting for locks, for a few seconds. Meanwhile other
-requests go on.
+Reads go first and are answered while the writes run. Waiting pages and other commands take turns (sliced_reads.py).
 
-Knows neither HTTP nor SQL nor dialects.
+Contended commands are run again alone, without waiting for locks, for a few seconds. Meanwhile other requests continue.
+
+This module does not depend on HTTP, SQL or dialects.
 """
 
 from __future__ import annotations
@@ -47,11 +49,11 @@ from tablegate.gateway.server.pending_request import Answered, LockRetry, Pendin
 from tablegate.gateway.server.sliced_reads import SlicedReads
 
 _READS = {Get, Read, ReadAll, SearchVectors}
-_IN_SLICES = {Read, SearchVectors}
+_SLICED = {Read, SearchVectors}
 _WRITES = {WriteGroup}
-_FINDING = {FindTable, ListTables}
-_MOST_ALONE = 8
-# Time in a tick for commands that met a lock.
+_LOOKUPS = {FindTable, ListTables}
+_MAX_SINGLE_COMMANDS = 8
+# Time in a tick for retries of contended commands.
 _RETRIES_S = 0.05
 
 Answer = Callable[[PendingRequest, Reply], None]
@@ -62,14 +64,14 @@ Forward = Callable[[PendingRequest], None]
 
 @dataclass(frozen=True, slots=True)
 class TickLimits:
-    """A tick takes at most so many requests and so many bytes of their bodies, but always one."""
+    """Maximum number of requests in a tick, and of bytes of their bodies. A tick takes at least one request."""
 
     requests: int
     bytes: int
 
 
 class Ticker:
-    """Runs the requests of one event loop. All methods are for that loop's thread."""
+    """Runs the requests of one event loop. All methods must be called in that loop's thread."""
 
     def __init__(
         self,
@@ -81,12 +83,13 @@ class Ticker:
         forward: Forward | None = None,
         traced: Traced | None = None,
     ) -> None:
-        """
-        lane: inline, thread or split.
-        answer: called once for each request.
-        refuse: makes the reply to a request whose handler raised.
-        forward: where this process does not write, takes requests that do more than read. Nothing of them has been done by then.
-        traced: wraps the function that runs a list of requests.
+        """Create the lanes of the setting.
+
+        - `lane`: inline, thread or split
+        - `answer`: called once for each request
+        - `refuse`: returns the reply to a request after an error of its handler
+        - `forward`: takes requests that do more than read, in a process that does not write. No step of them has run
+        - `traced`: wraps the function that runs a list of requests
         """
         self._loop = asyncio.get_running_loop()
         self._answer = answer
@@ -104,7 +107,7 @@ class Ticker:
         self._replica_lane: _DatabaseQueue | None = None
         if engine.replicas is not None:
             self._replica_lane = _DatabaseQueue(
-                engine, limits, self, thread_name="replicas", is_of_replicas=True
+                engine, limits, self, thread_name="replicas", uses_replicas=True
             )
             self._lanes.append(self._replica_lane)
         if traced is not None:
@@ -113,30 +116,30 @@ class Ticker:
         self._queue_of = self._queues()
 
     def _queues(self) -> dict[type, deque[PendingRequest]]:
-        """Type -> the queue of requests whose only command is of this type, if the type alone decides."""
+        """Map command types to the queue of requests with one such command, for types that decide the queue alone."""
         queues: dict[type, deque[PendingRequest]] = {}
         if self._forward is None:
             queues[WriteGroup] = self._write_lane.writes
         if self._replica_lane is None:
-            queues |= dict.fromkeys(_READS - _IN_SLICES, self._read_lane.reads)
-            queues |= dict.fromkeys(_IN_SLICES, self._read_lane.pages)
+            queues |= dict.fromkeys(_READS - _SLICED, self._read_lane.reads)
+            queues |= dict.fromkeys(_SLICED, self._read_lane.pages)
         return queues
 
     def submit(self, pending: PendingRequest, handler: Handler) -> None:
-        """Have a request handled. It is answered once, in a later turn of the loop."""
+        """Start handling a request. It is answered once, in a later iteration of the loop."""
         pending.handler = handler
         self._arrived.append(pending)
         if not self._is_turn_due:
             self.wake()
 
     def wake(self) -> None:
-        """Run a tick in the next turn of the loop."""
+        """Schedule a tick for the next iteration of the loop."""
         if not self._is_turn_due:
             self._is_turn_due = True
             self._loop.call_soon(self._turn)
 
     def close(self) -> None:
-        """Let the threads end after the list that they run. Does not wait for them."""
+        """Stop the threads after their current list, without waiting."""
         for lane in self._lanes:
             lane.close()
 
@@ -170,7 +173,7 @@ class Ticker:
             self._enqueue(pending)
 
     def _enqueue(self, pending: PendingRequest) -> None:
-        """Put a request into the queue for its commands, if it may run them."""
+        """Admit a request's commands against quotas, and put it into the queue for them."""
         commands = pending.commands
         if pending.authorization is not None:
             refusal = admit(pending.authorization, commands)
@@ -186,8 +189,8 @@ class Ticker:
             lane = self._read_lane
             if self._replica_lane is not None and may_be_old(cast(list[Reading], commands)):
                 lane = self._replica_lane
-            (lane.reads if _IN_SLICES.isdisjoint(kinds) else lane.pages).append(pending)
-        elif self._forward is not None and not kinds <= _FINDING:
+            (lane.reads if _SLICED.isdisjoint(kinds) else lane.pages).append(pending)
+        elif self._forward is not None and not kinds <= _LOOKUPS:
             self._forget_steps(pending)
             self._forward(pending)
         elif kinds == _WRITES:
@@ -196,10 +199,10 @@ class Ticker:
             self._write_lane.others.append(pending)
 
     def deliver(self, answers: list[Answered]) -> None:
-        """Send each pending request what the engine had for it."""
+        """Pass the outcomes of the engine to each request."""
         for pending, outcomes in answers:
             if isinstance(outcomes, Exception):
-                # Its handler may put that into its dialect's words.
+                # Its handler may turn the error into one of its dialect.
                 pending.lock_retry = None
                 self._advance(pending, outcomes)
                 continue
@@ -212,7 +215,7 @@ class Ticker:
                 self._advance(pending, outcomes)
 
     def _retry_later(self, pending: PendingRequest, outcomes: list[Any]) -> None:
-        """Run the commands that met a lock again after a pause, until none is left or the time is over."""
+        """Run the contended commands again after a pause, until none is left or the time is over."""
         lock_retry = pending.lock_retry
         if lock_retry is None:
             lock_retry = pending.lock_retry = LockRetry(outcomes, contended(outcomes))
@@ -229,7 +232,7 @@ class Ticker:
         self.wake()
 
     def _advance(self, pending: PendingRequest, outcomes: list[Any] | Exception) -> None:
-        """Give a request its outcomes. It returns its reply or more commands."""
+        """Pass outcomes to a request, which returns its reply or further commands."""
         exchange = pending.exchange
         if (
             pending.authorization is not None
@@ -239,7 +242,7 @@ class Ticker:
             outcomes = complete(pending.authorization, pending.commands, outcomes)
         try:
             if exchange is None:
-                # It holds the request: no circle is left behind.
+                # `finish` refers to the request, so drop it to leave no reference cycle.
                 finish, pending.finish = pending.finish, None
                 assert finish is not None
                 reply = finish(outcomes if isinstance(outcomes, Exception) else outcomes[0])
@@ -259,7 +262,7 @@ class Ticker:
         self._answer(pending, reply)
 
     def _restart(self, pending: PendingRequest) -> None:
-        """Begin a request again, because a table was stale."""
+        """Start a request again, because a table was stale."""
         self._forget_steps(pending)
         pending.restarts += 1
         pending.lock_retry = None
@@ -279,7 +282,7 @@ Work = Callable[[], list[Answered]]
 
 
 class _DatabaseQueue:
-    """Requests that wait for the database, and the one call of it that is under way."""
+    """Requests that wait for the database in one lane, and the call of the engine that is running."""
 
     def __init__(
         self,
@@ -287,9 +290,9 @@ class _DatabaseQueue:
         limits: TickLimits,
         ticker: Ticker,
         thread_name: str = "",
-        is_of_replicas: bool = False,
+        uses_replicas: bool = False,
     ) -> None:
-        """`thread_name`: the thread in which the engine is called; empty: the event loop's."""
+        """`thread_name`: the thread in which the engine is called. Empty for the event loop's."""
         self.reads: deque[PendingRequest] = deque()
         self.pages: deque[PendingRequest] = deque()
         self.writes: deque[PendingRequest] = deque()
@@ -298,10 +301,10 @@ class _DatabaseQueue:
         self._sliced_reads = SlicedReads(engine)
         self._queues = (
             *(self.reads, self.pages, self.writes, self.others, self.retries),
-            self._sliced_reads.under_way,
+            self._sliced_reads.running,
         )
         self._engine = engine
-        self._is_of_replicas = is_of_replicas
+        self._uses_replicas = uses_replicas
         self._tracks_lsn = engine.replicas is not None and engine.replicas.wait_s > 0
         self._is_distributed = engine.is_distributed
         self._limits = limits
@@ -312,16 +315,15 @@ class _DatabaseQueue:
         self._is_turn_of_pages = False
 
     def trace(self, traced: Traced) -> None:
-        """Wrap the function that runs a list of requests."""
         self._run_list = traced(self._run_list)  # type: ignore[assignment,method-assign]
 
     def close(self) -> None:
-        """Let the thread end after the list that it runs."""
+        """Stop the thread after its current list."""
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
     def flush(self) -> None:
-        """Run a tick, unless one is under way: then what waits goes with the next."""
+        """Run a tick, unless one is running. Waiting requests then join the next one."""
         if self._is_running or not any(self._queues):
             return
         works = self._next()
@@ -337,15 +339,15 @@ class _DatabaseQueue:
         self._ticker.deliver(answers)
 
     def _next(self) -> list[Work]:
-        """Take the next tick from the queues. Return its calls of the engine, each for requests that are answered after it."""
-        has_pages = self.pages or self._sliced_reads.under_way
+        """Take the next tick from the queues. Return its engine calls, each for requests that are answered after it."""
+        has_pages = self.pages or self._sliced_reads.running
         if has_pages and (
             self._is_turn_of_pages or not (self.writes or self.reads or self.others or self.retries)
         ):
             self._is_turn_of_pages = False
             if self.pages and self._sliced_reads.free_readers:
                 taken = self._take(self.pages)
-                self._sliced_reads.begin(taken, _written(taken) if self._is_of_replicas else 0)
+                self._sliced_reads.begin(taken, _written(taken) if self._uses_replicas else 0)
             return [self._sliced_reads.run]
         self._is_turn_of_pages = bool(has_pages)
         works: list[Work] = []
@@ -353,16 +355,16 @@ class _DatabaseQueue:
             works.append(partial(self._run_list, self._take(self.reads)))
         if self.writes:
             taken = self._take(self.writes)
-            for together in self._node_by_node(taken) if self._is_distributed else [taken]:
+            for together in self._by_node(taken) if self._is_distributed else [taken]:
                 works.append(partial(self._run_list, together))
-        for _ in range(min(len(self.others), _MOST_ALONE)):
+        for _ in range(min(len(self.others), _MAX_SINGLE_COMMANDS)):
             works.append(partial(self._run_list, [self.others.popleft()]))
         if self.retries:
             works.append(self._run_retries)
         return works
 
     def _take(self, queue: deque[PendingRequest]) -> list[PendingRequest]:
-        """Take as many requests as the limits allow."""
+        """Take requests up to the limits."""
         pending_requests: list[PendingRequest] = []
         left_bytes = self._limits.bytes
         while queue and len(pending_requests) < self._limits.requests:
@@ -372,8 +374,8 @@ class _DatabaseQueue:
             pending_requests.append(queue.popleft())
         return pending_requests
 
-    def _node_by_node(self, pending_requests: list[PendingRequest]) -> list[list[PendingRequest]]:
-        """Requests that write as a list for each node; those that write at several nodes together."""
+    def _by_node(self, pending_requests: list[PendingRequest]) -> list[list[PendingRequest]]:
+        """Group writing requests by node. Requests that write at several nodes form one group."""
         by_node: dict[Hashable, list[PendingRequest]] = {}
         for pending in pending_requests:
             by_node.setdefault(self._engine.node_of(pending.commands), []).append(pending)
@@ -386,7 +388,7 @@ class _DatabaseQueue:
 
     def _finish(self, answers: list[Answered]) -> None:
         self._is_running = False
-        self.flush()  # the database first: it works while replies are made
+        self.flush()  # first, so that the database works while replies are made
         self._ticker.deliver(answers)
         if metrics.is_counting:
             metrics.count_if_enough()
@@ -404,24 +406,24 @@ class _DatabaseQueue:
             commands = [pending.commands[at] for at in pending.lock_retry.waiting]
             outcomes = self._engine.run(commands, nowait=True)
             if self._tracks_lsn:
-                self._note_written([pending])
+                self._record_written([pending])
             return pending, outcomes
         except Exception as error:
             return pending, error
 
     def _run_list(self, pending_requests: list[PendingRequest]) -> list[Answered]:
-        """Run the commands of some requests as one list. If that raises, run each request alone."""
+        """Run the commands of requests as one list. If that raises, run each request alone."""
         began = perf_counter()
         commands: list[AnyCommand] = []
         for pending in pending_requests:
             commands += pending.commands
         try:
-            if self._is_of_replicas:
+            if self._uses_replicas:
                 outcomes = self._engine.run(commands, written=_written(pending_requests))
             else:
                 outcomes = self._engine.run(commands)
             if self._tracks_lsn:
-                self._note_written(pending_requests)
+                self._record_written(pending_requests)
         except Exception as error:
             if len(pending_requests) == 1:
                 return [(pending_requests[0], error)]
@@ -435,8 +437,8 @@ class _DatabaseQueue:
             start = end
         return answers
 
-    def _note_written(self, pending_requests: list[PendingRequest]) -> None:
-        """Note the database's position in the log on the connections of requests that wrote, for their later reads."""
+    def _record_written(self, pending_requests: list[PendingRequest]) -> None:
+        """Record the log position on the connections of requests that wrote, for their later reads."""
         written = self._engine.written_up_to
         for pending in pending_requests:
             if not {type(command) for command in pending.commands} <= _READS:
@@ -444,5 +446,5 @@ class _DatabaseQueue:
 
 
 def _written(pending_requests: list[PendingRequest]) -> int:
-    """The position in the database's log after the last write on any connection of these requests."""
+    """Return the latest log position after a write on the connections of these requests."""
     return max([pending.connection.written_up_to for pending in pending_requests])

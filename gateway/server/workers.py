@@ -1,11 +1,12 @@
-"""Several server processes on the same sockets: forked, watched, replaced when they die or at SIGHUP, stopped together.
+"""Several server processes on the same sockets.
 
-The parent holds the sockets and does nothing else; each child opens the database for itself after the fork. A child whose
-parent is gone, even by kill -9, stops as if told to: it would hold on to the port, and nobody would replace it.
+The parent holds the sockets, restarts a worker that has died, replaces all workers at SIGHUP, and stops them together.
+Each child opens the database after the fork. A child stops if its parent has exited, even by kill -9. Otherwise it
+would keep the port without being restarted.
 
-At SIGHUP the children read again what they can, and are then replaced one by one by the program as it is installed now, with
-the settings as they are now: a new one is started on the same sockets, and when it serves, an old one is told to stop. If it
-does not get so far, the old ones stay.
+At SIGHUP the children reload their credentials and certificates. Then each is replaced by a process of the installed
+program with the current settings. The new process starts on the same sockets. Once it serves, the old one is stopped.
+If it does not serve, the old ones stay.
 """
 
 from __future__ import annotations
@@ -28,25 +29,27 @@ from tablegate.gateway.observability import logs
 from tablegate.gateway.server import listening
 
 _RESTART_PAUSE_S = 0.5
-# So long a new program may take until it serves.
+# Seconds for a new process to start serving.
 _START_S = 60.0
 _INHERITED = "TABLEGATE_INHERITED"
-_number: int | None = None  # of this worker; None where there are none
+_number: int | None = None  # of this worker, None if there are no workers
 
 
 class WorkerHandover(NamedTuple):
-    """What a program that is started in a worker's place gets from the parent: its number, and descriptors. `ready`: to which it
-    writes when it serves; `lifeline`: of which the parent holds the end for writing."""
+    """The number and descriptors that the parent passes to the replacement of a worker.
+
+    The process writes to `ready` when it serves. `lifeline` is a pipe with its writing end held by the parent only.
+    """
 
     number: int
     sockets: Sequence[int]
-    figures: int | None
+    metrics_descriptor: int | None
     lifeline: tuple[int, int]
     ready: int
 
 
 def is_first() -> bool:
-    """Whether this process is the one that speaks for all: the first worker, or the only process."""
+    """Return True in the first worker, or in the only process. It does what is needed once for each server."""
     return not _number
 
 
@@ -56,7 +59,10 @@ def is_worker() -> bool:
 
 
 def inherited() -> WorkerHandover | None:
-    """What this program got, if it was started in a worker's place; it stops with its parent from now on. For the first call."""
+    """Return what the parent passed to this replacement of a worker, or None. From now on it stops with the parent.
+
+    Later calls return None.
+    """
     text = os.environ.pop(_INHERITED, "")
     if not text:
         return None
@@ -71,59 +77,61 @@ def supervise(
     count: int,
     work: Callable[[], None],
     sockets: Sequence[socket.socket],
-    figures: int | None,
+    metrics_descriptor: int | None,
     stop_seconds: float,
-    may_replace: bool = True,
+    can_replace: bool = True,
 ) -> None:
-    """Keep `count` processes doing `work` until SIGTERM or SIGINT; then stop all of them, by force those that are still there
-    a second after `stop_seconds`. `sockets`, `figures` (a descriptor): for programs that take their place at SIGHUP, if they
-    `may_replace` them. The sockets are closed at the end."""
-    _Supervisor(work, sockets, figures, stop_seconds, may_replace).run(count)
+    """Run `count` processes of `work` until SIGTERM or SIGINT, and then stop them.
+
+    Processes that still run a second after `stop_seconds` are killed. `sockets` and `metrics_descriptor` are passed to
+    replacements at SIGHUP, if `can_replace`. The sockets are closed at the end.
+    """
+    _Supervisor(work, sockets, metrics_descriptor, stop_seconds, can_replace).run(count)
 
 
 class _Supervisor:
-    """The parent."""
+    """The parent process."""
 
     def __init__(
         self,
         work: Callable[[], None],
         sockets: Sequence[socket.socket],
-        figures: int | None,
+        metrics_descriptor: int | None,
         stop_seconds: float,
-        may_replace: bool,
+        can_replace: bool,
     ) -> None:
         self._work = work
         self._sockets = sockets
-        self._figures = figures
+        self._metrics_descriptor = metrics_descriptor
         self._stop_seconds = stop_seconds
         self._lifeline = os.pipe()
         self._children: dict[int, int] = {}
-        self._told: list[int] = []
-        self._may_replace = may_replace
-        self._is_to_replace = False
-        # Once a new program has taken a worker's place, whoever dies has that one for a successor too.
+        self._stop_signals: list[int] = []
+        self._can_replace = can_replace
+        self._replacement_requested = False
+        # After a replacement, the installed program also replaces workers that die.
         self._is_replaced = False
 
     def run(self, count: int) -> None:
-        """Start, watch and stop them."""
         for signal_number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(signal_number, lambda number, _: self._told.append(number))
+            signal.signal(signal_number, lambda number, _: self._stop_signals.append(number))
         signal.signal(signal.SIGHUP, self._hang_up)
         for number in range(count):
             self._fork(number)
-        while not self._told:
-            # A signal interrupts the pause; a child that dies is found after it.
+        while not self._stop_signals:
+            # A signal interrupts the pause. Dead children are found after it.
             time.sleep(_RESTART_PAUSE_S)
-            self._replace_the_dead()
-            if self._is_to_replace:
-                self._is_to_replace = False
+            self._restart_dead()
+            if self._replacement_requested:
+                self._replacement_requested = False
                 self._replace_all()
-        # The first may have to answer what others have forwarded (relay.py). It accepts connections until it is told, too.
+        # The first worker answers what others have forwarded (relay.py). It accepts connections until it is stopped,
+        # too.
         first = {pid for pid, number in self._children.items() if number == 0}
         _stop_all(set(self._children) - first, time.monotonic() + self._stop_seconds + 1)
         for each in self._sockets:
             listening.hold_handshakes(each)
-            each.close()  # so that nothing waits in it that no process accepts
+            each.close()  # no client waits in a socket without an accepting process
         _stop_all(first, time.monotonic() + self._stop_seconds + 1)
         shutil.rmtree(os.environ.get("PROMETHEUS_MULTIPROC_DIR", ""), ignore_errors=True)
 
@@ -131,67 +139,67 @@ class _Supervisor:
         for pid in list(self._children):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
-        self._is_to_replace = self._may_replace
+        self._replacement_requested = self._can_replace
 
-    def _replace_the_dead(self) -> None:
+    def _restart_dead(self) -> None:
         for pid in list(self._children):
             if os.waitpid(pid, os.WNOHANG)[0]:
-                number = self._gone(pid)
-                if not self._told:
-                    logs.error("a worker died and is replaced", worker=number, pid=pid)
+                number = self._remove_child(pid)
+                if not self._stop_signals:
+                    logs.error("a worker died and is being restarted", worker=number, pid=pid)
                     if not self._is_replaced or self._start(number) is None:
                         self._fork(number)
 
     def _replace_all(self) -> None:
-        """One by one; if a new one does not serve, the others stay."""
+        """Replace the workers one by one. Stop at the first replacement that does not serve."""
         for old, number in list(self._children.items()):
-            new = None if self._told else self._start(number)
+            new = None if self._stop_signals else self._start(number)
             if new is None:
                 return
             self._is_replaced = True
             _stop_all({old}, time.monotonic() + self._stop_seconds + 1)
-            self._gone(old)
+            self._remove_child(old)
             logs.info("a worker is replaced", worker=number, pid=old, by=new)
 
-    def _gone(self, pid: int) -> int:
+    def _remove_child(self, pid: int) -> int:
         from prometheus_client.multiprocess import mark_process_dead
 
         mark_process_dead(pid)  # type: ignore[no-untyped-call]
         return self._children.pop(pid)
 
     def _start(self, number: int) -> int | None:
-        """Start the program anew in a worker's place, and wait until it serves; None if it does not."""
+        """Start the program as a replacement of a worker, and wait until it serves. None if it does not."""
         reading, writing = os.pipe()
         pid = os.fork()
         if not pid:
-            self._become_program(number, writing)
+            self._exec_program(number, writing)
         os.close(writing)
         try:
-            if not _is_ready(reading, self._told):
+            if not _is_ready(reading, self._stop_signals):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-                logs.error("a new worker does not serve, the old ones stay", worker=number)
+                logs.error("a new worker did not start serving, so the old ones stay", worker=number)
                 return None
         finally:
             os.close(reading)
         self._children[pid] = number
         return pid
 
-    def _become_program(self, number: int, ready: int) -> None:
-        """In the child: run what is installed now, with the words of this command line. Does not return."""
+    def _exec_program(self, number: int, ready: int) -> None:
+        """Execute the installed program in the child, with the arguments of this process. Does not return."""
         try:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
             given = WorkerHandover(
-                number, [each.fileno() for each in self._sockets], self._figures, self._lifeline, ready
+                number, [each.fileno() for each in self._sockets], self._metrics_descriptor, self._lifeline, ready
             )  # fmt: skip
             for descriptor in (
                 *given.sockets,
                 *given.lifeline,
                 ready,
-                *(() if given.figures is None else (given.figures,)),
+                *(() if given.metrics_descriptor is None else (given.metrics_descriptor,)),
             ):
                 os.set_inheritable(descriptor, True)
             os.environ[_INHERITED] = json.dumps(given)
@@ -222,10 +230,10 @@ class _Supervisor:
             os._exit(code)
 
 
-def _is_ready(reading: int, told: list[int]) -> bool:
-    """Wait until a new program says that it serves. False: it has ended, takes too long, or this server is to stop."""
+def _is_ready(reading: int, stop_signals: list[int]) -> bool:
+    """Wait until a new process serves. False if it has exited, takes too long, or this server is stopping."""
     until = time.monotonic() + _START_S
-    while not told and time.monotonic() < until:
+    while not stop_signals and time.monotonic() < until:
         if select.select([reading], [], [], 0.2)[0]:
             return bool(os.read(reading, 1))
     return False
@@ -244,7 +252,7 @@ def _stop_all(children: set[int], until: float) -> None:
 
 
 def _stop_with_parent(reading: int, writing: int) -> None:
-    """Tell this process to stop when the parent, who alone keeps this pipe open for writing, is no more."""
+    """Stop this process when the parent, the only writer of this pipe, has exited."""
     os.close(writing)
     os.read(reading, 1)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -1,6 +1,6 @@
-"""Calls a WSGI application with a Request: the console, and paths that belong to no dialect, are answered by Flask.
+"""Calls of a WSGI application with a Request. Flask answers for the console and for paths without a dialect.
 
-The application finds the request as it came under `tablegate.request`, and its raw target where werkzeug's server puts it.
+The environ has the Request as `tablegate.request`, and its raw target under the names that werkzeug's server uses.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 def call(application: Application, request: Request) -> Reply:
-    """The application's whole reply. What it raises is raised."""
+    """Return the application's complete reply. Errors of the application propagate."""
     started: list[tuple[str, list[tuple[str, str]]]] = []
 
     def start_response(
@@ -39,7 +39,7 @@ def call(application: Application, request: Request) -> Reply:
 
 
 def environ_of(request: Request) -> dict[str, Any]:
-    """A request as PEP 3333 has it."""
+    """Return the WSGI environ of a request (PEP 3333)."""
     host, _, port = request.header("host").rpartition(":")
     if not port.isdigit():
         host, port = request.header("host"), "443" if request.secure else "80"

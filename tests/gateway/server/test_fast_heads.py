@@ -266,17 +266,17 @@ def test_heads_are_known_but_for_what_proves_who_sends_them() -> None:
     assert not any(b"one" in known or b"two" in known for known in (*fast_heads._heads, *fast_heads._lines))
     assert fast_heads.whole_request(SIGNED % b"Authorization: one\r\nX-Secret: x", 1000, 1000) is not None
     assert len(fast_heads._heads) == 1
-    for number in range(fast_heads._HEADS_KEPT + 10):
+    for number in range(fast_heads._MAX_CACHED_HEADS + 10):
         fast_heads.whole_request(SIGNED % b"Authorization: one\r\nDate: %d" % number, 1000, 1000)
-    assert len(fast_heads._heads) <= fast_heads._HEADS_KEPT
+    assert len(fast_heads._heads) <= fast_heads._MAX_CACHED_HEADS
 
 
 def test_no_more_than_some_lines_are_remembered() -> None:
-    for number in range(fast_heads._KEPT * 2):
+    for number in range(fast_heads._MAX_CACHED * 2):
         head = f"GET / HTTP/1.1\r\nHost: h{number}\r\nDate: {'x' * 300}{number}\r\n\r\n"
         assert fast_heads.whole_request(head.encode(), 1000, 1000) is not None
-    assert len(fast_heads._lines) <= fast_heads._KEPT
-    assert max(map(len, fast_heads._lines)) <= fast_heads._REMEMBERED_BYTES
+    assert len(fast_heads._lines) <= fast_heads._MAX_CACHED
+    assert max(map(len, fast_heads._lines)) <= fast_heads._MAX_CACHED_LINE_BYTES
 
 
 @pytest.mark.fast_paths
