@@ -63,7 +63,7 @@ def _query(call: call_context.CallContext, request: InnerRequest) -> Exchange[In
     inner, resource = _inner_call(call, request.head)
     try:
         if isinstance(resource, Entity | EntitySet):
-            yield from call_context.judge_table(inner, resource.table)
+            yield from call_context.authorize_table(inner, resource.table)
         if isinstance(resource, Entity):
             answer = yield from exchange_of(entities.get(inner, resource))
         elif isinstance(resource, EntitySet):

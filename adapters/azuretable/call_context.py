@@ -128,7 +128,7 @@ def on_table(call: CallContext, name: str, step_of: Callable[[Table], SingleStep
     return step_of(table) if table is not None else after(find_table_now(call, name), step_of)
 
 
-def judge_table(call: CallContext, name: str) -> Exchange[None]:
+def authorize_table(call: CallContext, name: str) -> Exchange[None]:
     """Check that the caller may access a table, before other checks of the request. Raises NotPermitted."""
     if call.request.authorization is not None:
         with suppress(TableMissing, ServiceError):

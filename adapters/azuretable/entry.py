@@ -163,7 +163,7 @@ class AzureTable(Dialect):
         """Authorize the table that a call names, and start its operation (Dialect.begin)."""
         access = call.grant.access
         if access is not None and access.policy_id is not None:
-            return after(tables.under_policy(call, access), self._begin_granted)
+            return after(tables.with_stored_policy(call, access), self._begin_granted)
         return self._begin_granted(call)
 
     def _begin_granted(self, call: call_context.CallContext) -> Steps[call_context.OperationReply]:
@@ -173,7 +173,9 @@ class AzureTable(Dialect):
             and isinstance(resource, (EntitySet, Entity))
             and call_context.known_table(call, resource.table) is None
         ):
-            return after(call_context.judge_table(call, resource.table), lambda _: handler(call, resource))
+            return after(
+                call_context.authorize_table(call, resource.table), lambda _: handler(call, resource)
+            )
         return handler(call, resource)
 
     def render(

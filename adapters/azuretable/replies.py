@@ -31,19 +31,19 @@ def reply(request: Request, answer: OperationReply, gateway: Gateway) -> Reply:
     headers = [
         *answer.headers,
         ("x-ms-request-id", service_id(request.id)),
-        ("x-ms-version", version if is_version(version) else _version_unsaid(request, gateway)),
+        ("x-ms-version", version if is_version(version) else _default_version(request, gateway)),
         ("Server", "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"),
         ("Date", _http_date(gateway.real_now_ms() // 1000)),
     ]
     client_id = request.header_map.get("x-ms-client-request-id", "")
     if client_id and _is_echoed(client_id):
         headers.append(("x-ms-client-request-id", client_id))
-    if "comp=" not in request.query or not _speaks_xml(request):
+    if "comp=" not in request.query or not _uses_xml(request):
         headers += _ODATA_HEADERS
     return Reply(answer.status, headers, b"" if request.method == "HEAD" else answer.body)
 
 
-def _version_unsaid(request: Request, gateway: Gateway) -> str:
+def _default_version(request: Request, gateway: Gateway) -> str:
     """Return the version for a request without a valid one: that of its token, or the default of the settings."""
     found = re.search(r"(?:^|&)sv=(\d{4}-\d\d-\d\d)(?:&|$)", request.query)
     if found and is_version(found.group(1)):
@@ -56,7 +56,7 @@ def refusal(request: Request, refused: ServiceError | GatewayError, gateway: Gat
     error = service_error_of(refused) if isinstance(refused, GatewayError) else refused
     time = timestamp_text(gateway.now_ms() * 10_000 + UNIX_EPOCH_TICKS)
     headers = [*error.headers, ("x-ms-error-code", error.code)]
-    if _speaks_xml(request) or "xml" in request.header_map.get("accept", "").lower():
+    if _uses_xml(request) or "xml" in request.header_map.get("accept", "").lower():
         headers.append(("Content-Type", "application/xml"))
         return OperationReply(error.status, headers, as_xml(error, service_id(request.id), time))
     headers.append(("Content-Type", content_type(MetadataLevel.MINIMAL)))
@@ -83,7 +83,7 @@ def is_version(text: str) -> bool:
     return True
 
 
-def _speaks_xml(request: Request) -> bool:
+def _uses_xml(request: Request) -> bool:
     """Return True if the request is for an operation with XML documents."""
     query = request.query
     if "comp=" not in query:

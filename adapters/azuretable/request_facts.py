@@ -114,8 +114,8 @@ def _refused_parts(reply: Reply, operation: str, tables: list[str]) -> RejectedP
     mark = PART_MARKS.get(operation)
     if mark is None or mark not in reply.body:
         return None
-    told = _INNER_CODE.search(reply.body, reply.body.index(mark))
-    code = told[1].decode() if told else ""
+    found = _INNER_CODE.search(reply.body, reply.body.index(mark))
+    code = found[1].decode() if found else ""
     return RejectedParts(tables, code) if code in REFUSALS else None
 
 

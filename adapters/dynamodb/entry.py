@@ -160,8 +160,8 @@ class DynamoDB(Dialect):
 
     def fault(self, request: Request, name: str) -> Reply:
         """Return an error reply injected by a test (Dialect.fault)."""
-        told = planted_errors.PLANTED[name]
-        return http.reply(request, told.status, render(told, self._style))
+        service_error = planted_errors.PLANTED[name]
+        return http.reply(request, service_error.status, render(service_error, self._style))
 
     # From request to reply
 
@@ -293,7 +293,7 @@ class DynamoDB(Dialect):
             pass
         return super().finalize_authorization(request, reply)
 
-    def _told(self, request: Request, error: Exception) -> ServiceError:
+    def _service_error(self, request: Request, error: Exception) -> ServiceError:
         if isinstance(error, NotPermitted) and request.authorization is not None:
             return not_permitted(error, self.operation(request), request.authorization)
         return service_error_of(error, self.operation(request))
@@ -305,17 +305,17 @@ class DynamoDB(Dialect):
         """
         if isinstance(error, http.BodyTooLarge):
             return http.too_large(request)
-        told = self._told(request, error)
-        if told.status >= 500:
+        service_error = self._service_error(request, error)
+        if service_error.status >= 500:
             unforeseen = not isinstance(error, (ServiceError, GatewayError))
             facts = {"dialect": DIALECT, "operation": self.operation(request), "request_id": request.id}
             level = logging.ERROR if unforeseen else logging.WARNING
             log.log(level, "a request failed: %r", error, exc_info=unforeseen, extra={"facts": facts})
-        return http.reply(request, told.status, render(told, self._style))
+        return http.reply(request, service_error.status, render(service_error, self._style))
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """Return the reply to a request that the server itself rejects (Dialect.refuse)."""
         if isinstance(error, LimitExceeded):
             return http.too_large(request)
-        told = self._told(request, error) if isinstance(error, GatewayError) else internal()
-        return http.reply(request, told.status, render(told, self._style))
+        service_error = self._service_error(request, error) if isinstance(error, GatewayError) else internal()
+        return http.reply(request, service_error.status, render(service_error, self._style))

@@ -92,8 +92,8 @@ class _SeedLoader:
         except ServiceError as error:
             raise BadSeed(f"{name}: {error.code}: {error.message}") from None
         except GatewayError as error:
-            told = service_error_of(error, "")
-            raise BadSeed(f"{name}: {told.code}: {told.message}") from None
+            service_error = service_error_of(error, "")
+            raise BadSeed(f"{name}: {service_error.code}: {service_error.message}") from None
 
     def define(self, path: PurePosixPath) -> None:
         """Create the tables that a file defines."""

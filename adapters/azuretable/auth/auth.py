@@ -73,7 +73,7 @@ def verify(
     """Return the grant of a request's caller. Raises ServiceError: 401 or 403 with the code of the failure.
 
     `options`: the decoded query. `issuer`: the trusted issuer of bearer tokens. `gateway`: the source of the time. A
-    grant whose `access` has a `policy_id` still needs that policy (`SharedAccess.under`).
+    grant whose `access` has a `policy_id` still needs that policy (`SharedAccess.with_policy`).
     """
     authorization = request.header_map.get("authorization", "")
     if authorization:
@@ -138,7 +138,7 @@ def _check_shared_key(
     if sent_at is None or abs(now - sent_at) > limits.CLOCK_SKEW_MAX_SECONDS:
         raise ServiceError("AuthenticationFailed")
     text = string_to_sign(request, options, account.name, lite=found.group(1) == "SharedKeyLite")
-    if not Signer(account.name, account.keys).made(found.group(3), text):
+    if not Signer(account.name, account.keys).has_signed(found.group(3), text):
         raise ServiceError("AuthenticationFailed")
 
 

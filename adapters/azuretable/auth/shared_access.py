@@ -64,7 +64,7 @@ class SharedAccess:
     lower: Bound | None = None
     upper: Bound | None = None
 
-    def under(self, policies: Iterable[Policy], now: float) -> SharedAccess:
+    def with_policy(self, policies: Iterable[Policy], now: float) -> SharedAccess:
         """Return the token completed by its stored policy. Raises ServiceError AuthenticationFailed."""
         if self.policy_id is None:
             return self
@@ -160,7 +160,7 @@ class Signer:
     account: str
     keys: tuple[bytes, ...]
 
-    def made(self, signature: str, text: str) -> bool:
+    def has_signed(self, signature: str, text: str) -> bool:
         """Return True if one of the keys made this signature of the text. Takes constant time per key."""
         message = text.encode("utf-8", "surrogatepass")
         sent = signature.encode("utf-8", "surrogatepass")
@@ -227,7 +227,7 @@ def _read_service(options: Mapping[str, str], signer: Signer, version: str) -> S
         lines = [sp, st, se, resource, si, options.get("sip", ""), options.get("spr", ""), version, *bounds]
     else:
         lines = [sp, st, se, f"/{signer.account}/{table}", si, version, *bounds]
-    if not signer.made(options["sig"], "\n".join(lines)):
+    if not signer.has_signed(options["sig"], "\n".join(lines)):
         raise ServiceError("AuthenticationFailed")
     if (srk and spk is None) or (erk and epk is None) or not set(sp) <= set("raud"):
         raise ServiceError("AuthenticationFailed")
@@ -248,7 +248,7 @@ def _read_account(options: Mapping[str, str], signer: Signer, version: str) -> S
     lines = [signer.account, *found, version]
     if version >= _VERSION_WITH_SCOPE:
         lines.append(options.get("ses", ""))
-    if not signer.made(options["sig"], "\n".join(lines) + "\n"):
+    if not signer.has_signed(options["sig"], "\n".join(lines) + "\n"):
         raise ServiceError("AuthenticationFailed")
     permissions, services, resource_types, starts, expires = found[:5]
     if version < _VERSION_WITH_PREFIX:

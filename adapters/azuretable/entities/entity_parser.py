@@ -119,7 +119,7 @@ def _members_of(body: bytes) -> dict[str, Any]:
     return found
 
 
-def _is_passed_over(name: str) -> bool:
+def _is_ignored(name: str) -> bool:
     """Return True if a member is no property.
 
     It is an annotation, which is read with its property, or a member that the server adds to entities and that clients
@@ -197,7 +197,7 @@ def _attribute(name: str) -> tuple[str | None, int]:
 
     Raises ServiceError PropertyNameTooLong, PropertyNameInvalid.
     """
-    if _is_passed_over(name):
+    if _is_ignored(name):
         return None, 0
     if len(name) > limits.PROPERTY_NAME_MAX_CHARACTERS:
         raise ServiceError("PropertyNameTooLong")

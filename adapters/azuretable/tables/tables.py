@@ -161,9 +161,9 @@ def _policies_of(table: Table) -> list[Policy]:
     return [Policy(**stored) for stored in table.properties.get(DIALECT, {}).get("policies", ())]
 
 
-def under_policy(call: CallContext, access: SharedAccess) -> Exchange[CallContext]:
+def with_stored_policy(call: CallContext, access: SharedAccess) -> Exchange[CallContext]:
     """Return a call with its token completed by the stored policy that it names."""
     assert access.table is not None  # account tokens name no policy
     table = yield from find_table(call, access.table)
-    under = access.under(_policies_of(table), call.gateway.now_ms() / 1000)
-    return dataclasses.replace(call, grant=Grant(under))
+    complete = access.with_policy(_policies_of(table), call.gateway.now_ms() / 1000)
+    return dataclasses.replace(call, grant=Grant(complete))

@@ -14,13 +14,13 @@ Headers = list[tuple[str, str]]
 
 def preflight(rules: Sequence[Rule], origin: str, method: str, headers: str) -> Headers | None:
     """Return the response headers of a preflight request. None if no rule matches."""
-    asked = [header.strip().lower() for header in headers.split(",") if header.strip()]
+    requested = [header.strip().lower() for header in headers.split(",") if header.strip()]
     for rule in rules:
         if _allows(rule, origin, method) and all(
-            _is_listed(header, rule["AllowedHeaders"]) for header in asked
+            _is_listed(header, rule["AllowedHeaders"]) for header in requested
         ):
             allowed = [*_origin_headers(rule, origin), ("Access-Control-Allow-Methods", method)]
-            if asked:
+            if requested:
                 allowed.append(("Access-Control-Allow-Headers", headers))
             return [*allowed, ("Access-Control-Max-Age", str(rule["MaxAgeInSeconds"]))]
     return None

@@ -171,9 +171,9 @@ class TableConsumption:
             units = write_units(_size(old), _size(new))
         self.table_units += factor * units
         for index in table.indexes:
-            of_index = index_write_units(index, old, new)
-            if of_index is not None:
-                self.add_index(index, of_index)
+            index_units = index_write_units(index, old, new)
+            if index_units is not None:
+                self.add_index(index, index_units)
 
     @property
     def vector_bytes(self) -> dict[str, int]:
@@ -234,7 +234,7 @@ class TableConsumption:
             "ReadCapacityUnits" if self.kind == READ else "WriteCapacityUnits": units,
         }
 
-    def tell(self, meter: Meter) -> None:
+    def report(self, meter: Meter) -> None:
         meter(self.table_name, "", self.kind, self.table_units)
         for by_index in (self.global_units, self.local_units):
             for name, units in by_index.items():
@@ -267,9 +267,9 @@ class RequestConsumption:
             return None
         return [block for charge in self.charges.values() if (block := charge.block(mode, split)) is not None]
 
-    def tell(self, meter: Meter) -> None:
+    def report(self, meter: Meter) -> None:
         for charge in self.charges.values():
-            charge.tell(meter)
+            charge.report(meter)
 
 
 def replayed(tables: Iterable[tuple[str, int | None, int | None]]) -> RequestConsumption:
@@ -284,7 +284,7 @@ def replayed(tables: Iterable[tuple[str, int | None, int | None]]) -> RequestCon
     return bill
 
 
-def tell_failed(meter: Meter, table_name: str, row: Row | None) -> None:
+def report_failed_write(meter: Meter, table_name: str, row: Row | None) -> None:
     """Count the consumption of a write after a failed condition, by the size of the existing item. The answer omits it."""
     meter(table_name, "", WRITE, write_units(_size(row), None))
 

@@ -47,7 +47,7 @@ def item_read(call: CallContext, row: Row | None) -> Blocks:
         return {}
     charge = TableConsumption(given["TableName"], READ)
     charge.add_item(row, bool(given.get("ConsistentRead")))
-    charge.tell(meter)
+    charge.report(meter)
     return _one(charge, mode_of(call))
 
 
@@ -64,7 +64,7 @@ def page_read(call: CallContext, read: Read, page: Page) -> Blocks:
     if read.whole_rows:
         for row in page.rows:
             charge.add_item(row, consistent)
-    charge.tell(meter)
+    charge.report(meter)
     return _one(charge, mode_of(call))
 
 
@@ -81,8 +81,8 @@ def item_write(call: CallContext, write: Write, outcome: WriteOutcome) -> Blocks
     """Return the blocks of PutItem, UpdateItem and DeleteItem."""
     given = call.input
     old, new = outcome
-    is_told = "ReturnConsumedCapacity" in given or "ReturnItemCollectionMetrics" in given
-    if not is_told and not (write.table.indexes or write.table.vector_indexes):
+    is_reported = "ReturnConsumedCapacity" in given or "ReturnItemCollectionMetrics" in given
+    if not is_reported and not (write.table.indexes or write.table.vector_indexes):
         old_bytes = None if old is None else old.contents.size_bytes
         new_bytes = None if new is None else new.contents.size_bytes
         units = capacity.write_units(old_bytes, new_bytes)
@@ -90,7 +90,7 @@ def item_write(call: CallContext, write: Write, outcome: WriteOutcome) -> Blocks
         return {}
     charge = TableConsumption(given["TableName"], WRITE)
     charge.add_write(write.table, outcome)
-    charge.tell(meter)
+    charge.report(meter)
     blocks = _one(charge, mode_of(call))
     if call.input.get("ReturnItemCollectionMetrics") == "SIZE":
         collection = capacity.collection_metrics(write.table, outcome.new or outcome.old)
@@ -101,7 +101,7 @@ def item_write(call: CallContext, write: Write, outcome: WriteOutcome) -> Blocks
 
 def failed_write(table: Table, row: Row | None) -> None:
     """Count a write after a failed condition. The answer omits it."""
-    capacity.tell_failed(meter, table.name, row)
+    capacity.report_failed_write(meter, table.name, row)
 
 
 def batch_read(call: CallContext, items: Iterable[tuple[str, Row | None, bool]]) -> Blocks:
@@ -114,8 +114,8 @@ def batch_read(call: CallContext, items: Iterable[tuple[str, Row | None, bool]])
 
 def batch_write(call: CallContext, done: Sequence[tuple[str, Write, WriteOutcome]]) -> Blocks:
     """Return the blocks of BatchWriteItem. `done` has (table name in the request, write, outcome) for each."""
-    is_told = "ReturnConsumedCapacity" in call.input or "ReturnItemCollectionMetrics" in call.input
-    if not is_told and not any(write.table.indexes or write.table.vector_indexes for _, write, _ in done):
+    is_reported = "ReturnConsumedCapacity" in call.input or "ReturnItemCollectionMetrics" in call.input
+    if not is_reported and not any(write.table.indexes or write.table.vector_indexes for _, write, _ in done):
         units: dict[str, float] = {}
         for name, _, (old, new) in done:
             old_bytes = None if old is None else old.size_bytes
@@ -164,7 +164,7 @@ def _one(charge: TableConsumption, mode: str) -> Blocks:
 
 
 def _many(bill: RequestConsumption, mode: str, split: bool = False) -> Blocks:
-    bill.tell(meter)
+    bill.report(meter)
     blocks = bill.blocks(mode, split)
     return {} if blocks is None else {"ConsumedCapacity": blocks}
 

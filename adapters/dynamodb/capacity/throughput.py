@@ -49,8 +49,8 @@ class CapacityBucket:
 
     def fill(self, units_per_second: int, now_ms: int) -> None:
         """Add the units gained since `at_ms`."""
-        come = (now_ms - self.at_ms) / 1000 * units_per_second
-        self.units = min(self.units + come, units_per_second * BURST_SECONDS)
+        gained = (now_ms - self.at_ms) / 1000 * units_per_second
+        self.units = min(self.units + gained, units_per_second * BURST_SECONDS)
         self.at_ms = now_ms
 
 
@@ -163,7 +163,7 @@ def _expected(call: CallContext, command: AnyCommand) -> Iterator[CapacityCost]:
         case ReadAll(gets):
             yield from (CapacityCost(get.table, None, READ, float(TRANSACTION_FACTOR)) for get in gets)
         case Read():
-            yield CapacityCost(command.table, _own_units(command.index), READ, 0.5)
+            yield CapacityCost(command.table, _charged_index(command.index), READ, 0.5)
         case WriteGroup(writes):
             factor = _factor(call)
             for write in writes:
@@ -172,7 +172,7 @@ def _expected(call: CallContext, command: AnyCommand) -> Iterator[CapacityCost]:
                 yield from (
                     CapacityCost(write.table, index, WRITE, 1.0)
                     for index in write.table.indexes
-                    if _touches(write, index)
+                    if _can_affect(write, index)
                 )
 
 
@@ -195,7 +195,7 @@ def _actual(call: CallContext, command: AnyCommand, outcome: Any) -> Iterator[Ca
             units = capacity.read_units(outcome.scanned_bytes, consistent)
             if command.whole_rows:
                 units += sum(capacity.read_units(row.size_bytes, consistent) for row in outcome.rows)
-            yield CapacityCost(command.table, _own_units(command.index), READ, units)
+            yield CapacityCost(command.table, _charged_index(command.index), READ, units)
         case WriteGroup(writes), list():
             for write, done in zip(writes, outcome, strict=True):
                 yield from _written(write, done, _factor(call))
@@ -236,7 +236,7 @@ def _refusal(call: CallContext, command: AnyCommand, short: Iterable[CapacityCos
     return next(iter(tables.values()))
 
 
-def _touches(write: Write, index: Index) -> bool:
+def _can_affect(write: Write, index: Index) -> bool:
     """Return True if a write may change a global index, judged without the row."""
     if index.local:
         return False
@@ -251,7 +251,7 @@ def _touches(write: Write, index: Index) -> bool:
     return True
 
 
-def _own_units(index: Index | None) -> Index | None:
+def _charged_index(index: Index | None) -> Index | None:
     return None if index is None or index.local else index
 
 

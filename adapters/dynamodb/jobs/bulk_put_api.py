@@ -30,7 +30,7 @@ def start_bulk_put_items(call: CallContext) -> Exchange[Answer]:
 
     Raises ServiceError, TableMissing, TableBusy, TokenReused, NotInstalled.
     """
-    job_names.require_place(call)
+    job_names.require_object_store(call)
     given = call.input
     report = given["OutputS3Configuration"]
     if "S3Bucket" not in report:
@@ -59,7 +59,7 @@ def start_bulk_put_items(call: CallContext) -> Exchange[Answer]:
         job_names.token_of(call, job_names.BULK, given),
         stores_rows=True,
     )
-    return {"BulkOperationDescription": describe((yield from job_documents.begun(job_names.BULK, start)))}
+    return {"BulkOperationDescription": describe((yield from job_documents.start_job(job_names.BULK, start)))}
 
 
 def describe_bulk_operation(call: CallContext) -> Exchange[Answer]:

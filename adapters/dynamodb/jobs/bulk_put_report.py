@@ -17,9 +17,9 @@ from tablegate.adapters.dynamodb.export_files import manifests
 from tablegate.adapters.dynamodb.export_files.data_files import DataFileWriter
 from tablegate.adapters.dynamodb.jobs.job_names import BULK
 from tablegate.adapters.dynamodb.jobs.object_worker import (
-    ask,
     bucket_of,
     new_object_of,
+    run_command,
 )
 from tablegate.adapters.dynamodb.jobs.source_objects import LocatedRecord
 from tablegate.adapters.dynamodb.object_stores.object_store import ObjectStore
@@ -44,7 +44,7 @@ _REPORT_LINES = 1_000
 _REPORT_BYTES = 4 << 20
 
 
-def place_of_lines() -> CreateTable:
+def create_report_table() -> CreateTable:
     """Return the command that creates the table of the lines."""
     return CreateTable("", "", _REPORT, _REPORT_KEY)
 
@@ -62,7 +62,7 @@ class BulkPutReport:
         pending = self._job.progress["pending"]
         if not pending:
             return []
-        report = ask(self._gateway, FindTable(of_job(self._job.id), _REPORT))
+        report = run_command(self._gateway, FindTable(of_job(self._job.id), _REPORT))
         first = self._job.progress["reported"]
         writes = []
         for number, (kind, line) in enumerate(pending, first):
@@ -82,17 +82,17 @@ class BulkPutReport:
         at, number = progress["report_at"]
         if at == len(kinds):
             return None
-        table = ask(self._gateway, FindTable(of_job(self._job.id), _REPORT))
+        table = run_command(self._gateway, FindTable(of_job(self._job.id), _REPORT))
         first = _REPORT_KEY.position((text(kinds[at]), Value(Kind.INT64, number)))
         limits = PageLimits(scanned=_REPORT_LINES, filled_bytes=_REPORT_BYTES, peek=True)
-        page = ask(self._gateway, Read(table, within(first.partition)._replace(lower=first), limits))
+        page = run_command(self._gateway, Read(table, within(first.partition)._replace(lower=first), limits))
         now = dict(progress)
         if page.rows:
             lines = [row.latest["line"].data.encode() + b"\n" for row in page.rows]
             now["reports"] = [*progress["reports"], self._write_lines(kinds[at], lines)]
         following = page.next
         now["report_at"] = [at + 1, 0] if following is None else [at, following.latest["number"].data]
-        ask(self._gateway, AdvanceJob(self._job, now))
+        run_command(self._gateway, AdvanceJob(self._job, now))
         return len(page.rows)
 
     def write_manifests(self, state: str) -> None:
@@ -149,12 +149,12 @@ class BulkPutReport:
 
 def line_of(job: Job, each: LocatedRecord, error: Exception, existing: bytes | None = None) -> str:
     """Return a line of the report."""
-    told = service_error_of(error, "PutItem")
+    service_error = service_error_of(error, "PutItem")
     bucket = job.definition["request"]["InputS3Configuration"]["S3Bucket"]
     line: dict[str, Any] = {
         "itemS3Pointer": {"bucket": bucket, "key": each.key, "itemIndex": each.number - 1},
-        "errorCode": told.code,
-        "errorMessage": told.message,
+        "errorCode": service_error.code,
+        "errorMessage": service_error.message,
     }
     if "Item" in each.record.members:
         line["Item"] = each.record.members["Item"]

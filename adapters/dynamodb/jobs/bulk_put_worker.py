@@ -66,7 +66,7 @@ class BulkPutWorker(object_worker.ObjectWorker[_OpenSource]):
 
     def _fail(self, job: Job, code: str, text: str, state: str = FAILED) -> None:
         progress = {**job.progress, "failure": object_worker.failure(code, text), "pending": []}
-        object_worker.ask(self._gateway, AdvanceJob(job, progress, state=state, ended=True))
+        object_worker.run_command(self._gateway, AdvanceJob(job, progress, state=state, ended=True))
 
     def _begin(self, job: Job) -> int:
         """Count the objects to read, and create the table of the report."""
@@ -79,9 +79,9 @@ class BulkPutWorker(object_worker.ObjectWorker[_OpenSource]):
                 raise ObjectStoreRejection(
                     "TooManyObjects", f"There are more than {limits.BULK_PUT_OBJECTS} objects"
                 )
-        object_worker.ask(
+        object_worker.run_command(
             self._gateway,
-            AdvanceJob(job, {**_nothing(), "total": total}, keeps=bulk_put_report.place_of_lines()),
+            AdvanceJob(job, {**_nothing(), "total": total}, keeps=bulk_put_report.create_report_table()),
         )
         return objects
 
@@ -107,7 +107,7 @@ class BulkPutWorker(object_worker.ObjectWorker[_OpenSource]):
         groups, sources, lines = self._writes(job, table, found)
         step = _PutBatch(job, table, sources, lines, taken)
         reported = bulk_put_report.BulkPutReport(self._gateway, self._store, job).pending_writes()
-        saved = object_worker.ask(
+        saved = object_worker.run_command(
             self._gateway,
             AdvanceJob(job, groups=(*groups, *reported), settle=step.settle),
         )
@@ -119,7 +119,7 @@ class BulkPutWorker(object_worker.ObjectWorker[_OpenSource]):
 
     def _table(self, job: Job) -> Table:
         try:
-            table = object_worker.ask(self._gateway, FindTable(job.namespace, job.table_name))
+            table = object_worker.run_command(self._gateway, FindTable(job.namespace, job.table_name))
         except errors.TableMissing:
             table = None
         if (
@@ -164,7 +164,7 @@ class BulkPutWorker(object_worker.ObjectWorker[_OpenSource]):
         if job.cancelled:
             progress["failure"] = object_worker.failure(*self._cancellation)
         report.write_manifests(state)
-        object_worker.ask(self._gateway, AdvanceJob(job, progress, state=state, ended=True))
+        object_worker.run_command(self._gateway, AdvanceJob(job, progress, state=state, ended=True))
 
 
 class _PutBatch:

@@ -40,16 +40,16 @@ def export_table(call: CallContext) -> Exchange[Answer]:
     """ExportTableToPointInTime: start an export. Raises ServiceError, TimeNotRetained."""
     _check_members(call)
     given, arn = call.input, call.input["TableArn"]
-    place = _place(call, arn)
-    job_names.require_place(call)
+    location = _place(call, arn)
+    job_names.require_object_store(call)
     try:
-        table = yield from one(FindTable(call.caller.namespace, place.table))
+        table = yield from one(FindTable(call.caller.namespace, location.table))
         if table.state_at(call.gateway.now_ms()) is State.CREATING:
             raise TableMissing(table.name)
         window = _window(call, table)
         at_ms = None if window is not None else _moment(call, table)
         definition = _definition(call, table, window, at_ms)
-        job = yield from job_documents.begun(
+        job = yield from job_documents.start_job(
             job_names.EXPORT,
             StartJob(
                 job_names.EXPORT.name,
@@ -144,16 +144,16 @@ def _check_members(call: CallContext) -> None:
 
 
 def _place(call: CallContext, arn: str) -> job_names.JobLocation:
-    place = job_names.place_of(call, arn)
-    if place is None:
+    location = job_names.location_of(call, arn)
+    if location is None:
         if not arn:
             raise validation("Invalid TableArn: Invalid Table ARN")
-        if job_names.place_of(call, arn, "/.+") is not None:
+        if job_names.location_of(call, arn, "/.+") is not None:
             raise validation(f"{messages.INVALID_REQUEST}Table ARN is invalid.")
         raise validation(f"{messages.INVALID}tableArn is not a valid ARN")
-    if not place.is_own:
-        raise _table_missing(arn) if place.account == call.caller.account else job_names.denied()
-    return place
+    if not location.is_own:
+        raise _table_missing(arn) if location.account == call.caller.account else job_names.denied()
+    return location
 
 
 def _table_missing(arn: str) -> ServiceError:
@@ -176,11 +176,11 @@ def _history(call: CallContext, table: Table) -> HistoryRule:
 def _moment(call: CallContext, table: Table) -> int | None:
     """Return the time of a full export, or None for now. Raises ServiceError, TimeNotRetained."""
     rule = _history(call, table)
-    asked = call.input.get("ExportTime")
-    if asked is None:
+    requested = call.input.get("ExportTime")
+    if requested is None:
         return None
     now_ms = call.gateway.now_ms()
-    at_ms = _milliseconds(asked)
+    at_ms = _milliseconds(requested)
     if not rule.earliest_ms(now_ms) <= at_ms <= now_ms:
         raise _invalid_time("Export Time is invalid")
     return at_ms
@@ -210,8 +210,8 @@ def selection_of(call: CallContext, given: Mapping[str, Any], table: Table) -> E
     bounds = clauses.key_range(schema)
     predicate = clauses.filter(table, schema.names)
     if schema is not table.key_schema:
-        bounds, judged = clauses.composite_range(table.key_schema)
-        predicate = And((judged, predicate))
+        bounds, composite_filter = clauses.composite_range(table.key_schema)
+        predicate = And((composite_filter, predicate))
     return ExportSelection(bounds, predicate, clauses)
 
 

@@ -68,20 +68,20 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
 
     def _fail(self, job: Job, code: str, text: str) -> None:
         progress = {**job.progress, "failure": object_worker.failure(code, text)}
-        object_worker.ask(self._gateway, AdvanceJob(job, progress, state=FAILED, ended=True))
+        object_worker.run_command(self._gateway, AdvanceJob(job, progress, state=FAILED, ended=True))
 
     def _carry_on(self, job: Job, limit: int) -> int | None:
         progress = job.progress
         if not progress.get("started"):
             self._put(job, self._folder(job) + manifests.STARTED, b"")
-            object_worker.ask(self._gateway, AdvanceJob(job, {**_EMPTY, **progress, "started": True}))
+            object_worker.run_command(self._gateway, AdvanceJob(job, {**_EMPTY, **progress, "started": True}))
             return 0
         if progress.get("read"):
             self._finish(job)
             return 0
         name = "rows" if job.definition["window"] is None else "changed"
         try:
-            table = object_worker.ask(self._gateway, FindTable(of_job(job.id), name))
+            table = object_worker.run_command(self._gateway, FindTable(of_job(job.id), name))
         except TableMissing:
             raise ObjectStoreRejection("TableNotFound", "The table and its history are gone") from None
         if table.state_at(self._gateway.now_ms()) is State.CREATING:
@@ -109,7 +109,7 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
         """
         request = job.definition["request"]
         selection = selection_of(object_worker.call_of(self._gateway, job), request, table)
-        page = object_worker.ask(self._gateway, self._read(job, table, selection, opened.next, limit))
+        page = object_worker.run_command(self._gateway, self._read(job, table, selection, opened.next, limit))
         as_ion = request.get("ExportFormat") == "ION"
         made = (
             self._changes(job, page.rows, selection, as_ion)
@@ -151,12 +151,12 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
         """
         space = of_job(job.id)
         before, after = (
-            object_worker.ask(self._gateway, FindTable(space, name)) for name in ("before", "after")
+            object_worker.run_command(self._gateway, FindTable(space, name)) for name in ("before", "after")
         )
         for first in range(0, len(changed), _CHANGES_AT_ONCE):
             rows = changed[first : first + _CHANGES_AT_ONCE]
             gets = [Get(table, row.position) for row in rows for table in (before, after)]
-            found = object_worker.ask(self._gateway, ReadAll(tuple(gets)))
+            found = object_worker.run_command(self._gateway, ReadAll(tuple(gets)))
             for row, old, new in zip(rows, found[::2], found[1::2], strict=True):
                 line, billed = line_of_change(job, row, (after, old, new), selection, as_ion)
                 yield ExportLine(row, line, billed, sum(each.size_bytes for each in (old, new) if each))
@@ -180,7 +180,7 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
             "read": opened.is_over,
         }
         self.forget(job.id)
-        object_worker.ask(self._gateway, AdvanceJob(job, now))
+        object_worker.run_command(self._gateway, AdvanceJob(job, now))
 
     def _data_key(self, job: Job, number: int) -> str:
         """Return the key of a data file.
@@ -209,7 +209,7 @@ class ExportWorker(object_worker.ObjectWorker[_OpenDataFile]):
         self._put_with_md5(job, manifests.FILES, b"".join(listed))
         self._put_with_md5(job, manifests.SUMMARY, self._summary(job, progress))
         progress["manifest"] = self._folder(job) + manifests.SUMMARY
-        object_worker.ask(self._gateway, AdvanceJob(job, progress, state=COMPLETED, ended=True))
+        object_worker.run_command(self._gateway, AdvanceJob(job, progress, state=COMPLETED, ended=True))
 
     def _summary(self, job: Job, progress: dict[str, Any]) -> bytes:
         known, request = job.definition, job.definition["request"]

@@ -25,7 +25,7 @@ from tablegate.gateway.model.tables.tables import Table
 
 def import_table(call: CallContext) -> Exchange[Answer]:
     """ImportTable: start an import into a new table. Raises ServiceError, NotInstalled."""
-    job_names.require_place(call)
+    job_names.require_object_store(call)
     given = call.input
     parameters = given["TableCreationParameters"]
     name = parameters["TableName"]
@@ -53,7 +53,7 @@ def import_table(call: CallContext) -> Exchange[Answer]:
         makes_table=True,
         stores_rows=True,
     )
-    return {"ImportTableDescription": describe((yield from job_documents.begun(job_names.IMPORT, start)))}
+    return {"ImportTableDescription": describe((yield from job_documents.start_job(job_names.IMPORT, start)))}
 
 
 def _of_table(call: CallContext, table: Table) -> Exchange[Job | None]:
@@ -82,14 +82,14 @@ def list_imports(call: CallContext) -> Exchange[Answer]:
     given = call.input
     name = None
     if "TableArn" in given:
-        place = job_names.place_of(call, given["TableArn"])
-        if place is None:
+        location = job_names.location_of(call, given["TableArn"])
+        if location is None:
             raise validation(f"{messages.INVALID}tableArn is not a valid ARN")
-        if not place.is_own:
-            if place.account != call.caller.account:
+        if not location.is_own:
+            if location.account != call.caller.account:
                 raise job_names.denied()
             return {"ImportSummaryList": []}
-        name = place.table
+        name = location.table
     found, more = yield from job_names.page(
         call, job_names.IMPORT, given.get("PageSize"), given.get("NextToken"), name
     )

@@ -16,7 +16,13 @@ from tablegate.adapters.dynamodb.export_files.records import ImportFormat
 from tablegate.adapters.dynamodb.jobs import source_objects
 from tablegate.adapters.dynamodb.jobs.job_documents import CANCELLED, COMPLETED, FAILED
 from tablegate.adapters.dynamodb.jobs.job_names import IMPORT
-from tablegate.adapters.dynamodb.jobs.object_worker import ObjectWorker, ask, bucket_of, call_of, failure
+from tablegate.adapters.dynamodb.jobs.object_worker import (
+    ObjectWorker,
+    bucket_of,
+    call_of,
+    failure,
+    run_command,
+)
 from tablegate.adapters.dynamodb.operations.items import put_write
 from tablegate.adapters.dynamodb.tables.tables import new_table
 from tablegate.adapters.dynamodb.values.values import ParsedItem, is_too_large, item_of
@@ -62,7 +68,7 @@ class ImportWorker(ObjectWorker[source_objects.SourceObjects]):
             call_of(self._gateway, job, "ImportTable", job.definition["request"]["TableCreationParameters"])
         )
         try:
-            ask(self._gateway, AdvanceJob(job, {**_NOTHING, "is_made": True}, makes=made))
+            run_command(self._gateway, AdvanceJob(job, {**_NOTHING, "is_made": True}, makes=made))
         except (TableExists, TableBusy):
             text = f"Table already exists: {made.name}"
             self._end(job, None, failure("TableAlreadyExists", text))
@@ -71,7 +77,7 @@ class ImportWorker(ObjectWorker[source_objects.SourceObjects]):
     def _table(self, job: Job) -> Table | None:
         """Return the table being filled, or None if it is gone."""
         try:
-            table = ask(self._gateway, FindTable(job.namespace, job.table_name))
+            table = run_command(self._gateway, FindTable(job.namespace, job.table_name))
         except TableMissing:
             return None
         return table if table.id == job.id else None
@@ -110,7 +116,7 @@ class ImportWorker(ObjectWorker[source_objects.SourceObjects]):
                 "errors": job.progress["errors"] + errors + len(refused),
             }
 
-        saved = ask(self._gateway, AdvanceJob(job, groups=tuple(groups), settle=settled))
+        saved = run_command(self._gateway, AdvanceJob(job, groups=tuple(groups), settle=settled))
         if saved is None:
             self.forget(job.id)
         elif is_over:
@@ -154,7 +160,7 @@ class ImportWorker(ObjectWorker[source_objects.SourceObjects]):
         if failed is not None:
             progress["failure"] = failed
         state = COMPLETED if failed is None else state
-        ask(self._gateway, AdvanceJob(job, progress, opens=table, state=state, ended=True))
+        run_command(self._gateway, AdvanceJob(job, progress, opens=table, state=state, ended=True))
 
 
 _NOTHING: Mapping[str, Any] = {

@@ -38,7 +38,7 @@ def definition_of(call: CallContext, table_name: str, **more: Any) -> dict[str, 
     }
 
 
-def begun(kind: JobKind, command: StartJob) -> Exchange[Job]:
+def start_job(kind: JobKind, command: StartJob) -> Exchange[Job]:
     """Start a job and return it.
 
     Raises ServiceError, TableMissing, TimeNotRetained. Raises TokenReused if the kind has no conflict error of its own.

@@ -70,7 +70,7 @@ class JobLocation(NamedTuple):
     rest: Mapping[str, str]
 
 
-def place_of(call: CallContext, arn: str, tail: str = "") -> JobLocation | None:
+def location_of(call: CallContext, arn: str, tail: str = "") -> JobLocation | None:
     """Parse an ARN that ends in the pattern `tail`. Return None if it does not match."""
     match = re.fullmatch(_TABLE + tail, arn)
     if match is None:
@@ -101,22 +101,22 @@ def find(
     `invalid` makes the error for an ARN of another form. `missing` makes the error for an unknown job. Its argument is
     True if the ARN is of another region. Raises ServiceError.
     """
-    place = place_of(call, arn, rf"/{kind.part}/(?P<at>[0-9]{{14}})-(?P<digits>[0-9a-f]{{8}})")
-    if place is None:
+    location = location_of(call, arn, rf"/{kind.part}/(?P<at>[0-9]{{14}})-(?P<digits>[0-9a-f]{{8}})")
+    if location is None:
         raise invalid()
-    if not place.is_own:
-        raise missing(True) if place.account == call.caller.account else denied()
-    at_ms = int(place.rest["at"])
+    if not location.is_own:
+        raise missing(True) if location.account == call.caller.account else denied()
+    at_ms = int(location.rest["at"])
     wanted = ListJobs(
         call.caller.namespace,
         kind.name,
-        table_name=place.table,
+        table_name=location.table,
         from_ms=at_ms,
         before_ms=at_ms + 1,
         path=path_of(arn),
     )
     for job in (yield from one(wanted)):
-        if _digits(job) == place.rest["digits"]:
+        if _digits(job) == location.rest["digits"]:
             return job
     raise missing(False)
 
@@ -138,7 +138,7 @@ def next_token(kind: JobKind, job: Job) -> str:
     return (packed + hashlib.sha256(packed).digest()).hex()
 
 
-def place_of_token(kind: JobKind, token: str | None) -> tuple[int, int] | None:
+def position_of_token(kind: JobKind, token: str | None) -> tuple[int, int] | None:
     """Return the (time, job id) after which a page begins. Raises ServiceError."""
     if token is None:
         return None
@@ -174,7 +174,12 @@ def page(
     limit = size or limits.JOBS_PAGE
     oldest = call.gateway.now_ms() - limits.JOBS_LISTED_MS
     wanted = ListJobs(
-        call.caller.namespace, kind.name, place_of_token(kind, token), limit + 1, table, max(since_ms, oldest)
+        call.caller.namespace,
+        kind.name,
+        position_of_token(kind, token),
+        limit + 1,
+        table,
+        max(since_ms, oldest),
     )
     found = yield from one(wanted)
     more = {"NextToken": next_token(kind, found[limit - 1])} if len(found) > limit else {}
@@ -200,7 +205,7 @@ def new_token() -> str:
     return str(uuid.uuid4())
 
 
-def require_place(call: CallContext) -> None:
+def require_object_store(call: CallContext) -> None:
     """Reject the operation if the settings name no object store. Raises ServiceError."""
     if not call.gateway.settings.has_object_store:
         text = f"{call.operation} is not switched on in this server: start it with --s3-endpoint-url or --s3-folder"

@@ -29,10 +29,10 @@ class _Closable(Protocol):
     def close(self) -> None: ...
 
 
-Held = TypeVar("Held", bound=_Closable)
+Resource = TypeVar("Resource", bound=_Closable)
 
 
-class ObjectWorker(ABC, Generic[Held]):
+class ObjectWorker(ABC, Generic[Resource]):
     """A worker (gateway/engine/background/job_runner.py) that reads or writes objects.
 
     It keeps one open resource for each job.
@@ -44,7 +44,7 @@ class ObjectWorker(ABC, Generic[Held]):
     def __init__(self, gateway: Gateway, store: object_store.ObjectStore) -> None:
         self._gateway = gateway
         self._store = store
-        self._open: dict[int, Held] = {}
+        self._open: dict[int, Resource] = {}
 
     def carry_on(self, job: Job, limit: int) -> int | None:
         """See Worker. An error of the object store or of a quota ends the job."""
@@ -57,8 +57,8 @@ class ObjectWorker(ABC, Generic[Held]):
             self._fail(job, refused.code, refused.text)
         except QuotaExceeded as error:
             self.forget(job.id)
-            told = service_error_of(error, "")
-            self._fail(job, told.code, told.message or told.code)
+            service_error = service_error_of(error, "")
+            self._fail(job, service_error.code, service_error.message or service_error.code)
         return 0
 
     def give_up(self, job: Job, error: Exception) -> None:
@@ -107,15 +107,15 @@ class ObjectWorker(ABC, Generic[Held]):
     def _fail(self, job: Job, code: str, text: str) -> None: ...
 
 
-def ask(gateway: Gateway, command: Command[R]) -> R:
+def run_command(gateway: Gateway, command: Command[R]) -> R:
     """Run a command and return its outcome, or raise its GatewayError."""
     outcome = run_one(gateway.engine, command, _limits_of(gateway, command))
     if isinstance(command, AdvanceJob) and isinstance(outcome, Job) and command.ended:
-        _put_on_record(outcome)
+        _record_end(outcome)
     return outcome
 
 
-def _put_on_record(job: Job) -> None:
+def _record_end(job: Job) -> None:
     """Record the end of a job in the audit log. Its start is recorded with the request."""
     failed = job.progress.get("failure")
     result = failed["code"] if failed else job.state

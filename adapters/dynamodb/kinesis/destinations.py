@@ -69,7 +69,7 @@ def enable_destination(call: CallContext) -> Exchange[Answer]:
     """EnableKinesisStreamingDestination: deliver all later changes to a stream. Raises ServiceError, TableMissing."""
     given = call.input
     arn = given["StreamArn"]
-    asked = given.get("EnableKinesisStreamingConfiguration", {})
+    requested = given.get("EnableKinesisStreamingConfiguration", {})
     table = yield from find_table(call)
     statuses = yield from _statuses(call, table)
     if any(status in _LIVE for status in statuses.values()):
@@ -82,11 +82,11 @@ def enable_destination(call: CallContext) -> Exchange[Answer]:
         "arn": arn,
         "on": True,
         "failure": failure,
-        "precision": asked.get(_PRECISION),
+        "precision": requested.get(_PRECISION),
         "updating": False,
         "changed_at_ms": call.gateway.now_ms(),
     }
-    document = _with(table, entry)
+    document = _with_destination(table, entry)
     if failure is None:
         yield from one(Follow(table, KIND, arn, document))
     else:
@@ -95,7 +95,7 @@ def enable_destination(call: CallContext) -> Exchange[Answer]:
         "TableName": table.name,
         "StreamArn": arn,
         "DestinationStatus": "ENABLING",
-        "EnableKinesisStreamingConfiguration": asked,
+        "EnableKinesisStreamingConfiguration": requested,
     }
 
 
@@ -130,7 +130,7 @@ def disable_destination(call: CallContext) -> Exchange[Answer]:
         raise validation(_NOT_VALID + text)
     if status == "ACTIVE":
         changed = {**known, "on": False, "changed_at_ms": call.gateway.now_ms()}
-        yield from one(Unfollow(table, KIND, arn, _with(table, changed)))
+        yield from one(Unfollow(table, KIND, arn, _with_destination(table, changed)))
     return {"TableName": table.name, "StreamArn": arn, "DestinationStatus": "DISABLING"}
 
 
@@ -138,8 +138,8 @@ def update_destination(call: CallContext) -> Exchange[Answer]:
     """UpdateKinesisStreamingDestination: change the precision of times. Raises ServiceError, TableMissing."""
     given = call.input
     arn = given["StreamArn"]
-    asked = given.get("UpdateKinesisStreamingConfiguration", {})
-    if not asked:
+    requested = given.get("UpdateKinesisStreamingConfiguration", {})
+    if not requested:
         text = (
             "Streaming destination cannot be updated with given parameters: "
             "UpdateKinesisStreamingConfiguration cannot be null or contain only null values"
@@ -153,17 +153,17 @@ def update_destination(call: CallContext) -> Exchange[Answer]:
     if (yield from _statuses(call, table))[arn] != "ACTIVE":
         text = "Kinesis streaming is not in ACTIVE state. Updates are only allowed in ACTIVE state."
         raise validation(f"{_NOT_VALID}{text} TableName: {table.name}, kdsArn: {arn}")
-    wanted = asked[_PRECISION]
+    wanted = requested[_PRECISION]
     if wanted == (known["precision"] or MILLISECOND):
         text = f"Precision is already set to the desired value of {wanted} for tableId: {table_id(table)}, kdsArn: {arn}"
         raise validation(f"{messages.INVALID_REQUEST}{text}")
     changed = {**known, "precision": wanted, "updating": True, "changed_at_ms": call.gateway.now_ms()}
-    yield from one(AlterTable(DIALECT, table, properties=_with(table, changed), instant=True))
+    yield from one(AlterTable(DIALECT, table, properties=_with_destination(table, changed), instant=True))
     return {
         "TableName": table.name,
         "StreamArn": arn,
         "DestinationStatus": "UPDATING",
-        "UpdateKinesisStreamingConfiguration": asked,
+        "UpdateKinesisStreamingConfiguration": requested,
     }
 
 
@@ -175,21 +175,21 @@ _LIVE = ("ENABLING", "ACTIVE", "UPDATING", "DISABLING")
 def _statuses(call: CallContext, table: Table) -> Exchange[dict[str, str]]:
     """Return the state of each destination, by the ARN of its stream."""
     known = TableProperties.of(table).kinesis
-    told: list[str] = []
+    followed: list[str] = []
     if any(not each["on"] for each in known):
-        told = yield from one(ListFollowers(table, KIND))
-    return {each["arn"]: _status(call, table, each, each["arn"] in told) for each in known}
+        followed = yield from one(ListFollowers(table, KIND))
+    return {each["arn"]: _status(call, table, each, each["arn"] in followed) for each in known}
 
 
-def _status(call: CallContext, table: Table, known: Mapping[str, Any], is_told: bool) -> str:
-    """Return the state of a destination. `is_told`: it still has a follower.
+def _status(call: CallContext, table: Table, known: Mapping[str, Any], has_follower: bool) -> str:
+    """Return the state of a destination. `has_follower`: it still has a follower.
 
     A destination is DISABLED if its table was reset and has no follower any more.
     """
     delay_ms = call.gateway.settings.table_creation_delay * 1000
     is_settled = call.gateway.now_ms() >= known["changed_at_ms"] + delay_ms
     if not known["on"]:
-        return "DISABLED" if is_settled and not is_told else "DISABLING"
+        return "DISABLED" if is_settled and not has_follower else "DISABLING"
     if known["failure"] is not None:
         return "ENABLE_FAILED" if is_settled else "ENABLING"
     if not table.rules.followed:
@@ -204,7 +204,7 @@ def _find(table: Table, arn: str) -> Mapping[str, Any] | None:
     return next((each for each in TableProperties.of(table).kinesis if each["arn"] == arn), None)
 
 
-def _with(table: Table, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_destination(table: Table, entry: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the properties of a table after adding or replacing a destination.
 
     A new destination comes first. Beyond the maximum, the oldest are dropped.

@@ -55,18 +55,18 @@ class Producer:
         Raises RecordsNotAccepted and errors of boto3.
         """
         region = region_of(stream_arn)
-        is_fine = precision_of(table, stream_arn) == MICROSECOND
+        in_microseconds = precision_of(table, stream_arn) == MICROSECOND
         records = []
         for change in changes:
             if not change.is_noop:
-                record = record_of(table, change, region, is_fine)
+                record = record_of(table, change, region, in_microseconds)
                 if len(record["Data"]) + len(record["PartitionKey"].encode()) > limits.KINESIS_RECORD_BYTES:
                     # The service drops such records, too.
                     log.warning("a change of table %s is too large for a record of Kinesis", table.name)
                     continue
                 records.append(record)
-        for round_ in rounds(records):
-            self._put_all(region, stream_arn, round_)
+        for batch in batches(records):
+            self._put_all(region, stream_arn, batch)
         delivered(table.name, len(records))
 
     def _put_all(self, region: str, stream_arn: str, records: list[dict[str, Any]]) -> None:
@@ -101,11 +101,11 @@ class Producer:
         return self._clients[region]
 
 
-def record_of(table: Table, change: Change, region: str, is_fine: bool) -> dict[str, Any]:
-    """Return a change as an entry of PutRecords. `is_fine` selects microseconds instead of milliseconds."""
+def record_of(table: Table, change: Change, region: str, in_microseconds: bool) -> dict[str, Any]:
+    """Return a change as an entry of PutRecords. `in_microseconds` selects microseconds instead of milliseconds."""
     members, size = change_records.images(table.key_schema, change, change_records.BOTH_IMAGES)
     at = change.at_ms
-    if is_fine:
+    if in_microseconds:
         # The row's own timestamp is finer than that of its change.
         ticks = 0 if change.new is None else change.new.modified_at
         at = ticks // 10 if ticks // TICKS_PER_MS == change.at_ms else change.at_ms * 1000
@@ -121,7 +121,7 @@ def record_of(table: Table, change: Change, region: str, is_fine: bool) -> dict[
             "ApproximateCreationDateTime": at,
             **members,
             "SizeBytes": size,
-            **({"ApproximateCreationDateTimePrecision": MICROSECOND} if is_fine else {}),
+            **({"ApproximateCreationDateTimePrecision": MICROSECOND} if in_microseconds else {}),
         },
         "eventSource": "aws:dynamodb",
     }
@@ -133,7 +133,7 @@ def _partition_key(keys: dict[str, Any]) -> str:
     return text if len(text) <= limits.KINESIS_PARTITION_KEY_CHARACTERS else stable_uuid(text)
 
 
-def rounds(records: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+def batches(records: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     """Split records into calls of a bounded size, with at most one record of an item in each.
 
     Records of an item keep their order, as each call ends before the next begins.

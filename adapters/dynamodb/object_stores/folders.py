@@ -76,7 +76,7 @@ class Folder:
             _remove_unfinished(waiting)
             if new.table:
                 _write_table(self._table_file(bucket, key), new.table)
-            with _begun(unfinished) as file:
+            with _create_locked(unfinished) as file:
                 while block := data.read(_BLOCK_BYTES):
                     hashed.update(block)
                     file.write(block)
@@ -133,14 +133,14 @@ def _files(top: Path, prefix: str) -> Iterator[tuple[str, Path]]:
     for folder, folders, names in os.walk(top):
         within = Path(folder).relative_to(top).as_posix()
         head = "" if within == "." else f"{within}/"
-        folders[:] = [name for name in folders if name not in _OWN and _may_begin(f"{head}{name}/", prefix)]
+        folders[:] = [name for name in folders if name not in _OWN and _can_match(f"{head}{name}/", prefix)]
         for name in names:
             path = Path(folder, name)
             if not name.endswith(_UNFINISHED) and not path.is_symlink() and path.is_file():
                 yield head + name, path
 
 
-def _begun(path: Path) -> BinaryIO:
+def _create_locked(path: Path) -> BinaryIO:
     """Create and lock an unfinished object.
 
     Raises OSError if another server process removes it before it is locked. The write can then be retried.
@@ -174,7 +174,7 @@ def _write_table(path: Path, table: str) -> None:
     _sync(path.parent)
 
 
-def _may_begin(head: str, prefix: str) -> bool:
+def _can_match(head: str, prefix: str) -> bool:
     return head.startswith(prefix) or prefix.startswith(head)
 
 

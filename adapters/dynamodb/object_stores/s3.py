@@ -112,9 +112,9 @@ def _refused(error: ClientError | NoCredentialsError | PartialCredentialsError) 
     """Return ObjectStoreRejection for a lasting failure, or the error itself if a retry may succeed."""
     if not isinstance(error, ClientError):
         return object_store.ObjectStoreRejection(object_store.ACCESS_DENIED, _NO_CREDENTIALS)
-    told = error.response.get("Error", {})
+    details = error.response.get("Error", {})
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    code, text = str(told.get("Code", "")), str(told.get("Message", ""))
+    code, text = str(details.get("Code", "")), str(details.get("Message", ""))
     if status >= 500 or status in (0, 408, 429) or code in ("SlowDown", "RequestTimeout", "Throttling"):
         return error
     kind = (

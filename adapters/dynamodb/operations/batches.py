@@ -51,14 +51,14 @@ def batch_get_item(call: CallContext) -> Exchange[Answer]:
     rows = (
         yield from each(gets)
         if request_context.is_left_out is None
-        else _some_left_out(call, owners, gets, READ)
+        else _leave_out_some(call, owners, gets, READ)
     )
     responses: dict[str, list[Any]] = {name: [] for name in requests}
     unprocessed: dict[str, dict[str, Any]] = {}
     read: list[tuple[str, Row | None, bool]] = []
-    room = limits.RESPONSE_BYTES
+    bytes_left = limits.RESPONSE_BYTES
     for (name, at), get, row in zip(owners, gets, rows, strict=True):
-        if _is_passing(row) or (isinstance(row, Row) and row.size_bytes > room):
+        if _is_temporary(row) or (isinstance(row, Row) and row.size_bytes > bytes_left):
             request = requests[name]
             options = {option: value for option, value in request.items() if option != "Keys"}
             unprocessed.setdefault(name, {**options, "Keys": []})["Keys"].append(request["Keys"][at])
@@ -69,9 +69,9 @@ def batch_get_item(call: CallContext) -> Exchange[Answer]:
         if get.table.properties.get(INSIGHTS):
             contributors.read(get)
         if row is not None:
-            room -= row.size_bytes
+            bytes_left -= row.size_bytes
             responses[name].append(orjson.Fragment(clauses[name].cut(get.table, row)))
-    refusals = [row for row in rows if isinstance(row, GatewayError) and _is_passing(row)]
+    refusals = [row for row in rows if isinstance(row, GatewayError) and _is_temporary(row)]
     if refusals and not read:
         raise refusals[0]
     return {
@@ -98,7 +98,7 @@ def batch_write_item(call: CallContext) -> Exchange[Answer]:
         owners += [(name, member) for member in members]
     groups = [WriteGroup((write,)) for write in writes]
     answers = yield from (
-        each(groups) if request_context.is_left_out is None else _some_left_out(call, owners, groups, WRITE)
+        each(groups) if request_context.is_left_out is None else _leave_out_some(call, owners, groups, WRITE)
     )
     unprocessed: dict[str, list[dict[str, Any]]] = {}
     done: list[tuple[str, Write, WriteOutcome]] = []
@@ -107,7 +107,7 @@ def batch_write_item(call: CallContext) -> Exchange[Answer]:
             done.append((name, write, answer[0]))
             if write.table.properties.get(INSIGHTS):
                 contributors.written(write, answer[0])
-        elif _is_passing(answer):
+        elif _is_temporary(answer):
             unprocessed.setdefault(name, []).append(member)
         elif isinstance(answer, GatewayError):
             raise answer
@@ -124,7 +124,7 @@ def _writes(table: Table, members: list[dict[str, Any]]) -> Iterator[Write]:
             yield delete_write(table, member["DeleteRequest"]["Key"], None)
 
 
-def _some_left_out(
+def _leave_out_some(
     call: CallContext, owners: Sequence[tuple[str, Any]], commands: Sequence[Command[R]], kind: str
 ) -> Exchange[list[R | GatewayError]]:
     """Return the outcome of every command, in order.
@@ -143,6 +143,6 @@ def _some_left_out(
     ]
 
 
-def _is_passing(answer: Any) -> bool:
+def _is_temporary(answer: Any) -> bool:
     """Return True if a member was rejected for a temporary reason, so that a retry may succeed."""
     return isinstance(answer, (Busy, Throttled))

@@ -47,9 +47,9 @@ def _query(call: CallContext, clauses: ReadClauses, table: Table) -> Read:
         start.check_count(is_query=True)
     look = None if start is None else start.check_column
     bounds = clauses.key_range(schema, look, "" if index is None else index.name)
-    judged: Predicate = ALWAYS
+    composite_filter: Predicate = ALWAYS
     if index is None and schema is not table.key_schema:
-        bounds, judged = clauses.composite_range(table.key_schema)
+        bounds, composite_filter = clauses.composite_range(table.key_schema)
     if start is not None:
         bounds = start.rest_of_query(bounds, clauses.tests_sort_key(schema), reverse)
     if clauses.projection is not None:
@@ -57,8 +57,8 @@ def _query(call: CallContext, clauses: ReadClauses, table: Table) -> Read:
     predicate = clauses.filter(table, schema.names)
     if index is not None:
         clauses.check_filtered_by(table, index)
-    if judged is not ALWAYS:
-        predicate = And((judged, predicate))
+    if composite_filter is not ALWAYS:
+        predicate = And((composite_filter, predicate))
     if index is not None:
         _check_select(call, index)
     if predicate is not ALWAYS:
@@ -183,7 +183,7 @@ def _page(call: CallContext, clauses: ReadClauses, read: Read, page: Page) -> An
     count = len(page.rows) + sum([concatenated.number for concatenated in page.concatenated])
     counts = {"Count": count, "ScannedCount": page.scanned}
     rest: dict[str, Any] = {}
-    if page.last is not None and not _is_alone(call, read):
+    if page.last is not None and not _is_single_item(call, read):
         rest["LastEvaluatedKey"] = last_key(read.table, read.index, page.last)
     rest |= consumed_capacity.page_read(call, read, page)
     if call.operation == "Query" and read.table.properties.get(INSIGHTS):
@@ -204,7 +204,7 @@ def _page(call: CallContext, clauses: ReadClauses, read: Read, page: Page) -> An
     return b"".join(parts)
 
 
-def _is_alone(call: CallContext, read: Read) -> bool:
+def _is_single_item(call: CallContext, read: Read) -> bool:
     """Return True if a Query can find one item at most.
 
     start_keys.py rejects a start key for such a query, so its answer has no LastEvaluatedKey.

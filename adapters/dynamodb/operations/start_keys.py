@@ -45,7 +45,7 @@ class StartKey:
         if self._index is not None:
             names.update(self._index.key_schema.names)
         if len(self._wire) != len(names):
-            raise _invalid() if is_query or self._index is not None else self._told(BadKey("schema"))
+            raise _invalid() if is_query or self._index is not None else self._error_of(BadKey("schema"))
 
     def check_column(self, column: KeyColumn, is_partition: bool) -> None:
         """Check one key attribute of the queried schema. Raises ServiceError, BadKey, KeyTooLong."""
@@ -73,7 +73,7 @@ class StartKey:
             ]
             self._row = stored_key(self._table.key_schema, values).position
         except (BadKey, KeyTooLong) as error:
-            raise self._told(error) from None
+            raise self._error_of(error) from None
 
     @property
     def position(self) -> Position:
@@ -114,9 +114,9 @@ class StartKey:
             text = bare("start-key-segment", total=segment.total, segment=segment.number)
             raise validation(bare("start-key", text=text))
 
-    def _told(self, error: BadKey | KeyTooLong) -> ServiceError:
-        told = service_error_of(error, "").message or ""
-        return validation(edited(told, lambda text: bare("start-key", text=text)))
+    def _error_of(self, error: BadKey | KeyTooLong) -> ServiceError:
+        message = service_error_of(error, "").message or ""
+        return validation(edited(message, lambda text: bare("start-key", text=text)))
 
 
 def _shown(wire: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ _ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/(?P<table>[^/]+)/stream
 _SHARD = re.compile(r"shardId-\d{20}-(?P<number>[0-9a-f]{8})")
 _EXPIRY_PRINCIPAL = {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"}
 # Changes without a record have to be skipped. This is the maximum number of changes read for one answer.
-_LOOKED_AT = 10_000
+_MAX_SCANNED_CHANGES = 10_000
 
 
 def list_streams(call: CallContext) -> Exchange[Answer]:
@@ -140,15 +140,15 @@ def get_records(call: CallContext) -> Exchange[Answer]:
         raise _too_high(limit, limits.STREAM_RECORDS)
     records: list[dict[str, Any]] = []
     sequence: int | None = place.sequence
-    room, looked_at = limits.STREAM_RECORDS_BYTES, 0
-    while sequence is not None and len(records) < limit and room > 0 and looked_at < _LOOKED_AT:
+    bytes_left, scanned = limits.STREAM_RECORDS_BYTES, 0
+    while sequence is not None and len(records) < limit and bytes_left > 0 and scanned < _MAX_SCANNED_CHANGES:
         page = yield from one(
-            stream_commands.ReadChanges(stream, place.shard, sequence, limit - len(records), room)
+            stream_commands.ReadChanges(stream, place.shard, sequence, limit - len(records), bytes_left)
         )
         shown = list(_records(call, stream, page.changes))
         records += shown
-        room -= sum(record["dynamodb"]["SizeBytes"] for record in shown)
-        looked_at += len(page.changes)
+        bytes_left -= sum(record["dynamodb"]["SizeBytes"] for record in shown)
+        scanned += len(page.changes)
         is_end = page.next == sequence
         sequence = page.next
         if is_end or not page.changes:

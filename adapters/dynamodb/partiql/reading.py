@@ -99,7 +99,7 @@ def _pages(
         if page.last is not None and (is_scan or index is not None or table.key_schema.sort):
             following = page_tokens.PageStart(number, last_key(table, index, page.last))
             break
-    charge.tell(consumed_capacity.meter)
+    charge.report(consumed_capacity.meter)
     rest: dict[str, Any] = {}
     if following is not None:
         rest["NextToken"] = page_tokens.token_of(call, following)

@@ -79,7 +79,7 @@ def _of_new(
         if mode == properties.ON_DEMAND
         else _PROVISIONED_UNITS
     )
-    warm = _warmed(given.get("WarmThroughput", {}), floor, owner, below)
+    warm = _new_warm_throughput(given.get("WarmThroughput", {}), floor, owner, below)
     return throughput, warm, dict(on_demand)
 
 
@@ -124,7 +124,9 @@ def of_table(table: Table, given: Units, now_ms: int) -> properties.TablePropert
         _check_on_demand(on_demand, "table", lowest=-1)
         changed = replace(changed, on_demand=properties.with_limits(changed.on_demand, on_demand))
     if "WarmThroughput" in given:
-        changed = replace(changed, warm=_raised(given["WarmThroughput"], changed.warm, "table"))
+        changed = replace(
+            changed, warm=_raised_warm_throughput(given["WarmThroughput"], changed.warm, "table")
+        )
     return changed
 
 
@@ -203,7 +205,9 @@ def _of_index(
         _check_on_demand(on_demand, owner, lowest=-1)
         changed = replace(changed, on_demand=properties.with_limits(changed.on_demand, on_demand))
     if "WarmThroughput" in update:
-        changed = replace(changed, warm=_raised(update["WarmThroughput"], changed.warm, owner))
+        changed = replace(
+            changed, warm=_raised_warm_throughput(update["WarmThroughput"], changed.warm, owner)
+        )
     return changed
 
 
@@ -257,7 +261,7 @@ def _check_on_demand(given: Units, owner: str, lowest: int) -> None:
             )
 
 
-def _warmed(
+def _new_warm_throughput(
     given: Units, floor: properties.WarmThroughput, owner: str, below: str
 ) -> properties.WarmThroughput:
     """Return the warm throughput of a new table or index.
@@ -266,18 +270,20 @@ def _warmed(
     """
     read, write = given.get(_WARM_NAMES[0], floor.read), given.get(_WARM_NAMES[1], floor.write)
     pairs = ((read, floor.read, "ReadCapacityUnits"), (write, floor.write, "WriteCapacityUnits"))
-    for name, (asked, least, units) in zip(_WARM_NAMES, pairs, strict=True):
-        if asked < least:
+    for name, (requested, least, units) in zip(_WARM_NAMES, pairs, strict=True):
+        if requested < least:
             text = f"Requested {name} for WarmThroughput for {owner} is lower than {below.format(units)}"
             raise validation(messages.INVALID + text)
     return properties.WarmThroughput(read, write)
 
 
-def _raised(given: Units, known: properties.WarmThroughput, owner: str) -> properties.WarmThroughput:
+def _raised_warm_throughput(
+    given: Units, known: properties.WarmThroughput, owner: str
+) -> properties.WarmThroughput:
     """Return the warm throughput after a change. Raises ServiceError for a decrease."""
     read, write = given.get(_WARM_NAMES[0], known.read), given.get(_WARM_NAMES[1], known.write)
-    for name, asked, least in ((_WARM_NAMES[0], read, known.read), (_WARM_NAMES[1], write, known.write)):
-        if asked < least:
+    for name, requested, least in ((_WARM_NAMES[0], read, known.read), (_WARM_NAMES[1], write, known.write)):
+        if requested < least:
             text = f"Requested {name} for WarmThroughput for {owner} is lower than current WarmThroughput"
             raise validation(f"{messages.INVALID}{text}, decreasing WarmThroughput is not supported")
     return properties.WarmThroughput(read, write)

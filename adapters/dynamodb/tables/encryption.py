@@ -59,8 +59,8 @@ def _wants_key(given: Mapping[str, Any]) -> bool:
 
 
 def _denied(text: str) -> ServiceError:
-    told = _of_kms("AWSKMSException", text, "AccessDeniedException")
-    return ServiceError("AccessDeniedException", f"KMS key access denied error: {told}")
+    error_text = _of_kms("AWSKMSException", text, "AccessDeniedException")
+    return ServiceError("AccessDeniedException", f"KMS key access denied error: {error_text}")
 
 
 def _of_kms(kind: str, text: str, code: str) -> str:

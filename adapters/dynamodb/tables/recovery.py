@@ -99,16 +99,16 @@ def restore_to_point_in_time(call: CallContext) -> Exchange[Answer]:
     Raises ServiceError, TableMissing.
     """
     given = call.input
-    asked = given.get("RestoreDateTime")
-    _check_times(asked, given.get("UseLatestRestorableTime", False))
+    requested = given.get("RestoreDateTime")
+    _check_times(requested, given.get("UseLatestRestorableTime", False))
     name = _source_name(call)
     source = yield from one(FindTable(call.caller.namespace, name))
     if source.state_at(call.gateway.now_ms()) is State.CREATING:
         raise TableMissing(name)
-    at = None if asked is None else round(asked * 1000) * TICKS_PER_MS
+    at = None if requested is None else round(requested * 1000) * TICKS_PER_MS
     summary = {
         "SourceTableArn": table_arn(call.caller, name),
-        "RestoreDateTime": seconds(call.gateway.now_ms()) if asked is None else asked,
+        "RestoreDateTime": seconds(call.gateway.now_ms()) if requested is None else requested,
     }
     try:
         return (yield from restores.begin(call, source, at, summary))
@@ -116,23 +116,23 @@ def restore_to_point_in_time(call: CallContext) -> Exchange[Answer]:
         if refused.earliest_ms is None or refused.latest_ms is None:
             raise
         text = (
-            f"RestoreDateTime '{_iso(asked or 0)}' must be within EarliestRestorableDateTime "
+            f"RestoreDateTime '{_iso(requested or 0)}' must be within EarliestRestorableDateTime "
             f"'{_iso(refused.earliest_ms / 1000)}' and LatestRestorableDateTime '{_iso(refused.latest_ms / 1000)}'"
         )
         raise ServiceError("InvalidRestoreTimeException", text) from None
 
 
-def _check_times(asked: float | None, is_latest: bool) -> None:
-    if asked is not None and is_latest:
+def _check_times(requested: float | None, is_latest: bool) -> None:
+    if requested is not None and is_latest:
         text = (
             "Both RestoreDateTime and UseLatestRestorableTime cannot be set for point-in-time restore request. "
             "Please set only one of them"
         )
         raise validation(messages.INVALID_REQUEST + text)
-    if asked is None and not is_latest:
+    if requested is None and not is_latest:
         text = "Either one of RestoreDateTime or UseLatestRestorableTime must be specified, but not both"
         raise validation(messages.INVALID_REQUEST + text)
-    if asked is not None and not abs(asked) < limits.LATEST_SECONDS:
+    if requested is not None and not abs(requested) < limits.LATEST_SECONDS:
         raise validation(f"{messages.INVALID_REQUEST}RestoreDateTime is out of range")
 
 

@@ -15,7 +15,7 @@ from uuid import uuid4
 from tablegate.adapters.dynamodb.tables.auto_scaling_settings import READ, WRITE, role_of, settings_of, shown
 from tablegate.adapters.dynamodb.tables.descriptions import replica_status
 from tablegate.adapters.dynamodb.tables.properties import ON_DEMAND, TableProperties
-from tablegate.adapters.dynamodb.tables.replicas import spread
+from tablegate.adapters.dynamodb.tables.replicas import change_all_regions
 from tablegate.adapters.dynamodb.wire.call_context import Answer, CallContext, own_name
 from tablegate.adapters.dynamodb.wire.errors import ServiceError, validation
 from tablegate.adapters.dynamodb.wire.resources import bare_name
@@ -51,7 +51,7 @@ def update_replica_auto_scaling(call: CallContext) -> Exchange[Answer]:
         else:
             scaling[place] = settings_of(call, table.name, place, kind, update)
     answer = _described(call, table)
-    yield from spread(call, lambda known: replace(known, auto_scaling=scaling))
+    yield from change_all_regions(call, lambda known: replace(known, auto_scaling=scaling))
     return answer
 
 

@@ -119,7 +119,7 @@ def refuse_busy(table: Table, updates: Sequence[tuple[str, Wire]], now_ms: int) 
         return
     if any(action != "Delete" for action, _ in updates):
         refuse_incomplete(table, now_ms)
-    coming = coming_to(table, now_ms)
+    coming = incomplete_regions(table, now_ms)
     if any(action == "Create" and entry["RegionName"] in coming for action, entry in updates):
         regions = ", ".join(sorted(rule.regions))
         text = f"Global table with name: {table.name} already exists with replicas in regions: {regions}."
@@ -136,7 +136,7 @@ def in_use() -> ServiceError:
     )
 
 
-def coming_to(table: Table, now_ms: int) -> list[str]:
+def incomplete_regions(table: Table, now_ms: int) -> list[str]:
     """Return the regions whose replicas do not have all items yet."""
     rule = table.rules.replication
     peers = () if rule is None else rule.peers

@@ -60,11 +60,11 @@ def overrides(
     """Return the members for the read throughput of a replica, if it differs from that of this region."""
     if properties.billing == ON_DEMAND:
         units = theirs.on_demand.get(_MAXIMUM)
-        is_told = units not in (None, own.on_demand.get(_MAXIMUM))
-        return {"OnDemandThroughputOverride": {_MAXIMUM: units}} if is_told else {}
+        is_different = units not in (None, own.on_demand.get(_MAXIMUM))
+        return {"OnDemandThroughputOverride": {_MAXIMUM: units}} if is_different else {}
     units = theirs.throughput.read
-    is_told = units != own.throughput.read
-    return {"ProvisionedThroughputOverride": {"ReadCapacityUnits": units}} if is_told else {}
+    is_different = units != own.throughput.read
+    return {"ProvisionedThroughputOverride": {"ReadCapacityUnits": units}} if is_different else {}
 
 
 # Updates
@@ -112,7 +112,7 @@ def _reads(
     return {}
 
 
-def of_itself(properties: TableProperties) -> dict[str, Any]:
+def own_settings(properties: TableProperties) -> dict[str, Any]:
     """Return the settings of a table that the other regions store: its key, and its class if that was ever changed."""
     known: dict[str, Any] = {"encryption_key": properties.encryption_key}
     if properties.table_class_at_ms is not None:

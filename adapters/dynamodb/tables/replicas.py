@@ -51,7 +51,7 @@ _OF_GROUP = (
     "GlobalTableSettingsReplicationMode",
 )
 _WAITING = tables.NOT_MEANWHILE | {"GlobalSecondaryIndexUpdates"}
-_TOLD_OF_GROUP = ("GlobalTableVersion", "GlobalTableSettingsReplicationMode", "Replicas")
+_SHOWN_OF_GROUP = ("GlobalTableVersion", "GlobalTableSettingsReplicationMode", "Replicas")
 
 Wire = Mapping[str, Any]
 
@@ -71,7 +71,7 @@ def update_table(call: CallContext) -> Exchange[Answer]:
     if not isinstance(found, Table) or found.rules.replication is None:
         return (yield from tables.update_table(call))
     auto_scaling_settings.check_new_indexes(found, given)
-    is_coming = bool(replica_rules.coming_to(found, call.gateway.now_ms()))
+    is_coming = bool(replica_rules.incomplete_regions(found, call.gateway.now_ms()))
     if (
         is_coming and given.get("StreamSpecification", {}).get("StreamEnabled") is not False
     ):  # which has another error text
@@ -80,18 +80,20 @@ def update_table(call: CallContext) -> Exchange[Answer]:
     specification = given.get("SSESpecification")
     if specification is not None and "KMSMasterKeyId" not in specification:
         shared["SSESpecification"] = specification
-    elsewhere = (yield from _elsewhere(call)) if set(shared) - {"AttributeDefinitions"} else []
+    elsewhere = (yield from _calls_in_other_regions(call)) if set(shared) - {"AttributeDefinitions"} else []
     if found.state_at(call.gateway.now_ms()) is State.ACTIVE:  # otherwise another error applies
         yield from _refuse_changing(elsewhere, shared)
     answer = yield from tables.update_table(call)
     for each in elsewhere:
         yield from tables.update_table(each._replace(input={**shared, "TableName": each.input["TableName"]}))
     if {"SSESpecification", "TableClass"} & set(given):
-        yield from _tell_settings(call)
+        yield from _share_settings(call)
     if "ProvisionedThroughput" in given:
-        yield from spread(call, partial(_with_settings, {call.caller.region: {"read_units": None}}))
+        yield from change_all_regions(
+            call, partial(_with_settings, {call.caller.region: {"read_units": None}})
+        )
     if auto_scaling_settings.added(given):
-        yield from spread(call, partial(auto_scaling_settings.with_new_indexes, call, given))
+        yield from change_all_regions(call, partial(auto_scaling_settings.with_new_indexes, call, given))
     return answer
 
 
@@ -108,30 +110,30 @@ def _refuse_changing(calls: Sequence[CallContext], shared: Wire) -> Exchange[Non
             raise replica_rules.in_use()
 
 
-def _tell_settings(call: CallContext) -> Exchange[None]:
+def _share_settings(call: CallContext) -> Exchange[None]:
     """Store the key and class of each region in all regions."""
     known = {}
-    for each in [call, *(yield from _elsewhere(call))]:
+    for each in [call, *(yield from _calls_in_other_regions(call))]:
         table = yield from one(FindTable(each.caller.namespace, own_name(call, each.input["TableName"])))
-        known[each.caller.region] = replica_settings.of_itself(TableProperties.of(table))
-    yield from spread(call, partial(_with_settings, known))
+        known[each.caller.region] = replica_settings.own_settings(TableProperties.of(table))
+    yield from change_all_regions(call, partial(_with_settings, known))
 
 
 def _with_settings(known: Mapping[str, Wire], properties: TableProperties) -> TableProperties:
     """Return the properties with more settings of replicas, by region."""
     settings = dict(properties.replicas)
-    for region, of_it in known.items():
-        settings[region] = {**settings.get(region, {}), **of_it}
+    for region, region_settings in known.items():
+        settings[region] = {**settings.get(region, {}), **region_settings}
     return replace(properties, replicas=settings)
 
 
 def update_time_to_live(call: CallContext) -> Exchange[Answer]:
     """UpdateTimeToLive, in all regions. Raises ServiceError, TableMissing."""
     table = yield from find_table(call)
-    for region in replica_rules.coming_to(table, call.gateway.now_ms()):
+    for region in replica_rules.incomplete_regions(table, call.gateway.now_ms()):
         raise replica_rules.being_added(table, region)
     answer = yield from time_to_live.update_time_to_live(call)
-    for each in (yield from _elsewhere(call)):
+    for each in (yield from _calls_in_other_regions(call)):
         yield from time_to_live.update_time_to_live(each)
     return answer
 
@@ -149,11 +151,11 @@ def delete_table(call: CallContext) -> Exchange[Answer]:
         replica_rules.refuse_source(call, table)
     before = yield from _described(call, table)
     answer: Any = yield from tables.delete_table(call)
-    answer["TableDescription"] |= {name: before[name] for name in _TOLD_OF_GROUP if name in before}
+    answer["TableDescription"] |= {name: before[name] for name in _SHOWN_OF_GROUP if name in before}
     return answer
 
 
-def _elsewhere(call: CallContext) -> Exchange[list[CallContext]]:
+def _calls_in_other_regions(call: CallContext) -> Exchange[list[CallContext]]:
     """Return the call about a table once for each of its other regions."""
     table = yield from find_table(call)
     rule = table.rules.replication
@@ -183,9 +185,9 @@ def _update_replicas(call: CallContext) -> Exchange[Answer]:
     before = yield from _described(call, table)
     actions = {action for action, _ in updates}
     if actions == {"Create"}:
-        table = yield from _create(call, table, _once(updates), witness)
+        table = yield from _create(call, table, _by_region(updates), witness)
     elif actions == {"Delete"}:
-        yield from _delete(call, table, _once(updates))
+        yield from _delete(call, table, _by_region(updates))
         return {"TableDescription": in_style(call, {**before, "TableStatus": "UPDATING"})}
     elif actions == {"Disassociate"}:
         table = yield from _disassociate(call, table, updates[0][1])
@@ -199,7 +201,7 @@ def _update_replicas(call: CallContext) -> Exchange[Answer]:
     return {"TableDescription": in_style(call, {**shown, "TableStatus": "UPDATING"})}
 
 
-def _once(updates: Sequence[tuple[str, Wire]]) -> list[Wire]:
+def _by_region(updates: Sequence[tuple[str, Wire]]) -> list[Wire]:
     return list({entry["RegionName"]: entry for _, entry in updates}.values())
 
 
@@ -226,7 +228,7 @@ def _create(
     table = yield from _with_stream(call, table)
     now_ms = call.gateway.now_ms()
     settings = _settings_with(call, table, entries)
-    made = [_made(call, table, entry, settings) for entry in entries]
+    made = [_new_replica(call, table, entry, settings) for entry in entries]
     strong = call.input.get("MultiRegionConsistency") == "STRONG"
     command = AddReplicas(
         table, call.caller.region, tuple(made), strong, witness[0][1]["RegionName"] if witness else ""
@@ -237,7 +239,7 @@ def _create(
         raise _already_there(table) from None
     sourced = {**known.sourced, **{entry["RegionName"]: now_ms for entry in entries}}
     return (
-        yield from spread(
+        yield from change_all_regions(
             call,
             lambda properties: replace(properties, replicas=settings),
             lambda properties: replace(properties, replicas=settings, sourced=sourced),
@@ -249,7 +251,7 @@ def _settings_with(call: CallContext, table: Table, entries: Sequence[Wire]) -> 
     """Return the settings of replicas, including those being added."""
     known = TableProperties.of(table)
     own = known.replicas.get(call.caller.region, {})
-    settings = {**known.replicas, call.caller.region: {**own, **replica_settings.of_itself(known)}}
+    settings = {**known.replicas, call.caller.region: {**own, **replica_settings.own_settings(known)}}
     delay_ms = round(call.gateway.settings.table_creation_delay * 1000)
     has_service_key = known.encryption_key == replica_rules.service_key(call, call.caller.region)
     for entry in entries:
@@ -281,7 +283,7 @@ def _with_stream(call: CallContext, table: Table) -> Exchange[Table]:
     return (yield from one(AlterTable(DIALECT, table, rules, instant=True)))
 
 
-def _made(call: CallContext, table: Table, entry: Wire, settings: Wire) -> NewReplica:
+def _new_replica(call: CallContext, table: Table, entry: Wire, settings: Wire) -> NewReplica:
     """Return the table of a new region.
 
     Keys, indexes, billing, expiry and view type of the stream are the same. Other properties, such as tags and
@@ -290,16 +292,16 @@ def _made(call: CallContext, table: Table, entry: Wire, settings: Wire) -> NewRe
     region = entry["RegionName"]
     stream = table.rules.stream
     assert stream is not None
-    of_it = settings[region]
+    region_settings = settings[region]
     properties = replace(
         TableProperties.of(table),
         deletion_protection=False,
-        encryption_key=of_it["encryption_key"],
+        encryption_key=region_settings["encryption_key"],
         encryption_change=None,
         former_class={},
         class_changes=(),
-        table_class=of_it.get("table_class", TableProperties.of(table).table_class),
-        table_class_at_ms=of_it.get("table_class_at_ms"),
+        table_class=region_settings.get("table_class", TableProperties.of(table).table_class),
+        table_class_at_ms=region_settings.get("table_class_at_ms"),
         tags={},
         stream_tags={},
         insights={},
@@ -325,12 +327,12 @@ def _override(call: CallContext, table: Table, entry: Wire) -> Exchange[Table]:
     if "KMSMasterKeyId" in entry:
         raise validation(f"{messages.INVALID}KMSMasterKeyId must be specified for each replica.")
     replica_settings.check(known, entry)
-    of_class = _class_given(call, table, entry)
-    if of_class:
+    class_settings = _class_given(call, table, entry)
+    if class_settings:
         there = call._replace(caller=in_region(call, region))
-        yield from _keep(there, lambda properties: replace(properties, **of_class))
-    settings = {**known.replicas, region: {**replica_settings.after(table, entry), **of_class}}
-    return (yield from spread(call, lambda properties: replace(properties, replicas=settings)))
+        yield from _save_properties(there, lambda properties: replace(properties, **class_settings))
+    settings = {**known.replicas, region: {**replica_settings.after(table, entry), **class_settings}}
+    return (yield from change_all_regions(call, lambda properties: replace(properties, replicas=settings)))
 
 
 def _class_given(call: CallContext, table: Table, entry: Wire) -> dict[str, Any]:
@@ -343,7 +345,7 @@ def _class_given(call: CallContext, table: Table, entry: Wire) -> dict[str, Any]
     return {"table_class": given, "table_class_at_ms": call.gateway.now_ms()}
 
 
-def spread(
+def change_all_regions(
     call: CallContext,
     change: Callable[[TableProperties], TableProperties],
     own: Callable[[TableProperties], TableProperties] | None = None,
@@ -352,12 +354,14 @@ def spread(
 
     `own`: the change in the caller's region, if it differs.
     """
-    for each in (yield from _elsewhere(call)):
-        yield from _keep(each, change)
-    return (yield from _keep(call, own or change))
+    for each in (yield from _calls_in_other_regions(call)):
+        yield from _save_properties(each, change)
+    return (yield from _save_properties(call, own or change))
 
 
-def _keep(call: CallContext, change: Callable[[TableProperties], TableProperties]) -> Exchange[Table]:
+def _save_properties(
+    call: CallContext, change: Callable[[TableProperties], TableProperties]
+) -> Exchange[Table]:
     table = yield from one(FindTable(call.caller.namespace, own_name(call, call.input["TableName"])))
     document = change(TableProperties.of(table)).document()
     if table.state_at(call.gateway.now_ms()) is State.CREATING:  # its properties were set at creation
@@ -385,7 +389,7 @@ def _delete(call: CallContext, table: Table, entries: Sequence[Wire]) -> Exchang
     else:
         known = TableProperties.of(left).replicas
         settings = {region: each for region, each in known.items() if region not in names}
-    yield from spread(call, lambda properties: _without(properties, settings, names))
+    yield from change_all_regions(call, lambda properties: _without(properties, settings, names))
 
 
 def _refuse_protected(table: Table, region: str) -> None:

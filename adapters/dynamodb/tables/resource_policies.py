@@ -119,7 +119,7 @@ def of_new_table(call: CallContext, name: str) -> dict[str, Any]:
     return {RESOURCE_POLICIES: {"": {"text": text, "revision": _next_revision(call, None)}}}
 
 
-def know(call: CallContext, table: Table) -> None:
+def apply_policies(call: CallContext, table: Table) -> None:
     """Apply the policies of a table from now on. Other processes load them later."""
     if RESOURCE_POLICIES in table.properties:
         call.gateway.credentials.know_resource_policies(table.namespace, table.name, _policies(table))
@@ -138,7 +138,7 @@ def _next_revision(call: CallContext, former: Mapping[str, str] | None) -> str:
 def _save(call: CallContext, table: Table, policies: _Policies) -> Exchange[None]:
     changed = {RESOURCE_POLICIES: dict(policies)}
     altered = yield from one(AlterTable(DIALECT, table, properties=changed, instant=True))
-    know(call, altered)
+    apply_policies(call, altered)
 
 
 def _expect(call: CallContext, table: Table, label: str) -> None:

@@ -51,7 +51,7 @@ _IN_ALLOCATION = f"Index is being created but is not backfilling yet. {_ONE_INDE
 _OTHERWISE = "Table: {table} is in the process of being updated."
 
 
-def begun(given: Mapping[str, Any], rules: Rules, billing: str) -> dict[str, Any]:
+def started_change(given: Mapping[str, Any], rules: Rules, billing: str) -> dict[str, Any]:
     """Return the change that an UpdateTable starts, in its stored form.
 
     `rules`: those after the change. `billing`: the mode before it.
@@ -137,12 +137,12 @@ def refusal(
 ) -> ServiceError:
     """Return the error of an UpdateTable or DeleteTable during a change.
 
-    `running`: the result of begun() for that change.
+    `running`: the result of started_change() for that change.
     """
-    asked = "delete" if operation == "DeleteTable" else _kind(given)[0]
-    asked = "index" if asked in ("new index", "no index") else asked
+    requested = "delete" if operation == "DeleteTable" else _kind(given)[0]
+    requested = "index" if requested in ("new index", "no index") else requested
     facts = running or {"kind": ""}
-    text = _TEXTS.get((facts["kind"], asked), _OTHERWISE).format(table=table, **facts)
+    text = _TEXTS.get((facts["kind"], requested), _OTHERWISE).format(table=table, **facts)
     return in_use(text)
 
 

@@ -81,7 +81,7 @@ def create_table(call: CallContext) -> Exchange[Answer]:
         if isinstance(existing, Table) and existing.state_at(now_ms) is State.CREATING:
             raise TableBusy(taken.name, State.CREATING.value) from taken
         raise
-    resource_policies.know(call, table)
+    resource_policies.apply_policies(call, table)
     shown = describe(in_state(State.CREATING, table, now_ms), None, call.caller, now_ms)
     return {"TableDescription": in_style(call, _as_created(shown, given))}
 
@@ -203,8 +203,8 @@ def update_table(call: CallContext) -> Exchange[Answer]:
     update = _update_of(call, table)
     statistics = yield from one(table_commands.CountRows(table))
     before = describe(table, statistics, call.caller, now_ms)
-    going = running_changes.being_deleted(before, update.dropped)
-    altered = yield from _unless_changing(call, table, _altering(call, table, update, going))
+    dropped_indexes = running_changes.being_deleted(before, update.dropped)
+    altered = yield from _unless_changing(call, table, _alter_command(call, table, update, dropped_indexes))
     shown = describe(in_state(State.UPDATING, altered, now_ms), statistics, call.caller, now_ms)
     if update.instant and not update.is_slow.keys() & given:
         shown["TableStatus"] = altered.state_at(now_ms).value.upper()
@@ -212,7 +212,7 @@ def update_table(call: CallContext) -> Exchange[Answer]:
     for index in shown.get("GlobalSecondaryIndexes", ()):
         if index["IndexName"] in update.throughput:
             index["IndexStatus"] = "UPDATING"
-    running_changes.show_deleting(shown, going)
+    running_changes.show_deleting(shown, dropped_indexes)
     return {"TableDescription": in_style(call, shown)}
 
 
@@ -240,16 +240,16 @@ def _update_of(call: CallContext, table: Table) -> _TableUpdate:
     return _TableUpdate(properties, rules, added, new_vectors, (*dropped, *dropped_vectors), changed, is_slow)
 
 
-def _altering(
-    call: CallContext, table: Table, update: _TableUpdate, going: Mapping[str, Any]
+def _alter_command(
+    call: CallContext, table: Table, update: _TableUpdate, dropped_indexes: Mapping[str, Any]
 ) -> table_commands.AlterTable:
-    """Return the command of an update. `going`: descriptions of the indexes that it drops."""
+    """Return the command of an update. `dropped_indexes`: descriptions of the indexes that it drops."""
     given, known, properties = call.input, TableProperties.of(table), update.properties
     is_updating = table.state_at(call.gateway.now_ms()) is State.UPDATING
     if not update.instant:
-        change = running_changes.begun(given, update.rules or table.rules, known.billing)
-        if going:
-            change |= {"deleting": going, "insights": known.insights.get(change["index"])}
+        change = running_changes.started_change(given, update.rules or table.rules, known.billing)
+        if dropped_indexes:
+            change |= {"deleting": dropped_indexes, "insights": known.insights.get(change["index"])}
         properties = replace(properties, change=change)
     elif not is_updating:
         properties = replace(properties, change=None)

@@ -172,15 +172,15 @@ def test_a_page_of_an_index_is_charged_to_its_arm() -> None:
 
 def test_a_failed_condition_is_metered_by_the_item_it_looked_at() -> None:
     told: list[tuple[str, str, str, float]] = []
-    capacity.tell_failed(lambda *counted: told.append(counted), "orders", row(x="x" * 2000))
-    capacity.tell_failed(lambda *counted: told.append(counted), "orders", None)
+    capacity.report_failed_write(lambda *counted: told.append(counted), "orders", row(x="x" * 2000))
+    capacity.report_failed_write(lambda *counted: told.append(counted), "orders", None)
     assert told == [("orders", "", "write", 2.0), ("orders", "", "write", 1.0)]
 
 
 def test_every_arm_is_metered() -> None:
     told: list[tuple[str, str, str, float]] = []
     charge = TableConsumption("orders", WRITE, 1.0, {"gsi": 2.0}, {"lsi": 3.0})
-    charge.tell(lambda *counted: told.append(counted))
+    charge.report(lambda *counted: told.append(counted))
     assert told == [
         ("orders", "", "write", 1.0),
         ("orders", "gsi", "write", 2.0),

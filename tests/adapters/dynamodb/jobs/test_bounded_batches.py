@@ -241,15 +241,15 @@ def test_an_export_of_large_items(exporter: Exporter, monkeypatch: pytest.Monkey
     exporter.put(*[f"{number:02}" for number in range(40)], x={"S": "x" * 100_000})
     exporter.service.clock.ms += 3_600_000
     read: list[int] = []
-    real = object_worker.ask
+    real = object_worker.run_command
 
-    def ask(gateway: Any, command: Any) -> Any:
+    def run_command(gateway: Any, command: Any) -> Any:
         found = real(gateway, command)
         rows = found if isinstance(command, ReadAll) else getattr(found, "rows", ())
         read.append(sum(row.size_bytes for row in rows if row is not None))
         return found
 
-    monkeypatch.setattr(object_worker, "ask", ask)
+    monkeypatch.setattr(object_worker, "run_command", run_command)
     exporter.export(S3Prefix="full")
     window = {"ExportFromTime": begin / 1000, "ExportToTime": exporter.service.clock.ms / 1000}
     exporter.export(S3Prefix="window", ExportType="INCREMENTAL_EXPORT", IncrementalExportSpecification=window)

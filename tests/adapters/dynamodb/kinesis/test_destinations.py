@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tablegate.adapters.dynamodb.kinesis.producer import Producer, rounds
+from tablegate.adapters.dynamodb.kinesis.producer import Producer, batches
 from tests.adapters.dynamodb.client import DynamoDBService
 from tests.support.clock import Clock
 
@@ -232,12 +232,12 @@ def test_what_is_refused_comes_before_what_follows_of_its_item(streaming, kinesi
 def test_calls_are_as_large_as_they_may_be():
     """PutRecords takes 500 records and 5 MiB."""
     records = [{"Data": b"x", "PartitionKey": str(n)} for n in range(501)]
-    assert [len(each) for each in rounds(records)] == [500, 1]
+    assert [len(each) for each in batches(records)] == [500, 1]
     half = (5 << 20) // 2
     records = [{"Data": b"x" * (half - 1), "PartitionKey": str(n)} for n in range(3)]
-    assert [len(each) for each in rounds(records)] == [2, 1]
+    assert [len(each) for each in batches(records)] == [2, 1]
     records[0]["Data"] += b"x"
-    assert [len(each) for each in rounds(records)] == [1, 2]
+    assert [len(each) for each in batches(records)] == [1, 2]
 
 
 def test_the_oldest_destinations_are_forgotten(streaming):
