@@ -1,8 +1,8 @@
 """The composite attribute of tables with several sort columns (values/composites.py) in conditions, filters, update
 operands and key conditions.
 
-Rows do not contain the attribute, so a condition on it is evaluated on the text that its columns make. `bound`
-returns the condition unchanged for a table without a composite.
+Rows do not contain the attribute, so a condition on it is evaluated on the text that its columns make.
+`with_composite` returns the condition unchanged for a table without a composite.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from tablegate.gateway.model.values.keys import KeySchema
 from tablegate.gateway.model.values.values import Kind, Value
 
 
-def bound(schema: KeySchema, predicate: Predicate) -> Predicate:
+def with_composite(schema: KeySchema, predicate: Predicate) -> Predicate:
     """Return a condition or filter that computes the composite attribute."""
     name = composite_name(schema)
-    return predicate if name is None or predicate is ALWAYS else _bound(predicate, name, schema)
+    return predicate if name is None or predicate is ALWAYS else _with_composite(predicate, name, schema)
 
 
 def refuse_as_operand(schema: KeySchema, paths: Iterable[Path]) -> None:
@@ -57,7 +57,7 @@ def refuse_as_operand(schema: KeySchema, paths: Iterable[Path]) -> None:
         )
 
 
-def _bound(predicate: Predicate, name: str, schema: KeySchema) -> Predicate:
+def _with_composite(predicate: Predicate, name: str, schema: KeySchema) -> Predicate:
     def operand(of: Operand) -> Operand:
         match of:
             case Attribute(path) if path == (name,):
@@ -68,11 +68,11 @@ def _bound(predicate: Predicate, name: str, schema: KeySchema) -> Predicate:
 
     match predicate:
         case And(parts):
-            return And(tuple([_bound(part, name, schema) for part in parts]))
+            return And(tuple([_with_composite(part, name, schema) for part in parts]))
         case Or(parts):
-            return Or(tuple([_bound(part, name, schema) for part in parts]))
+            return Or(tuple([_with_composite(part, name, schema) for part in parts]))
         case Not(part):
-            return Not(_bound(part, name, schema))
+            return Not(_with_composite(part, name, schema))
         case Compare(left, comparison, right):
             return Compare(operand(left), comparison, operand(right))
         case StartsWith(left, right):
@@ -116,13 +116,13 @@ def bounds(schema: KeySchema, tests: Sequence[KeyTest]) -> tuple[KeyRange, Predi
         if values is None:
             return KeyRange(everything.lower, everything.lower), ALWAYS
         return range_of(schema, [partition, *values]), ALWAYS
-    return everything, _judged(_computed(schema), test)
+    return everything, _sort_condition(_computed(schema), test)
 
 
 _COMPARISONS = {"LT": Comparison.LT, "LE": Comparison.LE, "GT": Comparison.GT, "GE": Comparison.GE}
 
 
-def _judged(composite: Operand, test: KeyTest) -> Predicate:
+def _sort_condition(composite: Operand, test: KeyTest) -> Predicate:
     first, last = Literal(test.values[0]), Literal(test.values[-1])
     if test.operator == "BEGINS_WITH":
         return StartsWith(composite, first)

@@ -92,7 +92,6 @@ def _predicate(name: str, operator: str, values: tuple[Value, ...]) -> Predicate
 
 
 def _condition_test(name: str, condition: Mapping[str, Any]) -> Test:
-    """Convert a Condition of QueryFilter, ScanFilter or KeyConditions."""
     values = tuple([value_of(wire) for wire in condition.get("AttributeValueList") or ()])
     return name, condition["ComparisonOperator"], values
 

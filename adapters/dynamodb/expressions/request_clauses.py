@@ -79,9 +79,9 @@ class ReadClauses:
             self._key_tests: tuple[key_conditions.KeyTest, ...] | None = None
             self._filter, self._filter_name, self.projection = ALWAYS, "", None
             return
-        most = None
+        most_tests = None
         if call.is_classic:
-            most = _MOST_KEY_PARTS if "IndexName" in given else _PAIR
+            most_tests = _MOST_KEY_PARTS if "IndexName" in given else _PAIR
         placeholders = _placeholders(given, call.wording)
         text = given.get("KeyConditionExpression")
         key_tree = None if text is None else key_conditions.parse_key_condition(text, placeholders)
@@ -90,10 +90,10 @@ class ReadClauses:
         placeholders.check_all_used()
         self._key_tests = None
         if key_tree is not None:
-            self._key_tests = key_conditions.key_tests(key_tree, placeholders, most)
+            self._key_tests = key_conditions.key_tests(key_tree, placeholders, most_tests)
         elif "KeyConditions" in given:
             self._key_tests = legacy.key_conditions(given["KeyConditions"])
-            key_conditions.check_count(self._key_tests, most)
+            key_conditions.check_count(self._key_tests, most_tests)
 
     @staticmethod
     def _filtered(given: Input, placeholders: Placeholders) -> tuple[Predicate, str]:
@@ -122,7 +122,6 @@ class ReadClauses:
         return composite_keys.bounds(schema, self._key_tests or ())
 
     def tests_sort_key(self, schema: KeySchema) -> bool:
-        """True if a Query has a condition on a sort key."""
         return len(self._key_tests or ()) > len(schema.partition)
 
     def check_projection(self, table: Table) -> None:
@@ -159,7 +158,7 @@ class ReadClauses:
         if key_names:
             refuse_filter_on_keys(paths_of(self._filter), key_names, self._filter_name)
         schema = table.key_schema
-        return self._filter if schema.is_pair else composite_keys.bound(schema, self._filter)
+        return self._filter if schema.is_pair else composite_keys.with_composite(schema, self._filter)
 
     def cut(self, table: Table, row: Row) -> bytes:
         """Return the projected part of a row as JSON."""
@@ -170,7 +169,6 @@ class ReadClauses:
         )
 
     def cut_all(self, table: Table, rows: Sequence[Row]) -> bytes:
-        """Return the projected parts of rows as a JSON array."""
         if self.projection is None:
             return composites.render_page(table.key_schema, rows)
         return b"[" + b",".join([self.cut(table, row) for row in rows]) + b"]"
@@ -179,12 +177,12 @@ class ReadClauses:
 class WriteClauses:
     """The condition and actions of a write. `given`: the request, or one action of a transaction."""
 
-    __slots__ = ("_actions", "_condition", "_deep", "facts", "has_condition", "shown")
+    __slots__ = ("_actions", "_condition", "_document_paths", "facts", "has_condition", "shown")
     facts: updates.UpdateFacts
     """Properties of the update that do not depend on its values."""
     _actions: tuple[Action, ...]
     _condition: Predicate
-    _deep: tuple[Path, ...]
+    _document_paths: tuple[Path, ...]
     has_condition: bool
     shown: ReturnedRows
     """The parts of the item in the answer."""
@@ -192,7 +190,7 @@ class WriteClauses:
     def __init__(self, call: CallContext, given: Input) -> None:
         self.shown = SHOWN_NOT if _RETURNS.isdisjoint(given) else shown_of(given)
         if _WRITE_CLAUSES.isdisjoint(given):
-            self.facts, self._actions, self._condition, self._deep = _NO_UPDATE, (), ALWAYS, ()
+            self.facts, self._actions, self._condition, self._document_paths = _NO_UPDATE, (), ALWAYS, ()
             self.has_condition = False
             return
         self._read(given, call.wording)
@@ -231,15 +229,15 @@ class WriteClauses:
     def _set(self, actions: tuple[Action, ...], condition: Predicate) -> None:
         self.facts = updates.facts_of(actions) if actions else _NO_UPDATE
         self._actions, self._condition = actions, condition
-        self._deep = tuple([path for path in paths_of(condition) if len(path) > 1])
+        self._document_paths = tuple([path for path in paths_of(condition) if len(path) > 1])
         self.has_condition = condition is not ALWAYS
 
     def condition(self, table: Table) -> Predicate:
         """Return the condition. Raises ServiceError if it has a path into a key attribute of this table."""
-        if self._deep:
-            _refuse_paths_into_keys(self._deep, table)
+        if self._document_paths:
+            _refuse_paths_into_keys(self._document_paths, table)
         schema = table.key_schema
-        return self._condition if schema.is_pair else composite_keys.bound(schema, self._condition)
+        return self._condition if schema.is_pair else composite_keys.with_composite(schema, self._condition)
 
     def actions(self, table: Table) -> tuple[Action, ...]:
         """Return the actions of an update.
@@ -254,8 +252,8 @@ class WriteClauses:
             updates.refuse_key_updates(actions, _key_names(table))
         if table.indexes:
             check_given_index_keys(table, updates.given_values(actions))
-        if facts.deep:
-            _refuse_paths_into_keys(facts.deep, table)
+        if facts.document_paths:
+            _refuse_paths_into_keys(facts.document_paths, table)
         if is_composite:
             composite_keys.refuse_as_operand(schema, facts.paths)
         return actions
@@ -279,11 +277,11 @@ def _projection(given: Input, placeholders: Placeholders) -> projections.Project
 
 
 def _refuse_paths_into_keys(paths: Iterable[Path], table: Table) -> None:
-    deep = [path for path in paths if len(path) > 1]
-    if not deep:
+    document_paths = [path for path in paths if len(path) > 1]
+    if not document_paths:
         return
     index_keys = [name for index in table.indexes for name in index.key_schema.names]
-    refuse_paths_into_keys(deep, _key_names(table), index_keys)
+    refuse_paths_into_keys(document_paths, _key_names(table), index_keys)
 
 
 def _key_names(table: Table) -> tuple[str, ...]:

@@ -83,14 +83,14 @@ def given_values(actions: tuple[updates.Action, ...]) -> dict[str, Value]:
 class UpdateFacts(NamedTuple):
     """Properties of an update's actions that do not depend on its values.
 
-    `written`: the top-level attributes that they write. `paths`: all paths that they write or read. `deep`: those
-    of `paths` that go into documents. `may_nest`: attributes whose nesting may have become too deep.
-    `clause_bytes`: the service's charge for the statement without its values.
+    `written`: the top-level attributes that they write. `paths`: all paths that they write or read.
+    `document_paths`: those of `paths` that go into documents. `may_nest`: attributes that may have become
+    too deep. `clause_bytes`: the service's charge for the statement without its values.
     """
 
     written: frozenset[str]
     paths: tuple[Path, ...]
-    deep: tuple[Path, ...]
+    document_paths: tuple[Path, ...]
     may_create: bool
     may_nest: tuple[str, ...]
     clause_bytes: int
@@ -100,13 +100,15 @@ def facts_of(actions: tuple[updates.Action, ...]) -> UpdateFacts:
     """Return the facts of an update."""
     written = updates.names_of(actions)
     paths = tuple(operand_paths(actions))
-    deep = tuple(path for path in paths if len(path) > 1)
+    document_paths = tuple(path for path in paths if len(path) > 1)
     may_nest: dict[str, None] = {}
     # Without SET and without a path into a document, the named attributes were within the limits before.
     if any(isinstance(action, updates.SetTo) or len(action.path) > 1 for action in actions):  # type: ignore[union-attr]
         may_nest = {name: None for action, name in zip(actions, written, strict=True) if not _is_flat(action)}
     clause_bytes = limits.UPDATE_BASE_BYTES + sum(map(_action_bytes, actions))
-    return UpdateFacts(frozenset(written), paths, deep, creates_item(actions), tuple(may_nest), clause_bytes)
+    return UpdateFacts(
+        frozenset(written), paths, document_paths, creates_item(actions), tuple(may_nest), clause_bytes
+    )
 
 
 def _is_flat(action: updates.Action) -> bool:

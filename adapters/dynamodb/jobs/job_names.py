@@ -183,7 +183,7 @@ def page(
     )
     found = yield from one(wanted)
     more = {"NextToken": next_token(kind, found[limit - 1])} if len(found) > limit else {}
-    return [job for job in found[:limit] if call.lists(path_of(kind.arn(job)))], more
+    return [job for job in found[:limit] if call.can_list(path_of(kind.arn(job)))], more
 
 
 # Beginning

@@ -73,7 +73,6 @@ class KeyBranch(NamedTuple):
     excludes: bool = False
 
     def and_also(self, other: KeyBranch) -> KeyBranch:
-        """Return the conjunction of two branches."""
         return KeyBranch(
             self.tests + other.tests, self.others + other.others, self.excludes or other.excludes
         )
@@ -81,22 +80,22 @@ class KeyBranch(NamedTuple):
 
 def branches(where: ConditionNode, schema: KeySchema, arguments: Arguments) -> tuple[KeyBranch, ...] | None:
     """Return the alternatives of a WHERE if each fixes the partition key. None if one does not."""
-    if not _fixed(where, schema.names) >= {column.name for column in schema.partition}:
+    if not _fixed_attributes(where, schema.names) >= {column.name for column in schema.partition}:
         return None
     return _branches(where, schema, arguments)
 
 
-def _fixed(node: ConditionNode, names: Collection[str]) -> frozenset[str]:
+def _fixed_attributes(node: ConditionNode, names: Collection[str]) -> frozenset[str]:
     """Return the key attributes that a condition restricts to listed values."""
     match node:
         case AndNode(parts):
-            return frozenset[str]().union(*[_fixed(part, names) for part in parts])
+            return frozenset[str]().union(*[_fixed_attributes(part, names) for part in parts])
         case OrNode(parts):
-            first, *rest = [_fixed(part, names) for part in parts]
+            first, *rest = [_fixed_attributes(part, names) for part in parts]
             return first.intersection(*rest)
         case InNode(PathNode((str(name),)), members) if name in names and _are_constants(members):
             return frozenset({name})
-    test = _sides(node, names)
+    test = _key_test(node, names)
     return frozenset({test[0]}) if test is not None and test[1] == "EQ" else frozenset()
 
 
@@ -116,7 +115,7 @@ def _branches(node: ConditionNode, schema: KeySchema, arguments: Arguments) -> t
                 found = tuple([outer.and_also(more) for outer in found for more in inner])
                 _check_number(found)
             return found
-        case OrNode(parts) if any(_mentions(part, names) for part in parts):
+        case OrNode(parts) if any(_tests_key(part, names) for part in parts):
             found = ()
             for part in parts:
                 found += _branches(part, schema, arguments)
@@ -127,7 +126,7 @@ def _branches(node: ConditionNode, schema: KeySchema, arguments: Arguments) -> t
             found = tuple([KeyBranch((KeyTest(name, "EQ", (value,)),)) for value in values])
             _check_number(found)
             return found
-    test = _sides(node, names)
+    test = _key_test(node, names)
     if test is None:
         attributes = tuple(_attributes(node))
         sort_names = {column.name for column in schema.sort}
@@ -145,16 +144,16 @@ def _check_number(found: tuple[KeyBranch, ...]) -> None:
         raise validation(_TOO_MANY_READS)
 
 
-def _mentions(node: ConditionNode, names: Collection[str]) -> bool:
+def _tests_key(node: ConditionNode, names: Collection[str]) -> bool:
     match node:
         case AndNode(parts) | OrNode(parts):
-            return any(_mentions(part, names) for part in parts)
+            return any(_tests_key(part, names) for part in parts)
         case InNode(PathNode((str(name),)), _):
             return name in names
-    return _sides(node, names) is not None
+    return _key_test(node, names) is not None
 
 
-def _sides(node: ConditionNode, names: Collection[str]) -> tuple[str, str, tuple[ValueNode, ...]] | None:
+def _key_test(node: ConditionNode, names: Collection[str]) -> tuple[str, str, tuple[ValueNode, ...]] | None:
     """Return the test of a key attribute by constants in a condition, or None."""
     match node:
         case CompareNode(operator, PathNode((str(name),)), ValueNode() as value) if operator in _OPERATORS:
@@ -295,16 +294,16 @@ Named = dict[str, ValueNode]
 
 
 def named_item(
-    where: ConditionNode | None, schema: KeySchema, arguments: Arguments, first_counts: bool = False
+    where: ConditionNode | None, schema: KeySchema, arguments: Arguments, use_first_key: bool = False
 ) -> tuple[Named, tuple[ConditionNode, ...]]:
     """Return the key of the one item in the WHERE of a write, and the other conditions. Raises KeyConditionError.
 
-    `first_counts`: of two values for one key attribute the first names the item, and the other is a condition.
+    `use_first_key`: of two values for one key attribute the first names the item, and the other is a condition.
     """
     named: Named = {}
     rest: list[ConditionNode] = []
     for part in _conjuncts(where):
-        test = _sides(part, schema.names)
+        test = _key_test(part, schema.names)
         if test is None or test[1] != "EQ":
             rest.append(part)
             continue
@@ -312,7 +311,7 @@ def named_item(
         if name not in named:
             named[name] = value
         elif not equal(arguments.value(named[name].name), arguments.value(value.name)):
-            if not first_counts:
+            if not use_first_key:
                 raise KeyConditionError(
                     f"Multiple conditions on same key {name}. Only single item Update/Insert/Delete are supported"
                 )
@@ -331,7 +330,7 @@ def read_item(where: ConditionNode | None, schema: KeySchema, arguments: Argumen
     for part in _conjuncts(where):
         if isinstance(part, InNode) and len(part.members) == 1:
             part = CompareNode("=", part.operand, part.members[0])
-        test = _sides(part, schema.names)
+        test = _key_test(part, schema.names)
         if test is None or test[1] != "EQ":
             return None
         name, _, (value,) = test

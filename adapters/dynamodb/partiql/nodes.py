@@ -55,7 +55,6 @@ class Exists(NamedTuple):
 
     @property
     def source(self) -> Source:
-        """The source of its SELECT."""
         return self.select.source
 
 

@@ -53,7 +53,7 @@ def select(call: CallContext, statement: Select, arguments: Arguments) -> Exchan
         PageLimits(),
         index=index,
         reverse=reverse,
-        filter=composite_keys.bound(table.key_schema, predicate),
+        filter=composite_keys.with_composite(table.key_schema, predicate),
         view=view,
         whole_rows=whole_rows,
         may_be_old=not call.input.get("ConsistentRead"),
@@ -76,10 +76,10 @@ def _pages(
     consistent = bool(call.input.get("ConsistentRead"))
     bytes_left, items_left = limits.PAGE_BYTES, call.input.get("Limit")
     rows: list[Row] = []
-    following: page_tokens.PageStart | None = None
+    next_start: page_tokens.PageStart | None = None
     for number in range(page_start.number, len(bounds)):
         if items_left == 0 or bytes_left <= 0:
-            following = page_tokens.PageStart(number)
+            next_start = page_tokens.PageStart(number)
             break
         start = page_start.key if number == page_start.number else None
         read = base._replace(
@@ -97,14 +97,14 @@ def _pages(
         items_left = None if items_left is None else items_left - page.scanned
         bytes_left -= page.scanned_bytes
         if page.last is not None and (is_scan or index is not None or table.key_schema.sort):
-            following = page_tokens.PageStart(number, last_key(table, index, page.last))
+            next_start = page_tokens.PageStart(number, last_key(table, index, page.last))
             break
     charge.report(consumed_capacity.meter)
     rest: dict[str, Any] = {}
-    if following is not None:
-        rest["NextToken"] = page_tokens.token_of(call, following)
-        if following.key is not None:
-            rest["LastEvaluatedKey"] = following.key
+    if next_start is not None:
+        rest["NextToken"] = page_tokens.token_of(call, next_start)
+        if next_start.key is not None:
+            rest["LastEvaluatedKey"] = next_start.key
     block = charge.block(consumed_capacity.mode_of(call))
     if block is not None:
         rest["ConsumedCapacity"] = block

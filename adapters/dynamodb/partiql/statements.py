@@ -53,7 +53,6 @@ MemberOutcome = Row | GroupOutcome | None
 
 
 def _read(given: statement_members.Input, wording: Wording) -> tuple[Statement, Arguments]:
-    """Return a request's statement with its arguments. Raises ServiceError."""
     check_parameters(given.get("Parameters", []))
     return statement_members.with_arguments(parsed_statements.parsed(given["Statement"]), given, wording)
 

@@ -85,7 +85,7 @@ def _check(statement: Exists, table: Table, arguments: Arguments) -> Write:
     if len(statement.source) > 1:
         raise validation("Operations on indices are not supported in transactions")
     try:
-        named, rest = named_item(statement.select.where, schema, arguments, first_counts=True)
+        named, rest = named_item(statement.select.where, schema, arguments, use_first_key=True)
     except KeyConditionError:
         raise validation(_BAD_EXISTS) from None
     if not rest:

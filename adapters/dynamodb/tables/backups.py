@@ -99,7 +99,7 @@ def list_backups(call: CallContext) -> Exchange[Answer]:
             _milliseconds(upper),
         )
     )
-    shown = [backup for backup in found[:limit] if call.lists(backup_path(backup))]
+    shown = [backup for backup in found[:limit] if call.can_list(backup_path(backup))]
     answer: dict[str, Any] = {"BackupSummaries": [_summary(call, backup) for backup in shown]}
     if len(found) > limit:
         answer["LastEvaluatedBackupArn"] = _arn(call, found[limit - 1])

@@ -121,7 +121,7 @@ def _type_value(data: Any, nested: bool, level: int, budget: ValueBudget) -> Non
         data["S"] = ""
         return
     if len(data) != 1 or None in data.values():
-        values.drop_odd_tags(data)
+        values.drop_unknown_tags(data)
     for tag, part in data.items():
         match tag:
             case "S" | "N":

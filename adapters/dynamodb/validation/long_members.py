@@ -76,7 +76,7 @@ def parse(text: bytes, most: Mapping[str, int]) -> Any:
             body = _parsed(shorter)
             if isinstance(body, dict) and any(_size(name, body) > count for name, count in most.items()):
                 return body
-        if _is_hollow(text):
+        if _has_too_few_strings(text):
             raise ValueError("more objects and lists than strings allow")
     return orjson.loads(text)
 
@@ -97,15 +97,15 @@ def _size(name: str, body: dict[str, Any]) -> int:
 
 def _shortened(text: bytes, name: str, count: int) -> bytes:
     """Return the text without the members after the first `count` of a map or list, if it has more."""
-    for begun in islice(_beginning(name).finditer(text), _OCCURRENCES):
-        first = _first(begun[1], count).match(text, begun.end())
-        others = _others(begun[1]).match(text, first.end()) if first is not None else None
+    for opening in islice(_beginning(name).finditer(text), _OCCURRENCES):
+        first = _first(opening[1], count).match(text, opening.end())
+        others = _others(opening[1]).match(text, first.end()) if first is not None else None
         if first is not None and others is not None:
             return text[: first.end()] + text[others.end() - 1 :]
     return text
 
 
-def _is_hollow(text: bytes) -> bool:
+def _has_too_few_strings(text: bytes) -> bool:
     """True if there are more objects, arrays and members than this number of strings allows, as in a list of `{}`.
 
     Each object of a request has a name, except an empty map, but its type has one. Each member of a list is an

@@ -75,7 +75,7 @@ class OperationSchemas:
         request = self.requests.get(operation)
         if request is None:
             return orjson.loads(text)
-        return long_members.parse(text, shortening.most_of(request.shape))
+        return long_members.parse(text, shortening.member_limits(request.shape))
 
     def shorten(self, operation: str, body: Any) -> None:
         """Drop excess members in place: for large bodies, before `check`."""
@@ -86,7 +86,7 @@ class OperationSchemas:
         """Return the error for a request that certainly exceeds the operation's limits, so that it need not be
         parsed. None otherwise.
         """
-        if operation not in self.requests or not shortening.has_too_much(operation, text):
+        if operation not in self.requests or not shortening.exceeds_limits(operation, text):
             return None
         if operation in ("PutItem", "BatchWriteItem"):
             return RuleContext(operation, self._is_classic).refused("item-size")

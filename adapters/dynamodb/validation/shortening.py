@@ -48,7 +48,7 @@ def shorten(shape: Shape, data: Any) -> None:
                 shorten(shape.of, part)
 
 
-def most_of(shape: Structure) -> dict[str, int]:
+def member_limits(shape: Structure) -> dict[str, int]:
     """Return the maximum numbers of members of a request's maps and lists. For RequestItems: of a table."""
     most = {}
     for name, member in shape.members.items():
@@ -61,7 +61,7 @@ def most_of(shape: Structure) -> dict[str, int]:
     return most
 
 
-def has_too_much(operation: str, text: bytes) -> bool:
+def exceeds_limits(operation: str, text: bytes) -> bool:
     """True if JSON certainly exceeds the operation's limits, by a count that allocates nothing.
 
     Each comma and each brace belongs to a member that is billed as at least one byte, or is a billed byte of a

@@ -136,7 +136,7 @@ def measure_named(wire: Mapping[str, Any], level: int, most: int = limits.MEASUR
             else:
                 size += _MEASURES[tag](data, member, level)
         except (TypeError, ValueError, LookupError):
-            size += _measure_odd(member, level)
+            size += _measure_irregular(member, level)
         if size > most:
             raise scalars.ValueTooLarge
     return size
@@ -151,10 +151,10 @@ def measure(member: Any, level: int) -> int:
         (tag,) = member
         return _MEASURES[tag](member[tag], member, level)
     except (TypeError, ValueError, LookupError):
-        return _measure_odd(member, level)
+        return _measure_irregular(member, level)
 
 
-def _measure_odd(member: Any, level: int) -> int:
+def _measure_irregular(member: Any, level: int) -> int:
     """Measure an attribute value that is not an object with one known tag. Null and unknown tags count as absent.
 
     Mostly raises an error. Errors in the data of several tags precede the error that there are several.
@@ -163,7 +163,7 @@ def _measure_odd(member: Any, level: int) -> int:
         raise scalars.InvalidValue("empty-value")
     if type(member) is not dict:
         raise serialization(json_type("structure", member, java="AttributeValue", nested=True))
-    drop_odd_tags(member)
+    drop_unknown_tags(member)
     if not member:
         raise scalars.InvalidValue("empty-value")
     size = 0
@@ -177,7 +177,7 @@ def _measure_odd(member: Any, level: int) -> int:
 _CHECK_ORDER = ("S", "B", "N", "BOOL", "NULL", "BS", "NS", "SS", "L", "M")
 
 
-def drop_odd_tags(member: dict[str, Any]) -> None:
+def drop_unknown_tags(member: dict[str, Any]) -> None:
     """Remove unknown and null tags from an attribute value in place. Sort the others in the order of error checks."""
     known = {tag: member[tag] for tag in _CHECK_ORDER if member.get(tag) is not None}
     member.clear()

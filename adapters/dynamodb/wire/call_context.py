@@ -52,13 +52,12 @@ class CallContext(NamedTuple):
     authorization: Authorization | None = None
     """The permissions of the caller. None: unrestricted."""
 
-    def lists(self, path: str) -> bool:
+    def can_list(self, path: str) -> bool:
         """True if the caller may see an entry of a list. `path`: the resource."""
         return self.authorization is None or self.authorization.allows(self.caller.namespace, path)
 
     @property
     def wording(self) -> Wording:
-        """The wording of this operation's errors."""
         return wording_of(self.operation)
 
     @property

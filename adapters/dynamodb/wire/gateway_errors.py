@@ -262,7 +262,9 @@ def _throttled(error: model.Throttled, operation: str) -> errors.ServiceError:
 
 
 def _not_installed(error: model.NotInstalled, operation: str) -> errors.ServiceError:
-    return errors.validation(f"{INVALID}this server needs tablegate[{error.extra}] to be installed for that")
+    return errors.validation(
+        f"{INVALID}this request needs the package tablegate[{error.extra}], which is not installed on the server"
+    )
 
 
 def _time_not_retained(error: model.TimeNotRetained, operation: str) -> errors.ServiceError:

@@ -101,7 +101,6 @@ class Wording:
         return validation(_FRAME + text if is_framed else text)
 
     def refused(self, rule: str, **facts: Any) -> ServiceError:
-        """Return the ValidationException for a violated rule."""
         return self.framed(rule, bare(rule, **facts))
 
     def value_text(self, rule: str, **facts: Any) -> str:

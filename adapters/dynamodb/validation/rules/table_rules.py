@@ -24,7 +24,7 @@ Rules = Callable[[Input], None]
 def create_table(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for a CreateTable with members that exclude each other."""
     _refuse_members(data, ("GlobalTableSourceArn",))
-    _judge(context, data, _new_table, _old_new_table)
+    _apply_rules(context, data, _new_table, _old_new_table)
 
 
 def import_table(data: Input, context: RuleContext) -> None:
@@ -35,7 +35,7 @@ def import_table(data: Input, context: RuleContext) -> None:
     create_table(data["TableCreationParameters"], context)
 
 
-def _judge(context: RuleContext, data: Input, rules: Rules, old_rules: Rules) -> None:
+def _apply_rules(context: RuleContext, data: Input, rules: Rules, old_rules: Rules) -> None:
     """Apply today's rules.
 
     For a rejected request, the classic style reports the first violation in the order of the first decade, if
@@ -89,7 +89,7 @@ def update_table(data: Input, context: RuleContext) -> None:
     _replica_updates(data)
     if not _changes(data):
         raise refused("nothing-to-update") if context.is_classic else _nothing_to_update(data)
-    _judge(context, data, _updated_table, _old_updated_table)
+    _apply_rules(context, data, _updated_table, _old_updated_table)
 
 
 def _drop_empty(data: Input) -> None:
@@ -112,21 +112,23 @@ def _nothing_to_update(data: Input) -> ServiceError:
 
 
 # Changes that may be combined with changes of strongly consistent replicas.
-_GROUP = frozenset({"ReplicaUpdates", "GlobalTableWitnessUpdates", "MultiRegionConsistency"})
+_REPLICA_MEMBERS = frozenset({"ReplicaUpdates", "GlobalTableWitnessUpdates", "MultiRegionConsistency"})
 
 
 def _replica_updates(data: Input) -> None:
     """Check combinations of replica changes (ack-api-quirks, live service, October 2026)."""
     changes = _changes(data)
     if "ReplicaUpdates" not in changes:
-        if "GlobalTableWitnessUpdates" in changes and changes - _GROUP:
+        if "GlobalTableWitnessUpdates" in changes and changes - _REPLICA_MEMBERS:
             raise refused("group-and-more")
-        if changes & _GROUP:  # a change of replicas is missing (TABLE-257)
+        if changes & _REPLICA_MEMBERS:  # a change of replicas is missing (TABLE-257)
             raise _nothing_to_update(data)
         return
     strong = data.get("MultiRegionConsistency") == "STRONG"
-    if changes - _GROUP:
-        raise refused("group-and-more" if changes & (_GROUP - {"ReplicaUpdates"}) else "replicas-and-more")
+    if changes - _REPLICA_MEMBERS:
+        raise refused(
+            "group-and-more" if changes & (_REPLICA_MEMBERS - {"ReplicaUpdates"}) else "replicas-and-more"
+        )
     updates = data.get("ReplicaUpdates", [])
     if any("RegionName" not in entry for update in updates for entry in update.values()):
         raise validation(messages.INVALID.removesuffix(": "))
@@ -154,7 +156,7 @@ def _updated_table(data: Input) -> None:
     for update in data.get("GlobalSecondaryIndexUpdates", ()):
         if update.get("Update", {}).get("WarmThroughput") == {}:
             raise refused("index-warm-empty", index=update["Update"]["IndexName"])
-    _one_concern(data)
+    _single_change(data)
     _encryption(data)
     _updated_throughput(data)
     if data.get("BillingMode") == "PAY_PER_REQUEST" and "ProvisionedThroughput" in data:
@@ -181,7 +183,7 @@ def _changes(data: Input) -> set[str]:
     return {name for name, given in data.items() if name not in _NO_CHANGE and given != []}
 
 
-def _one_concern(data: Input) -> None:
+def _single_change(data: Input) -> None:
     """Check that an UpdateTable changes one thing: throughput (with its billing mode and indexes), the stream, or
     one setting.
     """

@@ -250,7 +250,10 @@ def test_without_numpy_no_index_is_made_and_none_is_searched(service, monkeypatc
     ):
         monkeypatch.delitem(sys.modules, module, raising=False)
         monkeypatch.delattr(module, raising=False)
-    told = (VALIDATION, INVALID + "this server needs tablegate[vectors] to be installed for that")
+    told = (
+        VALIDATION,
+        INVALID + "this request needs the package tablegate[vectors], which is not installed on the server",
+    )
     assert service.error("CreateTable", definition(index(), table="other")) == told
     assert service.error("UpdateTable", update({"Create": index("other")})) == told
     assert service.error("SearchVectors", searching(1, 0, 0)) == told
