@@ -173,7 +173,7 @@ class Engine:
             else:
                 yield from reading.read_in_slices(self._store, commands, now_ms, outcomes, reader)
         except Exception as error:
-            log.info("Reading pages without slices, after an error: %r", error)
+            log.info("reading pages without slices, after an error: %r", error)
         if len(outcomes) < len(commands):
             remaining = [at for at in range(len(commands)) if at not in outcomes]
             outcomes.update(
@@ -191,7 +191,8 @@ class Engine:
         return self._store.vector_approximate_from > 0
 
     def background_batch(self) -> BatchDone | None:
-        """Do one batch of background work of a bounded time. None if there is no work now. Call again after `idle_s`."""
+        """Do one batch of background work of a bounded time. None if there is no work now. Call again after
+        `idle_s`."""
         with self._recording_damage():
             return self.background.next_batch()
 
@@ -247,7 +248,8 @@ class Engine:
             raise errors.DataCorrupted(self._store.damage.found)
 
     def check_schema(self) -> None:
-        """Raise SchemaTooNew if a later release has migrated the database to a schema that this release cannot serve."""
+        """Raise SchemaTooNew if a later release has migrated the database to a schema that this release cannot
+        serve."""
         self._store.check_schema()
 
     @contextlib.contextmanager

@@ -53,7 +53,7 @@ class Transactions:
         except (errors.GatewayError, RetryableFailure):
             raise
         except Exception as error:
-            log.exception("A list of reads failed")
+            log.exception("a list of reads failed")
             raise errors.DatabaseFailed(repr(error)) from error
 
     def write(self, groups: list[WriteGroup], nowait: bool = False) -> list[Any]:
@@ -83,7 +83,7 @@ class Transactions:
             raise
         except Exception as error:
             # The driver rejected a value, or there is a defect. Other requests of the list must not fail for it.
-            log.exception("A list of writes failed")
+            log.exception("a list of writes failed")
             raise errors.DatabaseFailed(repr(error)) from error
 
     def _require_commit(self, lost: CommitInterrupted) -> None:
@@ -129,7 +129,7 @@ class Transactions:
             except Unreachable as reason:
                 return errors.Contended(str(reason), self._failover_s)
             except RetryableFailure as reason:
-                log.info("Attempt %d failed and will be retried: %s", attempt + 1, reason)
+                log.info("attempt %d failed and will be retried: %s", attempt + 1, reason)
                 if time.monotonic() - began > _LONG_ATTEMPT_S:
                     break
                 time.sleep(pause * random.uniform(0.5, 1.5))
@@ -151,6 +151,6 @@ class Transactions:
             except errors.SchemaTooNew as too_new:
                 return too_new
             except Exception as second:
-                log.info("Cannot read the schema version: %r", second)
-            log.error("The database failed: %r", error)
+                log.info("cannot read the schema version: %r", second)
+            log.error("the database failed: %r", error)
         return error

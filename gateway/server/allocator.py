@@ -16,7 +16,8 @@ _LARGEST_BYTES = 32 << 20  # glibc's maximum, larger blocks are mapped separatel
 
 
 def keep_freed_memory() -> bool:
-    """Keep up to 64 MiB of freed memory instead of returning it. Return True if the C library supports it (glibc does)."""
+    """Keep up to 64 MiB of freed memory instead of returning it. Return True if the C library supports it (glibc
+    does)."""
     if sys.platform != "linux":
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

@@ -165,7 +165,8 @@ class RequestParser:
                 self._feed(data[offset:])
 
     def _awaits_body_after_upgrade(self) -> bool:
-        """Return True if httptools considers a message complete because of its upgrade offer, although it has a body."""
+        """Return True if httptools considers a message complete because of its upgrade offer, although it has a
+        body."""
         return (
             self._refusal is None
             and self._http.should_upgrade()

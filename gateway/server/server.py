@@ -383,7 +383,8 @@ def run(
     ready: Callable[[], None],
     reload: Callable[[], None],
 ) -> bool:
-    """Serve until SIGTERM or SIGINT. Return what `serve` returns. SIGHUP calls `reload`, starting just before `ready`."""
+    """Serve until SIGTERM or SIGINT. Return what `serve` returns. SIGHUP calls `reload`, starting just before
+    `ready`."""
 
     async def main() -> bool:
         stop_requested = asyncio.Event()

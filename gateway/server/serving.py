@@ -167,7 +167,8 @@ def _print_endpoints(
 
 
 def _check_exposure(settings: Settings) -> None:
-    """Raise StartupError if auth `dev`, which accepts every caller, would be reachable from other machines by mistake."""
+    """Raise StartupError if auth `dev`, which accepts every caller, would be reachable from other machines by
+    mistake."""
     if is_exposed(settings):
         raise StartupError(
             f"auth is dev, which accepts any AWS access key, and {settings.host} is reachable from other machines: "
@@ -238,7 +239,8 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def _metrics_socket(settings: Settings) -> socket.socket | None:
-    """Return the socket of the separate /metrics port, or None. It binds to a loopback address if the server does not."""
+    """Return the socket of the separate /metrics port, or None. It binds to a loopback address if the server does
+    not."""
     if settings.metrics_port is None:
         return None
     return _bind(settings.host if is_loopback(settings.host) else "127.0.0.1", settings.metrics_port)

@@ -1,1 +1,1 @@
-"""Work beside requests: jobs, and its pace."""
+"""Background work: jobs, batches and their pacing."""

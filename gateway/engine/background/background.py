@@ -70,7 +70,8 @@ class Background:
 
     @property
     def rows_left(self) -> Mapping[str, int]:
-        """Approximate number of remaining rows, by the name of the work. A missing name has none, or an unknown number."""
+        """Approximate number of remaining rows, by the name of the work. A missing name has none, or an unknown
+        number."""
         return self._round_robin.left
 
     def vector_graph_batch(self) -> BatchDone | None:
@@ -169,7 +170,8 @@ class Background:
         return deleted
 
     def _forget(self, limit: int) -> int | None:
-        """Remove some expired idempotency tokens and local transactions. Return their number, or None if none is due."""
+        """Remove some expired idempotency tokens and local transactions. Return their number, or None if none is
+        due."""
         if time.monotonic() < self._next_forgetting:
             return None
         ended = local_transactions.sweep(self._store, self._now_ms(), limit)

@@ -292,7 +292,7 @@ class JobRunner:
         self._workers = workers
         self._active: dict[int, _ActiveJob] = {}
         self._waiting, self._turns = FairQueue(), FairQueue()
-        # Of all unfinished jobs, including suspended ones.
+        # Claims of all unfinished jobs, including suspended ones.
         self._claims: dict[int, int] = {}
         self._failing_since: dict[int, float] = {}
         self._not_before: dict[int, float] = {}
@@ -426,12 +426,12 @@ class JobRunner:
         since = self._failing_since.setdefault(job.id, time.monotonic())
         self._not_before[job.id] = time.monotonic() + _PAUSE_S
         log.warning(
-            "A job failed and will be retried", extra={"facts": {"job": job.id, "reason": repr(error)}}
+            "a job failed and will be retried", extra={"facts": {"job": job.id, "reason": repr(error)}}
         )
         worker.forget(job.id)
         if time.monotonic() - since > _RETRY_LIMIT_S:
             log.error(
-                "A job was given up after repeated failures",
+                "a job was given up after repeated failures",
                 exc_info=error,
                 extra={"facts": {"job": job.id, "kind": job.kind}},
             )

@@ -26,7 +26,8 @@ _COUNTING_SHARE = 0.01
 _SECONDS_BETWEEN_COUNTS = 1.0
 
 Batch = Callable[[int], int | None]
-"""Runs a batch of at most this number of rows. Returns the number of processed rows, or None if there is no work now."""
+"""Runs a batch of at most this number of rows. Returns the number of processed rows, or None if there is no work
+now."""
 
 
 def pause_after(took_s: float, share: float) -> float:
@@ -97,7 +98,8 @@ class RoundRobin:
         self._count = count
         self._count_again_at = 0.0
         self.left: dict[str, int] = {}
-        """Approximate number of remaining rows, by the name of the work. A missing name has none, or an unknown number."""
+        """Approximate number of remaining rows, by the name of the work. A missing name has none, or an unknown
+        number."""
 
     def next_batch(self) -> BatchDone | None:
         """Run one batch of the next work that has any. None if there is nothing to do now."""

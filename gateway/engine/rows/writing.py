@@ -180,7 +180,8 @@ class WriteBatch:
                     answers[at] = answers[at] or busy[write.table.id]
 
     def _check_partition_locks(self, session: Session, answers: list[Answer | None]) -> None:
-        """Refuse writes to partitions that a local transaction has locked, and commits of transactions that have ended."""
+        """Refuse writes to partitions that a local transaction has locked, and commits of transactions that have
+        ended."""
         needed: set[local_transactions.Partition] = set()
         for group in self._groups:
             for write in group.writes:
@@ -236,7 +237,7 @@ class WriteBatch:
         outcomes = apply_group(writes, view, self._now)
         if isinstance(outcomes, errors.GatewayError):
             for defect in defects(outcomes):
-                log.error("A write could not be applied", exc_info=defect)
+                log.error("a write could not be applied", exc_info=defect)
             return outcomes
         for write, outcome in zip(writes, outcomes, strict=True):
             if write.stamp is not None and outcome.new is outcome.old:

@@ -1,1 +1,1 @@
-"""Change streams and those who follow them."""
+"""Change streams and their followers."""

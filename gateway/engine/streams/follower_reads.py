@@ -118,7 +118,8 @@ def oldest_pending_ms(session: Session, follower: Follower) -> int | None:
 
 
 def oldest_of_kind(session: Session, kind: str) -> int | None:
-    """Return the time of the oldest change that a follower of a kind has not received. None if all have received all."""
+    """Return the time of the oldest change that a follower of a kind has not received. None if all have received
+    all."""
     oldest: list[int] = []
     follower = followers.of_kind(session, kind)
     while follower is not None:

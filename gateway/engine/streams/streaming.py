@@ -65,7 +65,8 @@ def is_recorded(table: Table) -> bool:
 
 
 def record(session: Session, records: Iterable[RowChange], now_ms: int) -> None:
-    """Record writes, in this order. Shards are locked in the order of their numbers, so that writers cannot deadlock."""
+    """Record writes, in this order. Shards are locked in the order of their numbers, so that writers cannot
+    deadlock."""
     by_shard: dict[tuple[int, int], list[Change]] = {}
     for write, old, new in records:
         rule = write.table.rules.recorder
@@ -348,9 +349,9 @@ def maintain(store: Store, maintenance: StreamMaintenance, after: int) -> tuple[
     for stream in streams:
         if maintenance.roll_ms and stream.ended_at_ms is None:
             _roll(store, stream, maintenance)
-        gone = _trim(store, stream, maintenance)
-        if gone:
-            return gone, stream.id - 1  # the same stream again, until nothing is left to delete
+        deleted = _trim(store, stream, maintenance)
+        if deleted:
+            return deleted, stream.id - 1  # the same stream again, until nothing is left to delete
     return 0, streams[-1].id if len(streams) == _STREAMS else None
 
 
@@ -363,22 +364,22 @@ def _trim(store: Store, stream: Stream, maintenance: StreamMaintenance) -> int:
         known = changes.shards_of(session, stream.id)
         old = [shard for shard in known if changes.has_older(session, (stream.id, shard.number), before_ms)]
         empty = [shard for shard in known if _is_expired(shard, before_ms)]
-    gone = 0
+    deleted = 0
     for shard in old:
-        if gone < maintenance.limit:
+        if deleted < maintenance.limit:
             with store.write() as session:
                 below = None if held is None else held.get(shard.number, 0)
                 shard_key = stream.id, shard.number
-                gone += changes.trim(session, shard_key, before_ms, maintenance.limit - gone, below)
+                deleted += changes.trim(session, shard_key, before_ms, maintenance.limit - deleted, below)
     if held is not None:
-        return gone
+        return deleted
     for shard in empty:
         with store.write() as session:
             changes.remove_shard(session, (stream.id, shard.number))
-    if not gone and stream.ended_at_ms is not None and stream.ended_at_ms < before_ms:
+    if not deleted and stream.ended_at_ms is not None and stream.ended_at_ms < before_ms:
         with store.write() as session:
             changes.remove_stream(session, stream.id)
-    return gone
+    return deleted
 
 
 def _is_expired(shard: Shard, before_ms: int) -> bool:
