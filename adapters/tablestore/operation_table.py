@@ -20,7 +20,7 @@ from tablegate.gateway.model.authorization.permissions import UNKNOWN_PURPOSE, C
 
 
 class Operation(NamedTuple):
-    """An operation of the API. The handler returns the message of the reply. `purpose`: the permissions that it needs."""
+    """An operation of the API. The handler returns the message of the reply. `purpose`: the needed permissions."""
 
     request: type[Message]
     handler: Callable[[CallContext], Steps[Message]]

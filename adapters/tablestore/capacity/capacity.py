@@ -57,7 +57,7 @@ def of_bulk(read: int, write: int) -> messages.ConsumedCapacity:
 
 
 def of_read(size: int) -> messages.ConsumedCapacity:
-    """Return the charge of reading this many bytes: of one row (0 if it is missing), or of all scanned rows of a range."""
+    """Return the charge of reading this many bytes: one row (0 if it is missing), or all scanned rows of a range."""
     return consumed(units(size), 0)
 
 

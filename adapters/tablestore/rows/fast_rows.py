@@ -117,7 +117,7 @@ def _add_attributes(
     parts: list[bytes],
     checksums: list[int],
 ) -> int | None:
-    """Encode the other cells of a row. Returns the size of their values, or None. Pages spend most of their time here."""
+    """Encode the other cells of a row. Returns the size of their values, or None. Pages spend most time here."""
     stamps, row = stamped
     size = 0
     last_ms, tail, stamp = -1, b"", b""

@@ -142,7 +142,7 @@ def _as_rows(target: TableOrIndex, selection: RowSelection, whole_keys: bool, ro
 
 
 def _as_matrix(target: TableOrIndex, selection: RowSelection, whole_keys: bool, rows: Sequence[Row]) -> bytes:
-    """Return rows as a matrix: key columns in their order, then attributes by name, since clients send them as a set."""
+    """Return rows as a matrix: key columns in their order, then attributes by name. Clients send them as a set."""
     names = selection.columns
     key = target.key_names if whole_keys else tuple(name for name in target.key_names if name in names)
     values = []

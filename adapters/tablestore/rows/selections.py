@@ -62,7 +62,7 @@ class RowSelection:
 
     @property
     def names(self) -> frozenset[str]:
-        """The attributes that are shown or used by the filter, if columns are named (row_commands.VisibleAttributes)."""
+        """The attributes shown or used by the filter, if columns are named (row_commands.VisibleAttributes)."""
         return self.columns | {str(path[0]) for path in paths_of(self.predicate)}
 
     def encoder(self, target: TableOrIndex) -> Callable[[Row], Row]:

@@ -220,7 +220,7 @@ def _visible_value(cell: Cell) -> Any:
 
 
 def _update_cells(change: Change, key_names: tuple[str, ...]) -> list[plainbuffer.WireCell]:
-    """Return the cells of an update in the order of its request. For updates of other dialects, return the difference."""
+    """Return the cells of an update in the order of its request, or the difference if another dialect made it."""
     if not change.actions:
         return _difference(change, key_names)
     found = []

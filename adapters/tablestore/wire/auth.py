@@ -129,7 +129,7 @@ def derived_key(secret: str, day: str, region: str) -> bytes:
 
 
 def reply_signature(caller: Caller, operation: str, headers: Iterable[tuple[str, str]]) -> str:
-    """The Authorization header of a reply with these x-ots-* headers. HMAC-SHA1 for both versions."""
+    """Return the Authorization header of a reply with these x-ots-* headers. Both versions use HMAC-SHA1."""
     lines = sorted([f"{name}:{value}" for name, value in headers])
     signed = "\n".join([*lines, f"/{operation}"]).encode()
     made = base64.b64encode(_hmac_sha1(caller.signing_key, signed)).decode()
@@ -137,8 +137,7 @@ def reply_signature(caller: Caller, operation: str, headers: Iterable[tuple[str,
 
 
 def _hmac_sha1(key: bytes, message: bytes) -> bytes:
-    """HMAC-SHA1, as `hmac.digest` has it, in a third of the time: what depends on the key alone is kept. Every request needs
-    two of them, under one of a few keys."""
+    """Return the HMAC-SHA1, three times as fast as `hmac.digest`, because the hashes of each key are cached."""
     inner, outer = _hmac_halves(key)
     inner, outer = inner.copy(), outer.copy()
     inner.update(message)

@@ -43,8 +43,7 @@ class ColumnNameInvalid(ServiceError):
 
 @lru_cache(maxsize=4096)
 def is_column_name(name: str) -> bool:
-    """Return True if a name is legal for an attribute. The service accepts more than is documented: `price-2`, `公司` and
-    `.abc`.
+    """Return True if a name is legal for an attribute. Undocumented but legal: `price-2`, `公司` and `.abc`.
 
     Source: aliyun-tablestore-java-sdk, functiontest/ParameterLegalityTest, testValidColumnName and
     testInvalidColumnName.

@@ -91,7 +91,7 @@ def _shorten_batch(tables: Any, name: str, most: int) -> None:
 
 
 def _has_only_text(message: Message) -> bool:
-    """Return True if every string is valid. The runtime accepts bytes that are not UTF-8, and returns them as `bytes`."""
+    """Return True if every string is valid. The runtime returns strings that are not UTF-8 as `bytes`."""
     for name, is_text, is_repeated in _text_fields(message.DESCRIPTOR):
         if is_text:
             value = getattr(message, name)

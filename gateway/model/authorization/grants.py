@@ -220,7 +220,7 @@ class Policy:
             self.readable[channel, namespace, name, partition] = table.key_schema
 
     def possible_verdict(self, purpose: Purpose, context: AuthorizationContext) -> Verdict:
-        """Return the verdict on a purpose whose resource is not known yet: allowed if some resource could be allowed."""
+        """Return the verdict on a purpose without a known resource: allowed if some resource could be allowed."""
 
         def holds(statement: Statement, is_allowance: bool) -> bool:
             return all(each.holds(POSSIBLE, context, is_allowance) for each in statement.conditions)

@@ -31,7 +31,7 @@ class NewIndex:
 
 @dataclass(frozen=True, slots=True)
 class NewVectorIndex:
-    """A vector index to create. The members are those of VectorIndex (model/tables/indexes.py). `dialect`: as in NewIndex."""
+    """A vector index to create. Its members are those of VectorIndex. `dialect`: as in NewIndex."""
 
     name: str
     attribute: str

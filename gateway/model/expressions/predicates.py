@@ -142,7 +142,7 @@ class Not(Node):
 
 @dataclass(frozen=True, slots=True)
 class Compare(Node):
-    """A comparison. If an operand is absent, or the operands have no common order, NE is true and the others are false."""
+    """A comparison. If an operand is absent, or the operands have no common order, NE is true and others false."""
 
     left: Operand
     comparison: Comparison

@@ -85,7 +85,7 @@ Operand = Literal | Current | CurrentOrDefault | Plus | Minus | Concatenate
 
 @dataclass(frozen=True, slots=True)
 class SetTo:
-    """Set the value at a path. A list index past the end appends. BadPath (rule `path`) if the parent does not exist."""
+    """Set the value at a path. A list index past the end appends. BadPath (rule `path`) without the parent."""
 
     path: Path
     operand: Operand

@@ -66,7 +66,7 @@ class Concatenation(NamedTuple):
 
 
 class ConcatenatedRows(NamedTuple):
-    """Concatenated rows of a page: their number, their bodies, and the times of modification (empty unless requested)."""
+    """Concatenated rows of a page: number, bodies, and times of modification (empty unless requested)."""
 
     number: int
     bodies: bytes

@@ -181,7 +181,7 @@ class Table:
         object.__setattr__(self, "features", _features_of(self))
 
     def state_at(self, now_ms: int) -> State:
-        """Return the state at a time. After DELETING the table no longer exists, and the catalogue does not return it."""
+        """Return the state at a time. After DELETING, the catalogue no longer returns the table."""
         return State.ACTIVE if now_ms >= self.busy_until_ms else self.state
 
     @property

@@ -46,9 +46,11 @@ def read_header(line: bytes) -> dict[str, Any]:
     """Parse the first line. Raises UnreadableFile."""
     header = json_object(line)
     if header.get("tablegate") != FORMAT:
-        raise UnreadableFile("no header of tablegate's JSON Lines")
+        raise UnreadableFile("the first line is not a header of tablegate's JSON Lines")
     if header.get("version") != VERSION:
-        raise UnreadableFile(f"version {header.get('version')}: this release reads version {VERSION}")
+        raise UnreadableFile(
+            f"version {header.get('version')} is not supported: this release reads version {VERSION}"
+        )
     return header
 
 
@@ -61,11 +63,11 @@ def check_end(line: bytes, rows: int, crc64: int) -> None:
     """Raise UnreadableFile if the last line differs from the count and the checksum of the rows that were read."""
     end = json_object(line).get("end")
     if not isinstance(end, dict) or not isinstance(end.get("rows"), int):
-        raise UnreadableFile("the end's line is damaged")
+        raise UnreadableFile("the last line is damaged")
     if end["rows"] != rows:
-        raise UnreadableFile(f"{rows} rows were read, and {end['rows']} written")
+        raise UnreadableFile(f"the file has {rows} rows, but its last line says {end['rows']}")
     if end.get("crc64") != f"{crc64:016x}":
-        raise UnreadableFile("the checksum is wrong: the file is damaged, or was changed by hand")
+        raise UnreadableFile("the checksum does not match: the file was damaged or edited")
 
 
 def row_line(row: Row) -> bytes:
@@ -81,7 +83,7 @@ def read_row(line: bytes, schema: KeySchema) -> Row:
     try:
         values = bodies.untagged_all(record.get("row"))  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise UnreadableFile(f"no row: {type(error).__name__}: {error}") from None
+        raise UnreadableFile(f"invalid row: {type(error).__name__}: {error}") from None
     return row_of_values(
         values, record.get("kinds"), record.get("modified_at"), record.get("expires_at_ms"), schema
     )
@@ -117,14 +119,14 @@ def row_of_values(
             check(value)
         contents = _contents(kinds, values, schema)
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise UnreadableFile(f"no row: {type(error).__name__}: {error}") from None
+        raise UnreadableFile(f"invalid row: {type(error).__name__}: {error}") from None
     return Row(position_of(values, schema), contents, *times_of(modified_at, expires_at_ms))
 
 
 def times_of(modified_at: Any, expires_at_ms: Any) -> tuple[int, int | None]:
     """Return the times of modification and expiry. Raises UnreadableFile."""
     if type(modified_at) is not int or type(expires_at_ms) not in (int, type(None)):
-        raise UnreadableFile("no row: its times are no integers")
+        raise UnreadableFile("invalid row: its times are not integers")
     return modified_at, expires_at_ms
 
 
@@ -134,13 +136,13 @@ def _contents(kinds: Any, values: dict[str, Value], schema: KeySchema) -> Conten
         return Contents(None, None, size, values)
     for name, (_, *older) in kinds.get("cells", {}).items():
         if name not in values or name in schema.names:
-            raise ValueError(f"stamps of {name!r}, which is no attribute")
+            raise ValueError(f"there are stamps for {name!r}, which is not an attribute")
         for stamp_ms, member in older:
             value = bodies.untagged(member)
             check(value)
             size += len(name.encode()) + size_bytes(value)
             if type(stamp_ms) is not int:
-                raise TypeError("stamps are integers")
+                raise TypeError("a stamp is not an integer")
     return Contents(None, orjson.dumps(kinds), size, values)
 
 
@@ -155,11 +157,11 @@ def check(value: Value) -> None:
     kind, data = value
     expected = _TYPES.get(kind)
     if expected is not None and type(data) is not expected:
-        raise TypeError(f"{data!r} is no {kind.value}")
+        raise TypeError(f"{data!r} is not a value of kind {kind.value}")
     if kind is Kind.DECIMAL:
         _check_number(data)
     elif kind in _RANGES and not -_RANGES[kind] <= data < _RANGES[kind]:
-        raise ValueError(f"{data} is no {kind.value}")
+        raise ValueError(f"{data} is not a value of kind {kind.value}")
     elif kind is Kind.LIST:
         for element in data:
             check(element)
@@ -170,7 +172,7 @@ def check(value: Value) -> None:
         for member in data:
             _check_number(member)
     elif kind is Kind.TEXT_SET and not all(type(member) is str for member in data):
-        raise TypeError("a member that is no text")
+        raise TypeError("a member of a set is not a text")
 
 
 def _check_number(number: Any) -> None:
