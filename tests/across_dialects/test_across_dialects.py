@@ -723,7 +723,7 @@ def test_rows_of_names_that_others_gave_are_put_back(across: Across) -> None:
         across.put(own, PAIR, **{"#h": "x"})
 
 
-def test_the_command_tables_says_each_dialects_names(
+def test_the_command_tables_shows_each_dialects_names(
     across: Across, shared_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = [f"my-table.{across.new_name()}", f"Twin{across.new_name()}"]

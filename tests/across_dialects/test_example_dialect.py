@@ -194,7 +194,7 @@ def test_the_largest_and_the_next(client: Client) -> None:
         {"Authorization": "Bearer x"},
     ],
 )
-def test_who_does_not_prove_who_he_is(client: Client, headers: dict[str, str]) -> None:
+def test_a_caller_without_valid_credentials(client: Client, headers: dict[str, str]) -> None:
     answer = client.send("PUT", "sometable", auth=None, headers=headers)
     assert error_of(answer) == (401, "an account and its key are wanted")
     assert answer.headers["WWW-Authenticate"] == "Basic"

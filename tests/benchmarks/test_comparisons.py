@@ -22,7 +22,7 @@ def test_interval_of_the_sign_test(count: int, rank: int) -> None:
     assert found.median == (count + 1) / 2
 
 
-def test_a_difference_is_told_from_nothing() -> None:
+def test_a_difference_is_distinguished_from_noise() -> None:
     assert not Interval(1.2, 0.99, 1.5).is_told_apart
     assert Interval(1.2, 1.01, 1.5).is_told_apart
     assert Interval(0.8, 0.7, 0.99).is_told_apart

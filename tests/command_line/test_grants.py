@@ -90,7 +90,7 @@ def test_a_new_credential_may_do_nothing_unless_it_is_made_with_all(url: str) ->
     assert tablegate(url, "grants", "list") == ""
 
 
-def test_what_a_credential_its_roles_and_everybody_were_granted_counts_together(database: Database) -> None:
+def test_grants_of_a_credential_its_roles_and_all_callers_add_up(database: Database) -> None:
     store = CredentialStore(Store(database), lambda: KEY)
     store.add(Credential(Scheme.AWS, "AKID", ("x",)))
     assert policies(store) == {"AKID": 0}
@@ -124,7 +124,7 @@ def test_a_grant_that_cannot_be_read_any_more_refuses_everything(database: Datab
     assert found.policy.statements[0].effect.value == "deny"
 
 
-def test_credentials_of_a_file_say_their_grants(database: Database, tmp_path: Path) -> None:
+def test_credentials_of_a_file_show_their_grants(database: Database, tmp_path: Path) -> None:
     listed = [
         {"scheme": "aws", "access_id": "NONE", "secret": "x"},
         {"scheme": "aws", "access_id": "FULL", "secret": "x", "grants": "all"},

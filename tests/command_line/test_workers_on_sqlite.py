@@ -111,7 +111,7 @@ def test_the_other_dialects(server: Process) -> None:
         client.close()
 
 
-def test_a_caller_is_who_he_is_wherever_he_is_met(tmp_path: Path) -> None:
+def test_a_caller_has_the_same_identity_in_every_process(tmp_path: Path) -> None:
     """The process that writes checks signatures and namespaces as the others do.
 
     A key id has the tables of its account, and none with another secret.
@@ -197,7 +197,7 @@ def test_the_socket_is_for_its_owner_alone_and_gone_at_the_end(
     folder.rmdir()
 
 
-def test_a_folder_whose_name_is_too_long_for_a_socket_is_told(
+def test_a_folder_name_too_long_for_a_socket_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / ("x" * 100)

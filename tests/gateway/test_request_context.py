@@ -6,7 +6,7 @@ from tablegate.gateway import request_context
 from tablegate.gateway.observability import metrics
 
 
-def test_what_is_asked_of_requests_is_asked_only_while_a_server_watches() -> None:
+def test_facts_of_requests_are_computed_only_with_an_interceptor() -> None:
     before = (metrics.consumed, request_context.is_left_out)
     request_context.watch(True)
     try:
@@ -18,7 +18,7 @@ def test_what_is_asked_of_requests_is_asked_only_while_a_server_watches() -> Non
     assert (metrics.consumed, request_context.is_left_out) == before
 
 
-def test_units_are_noted_for_the_request_whose_code_runs() -> None:
+def test_units_are_recorded_for_the_current_request() -> None:
     request_context.watch(True)
     mine = request_context.RequestContext(lambda: True)
     try:

@@ -91,14 +91,14 @@ def of(package: str) -> list[str]:
 
 
 @pytest.mark.parametrize("module", of("gateway.model"))
-def test_the_model_knows_only_itself(module: str) -> None:
+def test_the_model_imports_only_itself(module: str) -> None:
     for imported in IMPORTS[module]:
         assert within(imported, "gateway.model") or not within(imported, "gateway"), imported
         assert not outside(imported) or imported.partition(".")[0] in PURE, imported
 
 
 @pytest.mark.parametrize("module", of("gateway.store"))
-def test_the_store_knows_the_model_and_its_database(module: str) -> None:
+def test_the_store_imports_only_the_model_and_its_database(module: str) -> None:
     # psycopg and sqlite3 are the drivers of the hot path. alembic and migrations manage the schema. xxhash computes the
     # checksums of rows. The others are for files.
     allowed = PURE | {"xxhash", "sqlalchemy", "psycopg", "alembic", "zstandard", "fastcrc"}
@@ -112,7 +112,7 @@ def test_the_store_knows_the_model_and_its_database(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", of("gateway.engine"))
-def test_the_engine_knows_the_store_and_the_model(module: str) -> None:
+def test_the_engine_imports_only_the_store_and_the_model(module: str) -> None:
     for imported in IMPORTS[module]:
         assert not outside(imported) or imported.partition(".")[0] in PURE | {"numpy", "usearch"}, imported
         if within(imported, "gateway") or within(imported, "adapters"):
@@ -146,7 +146,7 @@ def test_numpy_is_for_vector_searches(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", of("adapters"))
-def test_an_adapter_knows_the_engine_the_model_and_http(module: str) -> None:
+def test_an_adapter_imports_only_the_engine_the_model_and_http(module: str) -> None:
     own = ".".join(module.split(".")[:2])
     entry_points = (
         "engine.engine",
@@ -173,7 +173,7 @@ def test_an_adapter_knows_the_engine_the_model_and_http(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", of("gateway"))
-def test_the_gateway_knows_no_adapter(module: str) -> None:
+def test_the_gateway_imports_no_adapter(module: str) -> None:
     assert not [imported for imported in IMPORTS[module] if within(imported, "adapters")]
 
 
@@ -214,7 +214,7 @@ def test_every_adapter_has_its_groups() -> None:
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
-def test_only_the_command_line_knows_transfers(module: str) -> None:
+def test_only_the_command_line_imports_transfers(module: str) -> None:
     if not within(module, "transfer"):
         allowed = (
             {"transfer.commands", "transfer.traffic.commands"} if module == "gateway.__main__" else set()
@@ -223,13 +223,13 @@ def test_only_the_command_line_knows_transfers(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
-def test_only_opening_knows_the_databases(module: str) -> None:
+def test_only_opening_imports_the_databases(module: str) -> None:
     for package in ("gateway.store.sqlite", "gateway.store.postgresql"):
         if module != "gateway.store.opening.opening" and not within(module, package):
             assert not [imported for imported in IMPORTS[module] if within(imported, package)]
 
 
-def test_nobody_asks_which_database_it_is() -> None:
+def test_no_text_tests_for_a_database_by_name() -> None:
     """Differences between databases are methods of each (store/sql/databases.py)."""
     question = "is_" + "postgresql"
     for folder in (*OUR_FOLDERS, "tests", "benchmarks", "docs"):
@@ -284,7 +284,7 @@ def test_a_driver_is_its_databases_own(driver: str) -> None:
 
 
 @pytest.mark.parametrize("module", [*of("gateway.model"), *of("gateway.engine"), *of("gateway.store")])
-def test_nobody_asks_which_database_it_is_on(module: str) -> None:
+def test_no_code_compares_the_database_name(module: str) -> None:
     own = {"gateway.store.sqlite", "gateway.store.postgresql"}
     # The parsers of URLs, the start of a migration, and arguments of SQLAlchemy that contain a database's name.
     schema = {"gateway.store.sql.schema", "gateway.store.sql.administration_schema"}

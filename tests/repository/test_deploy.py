@@ -145,7 +145,7 @@ def declared_labels(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
-def test_a_query_finds_what_it_asks_for(query: str, series: Series) -> None:
+def test_a_query_finds_its_series(query: str, series: Series) -> None:
     found = list(selectors(parsed(query)))
     assert found
     for selector in found:
@@ -182,7 +182,7 @@ def test_panels_have_numbers_and_places_of_their_own() -> None:
     assert all(panel["description"] for panel in PANELS)
 
 
-def test_every_series_of_ours_is_on_the_dashboard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_series_is_on_the_dashboard(monkeypatch: pytest.MonkeyPatch) -> None:
     """But the keys of items, which are shown of tables with contributor insights: other tests in this process may have some."""
     monkeypatch.setattr(prometheus, "contributors", ())
     shown = {selector.name for query in QUERIES.values() for selector in selectors(parsed(query))}

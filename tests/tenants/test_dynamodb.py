@@ -127,7 +127,7 @@ def test_a_name_is_a_name_of_the_callers(tenants: Tenants, operation: str) -> No
 
 
 @pytest.mark.parametrize("operation", BY_NAME)
-def test_an_arn_of_anothers_is_nobodys(tenants: Tenants, operation: str) -> None:
+def test_an_arn_of_another_tenant_does_not_exist(tenants: Tenants, operation: str) -> None:
     thief = tenants.thief.dynamodb()
     said = same_as_of_nobody(lambda name: told(lambda: BY_NAME[operation](thief, tenants.victim.arn(name))))
     refusals = ("AccessDenied", "ValidationException", "ResourceNotFoundException", "ValidationError")
@@ -163,7 +163,7 @@ def test_an_arn_of_anothers_is_not_ones_own_table_of_that_name(
 @pytest.mark.parametrize(
     "name", ["arn:", "arn:::::", f"arn:aws:dynamodb:{REGION}", f"arn:aws:dynamodb:{REGION}::table/x"]
 )
-def test_what_is_hardly_an_arn_is_nobodys(tenants: Tenants, name: str) -> None:
+def test_a_malformed_arn_does_not_exist(tenants: Tenants, name: str) -> None:
     thief = tenants.thief.dynamodb()
     for ask in (BY_NAME["SELECT"], BY_NAME["GetItem"], BY_ARN["ListTagsOfResource"]):
         said = told(lambda ask=ask: ask(thief, name))

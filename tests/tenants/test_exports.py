@@ -63,7 +63,7 @@ def ended(ask: Any, member: str, status: str) -> dict[str, Any]:
     return dict(shown)
 
 
-def test_jobs_of_the_victim_are_nobodys(tenants: tuple[Any, Any]) -> None:
+def test_jobs_of_the_victim_do_not_exist_for_the_thief(tenants: tuple[Any, Any]) -> None:
     victim, thief = tenants
     table = victim.describe_table(TableName="music")["Table"]["TableArn"]
     export = victim.export_table_to_point_in_time(TableArn=table, S3Bucket="victim")["ExportDescription"][

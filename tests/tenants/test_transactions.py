@@ -85,7 +85,7 @@ def refused(call: Any, transaction: str) -> str:
 
 @pytest.mark.parametrize("thief", ["other", "tenant2"])
 @pytest.mark.parametrize("end", ["commit_transaction", "abort_transaction"])
-def test_who_knows_an_id_ends_nothing_of_anothers(clients: dict[str, Any], thief: str, end: str) -> None:
+def test_an_id_does_not_permit_ending_a_transaction(clients: dict[str, Any], thief: str, end: str) -> None:
     victim = clients["tenant1" if thief == "tenant2" else "clerk"]
     known = begun(victim)
     assert refused(getattr(clients[thief], end), known) == "OTSNoPermissionAccess"
@@ -100,7 +100,7 @@ def test_one_that_may_do_everything_ends_any(clients: dict[str, Any]) -> None:
     assert refused(clients["owner"].commit_transaction, begun(clients["clerk"])) == ""
 
 
-def test_a_partition_too_long_to_be_told_is_ended_by_who_may_end_any(clients: dict[str, Any]) -> None:
+def test_a_transaction_on_a_long_partition_needs_a_right_to_all(clients: dict[str, Any]) -> None:
     """Its transaction has but a digest of it, so that a grant of partitions does not reach it."""
     long = "p1" + "\x00" * 700  # in the bytes of a key a zero is two
     known = clients["clerk"].start_local_transaction("mine", [("pk", long)])

@@ -113,7 +113,7 @@ def test_strict_takes_its_keys_and_no_others() -> None:
             stranger.client("dynamodb", endpoint_url=server.url).list_tables()
 
 
-def test_a_server_that_cannot_start_says_why() -> None:
+def test_a_server_that_cannot_start_reports_the_reason() -> None:
     with pytest.raises(ServerFailed, match="No such option"):
         Server(no_such_setting=1).start()
 

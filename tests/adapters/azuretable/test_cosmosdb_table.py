@@ -202,7 +202,7 @@ def test_a_batch_as_a_context(people: TableService) -> None:
     assert len(names(people)) == 100
 
 
-def test_a_batch_that_fails_does_nothing_and_says_where(people: TableService) -> None:
+def test_a_failed_batch_has_no_effect_and_names_the_operation(people: TableService) -> None:
     people.insert_entity("old2", ROW)
     batch = TableBatch()
     batch.insert_entity({"PartitionKey": "p", "RowKey": "new"})

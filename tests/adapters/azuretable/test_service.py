@@ -172,7 +172,7 @@ def test_preflight_that_no_rule_allows(service: AzureTableService, changed: dict
 
 
 @pytest.mark.parametrize("missing", ["Origin", "Access_Control_Request_Method"])
-def test_preflight_that_asks_nothing(service: AzureTableService, missing: str) -> None:
+def test_preflight_without_a_required_header(service: AzureTableService, missing: str) -> None:
     assert preflight(service, **{**ASK, missing: ""}).status == 400
 
 

@@ -371,7 +371,7 @@ def table(ours: Any) -> Any:
         ("absent < :v", {"N": "1"}, 0),
     ],
 )
-def test_types_are_told_apart(ours, table, text, value, count):
+def test_types_are_distinguished(ours, table, text, value, count):
     """In Python, True == 1 == Decimal(1), and 1 < "x" raises TypeError. moto does the same, and NULL equals absence
     there.
 
@@ -395,7 +395,7 @@ def test_taking_away_from_no_item_does_nothing(ours, table, text):
     assert "Item" not in ours.get_item(TableName=table, Key=KEYS[5])
 
 
-def test_a_page_that_its_limit_stopped_says_so_at_the_end_too(ours, table):
+def test_a_page_ended_by_its_limit_has_a_key_at_the_end_too(ours, table):
     """Moto looks ahead. Source: docs/protocols/dynamodb.md rule 27."""
     asked = {"TableName": table, "Limit": 1, "KeyConditionExpression": "pk = :p",
              "ExpressionAttributeValues": {":p": KEYS[0]["pk"]}}  # fmt: skip

@@ -140,7 +140,7 @@ def test_the_item_that_failed_a_condition_comes_with_the_error(live, music):
     assert caught.value.response["Item"] == {"Artist": {"S": "a"}, "Title": {"S": "b"}, "Price": {"N": "5"}}
 
 
-def test_a_cancelled_transaction_says_why_in_the_order_of_its_actions(live, music):
+def test_a_cancelled_transaction_has_its_reasons_in_the_order_of_its_actions(live, music):
     put = {"TableName": music.name, "Item": {"Artist": {"S": "a"}, "Title": {"S": "b"}}}
     check = {
         **put,
@@ -184,7 +184,7 @@ def test_a_batch_writer_writes_more_than_one_batch(live):
     assert found == {number for number in range(120) if number % 3}
 
 
-def test_a_batch_writer_keeps_the_last_of_equal_keys_if_told_to(live):
+def test_a_batch_writer_keeps_the_last_of_equal_keys_on_request(live):
     table = live.create("id:N")
     with table.batch_writer(overwrite_by_pkeys=["id"]) as batch:
         for version in range(3):
@@ -329,7 +329,7 @@ def test_waiters_wait_for_a_table_to_come_and_to_go(slow):
         table.put_item(Item={"id": 1})
 
 
-def test_a_waiter_gives_up_on_a_table_that_nobody_makes(live):
+def test_a_waiter_gives_up_on_a_missing_table(live):
     with pytest.raises(WaiterError, match="Max attempts exceeded"):
         live.client.get_waiter("table_exists").wait(
             TableName="nowhere", WaiterConfig={"Delay": 0, "MaxAttempts": 2}

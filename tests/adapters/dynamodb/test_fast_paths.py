@@ -85,7 +85,7 @@ def test_conditions_without_placeholders_are_those_of_every_request(condition: s
 
 
 @pytest.mark.parametrize("condition", ["a = a", "size(a)", "size(name) = a", "a ="])
-def test_what_is_wrong_with_them_is_told_as_the_request_tells_it(condition: str) -> None:
+def test_their_errors_equal_those_of_the_request(condition: str) -> None:
     told = []
     for operation in ("PutItem", "TransactWriteItems"):
         with pytest.raises(ServiceError) as caught:

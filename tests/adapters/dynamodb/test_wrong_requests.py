@@ -189,7 +189,7 @@ def answers_generally(service: DynamoDBService, operation: str, body: Any) -> tu
 
 
 @pytest.mark.parametrize("operation", sorted(MEMBERS))
-def test_mistakes_are_told_alike(both: DynamoDBService, operation: str) -> None:
+def test_errors_have_equal_texts(both: DynamoDBService, operation: str) -> None:
     @settings(max_examples=150, deadline=None)
     @given(bodies(operation))
     def run(body: Any) -> None:

@@ -58,7 +58,7 @@ def test_names_that_a_column_can_have(table: TableStoreService, name: str) -> No
     assert plain(table.get({"pk": 1})) == {"pk": 1, "more": 1}
 
 
-def test_names_are_judged_before_key_and_table(table: TableStoreService) -> None:
+def test_names_are_checked_before_key_and_table(table: TableStoreService) -> None:
     """functiontest/RestrictedItemTest, testCase12."""
     for key, name in (({"other": 1}, "t"), ({"pk": "text"}, "t"), ({"pk": 1}, "absent")):
         with pytest.raises(Refused) as told:

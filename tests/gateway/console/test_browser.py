@@ -304,7 +304,7 @@ def _foreign_site(pages: dict[str, str]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("referrer_policy", ["same-origin", "no-referrer"])
-def test_a_page_of_another_site_signs_nobody_in_or_out(
+def test_a_page_of_another_site_cannot_sign_in_or_out(
     tmp_path_factory: pytest.TempPathFactory, browser: webdriver.Chrome, referrer_policy: str
 ) -> None:
     """The same host at another port is another origin. `SameSite` cookies are still sent from there."""

@@ -198,7 +198,7 @@ def test_in_strict_one_signs_in_and_sees_ones_own(strict: Running) -> None:
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example.com", "null", "http://127.0.0.1:1"])
-def test_a_foreign_origin_signs_nobody_in_or_out(strict: Running, origin: str) -> None:
+def test_a_foreign_origin_cannot_sign_in_or_out(strict: Running, origin: str) -> None:
     console = Console(strict.url)
     known = {"access_id": "administrator", "secret": "the token"}
     refused = console.post("/sign-in", 403, {"Origin": origin}, **known)
@@ -210,7 +210,7 @@ def test_a_foreign_origin_signs_nobody_in_or_out(strict: Running, origin: str) -
     assert "of-thief" in console.get("/")
 
 
-def test_behind_a_proxy_that_ends_tls_the_browser_says_that_a_page_is_ours(strict: Running) -> None:
+def test_behind_a_tls_proxy_the_fetch_headers_identify_own_pages(strict: Running) -> None:
     """The proxy's URL is https, this server's http. Sec-Fetch-Site is a forbidden header name: no page can set it."""
     console = Console(strict.url)
     known = {"access_id": "administrator", "secret": "the token"}

@@ -192,7 +192,7 @@ def test_writes_need_their_own_grants(server: Running) -> None:
     assert "b" not in keys_of(console.post("/row/delete", **of("songs", at=place)))
 
 
-def test_the_figures_of_a_server_are_for_those_who_see_all_of_it(server: Running) -> None:
+def test_server_figures_need_access_to_all_tables(server: Running) -> None:
     console = Console(server.url)
     console.sign_in("administrator", "the token")
     assert "chart.svg" in console.get("/figures")

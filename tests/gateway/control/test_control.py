@@ -50,7 +50,7 @@ def test_in_strict_only_the_token_may(serve: Serve, database_url: str) -> None:
     assert Control(server.url, Authorization="Bearer s3cret")("POST", "/reset") == {"tables": 0}
 
 
-def test_without_a_token_strict_lets_nobody_in(serve: Serve, database_url: str) -> None:
+def test_without_a_token_strict_refuses_all_callers(serve: Serve, database_url: str) -> None:
     server = serve(database_url, auth="strict")
     for headers in ({}, {"Authorization": "Bearer "}, {"Authorization": "Bearer"}):
         Control(server.url, **headers)("GET", "/snapshots", status=403)
@@ -185,7 +185,7 @@ def test_an_empty_snapshot_empties(live: Live, control: Control) -> None:
     assert live.client.list_tables()["TableNames"] == []
 
 
-def test_a_snapshot_is_no_table_of_anybody(live: Live, control: Control) -> None:
+def test_a_snapshot_is_no_table_of_any_caller(live: Live, control: Control) -> None:
     make(live, "table-a")
     control("POST", "/snapshots", name="first")
     assert live.client.list_tables()["TableNames"] == ["table-a"]

@@ -109,7 +109,7 @@ def test_which_requests_a_fault_is_for(live: Live, control: Control, server: Run
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_azure_and_table_store_say_it_in_their_words(serve: Serve, sqlite_url: str, entry: str) -> None:
+def test_azure_and_table_store_use_their_own_errors(serve: Serve, sqlite_url: str, entry: str) -> None:
     server = serve(sqlite_url, entry=entry)
     control, azure, store = Control(server.url), LiveAzure(server.url), LiveTableStore(server.url)
     table = azure.new_table()
@@ -142,7 +142,7 @@ def test_a_connection_is_cut_before_or_after_the_work(
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_latency_holds_up_nobody_else(serve: Serve, sqlite_url: str, entry: str) -> None:
+def test_latency_delays_no_other_request(serve: Serve, sqlite_url: str, entry: str) -> None:
     server = serve(sqlite_url, entry=entry)
     live, control = Live(server.url), Control(server.url)
     make(live, "table-a")

@@ -148,7 +148,7 @@ def test_pages_of_lines_are_those_of_a_walk_row_by_row(
     assert joining > 40
 
 
-def test_rows_of_foreign_kinds_are_joined_for_who_takes_them(client: Client) -> None:
+def test_rows_of_foreign_kinds_are_concatenated_if_accepted(client: Client) -> None:
     page = client.page(within(partition("b")), concatenation=LINES)
     assert [concatenated.number for concatenated in page.concatenated] == [40]
     assert not page.rows

@@ -231,7 +231,7 @@ def test_a_connection_cut_at_commit_never_applies_a_write_twice(
 
 
 @on_postgresql
-def test_when_nobody_can_say_what_became_of_a_commit_the_client_is_told(
+def test_an_unknown_outcome_of_a_commit_is_reported_to_the_client(
     proxied: tuple[Proxy, Engine], things: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy, engine = proxied

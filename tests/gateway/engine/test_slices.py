@@ -91,7 +91,7 @@ SLOW = Compare(ExtractedValue(Attribute(("page",)), Pattern("(a|b|c)*" * 20), Ki
 @pytest.mark.parametrize(
     "predicate", [SLOW, And((Compare(Attribute(("n",)), Comparison.EQ, Literal(decimal(1))), SLOW))]
 )
-def test_rows_that_take_long_are_judged_in_slices_of_their_own(things: Client, predicate: Predicate) -> None:
+def test_slow_rows_are_evaluated_in_separate_slices(things: Client, predicate: Predicate) -> None:
     """The worst pattern takes 50 ms for each row.
 
     The database prefilters rows for the second predicate, and all rows pass.

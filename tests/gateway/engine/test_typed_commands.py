@@ -18,7 +18,7 @@ _COMMANDS = get_args(AnyCommand)
 
 
 @pytest.mark.parametrize("command", _COMMANDS, ids=lambda command: command.__name__)
-def test_every_command_says_the_type_of_its_outcome(command: type) -> None:
+def test_every_command_declares_the_type_of_its_outcome(command: type) -> None:
     said = [
         get_args(base) for base in getattr(command, "__orig_bases__", ()) if get_origin(base) is BaseCommand
     ]
@@ -53,7 +53,7 @@ def test_each_gives_outcomes_and_errors_in_order() -> None:
     assert next_commands(exchange, [[], missing]) == Returned([[], missing])
 
 
-def test_each_of_no_commands_does_not_ask_the_engine() -> None:
+def test_each_of_no_commands_does_not_call_the_engine() -> None:
     assert next_commands(each([]), None) == Returned([])
 
 

@@ -12,7 +12,7 @@ from tablegate.gateway.model.values.values import Kind
 from tests.gateway.engine.conftest import PAIR
 
 
-def test_a_rule_that_nobody_has_heard_of_is_a_feature() -> None:
+def test_an_unknown_rule_is_a_feature() -> None:
     """A fast path lists the features that it covers, so a new side effect of writes keeps it off."""
 
     @dataclass(frozen=True)
@@ -28,7 +28,7 @@ def test_a_rule_that_nobody_has_heard_of_is_a_feature() -> None:
     assert replace(table(Rules()), key_schema=drawn).features == {"auto_increment"}
 
 
-def test_a_field_that_nobody_has_heard_of_keeps_fast_paths_off() -> None:
+def test_an_unknown_field_disables_fast_paths() -> None:
     assert fast_paths.covers(WriteGroup, "writes token transaction")
     assert not fast_paths.covers(WriteGroup, "writes token")
     assert fast_paths.covers(ReadAll, "gets max_bytes")

@@ -286,7 +286,7 @@ def _facts_of(request: Request, reply: Reply, operation: str) -> RequestFacts:
     return azuretable.read(RequestFacts(operation, azuretable.KINDS[operation]), request, reply, "")
 
 
-def test_of_a_refused_request_nothing_is_told_but_its_address() -> None:
+def test_a_refused_request_is_recorded_with_its_address_only() -> None:
     request = Request("POST", "/account/people", (), b'{"PartitionKey": "jazz", "RowKey": "nina"}')
     refused = Reply(403, (("x-ms-error-code", "AuthenticationFailed"),))
     operation = "POST EntitySet"
@@ -299,7 +299,7 @@ def test_of_a_refused_request_nothing_is_told_but_its_address() -> None:
     )
 
 
-def test_a_batch_that_cannot_be_read_is_told_as_what_it_would_be() -> None:
+def test_an_unreadable_batch_is_recorded_as_its_operation() -> None:
     request = Request(
         "POST", "/account/$batch", (("content-type", "multipart/mixed"),), b"nothing of the kind"
     )
@@ -346,7 +346,7 @@ def _request(body: bytes = b"") -> Request:
     return Request("POST", "/", (), body)
 
 
-def test_nobody_waits_for_the_record_and_what_is_lost_is_counted() -> None:
+def test_requests_do_not_wait_for_the_log_and_lost_records_are_counted() -> None:
     sink = Gathering()
     trail = AuditTrail(sink, KeyForm(False, ""), AuditScope(writes=True, requests=True))
     trail.start()
@@ -397,7 +397,7 @@ def test_a_sink_that_fails_loses_what_it_was_given_and_no_more() -> None:
     assert [json.loads(line) for line in sink.lines] == [{"event": "two"}]
 
 
-def test_a_request_that_its_dialect_cannot_read_is_told_all_the_same() -> None:
+def test_an_unreadable_request_is_recorded() -> None:
     class Broken(Reader):
         @staticmethod
         def facts(request: Request, reply: Reply) -> RequestFacts:
@@ -452,7 +452,7 @@ def test_a_line_that_just_fits_and_one_that_does_not(tmp_path: Path) -> None:
     sink.close()
 
 
-def test_a_file_that_somebody_has_moved_is_begun_again(tmp_path: Path) -> None:
+def test_a_moved_file_is_created_again(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     sink = FileSink(path, 0, 2)
     sink.write([b"one"])

@@ -108,7 +108,7 @@ def test_a_span_for_each_request_tick_and_statement(
     assert sum(point.as_double for point in answered) == 3
 
 
-def test_nothing_of_it_is_imported_unless_it_is_asked_for() -> None:
+def test_nothing_of_it_is_imported_unless_enabled() -> None:
     words = (
         "import sys; from tablegate.gateway.__main__ import main; from tablegate.gateway.server import serving; "
         "main(['serve', '--help'], standalone_mode=False); "

@@ -106,7 +106,7 @@ def entry(request: pytest.FixtureRequest, pair: Pair) -> str:
 
 
 @pytest.mark.parametrize("grants", GRANTS.values(), ids=GRANTS)
-def test_dynamodb_tells_no_forbidden_table_from_an_absent_one(
+def test_dynamodb_answers_alike_for_forbidden_and_absent_tables(
     pair: Pair, entry: str, grants: list[Any]
 ) -> None:
     pair.server.grant(LIMITED, *grants)
@@ -120,7 +120,9 @@ def test_dynamodb_tells_no_forbidden_table_from_an_absent_one(
 
 
 @pytest.mark.parametrize("grants", GRANTS.values(), ids=GRANTS)
-def test_azure_tells_no_forbidden_table_from_an_absent_one(pair: Pair, entry: str, grants: list[Any]) -> None:
+def test_azure_answers_alike_for_forbidden_and_absent_tables(
+    pair: Pair, entry: str, grants: list[Any]
+) -> None:
     pair.server.grant(LIMITED, *grants)
 
     def ask(operation: str, given: Any) -> Told:
@@ -135,7 +137,7 @@ def test_azure_tells_no_forbidden_table_from_an_absent_one(pair: Pair, entry: st
 
 
 @pytest.mark.parametrize("grants", GRANTS.values(), ids=GRANTS)
-def test_table_store_tells_no_forbidden_table_from_an_absent_one(
+def test_table_store_answers_alike_for_forbidden_and_absent_tables(
     pair: Pair, entry: str, grants: list[Any]
 ) -> None:
     pair.server.grant(LIMITED, *grants)
@@ -169,7 +171,7 @@ def test_the_comparison_finds_differences(pair: Pair) -> None:
     assert len([each for each in wrong if " != " in each]) > 40
 
 
-def test_a_forbidden_index_of_a_table_is_told_as_an_absent_one(pair: Pair, entry: str) -> None:
+def test_a_forbidden_index_gets_the_answer_of_an_absent_one(pair: Pair, entry: str) -> None:
     """A right to the table alone is none to its indexes."""
     pair.server.grant(LIMITED, iam(FORBIDDEN))
     values = {"KeyConditionExpression": "pk = :v", "ExpressionAttributeValues": {":v": {"S": "a"}}}

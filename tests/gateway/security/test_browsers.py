@@ -177,9 +177,7 @@ def test_a_foreign_page_is_refused_before_anything_is_done(
         ),
     ],
 )
-def test_whoever_is_of_this_machine_is_served(
-    desk, dialect: str, entry: str, headers: dict[str, Any]
-) -> None:
+def test_local_origins_are_served(desk, dialect: str, entry: str, headers: dict[str, Any]) -> None:
     here = desk()
     reply = here.ask(entry, writing(dialect), **headers)
     assert reply.status in (200, 201), reply.body

@@ -94,7 +94,7 @@ def test_a_rate_holds_over_time_and_a_burst_is_a_quarter_of_a_second() -> None:
     assert asked(quotas, clock, 10, 0.05001) == 200
 
 
-def test_nobody_else_is_touched() -> None:
+def test_other_callers_are_not_affected() -> None:
     quotas = Quotas(Clock())
     quotas.replace({"aws/K": Quota(requests=1)})
     for owner in ("other", "K"):
@@ -137,7 +137,7 @@ def test_debts_are_paid_before_anything_else_is_let_in() -> None:
         (0, [0, 0, 0], 0.25),
     ],
 )
-def test_shares_follow_what_is_asked_for(own: float, elsewhere: list[float], share: float) -> None:
+def test_shares_follow_demand(own: float, elsewhere: list[float], share: float) -> None:
     assert share_of(100.0, own, elsewhere) == pytest.approx(share)
 
 
@@ -202,7 +202,7 @@ def refusal(ask: Any, *kinds: type[Exception]) -> Any:
 
 
 @on_sqlite
-def test_dynamodb_says_so_in_its_words(limited: Running) -> None:
+def test_dynamodb_uses_its_own_error(limited: Running) -> None:
     client = _boto(limited.url, "someone")
     _table(client, "music")
     item = {"p": {"S": "k"}, "x": {"S": "x" * 8000}}
@@ -220,7 +220,7 @@ def test_dynamodb_says_so_in_its_words(limited: Running) -> None:
 
 
 @on_sqlite
-def test_azure_says_so_in_its_words(limited: Running) -> None:
+def test_azure_uses_its_own_error(limited: Running) -> None:
     service = TableServiceClient.from_connection_string(
         "AccountName=devstoreaccount1;AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/"
         f"KBHBeksoGMGw==;TableEndpoint={limited.url}/devstoreaccount1;DefaultEndpointsProtocol=http",
@@ -237,7 +237,7 @@ def test_azure_says_so_in_its_words(limited: Running) -> None:
 
 
 @on_sqlite
-def test_table_store_says_so_in_its_words(limited: Running) -> None:
+def test_table_store_uses_its_own_error(limited: Running) -> None:
     client = ots.OTSClient(limited.url, "tablegate", "tablegate", "here", retry_policy=ots.NoRetryPolicy())
 
     def create(name: str) -> None:

@@ -73,7 +73,7 @@ def policy(statements: list[tuple[str, str, dict[str, Any]]]) -> Policy:
 
 @settings(max_examples=400)
 @given(statements=policies, asked=reads)
-def test_each_read_is_judged_as_if_it_were_the_first(statements: Any, asked: Any) -> None:
+def test_each_read_is_authorized_like_the_first(statements: Any, asked: Any) -> None:
     kept = policy(statements)
     for of, key, shown, way, now_ms in asked:
         get = get_of(of, key, shown)

@@ -133,7 +133,7 @@ def test_a_caller_whom_the_policy_names_needs_no_grant(server):
 
 
 @pytest.mark.parametrize("principal", ["*", {"AWS": "*"}])
-def test_everybody_is_everybody(server, principal):
+def test_a_public_principal_matches_all_callers(server, principal):
     of_account = {"StringEquals": {"aws:PrincipalAccount": "000000000000"}}
     actions = ["dynamodb:GetItem", "dynamodb:DescribeTable"]
     server.put(statement("Allow", actions, principal, Condition=of_account))
@@ -179,15 +179,15 @@ def test_a_conditional_allowance_narrows_no_grant(server):
 
 
 @pytest.mark.parametrize(("key", "value"), [("SourceArn", ARN), ("SourceAccount", "000000000000")])
-def test_no_service_asks_for_anybody(server, key, value):
-    """Actions that are reserved for services are refused to all direct callers."""
+def test_conditions_on_calling_services_are_false_for_direct_calls(server, key, value):
+    """A statement that requires a call through a service permits no direct call."""
     server.put(statement("Allow", "dynamodb:GetItem", Condition={"StringEquals": {f"aws:{key}": value}}))
     assert not server.may("NOBODY", *GET)
     server.put(statement("Deny", "dynamodb:GetItem", Condition={"StringNotEquals": {f"aws:{key}": value}}))
     assert not server.may("FULL", *GET)
 
 
-def test_who_may_do_everything_removes_a_policy_that_refuses_everybody(server):
+def test_an_unrestricted_caller_removes_a_policy_that_refuses_all(server):
     server.put(statement("Deny", "dynamodb:*"), confirmed=True)
     for asked in (
         GET,
@@ -212,7 +212,7 @@ def test_a_policy_that_is_changed_or_taken_away_holds_no_more(server):
     assert not server.may("NOBODY", *PUT)
 
 
-def test_who_may_do_everything_is_not_asked_while_no_table_has_a_policy(server):
+def test_an_unrestricted_caller_skips_authorization_without_policies(server):
     assert server.may("FULL", *GET)
     assert not server.was_judged
     server.put(statement("Allow", "dynamodb:GetItem"))

@@ -67,7 +67,7 @@ def test_expect_100_continue_is_not_granted_to_a_body_that_is_too_long(toy, wire
     assert connection.reply()[::2] == (413, b"toy: too large")
 
 
-def test_http_10_is_closed_unless_it_asks_to_be_kept(toy, wire) -> None:
+def test_http_10_is_closed_unless_it_requests_keep_alive(toy, wire) -> None:
     server = toy()
     closing = wire(server)
     assert closing.raw(b"GET /at-once HTTP/1.0\r\n\r\n").reply()[1]["connection"] == "close"
@@ -325,7 +325,7 @@ def test_a_client_has_so_many_heads_in_waiting_and_no_more(toy, wire) -> None:
     assert [finish(each) for each in half_sent(server, wire, 3)] == [b"ok"] * 3
 
 
-def test_heads_that_do_not_end_take_nobodys_place(toy, wire) -> None:
+def test_unfinished_heads_block_no_other_connection(toy, wire) -> None:
     server = toy(max_connections=4)
     first, second, third = half_sent(server, wire, 3)
     others = [wire(server) for _ in range(3)]
@@ -336,7 +336,7 @@ def test_heads_that_do_not_end_take_nobodys_place(toy, wire) -> None:
     assert [each.post("/say", b"y").reply()[2] for each in others] == [b"y"] * 3
 
 
-def test_whoever_has_waited_longest_makes_room(toy, wire) -> None:
+def test_the_longest_idle_connection_is_closed_first(toy, wire) -> None:
     server = toy(max_connections=3)
     idle = wire(server)
     assert idle.post("/say", b"1").reply()[2] == b"1"

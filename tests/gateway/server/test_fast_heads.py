@@ -259,7 +259,7 @@ def test_lines_that_may_be_secrets_are_not_remembered(name: str) -> None:
     assert (line in fast_heads._lines) is (name in ("Host", "X-Amz-Target"))
 
 
-def test_heads_are_known_but_for_what_proves_who_sends_them() -> None:
+def test_cached_heads_exclude_credentials() -> None:
     for proof in (b"one", b"two"):
         assert fast_heads.whole_request(SIGNED % (b"Authorization: " + proof), 1000, 1000) is not None
     assert len(fast_heads._heads) == 1

@@ -227,7 +227,7 @@ def test_headers_of_16_kb_are_refused(client: RawClient) -> None:
 @pytest.mark.parametrize(
     "target", ["DynamoDB_20120810.Nonsense", "Nonsense", "", "DynamoDB_20120810.", "x" * 10_000]
 )
-def test_an_unknown_operation_is_told_as_such(client: RawClient, target: str) -> None:
+def test_an_unknown_operation_gets_its_error(client: RawClient, target: str) -> None:
     status, answer = client.post(target, b"{}")
     assert status == 400
     assert json.loads(answer)["__type"] == "com.amazon.coral.service#UnknownOperationException"
@@ -236,7 +236,9 @@ def test_an_unknown_operation_is_told_as_such(client: RawClient, target: str) ->
 # Time
 
 
-def test_clients_that_trickle_are_cut_off_and_hold_up_nobody(process: Process, client: RawClient) -> None:
+def test_clients_that_trickle_are_disconnected_and_delay_no_others(
+    process: Process, client: RawClient
+) -> None:
     tricklers = [connect(process) for _ in range(60)]
     began = time.monotonic()
     head = HEAD.format(operation="ListTables") + "X-Slow: " + "x" * 10_000
@@ -260,7 +262,7 @@ def test_clients_that_trickle_are_cut_off_and_hold_up_nobody(process: Process, c
     assert time.monotonic() - began < 12
 
 
-def test_1100_heads_that_do_not_end_hold_up_nobody(process: Process, client: RawClient) -> None:
+def test_1100_unfinished_heads_delay_no_others(process: Process, client: RawClient) -> None:
     # More connections than --max-connections 1000: all later ones get status 503.
     head = HEAD.format(operation="ListTables").encode()
     with contextlib.ExitStack() as stack:

@@ -218,7 +218,7 @@ def test_one_request_of_a_connection_at_a_time(toy, wire, engine: FakeEngine) ->
     assert engine.lists == [[b"1"], [b"2"], [b"3"]]
 
 
-def test_an_exchange_may_ask_the_engine_again_and_again(toy, wire, lane: str, engine: FakeEngine) -> None:
+def test_an_exchange_can_call_the_engine_repeatedly(toy, wire, lane: str, engine: FakeEngine) -> None:
     assert wire(toy(lane)).post("/many", b"4").reply()[2] == b"done"
     assert engine.lists == [[b"round %d" % number] for number in range(4)]
 

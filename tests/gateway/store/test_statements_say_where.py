@@ -62,7 +62,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("statement", FINE)
-def test_a_statement_that_says_where_is_fine(statement: str) -> None:
+def test_a_statement_with_a_slot_has_no_complaints(statement: str) -> None:
     assert complaints(statement) == []
 
 
@@ -89,6 +89,6 @@ def test_tables_of_data_are_spread_after_those_that_every_node_has() -> None:
     assert {name for name, _ in order} == {*metadata.tables, "alembic_version"}
 
 
-def test_each_table_has_a_place_that_somebody_has_thought_of() -> None:
+def test_each_table_has_a_defined_placement() -> None:
     """A table that a migration brings is at no node by chance."""
     assert {table.name for table in metadata.sorted_tables if not placement.is_spread(table)} == {*EVERYWHERE}

@@ -477,7 +477,7 @@ def test_a_row_that_becomes_a_reject(ends: Ends, tmp_path: Path) -> None:
     assert copy(tmp_path, ends, follow=True, until_lag_s=5).rejected == 1
 
 
-def test_deletes_that_no_stream_tells_are_swept(tmp_path: Path) -> None:
+def test_deletes_without_a_stream_are_swept(tmp_path: Path) -> None:
     source = PollingMemoryEndpoint(MemoryTable(definition_of(), rows_of(300)))
     target = MemoryEndpoint(MemoryTable(None))
     other = row_of(PAIR, pk=text("not"), sk=text("copied"))

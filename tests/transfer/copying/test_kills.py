@@ -226,7 +226,7 @@ def test_in_the_background_ctrl_c_is_for_others_and_sigterm_stops(ends: list[str
 
 @pytest.mark.usefixtures("in_foreground")
 @pytest.mark.parametrize("ends", DIRECTIONS[1:], indirect=True)
-def test_ctrl_c_says_how_to_go_on(ends: list[str], tmp_path: Path) -> None:
+def test_ctrl_c_prints_how_to_continue(ends: list[str], tmp_path: Path) -> None:
     fill(ends[0], 1_000)
     process = Copying(tmp_path, *ends, "--rate", "300")
     process.wait_until_copying()

@@ -67,7 +67,7 @@ def test_each_form_is_its_endpoint_and_shown_as_it_was_written(address: str, kin
         ("", "no address"),
     ],
 )
-def test_a_wrong_address_is_told_the_right_form(address: str, words: str) -> None:
+def test_a_wrong_address_gets_the_right_form(address: str, words: str) -> None:
     with pytest.raises(BadAddress) as caught:
         open_endpoint(address)
     assert words in str(caught.value)
@@ -190,7 +190,7 @@ def test_credentials_are_looked_for_and_their_absence_said(monkeypatch: pytest.M
         open_endpoint("dynamodb://T?region=x&profile=nobody")
 
 
-def test_a_region_that_nobody_names_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_region_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")

@@ -66,7 +66,7 @@ def reshard(ours: Running, table: str, shards: int) -> None:
     assert done.exit_code == 0, done.output
 
 
-def test_every_write_after_the_capture_is_told_over_splits_and_merges(
+def test_every_write_after_the_capture_is_returned_over_splits_and_merges(
     ours: Running, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dynamodb_streams, "CHILDLESS_MS", 500)
@@ -152,7 +152,7 @@ def test_a_stream_that_is_there_is_used_and_one_that_is_not_is_switched_on(
     assert len(seen) == 3
 
 
-def test_a_position_that_nobody_looked_at_for_too_long_is_lost(ours: Running, service: Service) -> None:
+def test_a_position_unused_for_too_long_is_lost(ours: Running, service: Service) -> None:
     endpoint = made(ours, service, FOLLOWED[service] + "lost")
     position = endpoint.capture()
     hours = 24 if service is Service.DYNAMODB else position["hours"]
@@ -170,7 +170,7 @@ def test_a_stream_that_is_gone_is_a_lost_position(ours: Running, service: Servic
         endpoint.changes({**position, "stream": other})
 
 
-def test_an_iterator_that_has_expired_is_asked_for_again(ours: Running) -> None:
+def test_an_expired_iterator_is_requested_again(ours: Running) -> None:
     endpoint = made(ours, Service.DYNAMODB, "followexpired")
     position = endpoint.capture()
     endpoint.write(numbered_rows(Service.DYNAMODB, 3))
@@ -207,7 +207,7 @@ def test_records_that_are_trimmed_are_a_lost_position(ours: Running) -> None:
         endpoint.changes(position)
 
 
-def test_azure_tells_what_was_written_since_and_says_what_it_cannot_see(ours: Running) -> None:
+def test_azure_returns_later_writes_and_reports_its_limits(ours: Running) -> None:
     endpoint = made(ours, Service.AZURE_TABLE, "followazure")
     assert not endpoint.follows and "deleted" in endpoint.unseen_changes
     schema = SCHEMAS[Service.AZURE_TABLE]

@@ -37,7 +37,7 @@ def row_of(**values: Value) -> Row:
 
 
 @given(tables(), st.sampled_from(Service), st.booleans())
-def test_what_lint_tells_is_what_the_mapping_does(
+def test_lint_reports_equal_the_mapping(
     table: tuple[Definition, list[Row]], target: Service, escaped: bool
 ) -> None:
     definition, made = table

@@ -11,7 +11,7 @@ from tablegate.transfer.mapping.rules import RULES, Fidelity
 from tests.support.running import ROOT
 
 
-def test_rules_have_names_of_their_own_and_say_what_they_mean() -> None:
+def test_rules_have_unique_names_and_descriptions() -> None:
     assert len({rule.name for rule in RULES}) == len(RULES) == len(rules.BY_NAME)
     for rule in RULES:
         assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.name)

@@ -50,7 +50,7 @@ def test_rows_are_written_read_and_deleted() -> None:
     assert endpoint.get(keys) == [None, *rows[1:]]
 
 
-def test_changes_after_a_capture_are_told() -> None:
+def test_changes_after_a_capture_are_returned() -> None:
     endpoint = MemoryEndpoint(MemoryTable(definition_of(), rows_of(3)), page_rows=2)
     position = endpoint.capture()
     assert endpoint.changes(position).keys == []
@@ -74,7 +74,7 @@ def test_polling_does_not_see_deletes() -> None:
     assert endpoint.changes(position).keys == []
 
 
-def test_calls_fail_as_told() -> None:
+def test_calls_fail_as_configured() -> None:
     endpoint = MemoryEndpoint(MemoryTable(definition_of()))
     endpoint.fail("write", ServiceUnavailable("cut"), after=1)
     endpoint.writes_half = True

@@ -60,7 +60,7 @@ def trace(tmp_path: Path, sqlite_server: Running) -> Path:
         ("http://127.0.0.1:8000/?x=1", "has no path"),
     ],
 )
-def test_a_wrong_url_is_told(tmp_path: Path, trace: Path, url: str, words: str) -> None:
+def test_a_wrong_url_is_reported(tmp_path: Path, trace: Path, url: str, words: str) -> None:
     good = "http://127.0.0.1:1"
     told = [
         tablegate("record", "--upstream", url, "--to", tmp_path / "new", code=1),
@@ -84,14 +84,14 @@ def test_a_trace_is_not_written_over(trace: Path, tmp_path: Path) -> None:
     assert "No such file or directory" in told
 
 
-def test_a_port_that_is_taken_is_told(tmp_path: Path, sqlite_server: Running) -> None:
+def test_a_port_in_use_is_reported(tmp_path: Path, sqlite_server: Running) -> None:
     told = tablegate(
         "record", "--upstream", "http://127.0.0.1:1", "--to", tmp_path / "t", "--port", sqlite_server.port, code=1
     )  # fmt: skip
     assert f"cannot listen on 127.0.0.1, port {sqlite_server.port}" in told
 
 
-def test_a_full_disk_is_told_at_the_start() -> None:
+def test_a_full_disk_is_reported_at_the_start() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     script = "from tablegate.transfer.traffic.traces import TraceWriter; import os; os.O_EXCL = 0; from pathlib import Path; "
@@ -131,7 +131,7 @@ def test_replay_could_not_tell(trace: Path, tmp_path: Path, sqlite_server: Runni
     assert "could not tell" in tablegate("replay", empty, "--against", sqlite_server.url, code=2)
 
 
-def test_replay_says_that_a_trace_is_cut(trace: Path, tmp_path: Path, postgres_server: Running) -> None:
+def test_replay_reports_a_truncated_trace(trace: Path, tmp_path: Path, postgres_server: Running) -> None:
     raw = trace.read_bytes()
     cut = tmp_path / "cut"
     # One more frame, of which only the beginning was written.
@@ -140,7 +140,7 @@ def test_replay_says_that_a_trace_is_cut(trace: Path, tmp_path: Path, postgres_s
     assert "ends in the middle of a frame" in told
 
 
-def test_replay_says_that_credentials_are_wrong(tmp_path: Path, sqlite_server: Running) -> None:
+def test_replay_reports_wrong_credentials(tmp_path: Path, sqlite_server: Running) -> None:
     """A service that rejects the credentials has not diverged, because its real answer is unknown."""
     path = tmp_path / "trace"
     request = Request("GET", "/devstoreaccount1/Tables", (("host", "h"), ("x-ms-version", "2019-02-02")), b"")
@@ -164,7 +164,7 @@ def test_replay_says_that_credentials_are_wrong(tmp_path: Path, sqlite_server: R
         ('aws = "hidden-value"', "none of"),
     ],
 )
-def test_a_wrong_file_of_credentials_is_told_and_not_shown(tmp_path: Path, text: str, words: str) -> None:
+def test_a_wrong_file_of_credentials_is_reported_and_not_shown(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "credentials.toml"
     path.write_text(text)
     with pytest.raises(BadCredentials, match=words) as caught:

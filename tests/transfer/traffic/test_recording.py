@@ -188,7 +188,7 @@ def nowhere() -> str:
     return f"http://127.0.0.1:{free_port()}"
 
 
-def test_a_service_that_is_not_there_is_told_in_each_dialect(tmp_path: Path, nowhere: str) -> None:
+def test_an_unreachable_service_is_reported_in_each_dialect(tmp_path: Path, nowhere: str) -> None:
     path = tmp_path / "trace.jsonl.zst"
     with recorder(nowhere, path) as run:
         across = Across(run.url)

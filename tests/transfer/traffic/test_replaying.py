@@ -256,7 +256,7 @@ def test_a_scan_may_come_in_any_order_but_not_with_other_items(trace: Path, post
     assert report.rules["dynamodb", "scan-order"]
 
 
-def test_a_service_that_is_not_ready_is_asked_again(trace: Path, postgres_server: Running) -> None:
+def test_a_request_to_an_unready_service_is_retried(trace: Path, postgres_server: Running) -> None:
     """A state that was ready in the recording may not be ready in the live service yet."""
     code = b'{"__type": "com.amazon.coral.availability#ThrottlingException", "message": "later"}'
     refused_first: set[bytes] = set()

@@ -65,7 +65,7 @@ def test_an_attribute_may_be_called_as_anything(name: str) -> None:
             assert not used
 
 
-def test_what_is_compared_first_is_told_alone() -> None:
+def test_the_first_difference_is_reported_alone() -> None:
     comparison = ReplyComparison(DYNAMODB, "GetItem", Tokens(), ("", ""), SPANS)
     good = ParsedReply(200, "", {"content-type": "a"}, {"Item": {"n": {"N": "1"}}})
     assert comparison.divergences(good, good) == []
@@ -80,7 +80,7 @@ def test_what_is_compared_first_is_told_alone() -> None:
     ]
 
 
-def test_a_missing_and_an_additional_member_are_told() -> None:
+def test_a_missing_and_an_additional_member_are_reported() -> None:
     found, _ = compared({"Item": {"a": {"S": "x"}}}, {"Item": {"b": {"S": "x"}}})
     assert [(each.place, each.recorded, each.live) for each in found] == [
         ("body/Item/a", '{"S": "x"}', "(absent)"),
@@ -237,7 +237,7 @@ def test_a_batch_that_was_accepted_need_not_be_done() -> None:
         )
 
 
-def test_only_what_could_not_be_told_makes_a_result_unknown() -> None:
+def test_only_an_undecidable_difference_makes_a_result_unknown() -> None:
     for why in SkipReason:
         report = DivergenceReport()
         report.add(1, (DYNAMODB, "GetItem"), [], is_raced=False)

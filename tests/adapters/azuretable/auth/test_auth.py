@@ -257,7 +257,7 @@ def test_forms_of_time(people: AzureTableService, form: str) -> None:
     assert perform(people, "query", service_sas(st=form)).status == 200
 
 
-def test_a_sas_may_ask_for_https(people: AzureTableService) -> None:
+def test_a_sas_can_require_https(people: AzureTableService) -> None:
     sas = service_sas(spr="https")
     assert code_of(perform(people, "query", sas)) == (403, "AuthorizationProtocolMismatch")
     assert perform(people, "query", sas, secure=True).status == 200
@@ -508,7 +508,7 @@ def test_bearer_tokens_need_tls(with_issuer: AzureTableService) -> None:
 @pytest.mark.parametrize(
     ("version", "status"), [("2017-07-29", 403), ("2017-11-09", 200), ("2019-02-02", 200)]
 )
-def test_bearer_tokens_need_a_version_that_knows_them(
+def test_bearer_tokens_need_a_version_with_support(
     with_issuer: AzureTableService, version: str, status: int
 ) -> None:
     """2017-11-09 or higher ("Versioning for Azure Storage"). The SDKs for Go and JavaScript name 2019-02-02."""

@@ -30,7 +30,7 @@ def etag_of(reply: Reply) -> str:
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "garbage"])
 @pytest.mark.parametrize("method", ["POST", "PUT"])
-def test_a_body_in_a_coding_is_bad_input_and_no_failure_of_ours(
+def test_an_encoded_body_is_bad_input_and_no_server_error(
     people: AzureTableService, coding: str, method: str
 ) -> None:
     # The REST reference names no Content-Encoding of requests, and no capture has the service fail at one.

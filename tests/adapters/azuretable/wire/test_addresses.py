@@ -81,7 +81,7 @@ def test_account_comes_from_the_host_or_from_the_path(path: str, host: str, addr
 
 
 @pytest.mark.parametrize("path", ["/", "/Ab/Tables", "/ab/Tables", "/with-dash/Tables", "/x" * 30])
-def test_path_without_an_account_is_nobodys(path: str) -> None:
+def test_a_path_without_an_account_has_no_account(path: str) -> None:
     assert not addresses.has_account(path, PATH_HOST)
     with pytest.raises(ServiceError, match="InvalidUri"):
         parse(path, PATH_HOST)

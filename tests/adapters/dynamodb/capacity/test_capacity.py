@@ -96,7 +96,7 @@ def test_a_projected_change_costs_the_larger_entry() -> None:
 # Blocks
 
 
-def test_a_block_tells_the_total_or_every_arm() -> None:
+def test_a_block_has_the_total_or_every_index() -> None:
     tables = table(index("gsi", "g"), index("lsi", "l", local=True), index("other", "o"))
     charge = TableConsumption("orders", WRITE)
     charge.add_write(tables, WriteOutcome(None, row(g="a", l="b")))
@@ -121,7 +121,7 @@ def test_untouched_indexes_have_no_arm() -> None:
     }
 
 
-def test_transactions_tell_the_kind_and_double_the_table_only() -> None:
+def test_transactions_report_the_kind_and_double_the_table_only() -> None:
     bill = RequestConsumption(WRITE)
     charge = bill.charge("orders")
     charge.add_write(table(index("gsi", "g")), WriteOutcome(None, row(g="a")), limits.TRANSACTION_FACTOR)
@@ -199,7 +199,7 @@ def test_collection_metrics_are_for_tables_with_a_local_index() -> None:
     }
 
 
-def test_the_collection_estimate_is_told_in_whole_gigabytes() -> None:
+def test_the_collection_estimate_is_in_whole_gigabytes() -> None:
     lsi = table(index("lsi", "l", local=True))
     found = capacity.collection_metrics(lsi, row(), 3 * 1024**3 + 5)
     assert found is not None

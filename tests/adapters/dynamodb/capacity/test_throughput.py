@@ -102,7 +102,7 @@ def test_a_replaced_item_counts_if_it_is_larger(orders):
     assert [put(orders, "2") for _ in range(2)] == [True, False]
 
 
-def test_a_refusal_says_of_what_there_was_too_much(orders):
+def test_a_refusal_names_the_exceeded_resource(orders):
     assert put(orders, "1", 50)
     answer = orders.call("PutItem", {**TABLE, "Item": item("1")})
     assert orders.last.status == 400

@@ -33,7 +33,7 @@ def test_an_entry_that_is_none_is_named():
         list(manifests.read_files([b"{"]))
 
 
-def test_a_summary_says_what_the_export_is():
+def test_a_summary_describes_the_export():
     full = manifests.ManifestSummary({"tableArn": "arn:aws:dynamodb:us-east-1:1:table/T.x", "itemCount": 3})
     assert (full.is_incremental, full.items, full.table_name) == (False, 3, "T.x")
     window = manifests.read_summary(

@@ -285,7 +285,7 @@ def test_parentheses_that_group_something_are_fine(expression: str) -> None:
     ("expression", "function"),
     [("a=a and whatever((:things)) > a", "whatever"), ("attRIbute_exIsts((views), #a)", "attRIbute_exIsts")],
 )
-def test_functions_nobody_knows(expression: str, function: str) -> None:
+def test_unknown_functions(expression: str, function: str) -> None:
     assert refusal(condition, expression) == f"Invalid function name; function: {function}"
 
 
@@ -466,7 +466,7 @@ def test_a_name_that_looks_like_an_index_is_none() -> None:
     condition("a[3] = a.#d")
 
 
-def test_between_wants_its_bounds_in_order_and_of_one_kind() -> None:
+def test_between_requires_ordered_bounds_of_one_kind() -> None:
     bounds = "lower bound operand: AttributeValue: {{{}}}, upper bound operand: AttributeValue: {{{}}}"
     assert refusal(condition, "a between :n and :s") == (
         "The BETWEEN operator requires same data type for lower and upper bounds; "

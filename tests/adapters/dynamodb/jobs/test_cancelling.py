@@ -91,7 +91,7 @@ def test_an_export(exporter: Exporter, batches: int) -> None:
         assert session.query("SELECT count(*) FROM tables") == [(1,)]
 
 
-def test_a_bulk_put_tells_what_it_has_put(exporter: Exporter) -> None:
+def test_a_bulk_put_reports_its_items(exporter: Exporter) -> None:
     exporter.service.table()
     exporter.place.put("in/1", line("a") + b"\n" * (1 << 20) + line("b"))
     arn = exporter.ok(

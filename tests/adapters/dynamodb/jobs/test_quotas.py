@@ -163,7 +163,7 @@ def big(number: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("operation", ["RestoreTableFromBackup", "RestoreTableToPointInTime", "CreateBackup"])
-def test_what_a_copy_will_have_counts_when_it_is_asked_for(exporter: Exporter, operation: str) -> None:
+def test_the_size_of_a_copy_counts_from_its_request(exporter: Exporter, operation: str) -> None:
     exporter.service.table()
     exporter.keep_history()
     exporter.put("a", **big(998))

@@ -111,7 +111,7 @@ def test_what_cannot_be_a_destination_fails_later(streaming, arn, words):
     assert [each["DestinationStatus"] for each in listed(streaming)] == ["ACTIVE", "ENABLE_FAILED"]
 
 
-def test_a_server_without_kinesis_says_so(service):
+def test_a_server_without_kinesis_reports_it(service):
     service.table()
     service.call("EnableKinesisStreamingDestination", ON)
     [entry] = listed(service)
@@ -188,7 +188,7 @@ def test_the_records_are_those_of_the_service(streaming, kinesis):
     assert "LatestStreamArn" not in streaming.described()
 
 
-def test_times_are_told_in_microseconds_on_demand(streaming, kinesis):
+def test_times_are_in_microseconds_on_request(streaming, kinesis):
     streaming.table()
     micro = {"ApproximateCreationDateTimePrecision": "MICROSECOND"}
     streaming.call("EnableKinesisStreamingDestination", {**ON, "EnableKinesisStreamingConfiguration": micro})
@@ -200,7 +200,7 @@ def test_times_are_told_in_microseconds_on_demand(streaming, kinesis):
     assert told["ApproximateCreationDateTimePrecision"] == "MICROSECOND"
 
 
-def test_expired_items_are_told_of_as_the_services_own(streaming, kinesis):
+def test_expired_items_are_attributed_to_the_service(streaming, kinesis):
     streaming.table()
     spec = {"Enabled": True, "AttributeName": "until"}
     streaming.call("UpdateTimeToLive", {"TableName": "orders", "TimeToLiveSpecification": spec})

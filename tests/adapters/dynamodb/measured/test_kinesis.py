@@ -233,7 +233,7 @@ def test_failed_entries_accumulate_newest_first(streaming):
         ("arn:aws:firehose:us-east-1:000000000000:deliverystream/d", ELSEWHERE.format("Active state")),
     ],
 )
-def test_a_stream_is_judged_after_the_answer(streaming, arn, words):
+def test_a_stream_is_validated_after_the_answer(streaming, arn, words):
     """TABLE-318"""
     assert ask(streaming, "Enable", arn)["DestinationStatus"] == "ENABLING"
     settle(streaming)

@@ -175,7 +175,7 @@ def test_only_a_transaction_leaves_out_an_item_of_which_nothing_is_projected(pai
 # The order of the clauses
 
 
-def test_all_expressions_are_read_before_the_key_condition_is_judged(pairs):
+def test_all_expressions_are_parsed_before_the_key_condition_is_checked(pairs):
     key_condition = {
         "KeyConditionExpression": "attribute_type(p, :p)",
         "ExpressionAttributeValues": {":p": {"S": "N"}},

@@ -132,19 +132,19 @@ def test_the_item_of_a_start_key_need_not_be_there(pairs):
 @pytest.mark.parametrize(
     "start", [wire(), wire(a="a"), wire(b="b"), wire(a="a", z="z"), wire(a="a", b="b", c="c")]
 )
-def test_a_query_wants_exactly_the_keys_of_its_table(pairs, start):
+def test_a_query_requires_exactly_the_keys_of_its_table(pairs, start):
     if start != wire(a="a", z="z"):
         assert ask(pairs, "a = :a", start, a="a") == INVALID
     assert ask(pairs, "a = :a and b = :b", start, a="a", b="b") == INVALID
 
 
 @pytest.mark.parametrize("start", [wire(), wire(a="a"), wire(a="a", z="z"), wire(a="a", b="b", c="c")])
-def test_a_scan_says_why_its_key_is_invalid(pairs, start):
+def test_a_scan_reports_why_its_key_is_invalid(pairs, start):
     assert ask(pairs, "", start, "Scan") == f"{INVALID}: {SCHEMA}"
 
 
 @pytest.mark.parametrize("operation", ["Query", "Scan"])
-def test_an_index_wants_its_own_keys_and_those_of_the_table(pairs, operation):
+def test_an_index_requires_its_own_keys_and_those_of_the_table(pairs, operation):
     condition, value = ("c = :c", {"c": "c"}) if operation == "Query" else ("", {})
     for start in (wire(c="c"), wire(a="a", b="b"), wire(a="a", b="b", c="c", z="z")):
         assert ask(pairs, condition, start, operation, IndexName="double", **value) == INVALID

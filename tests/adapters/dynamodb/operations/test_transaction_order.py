@@ -99,6 +99,6 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_first_problem_is_told(either, case):  # noqa: F811
+def test_the_first_error_is_reported(either, case):  # noqa: F811
     actions, text = CASES[case]
     assert either.error("TransactWriteItems", {"TransactItems": actions}) == ("ValidationException", text)

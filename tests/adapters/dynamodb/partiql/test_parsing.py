@@ -125,7 +125,7 @@ def test_comments_are_space() -> None:
     assert read("-- first\nSELECT/**/* FROM t -- the table\nWHERE a /* key */= '--/**/' ; --") == plain
 
 
-def test_parameters_are_told_apart_by_their_place() -> None:
+def test_parameters_are_distinguished_by_position() -> None:
     parsed = parse("SELECT * FROM t WHERE a = ? AND b = '?' AND c IN [?, ?]")
     assert len(set(parsed.parameters)) == 3
 

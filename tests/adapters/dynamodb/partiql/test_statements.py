@@ -474,7 +474,7 @@ def test_what_an_update_returns(songs: DynamoDBService) -> None:
     assert run(songs, text)["Items"] == []
 
 
-def test_an_update_wants_its_item_to_be_there(songs: DynamoDBService) -> None:
+def test_an_update_requires_an_existing_item(songs: DynamoDBService) -> None:
     for condition in ("pk = 'u' AND sk = '1'", "pk = 'x' AND sk = '1' AND n = 2"):
         code, _ = songs.error("ExecuteStatement", {"Statement": f"UPDATE songs SET a = 1 WHERE {condition}"})
         assert code == "ConditionalCheckFailedException"

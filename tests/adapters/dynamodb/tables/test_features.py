@@ -65,7 +65,7 @@ def test_a_missing_table_is_missed(service, operation, code):
     assert service.error(operation, {"TableName": "orders"})[0] == code
 
 
-def test_insights_are_asked_of_indexes_too(service):
+def test_insights_of_indexes_can_be_requested(service):
     service.table(**with_index())
     given = {"TableName": "orders", "IndexName": "by-g"}
     assert service.call("DescribeContributorInsights", given)["IndexName"] == "by-g"
@@ -90,7 +90,7 @@ def test_only_global_tables_scale_replicas(service):
         ("ListGlobalTables", "GlobalTables"),
     ],
 )
-def test_a_list_of_what_nobody_made_is_empty(service, operation, member):
+def test_lists_without_resources_are_empty(service, operation, member):
     service.table()
     assert service.call(operation) == {member: []}
 

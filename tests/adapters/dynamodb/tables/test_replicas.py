@@ -65,7 +65,7 @@ def put(regions: Regions, region: str, **item: str) -> None:
     assert regions.service.last.status == 200
 
 
-def test_a_table_of_one_region_tells_of_no_other(regions):
+def test_a_table_of_one_region_lists_no_replicas(regions):
     shown = regions.described(EAST)
     for name in (
         "Replicas",

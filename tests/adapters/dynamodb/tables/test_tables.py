@@ -231,7 +231,7 @@ def test_encryption_shows_only_a_key_of_ones_own(service, given, shown):
 
 
 @pytest.mark.parametrize("spec", [{"StreamEnabled": False}, None])
-def test_a_table_without_a_stream_says_nothing_of_streams(service, spec):
+def test_a_table_without_a_stream_has_no_stream_members(service, spec):
     service.table(**({"StreamSpecification": spec} if spec else {}))
     assert not [name for name in service.described() if "Stream" in name]
 

@@ -103,11 +103,11 @@ def test_the_resource_must_be_a_table_that_is_there(service, arn):
         ),
     ],
 )
-def test_a_resource_that_is_no_table_is_told_why(service, bad, text):
+def test_a_resource_that_is_no_table_gets_its_reason(service, bad, text):
     assert refused(service, "TagResource", bad, Tags=tag(a="")) == ("ValidationException", text)
 
 
-def test_in_the_classic_style_nobody_may_touch_what_is_no_resource(classic):
+def test_in_the_classic_style_an_invalid_resource_is_forbidden(classic):
     assert refused(classic, "TagResource", "abcd", Tags=tag(a=""))[0] == "ValidationException"
     code, text = refused(classic, "TagResource", "abcd")
     assert code == "AccessDeniedException"

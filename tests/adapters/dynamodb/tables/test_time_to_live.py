@@ -41,7 +41,7 @@ def test_it_is_not_idempotent(service):
     assert text_of(service, True) == "TimeToLive is already enabled"
 
 
-def test_another_attribute_is_told_which_one_it_is(service):
+def test_a_second_attribute_is_rejected_with_the_name_of_the_first(service):
     service.table()
     switch(service, True)
     told = "TimeToLive is active on a different AttributeName: current AttributeName is expires"
@@ -58,7 +58,7 @@ def test_a_missing_table_is_named(service):
         )
 
 
-def test_a_slow_control_plane_wants_half_an_hour_between_changes(delayed):
+def test_a_delayed_control_plane_requires_half_an_hour_between_changes(delayed):
     """ack-api-quirks, TABLE-143: refused after 1,811 seconds, accepted after 1,872."""
     service = delayed
     service.table()

@@ -62,7 +62,7 @@ def expected(levels: int) -> dict[str, Any]:
         ("UpdateItem", {"Key": KEY, "AttributeUpdates": UPDATES, **expected(100)}, OPERATOR),
     ],
 )
-def test_what_is_told_beside_a_deep_value(service, operation, request_, text) -> None:
+def test_errors_reported_beside_a_deep_value(service, operation, request_, text) -> None:
     assert service.error(operation, {"TableName": "absent", **request_}) == ("ValidationException", text)
 
 

@@ -75,7 +75,7 @@ def test_a_set_of_more_members_than_may_differ_is_too_large(tag: str, member: An
     assert BAD_SIZE in refusal("PutItem", put({tag: [member] * (limits.SET_MEMBERS + 1)}))
 
 
-def test_what_is_wrong_with_a_set_is_told_in_its_order() -> None:
+def test_errors_of_a_set_are_reported_in_order() -> None:
     for members, rule in (
         (["x", None], "not-a-number"),
         ([None, "x"], "null-in-number-set"),
@@ -93,7 +93,7 @@ def test_a_number_may_be_long_for_its_zeros() -> None:
         canonical_number("0" * limits.MEASURED_BYTES + "7")
 
 
-def test_a_wrong_type_is_told_first_among_so_many_values() -> None:
+def test_a_wrong_type_is_reported_first_among_many_values() -> None:
     """Later ones are found as well, in their turn."""
     bad = {"N": "x"}
     for before, code in ((limits.TYPED_VALUES - 4, "Serialization"), (limits.TYPED_VALUES, "Validation")):
@@ -184,7 +184,7 @@ LONG = 100_000
 
 
 @given(st.text(st.sampled_from("aZ0.-_!é\n"), max_size=8))
-def test_the_applied_pattern_of_buckets_matches_what_the_told_one_does(name: str) -> None:
+def test_the_applied_bucket_pattern_equals_the_documented_one(name: str) -> None:
     told, applied = (re.fullmatch(pattern, name) for pattern in (_BUCKET.pattern, _BUCKET.applied))
     assert (told is None) == (applied is None)
 

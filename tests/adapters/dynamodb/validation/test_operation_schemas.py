@@ -48,7 +48,7 @@ def test_the_service_says(operation: str, style: str, body: Any, expected: str) 
     assert refusal(operation, body, style) == expected
 
 
-def test_an_empty_number_is_told_with_its_colon_today() -> None:
+def test_an_empty_number_is_reported_with_a_colon() -> None:
     """paritysuite valueLayers.test.ts (four regions, 2026-10-09). Here, because refusals.txt has no spaces at ends of lines."""
     text = "ValidationException: {}The parameter cannot be converted to a numeric value{}"
     item = {"a": {"S": "k"}, "n": {"M": {"x": {"L": [{"NS": ["1", ""]}]}}}}

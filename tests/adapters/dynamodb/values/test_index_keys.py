@@ -74,7 +74,7 @@ def test_an_item_with_an_empty_index_key_names_index_and_key(orders, name, value
     assert orders.error("PutItem", given) == invalid(head + EMPTY.format(what) + where)
 
 
-def test_a_batch_tells_of_keys_in_items_as_if_they_were_parameters(orders):
+def test_a_batch_reports_keys_of_items_as_parameters(orders):
     for item in ({}, {"g": {"S": "x"}}, {"pk": {"N": "1"}}):
         given = {"RequestItems": {"orders": [{"PutRequest": {"Item": item}}]}}
         assert orders.error("BatchWriteItem", given) == invalid(
@@ -168,7 +168,7 @@ ON_KEYS = {
 
 @pytest.mark.parametrize("operation", ON_KEYS)
 @pytest.mark.parametrize("style", ["service", "classic"])
-def test_an_empty_key_is_told_as_the_style_tells_it(request, operation, style):
+def test_an_empty_key_has_the_text_of_the_style(request, operation, style):
     service: DynamoDBService = request.getfixturevalue(style)
     service.table(BillingMode=None, ProvisionedThroughput={"ReadCapacityUnits": 1, "WriteCapacityUnits": 1})
     head = "were invalid: " if style == "classic" else "are not valid. "

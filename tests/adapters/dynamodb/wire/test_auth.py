@@ -55,7 +55,7 @@ def with_header(request: Request, name: str, change: str | None) -> Request:
     return replace(request, headers=tuple(headers if change is None else [*headers, (name, change)]))
 
 
-def test_a_signed_request_tells_key_account_region_and_namespace():
+def test_a_signed_request_has_key_account_region_and_namespace():
     request = sign(PLAIN)
     caller = verify(request, credentials(), signed_at(request))
     assert (caller.access_id, caller.account, caller.region) == (
@@ -87,7 +87,7 @@ def test_a_presigned_request_is_as_good_as_one_with_a_header():
     assert verify(request, credentials(), signed_at(request)).access_id == "AKIDEXAMPLE"
 
 
-def test_a_presigned_request_lives_as_long_as_it_says():
+def test_a_presigned_request_expires_as_stated():
     request = sign(BARE, query=True)
     assert "X-Amz-Expires=3600" in request.query
     verify(request, credentials(), signed_at(request) + 60 * MINUTE_MS)
@@ -351,7 +351,7 @@ def test_an_unknown_key_is_an_unrecognised_client():
     )
 
 
-def test_a_wrong_secret_is_told_what_should_have_been_signed():
+def test_a_wrong_secret_gets_the_expected_canonical_request():
     code, text = refused(sign(PLAIN, replace(STORED, secrets=("guessed",))))
     assert code == "InvalidSignatureException"
     assert text.startswith("The request signature we calculated does not match the signature you provided.")
@@ -421,7 +421,7 @@ def test_in_dev_a_scope_of_no_known_form_is_the_default_region(credential):
     assert verify(replace(PLAIN, target=target), dev(), 0).region == "us-east-1"
 
 
-def test_in_dev_a_request_that_is_not_signed_at_all_is_told_so():
+def test_in_dev_an_unsigned_request_gets_its_error():
     with pytest.raises(ServiceError) as caught:
         verify(PLAIN, dev(), 0)
     assert caught.value.code == "MissingAuthenticationTokenException"

@@ -114,7 +114,7 @@ def test_throttling_names_the_resource() -> None:
     ]
 
 
-def test_bad_keys_of_items_are_told_by_column_but_not_by_a_batch() -> None:
+def test_bad_keys_of_items_are_reported_by_column_but_not_in_a_batch() -> None:
     column = KeyColumn("pk", Kind.TEXT)
     wrong = model.BadKey("kind", column=column, actual=Value(Kind.DECIMAL, Decimal(1)))
     missing = model.BadKey("missing", column=column)

@@ -52,7 +52,7 @@ def test_lone_surrogates_are_shown_as_question_marks():
     assert [json.loads(render(error, style))["message"] for style in (LATEST, CLASSIC)] == ["? a", "? b"]
 
 
-def test_a_batch_of_statements_tells_an_empty_key_in_the_style_of_the_server(service, classic):
+def test_a_batch_of_statements_reports_an_empty_key_in_the_style_of_the_server(service, classic):
     head = {service: "are not valid. ", classic: "were invalid: "}
     for each, words in head.items():
         each.table()

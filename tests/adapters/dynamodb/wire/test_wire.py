@@ -362,7 +362,7 @@ def test_any_origin_may_read(service, method):
     assert service.header("access-control-allow-methods") is None
 
 
-def test_a_preflight_is_allowed_what_it_asks_for(service):
+def test_a_preflight_permits_the_requested_headers(service):
     reply = service.send(
         "OPTIONS",
         origin="whatever",

@@ -131,7 +131,7 @@ def test_several_tables_and_one_table_twice(table: TableStoreService) -> None:
     assert plain(table.get({"pk": 2})) == {"pk": 2, "a": 3}
 
 
-def test_keys_are_returned_if_asked_for(table: TableStoreService) -> None:
+def test_keys_are_returned_on_request(table: TableStoreService) -> None:
     answer = write(table, ("t", [put(1, {"a": 1}, returns=messages.RT_PK), put(2)]))
     first, second = answer.tables[0].rows
     assert plain(decode_row(first.row)) == {"pk": 1}

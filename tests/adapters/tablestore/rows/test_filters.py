@@ -148,7 +148,7 @@ def test_the_length_of_a_pattern_on_both_sides(table: TableStoreService) -> None
         assert told.value.code == "OTSParameterInvalid"
 
 
-def test_a_pattern_that_is_too_large_is_told_clearly(table: TableStoreService) -> None:
+def test_a_pattern_that_is_too_large_gets_a_clear_error(table: TableStoreService) -> None:
     with pytest.raises(Refused, match="pattern too large") as told:
         passes(table, single("page", EQ, "", rule=rule(r"\pL{40}")))
     assert told.value.code == "OTSParameterInvalid"

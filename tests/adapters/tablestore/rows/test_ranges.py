@@ -205,7 +205,7 @@ def test_every_scanned_row_is_charged_for_its_key_and_its_selected_cells(service
     assert units_of(service.range(*bounds, columns_to_get=["c"])) == (1, 0)
 
 
-def test_key_columns_that_were_not_asked_for_can_be_left_out(table: TableStoreService) -> None:
+def test_unrequested_key_columns_can_be_omitted(table: TableStoreService) -> None:
     answer = table.range(*ALL, columns_to_get=["i", "n"], limit=1, return_entire_primary_keys=False)
     assert rows_of(answer) == [{"i": -5, "n": 0}]
     answer = table.range(*ALL, columns_to_get=["i", "n"], limit=1)

@@ -304,7 +304,7 @@ def test_return_columns_after_the_update(table: TableStoreService) -> None:
         (messages.RT_PK, ("n",)),
     ],
 )
-def test_only_columns_that_are_incremented_can_be_asked_back(
+def test_only_incremented_columns_can_be_returned(
     table: TableStoreService, kind: int, names: tuple[str, ...]
 ) -> None:
     """aliyun-tablestore-java-sdk, functiontest/IncrementRequest, testReturnColumnNames: nothing of such a request is done."""
@@ -673,7 +673,7 @@ def test_malformed_cells(table: TableStoreService) -> None:
         )
 
 
-def test_failed_conditions_are_told_apart_if_that_is_set(table: TableStoreService) -> None:
+def test_failed_conditions_are_distinguished_if_configured(table: TableStoreService) -> None:
     options = dataclasses.replace(table.gateway.settings, tablestore_message_style="2026")
     modern = table.on(dataclasses.replace(table.gateway, settings=options))
     with pytest.raises(Refused) as told:

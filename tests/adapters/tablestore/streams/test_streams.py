@@ -275,7 +275,7 @@ def test_an_iterator_by_time(table: TableStoreService) -> None:
         assert len(read(table, iterator(table, timestamp=timestamp))) == expected
 
 
-def test_what_has_been_trimmed_is_told(table: TableStoreService) -> None:
+def test_trimmed_records_are_reported(table: TableStoreService) -> None:
     from tablegate.gateway.engine.streams import streaming
 
     table.put({"pk": 1}, {"a": 1})

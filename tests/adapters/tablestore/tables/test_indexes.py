@@ -160,7 +160,7 @@ def test_indexes_are_described(table: TableStoreService) -> None:
 
 
 @pytest.mark.parametrize("include", [True, False])
-def test_base_data_is_in_a_new_index_if_asked_for(table: TableStoreService, include: bool) -> None:
+def test_base_data_is_in_a_new_index_on_request(table: TableStoreService, include: bool) -> None:
     table.put({"p": "a", "q": 1}, {"s": "x", "n": 5})
     table.call(
         "CreateIndex", main_table_name="t", index_meta=index("j", ("n",), ()), include_base_data=include

@@ -268,7 +268,7 @@ def partition(begin: Any, end: Any) -> messages.PartitionRange:
     return messages.PartitionRange(begin=encode_value(datum(begin)), end=encode_value(datum(end)))
 
 
-def test_where_a_table_was_to_be_split_is_told(service: TableStoreService) -> None:
+def test_split_points_of_a_table_are_returned(service: TableStoreService) -> None:
     ranges = [partition(Bound.INF_MIN, 10), partition(10, 20), partition(20, Bound.INF_MAX)]
     make(service, [column("pk"), column("x", STRING)], partitions=ranges)
     splits = [decode_row(data).key for data in describe(service).shard_splits]

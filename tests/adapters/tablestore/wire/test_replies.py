@@ -132,7 +132,7 @@ def test_every_error_of_the_gateway_has_words() -> None:
     assert retried == {facts.TableBusy, facts.PartitionLocked, facts.Throttled, facts.Busy}
 
 
-def test_an_index_that_is_being_built_is_told_by_its_fact_and_not_by_a_word_of_the_state() -> None:
+def test_an_index_under_construction_is_recognised_by_its_fact() -> None:
     text = "Disallow read index table in building base state"
     assert errors.service_error_of(facts.TableBusy("t", "creating", "i")).message == text
     assert (
@@ -140,7 +140,7 @@ def test_an_index_that_is_being_built_is_told_by_its_fact_and_not_by_a_word_of_t
     )
 
 
-def test_failed_conditions_can_be_told_apart() -> None:
+def test_failed_conditions_can_be_distinguished() -> None:
     missing, present = RowExists(), Not(RowExists())
     texts = [
         errors.service_error_of(facts.ConditionFailed(part, None), "2026").message

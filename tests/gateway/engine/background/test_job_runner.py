@@ -303,7 +303,7 @@ def test_what_fails_is_tried_again_and_then_given_up(engine: Engine, monkeypatch
     assert engine.job_batch() is None
 
 
-def test_jobs_that_nobody_carries_on_here_hold_up_no_others(engine: Engine) -> None:
+def test_jobs_without_a_worker_here_delay_no_others(engine: Engine) -> None:
     for _ in range(job_runner._MAX_ACTIVE_JOBS):
         run(engine, StartJob("elsewhere", "", "t", {}, "running", 99))
     Counting(engine, 1)
@@ -434,7 +434,7 @@ def test_a_reset_does_not_wait_for_a_batch_that_hangs(engine: Engine) -> None:
     assert (found(engine), worker.saved) == ([], None)
 
 
-def test_a_batch_tells_the_cpu_time_of_its_thread(engine: Engine) -> None:
+def test_a_batch_reports_the_cpu_time_of_its_thread(engine: Engine) -> None:
     worker = Counting(engine)
     worker.used_s = 0.01
     start(engine)

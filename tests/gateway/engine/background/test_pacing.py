@@ -59,7 +59,7 @@ def test_batches_grow_while_they_are_quick_and_shrink_when_they_are_not() -> Non
     assert size.rows == MIN_ROWS
 
 
-def test_a_batch_that_was_not_full_says_nothing_of_how_large_the_next_may_be() -> None:
+def test_a_partial_batch_does_not_change_the_next_size() -> None:
     size = BatchSize()
     size.took(MIN_ROWS - 1, 0.0)
     assert size.rows == MIN_ROWS
@@ -94,7 +94,7 @@ def test_owners_take_turns_and_then_their_pieces() -> None:
     assert [*turns.order([])] == []
 
 
-def test_who_waits_for_a_lock_rests_like_everybody() -> None:
+def test_a_lock_timeout_counts_as_an_empty_batch() -> None:
     def work(limit: int) -> int | None:
         raise LockTimeout("taken")
 
@@ -105,7 +105,7 @@ class Ended(Exception):
     pass
 
 
-def test_the_thread_rests_after_each_batch_for_as_long_as_the_share_says(
+def test_the_thread_pauses_after_each_batch_according_to_its_share(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Uses a test clock.
@@ -210,7 +210,7 @@ def reopened(engine: Engine, clock: Clock) -> Engine:
     return made
 
 
-def test_an_index_that_is_filled_tells_rows_done_and_left_and_goes_on_after_a_crash(
+def test_an_index_backfill_reports_progress_and_continues_after_a_crash(
     engine: Engine, clock: Clock, full: Client
 ) -> None:
     [table] = engine.run([AlterTable("test", full.table, add_indexes=(by_color(),))])
@@ -227,7 +227,7 @@ def test_an_index_that_is_filled_tells_rows_done_and_left_and_goes_on_after_a_cr
         assert session.query("SELECT count(*) FROM progress") == [(0,)]
 
 
-def test_a_dropped_table_tells_rows_deleted_and_left_and_goes_on_after_a_crash(
+def test_a_purge_reports_progress_and_continues_after_a_crash(
     engine: Engine, clock: Clock, full: Client
 ) -> None:
     engine.run([DropTable(full.table)])
@@ -243,7 +243,7 @@ def test_a_dropped_table_tells_rows_deleted_and_left_and_goes_on_after_a_crash(
             assert session.query(f"SELECT count(*) FROM {name}") == [(0,)]
 
 
-def test_new_expiry_times_tell_rows_done_and_left_and_go_on_after_a_crash(
+def test_new_expiry_times_report_progress_and_continue_after_a_crash(
     engine: Engine, clock: Clock, full: Client
 ) -> None:
     rules = Rules(expiry=ExpiryRule(attribute="ttl"))
@@ -269,9 +269,7 @@ def test_what_waits_under_a_table_that_is_dropped_is_forgotten(engine: Engine, f
     assert listed(engine) == []
 
 
-def test_the_engine_tells_what_is_left_while_it_works_and_nothing_when_it_is_done(
-    engine: Engine, full: Client
-) -> None:
+def test_the_engine_reports_remaining_work_until_it_is_done(engine: Engine, full: Client) -> None:
     engine.run([DropTable(full.table)])
     left = []
     while (batch := engine.background_batch()) is not None:
@@ -423,7 +421,7 @@ def test_many_tables_are_listed_with_two_statements(engine: Engine, counting: Co
     ]
 
 
-def test_the_cache_of_descriptors_lets_go_of_what_was_asked_for_least_recently(engine: Engine) -> None:
+def test_the_cache_of_descriptors_evicts_the_least_recently_used(engine: Engine) -> None:
     from tablegate.gateway.store.tables.descriptor_cache import Cache
 
     tables: list[Table] = [make_table(engine, f"t{number}") for number in range(4)]

@@ -188,7 +188,7 @@ def test_backups_that_were_there_before_go_into_files(
     assert len(files(directory)) == 1
 
 
-def test_a_server_without_the_directory_says_so(database: Database, clock: Clock, engine: Engine) -> None:
+def test_a_server_without_the_directory_reports_it(database: Database, clock: Clock, engine: Engine) -> None:
     backup = backed_up(engine, filled(engine))
     other = server(database, clock, None)
     with pytest.raises(BackupUnreadable) as error:
@@ -389,7 +389,7 @@ def test_a_file_that_loses_its_end_while_it_is_read(
 @pytest.mark.parametrize(
     "end", [b'{"end":{"rows":1,"crc64":"%x"}}\n', b'{"end":{"rows":0,"crc64":"12"}}\n', b'{"end":3}\n']
 )
-def test_an_end_that_tells_something_else(
+def test_a_footer_that_differs(
     directory: Path, engine: Engine, end: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backup = backed_up(engine, filled(engine, 1))

@@ -292,7 +292,7 @@ def test_a_table_without_a_history_records_nothing(engine: Engine, things: Clien
     assert recorded(engine) == 0
 
 
-def test_whoever_wrote_with_the_old_descriptor_is_told_so(engine: Engine, things: Client) -> None:
+def test_a_write_with_the_old_descriptor_is_rejected(engine: Engine, things: Client) -> None:
     keeping(engine, things.table)
     [answer] = engine.run([WriteGroup((things.put("a", 1),))])
     assert isinstance(answer, StaleTable)

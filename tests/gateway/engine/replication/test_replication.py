@@ -201,7 +201,7 @@ def client_key(row: Mapping[str, object]) -> dict[str, object]:
     return {name: row[name] for name in ("p", "s")}
 
 
-def test_each_stream_tells_each_change_once(engine: Engine) -> None:
+def test_each_stream_has_each_change_once(engine: Engine) -> None:
     group = Group(engine)
     for n in range(30):
         group.client(REGIONS[n % 3]).write(group.client(REGIONS[n % 3]).put(f"k{n}", n=decimal(n)))
@@ -294,7 +294,7 @@ def test_strong_replicas_are_written_to_as_they_are_now(engine: Engine, clock) -
     assert len(group.rows("south")) == 2
 
 
-def test_who_leaves_is_told_nothing_any_more(engine: Engine) -> None:
+def test_a_removed_replica_gets_no_more_changes(engine: Engine) -> None:
     group = Group(engine)
     north = group.client("north")
     north.write(north.put("a"))

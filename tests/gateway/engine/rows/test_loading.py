@@ -102,7 +102,7 @@ def test_times_of_writes_grow_over_what_is_there(engine: Engine, clock: Clock) -
     assert after.latest["x"] == text("new")
 
 
-def test_a_stream_is_told_of_what_is_loaded(engine: Engine) -> None:
+def test_a_stream_has_the_loaded_rows(engine: Engine) -> None:
     things = Client(engine, make_table(engine, rules=Rules(stream=STREAM)))
     rows = tuple((things.key("a", s).position, things.contents("a", s)) for s in range(3))
     assert engine.run([BulkLoad(things.table, rows)]) == [None]

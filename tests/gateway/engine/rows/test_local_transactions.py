@@ -189,7 +189,7 @@ def test_transactions_past_their_time_are_forgotten(held: Client, clock: Clock) 
         assert session.query("SELECT count(*) FROM partition_locks")[0][0] == 0
 
 
-def test_conditions_are_judged_on_what_is_staged(held: Client) -> None:
+def test_conditions_are_evaluated_on_staged_rows(held: Client) -> None:
     stage(held, held.remove("a", 1))
     stage(held, held.put("a", 1, condition=Not(RowExists())))
     with pytest.raises(ConditionFailed):
@@ -241,7 +241,7 @@ def test_indexes_follow_the_commit(engine: Engine) -> None:
     assert [row.latest["s"].data for row in table.rows(bounds=red, index=index)] == [2]
 
 
-def test_streams_are_told_of_each_write_at_commit(engine: Engine) -> None:
+def test_streams_get_each_write_at_commit(engine: Engine) -> None:
     table = begin(make(engine))
     stage(table, table.put("a", 1, n=decimal(1)))
     stage(table, table.edit("a", 1, Add(("n",), decimal(1))))

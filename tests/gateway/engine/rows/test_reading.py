@@ -56,13 +56,13 @@ def test_pages_resume_after_their_last_row(numbered: Client, reverse: bool) -> N
     assert seen == sorted(range(20), reverse=reverse)
 
 
-def test_a_limit_that_ends_with_the_range_still_says_where(numbered: Client) -> None:
+def test_a_limit_that_ends_with_the_range_still_has_a_cursor(numbered: Client) -> None:
     """DynamoDB gives LastEvaluatedKey whenever a limit stopped the page (docs/protocols/dynamodb.md rule 27)."""
     assert numbered.page(within(partition("b")), limits=PageLimits(scanned=20)).last is not None
     assert numbered.page(within(partition("b")), limits=PageLimits(scanned=21)).last is None
 
 
-def test_a_peeking_page_knows_the_next_row(numbered: Client) -> None:
+def test_a_peeking_page_has_the_next_row(numbered: Client) -> None:
     page = numbered.page(within(partition("b")), limits=PageLimits(returned=5, peek=True))
     assert page.next is not None and sorts([page.next]) == [5]
     assert numbered.page(within(partition("b")), limits=PageLimits(returned=20, peek=True)).next is None

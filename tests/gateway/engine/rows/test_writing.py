@@ -52,7 +52,7 @@ def test_a_remove_of_nothing_succeeds(things: Client) -> None:
     assert things.rows() == []
 
 
-def test_a_condition_is_judged_on_the_row_as_it_was(things: Client) -> None:
+def test_a_condition_is_evaluated_on_the_old_row(things: Client) -> None:
     absent = Not(RowExists())
     things.write(things.put("a", condition=absent))
     with pytest.raises(ConditionFailed) as failure:

@@ -78,7 +78,7 @@ def with_stream(client: Client, enabled: bool, clock: Clock) -> None:
     client.table = run(client.engine, AlterTable("test", client.table, rules))  # type: ignore[assignment]
 
 
-def test_what_changes_before_is_not_told(things, target):
+def test_earlier_changes_are_not_delivered(things, target):
     put(things, "a", 1)
     follow(things)
     put(things, "a", 2)
@@ -100,7 +100,7 @@ def test_a_table_with_a_stream_is_recorded_once(things, target, clock):
     assert things.table.rules.log is None
 
 
-def test_changes_are_told_through_all_streams_of_a_table(things, target, clock):
+def test_changes_are_delivered_from_all_streams_of_a_table(things, target, clock):
     """Log, the clients' stream, log, another stream: each change once, in order."""
     follow(things)
     expected = []
@@ -145,7 +145,7 @@ def test_what_could_not_be_delivered_is_delivered_again(things, target):
     assert target.got == [("a", 1), ("a", 1)]
 
 
-def test_nothing_is_trimmed_that_is_still_to_be_told(things, target, clock):
+def test_undelivered_changes_are_not_trimmed(things, target, clock):
     follow(things)
     for n in range(5):
         put(things, "a", n)
@@ -161,7 +161,7 @@ def test_nothing_is_trimmed_that_is_still_to_be_told(things, target, clock):
         assert session.query("SELECT count(*) FROM changes") == [(0,)]
 
 
-def test_who_follows_no_longer_is_told_nothing(things, target):
+def test_an_ended_follower_gets_no_changes(things, target):
     follow(things)
     things.table = run(things.engine, Unfollow(things.table, "test", "there"))
     assert things.table.rules.log is None and not things.table.rules.followed
@@ -205,7 +205,7 @@ def followers_of(client: Client) -> object:
 
 
 @pytest.mark.parametrize("has_stream", [False, True])
-def test_a_follower_that_ends_is_told_what_was_written_before(things, target, clock, has_stream):
+def test_an_ending_follower_gets_the_earlier_writes(things, target, clock, has_stream):
     if has_stream:
         with_stream(things, True, clock)
     follow(things)
@@ -244,7 +244,7 @@ def test_a_follower_ends_across_streams_and_shards(things, target, clock):
 
 
 @pytest.mark.parametrize("has_stream", [False, True])
-def test_changes_of_a_dropped_table_are_told(things, target, clock, has_stream):
+def test_changes_of_a_dropped_table_are_delivered(things, target, clock, has_stream):
     if has_stream:
         with_stream(things, True, clock)
     follow(things)

@@ -592,7 +592,7 @@ def test_a_reader_sees_each_change_once_and_in_order_while_many_write(database: 
         engine.close()
 
 
-def test_a_commit_carries_what_the_stream_is_told(engine: Engine) -> None:
+def test_a_commit_contains_the_stream_records(engine: Engine) -> None:
     table = make(engine)
     recorded = StreamRecording(ChangeKind.UPDATE, (DeleteCells("x"),))
     key = table.key("a", 1)

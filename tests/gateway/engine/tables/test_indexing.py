@@ -52,7 +52,7 @@ def test_entries_follow_random_writes(engine: Engine, projection: IndexProjectio
         assert entries_of(things, "by_color") == expected_entries(things)
 
 
-def test_an_entry_knows_the_size_of_what_the_index_shows(engine: Engine) -> None:
+def test_an_entry_has_the_size_of_its_projection(engine: Engine) -> None:
     things = Client(engine, make_table(engine, indexes=(by_color(IndexProjection.ALL),)))
     things.write(things.put("a", color=text("red")))
     things.write(things.put("a", color=text("red"), x=text("x" * 100)))

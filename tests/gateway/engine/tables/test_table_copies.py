@@ -209,7 +209,7 @@ def test_a_reset_of_no_tables_changes_nothing(
     assert len(client.rows()) == 20
 
 
-def test_a_table_that_is_not_there_is_told_and_nothing_is_reset(engine: Engine) -> None:
+def test_a_missing_table_is_reported_and_nothing_is_reset(engine: Engine) -> None:
     client = filled(engine)
     [outcome] = engine.run([ResetTables("", frozenset({"things", "nothing"}))])
     assert isinstance(outcome, TableMissing)

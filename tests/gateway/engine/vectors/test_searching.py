@@ -484,7 +484,9 @@ def test_pieces_of_an_index_with_gaps(engine: Engine, monkeypatch: pytest.Monkey
                     assert sorted(names(search(client, (1, 0, 0), 50, partition=text(tenant_name)))) == wanted
 
 
-def test_without_numpy_a_search_says_what_is_missing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_numpy_a_search_names_the_missing_package(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import sys
 
     from tablegate.gateway.model.errors import NotInstalled

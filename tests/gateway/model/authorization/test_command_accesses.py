@@ -15,17 +15,17 @@ from tablegate.gateway.model.commands import commands, job_commands
 from tablegate.gateway.security.policies import iam_actions, ram_documents
 
 
-def test_every_type_of_command_says_what_it_accesses() -> None:
+def test_every_type_of_command_declares_its_accesses() -> None:
     assert set(ACCESSES) == set(typing.get_args(commands.AnyCommand))
 
 
-def test_a_command_of_an_unknown_type_is_for_who_may_do_everything() -> None:
+def test_a_command_of_an_unknown_type_needs_an_unrestricted_caller() -> None:
     [access] = accesses_of(object(), Purpose((Permission.READ,)))  # type: ignore[arg-type]
     assert access.permission is Permission.ADMINISTER
 
 
 @pytest.mark.parametrize("operations", [DYNAMODB, AZURE, TABLE_STORE])
-def test_every_operation_says_what_it_is_for(operations: dict[object, typing.Any]) -> None:
+def test_every_operation_declares_its_purpose(operations: dict[object, typing.Any]) -> None:
     assert [name for name, row in operations.items() if row.purpose == UNKNOWN_PURPOSE] == []
 
 
@@ -67,7 +67,7 @@ def test_who_puts_many_rows_may_put_one() -> None:
 
 
 @pytest.mark.parametrize("permission", [Permission.DESCRIBE_JOB, Permission.CANCEL_JOB])
-def test_one_job_is_asked_for_under_its_own_name(permission: Permission) -> None:
+def test_one_job_is_authorized_by_its_own_name(permission: Permission) -> None:
     command = job_commands.ListJobs("space", "kind", table_name="music", path="music/export/1-2")
     [access] = accesses_of(command, Purpose((permission,)))
     assert (access.permission, access.path) == (permission, "music/export/1-2")

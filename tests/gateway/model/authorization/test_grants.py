@@ -16,7 +16,7 @@ from tablegate.gateway.model.authorization.grants import (
 from tablegate.gateway.model.authorization.permissions import Channel, Permission
 
 
-def test_a_long_path_is_judged_and_not_kept() -> None:
+def test_a_long_path_is_evaluated_and_not_cached() -> None:
     policy = Policy((Statement(Effect.ALLOW, EVERY_ACTION, (Resources(Glob.of("a*")),)),))
     for first, verdict in (("a", Verdict.ALLOWED), ("b", Verdict.NOT_ALLOWED)):
         longest = Access(Permission.READ, Channel.SINGLE, "", first * _LONGEST_KEPT_PATH, None)

@@ -193,7 +193,7 @@ def as_dynamodb(value: Value) -> Value:
     return Value(Kind.DECIMAL, Decimal(value.data)) if value.kind is Kind.INT64 else value
 
 
-def test_values_read_are_judged_as_the_dialect_sees_them_and_literals_as_they_are() -> None:
+def test_stored_values_are_compared_in_the_view_of_the_dialect_and_literals_unchanged() -> None:
     row = row_of(a=Value(Kind.INT64, 3))
     kind_is_decimal = HasKind(Attribute(("a",)), frozenset({Kind.DECIMAL}))
     assert matches(kind_is_decimal, row, as_dynamodb)
@@ -206,7 +206,7 @@ def versioned(*values: Value) -> Row:
     return Row(Position(b"p", b""), Contents.of_cells({"k": text("key")}, cells), 70)
 
 
-def test_any_version_asks_each_kept_version() -> None:
+def test_any_version_checks_each_kept_version() -> None:
     row = versioned(decimal(3), decimal(2), text("one"))
     for value, found in [(decimal(3), True), (decimal(2), True), (text("one"), True), (decimal(1), False)]:
         assert matches(Compare(AnyVersion("a"), Comparison.EQ, Literal(value)), row) is found

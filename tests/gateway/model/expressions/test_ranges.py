@@ -87,7 +87,7 @@ def compared(name: str, comparison: Comparison, value: Value) -> Compare:
 P_IS_A = compared("p", Comparison.EQ, text("a"))
 
 
-def test_equalities_and_a_range_leave_nothing_to_be_judged() -> None:
+def test_equalities_and_a_range_leave_no_condition() -> None:
     found, residual = narrow(
         And((compared("s", Comparison.GE, text("m")), P_IS_A, compared("s", Comparison.LT, text("n")))), TABLE
     )
@@ -95,7 +95,7 @@ def test_equalities_and_a_range_leave_nothing_to_be_judged() -> None:
     assert found == within(b"\x20a\x00", b"\x20m\x00", b"\x20n\x00")
 
 
-def test_what_no_range_says_is_left_in_its_order() -> None:
+def test_conditions_outside_the_range_keep_their_order() -> None:
     other, negated = Exists(("x",)), Not(P_IS_A)
     found, residual = narrow(And((other, And((P_IS_A, negated)))), TABLE)
     assert found == range_of(TABLE, [text("a")])

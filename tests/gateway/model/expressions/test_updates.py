@@ -116,7 +116,7 @@ def test_what_no_number_holds_is_refused_and_not_rounded(left: str, right: str, 
     assert raised.value.rule == rule
 
 
-def test_arithmetic_wants_numbers() -> None:
+def test_arithmetic_requires_numbers() -> None:
     for operand in (Plus(Current(("s",)), ONE), Minus(ONE, Current(("s",)))):
         with pytest.raises(BadOperand):
             edited(row_of(s=text("1")), SetTo(("n",), operand))
@@ -207,7 +207,7 @@ def test_add_creates_adds_unites_and_appends() -> None:
 @pytest.mark.parametrize(
     "value", [decimal(1), letters("a"), Value(Kind.DECIMAL_SET, frozenset({Decimal(1)}))]
 )
-def test_add_wants_its_own_kind(value: Value) -> None:
+def test_add_requires_the_same_kind(value: Value) -> None:
     for other in (text("x"), numbers(1), Value(Kind.BYTES_SET, frozenset({b"x"}))):
         with pytest.raises(BadOperand):
             edited(row_of(a=other), Add(("a",), value))

@@ -85,7 +85,7 @@ def test_numbers_keep_their_38_digits() -> None:
     assert value.data == number
 
 
-def test_a_missing_and_a_mistyped_column_are_told_apart() -> None:
+def test_a_missing_and_a_mistyped_column_have_different_errors() -> None:
     schema = KeySchema((KeyColumn("p", Kind.TEXT),))
     with pytest.raises(BadKey) as missing:
         schema.key({})

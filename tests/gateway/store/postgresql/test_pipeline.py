@@ -80,7 +80,7 @@ def test_more_than_the_sockets_hold_goes_both_ways(pipeline: Pipeline) -> None:
     assert all(pipeline.rows(answer) == [(body,)] for answer in answers)
 
 
-def test_the_first_error_of_a_pipeline_is_told(database: Database) -> None:
+def test_the_first_error_of_a_pipeline_is_raised(database: Database) -> None:
     def fail() -> None:
         with database.write() as session:
             session.send("SELECT 1 / ?", (0,))

@@ -381,7 +381,7 @@ def test_where_absence_or_much_would_do_nothing_is_said(predicate: Predicate) ->
     assert prefilter_of(predicate) is None
 
 
-def test_a_conjunction_asks_first_what_tells_most() -> None:
+def test_a_conjunction_evaluates_the_most_selective_term_first() -> None:
     there, equal = (
         HasKind(Attribute(("a",)), frozenset(Kind)),
         Compare(Attribute(("a",)), Comparison.EQ, Literal(text("value"))),

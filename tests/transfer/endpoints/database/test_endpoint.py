@@ -154,7 +154,7 @@ def test_a_stream_begins_when_the_copy_is_complete(opens: Opens, database_url: s
         (Service.TABLEGATE, PAIR),
     ],
 )  # fmt: skip
-def test_it_is_known_whose_table_it_is(
+def test_a_table_keeps_its_service(
     opens: Opens, database_url: str, service: Service, key_schema: KeySchema
 ) -> None:
     endpoint = opens(f"{database_url}#things")
@@ -191,7 +191,7 @@ def test_values_without_a_time_keep_that_of_their_row(opens: Opens, database_url
     assert [cell.stamp_ms for cell in found["stamped"].cells["x"]] == [1 << 42, 1 << 41]
 
 
-def test_changes_after_a_capture_are_told(things: DatabaseEndpoint) -> None:
+def test_changes_after_a_capture_are_returned(things: DatabaseEndpoint) -> None:
     things.write(rows_of(3))
     position = things.capture()
     assert position == things.capture()  # there is a stream by now
@@ -232,7 +232,7 @@ def test_changes_are_lost_with_their_stream(things: DatabaseEndpoint) -> None:
         things.changes(position)
 
 
-def test_nobody_misses_a_change_made_while_capturing(things: DatabaseEndpoint) -> None:
+def test_no_change_made_while_capturing_is_missed(things: DatabaseEndpoint) -> None:
     """Every row is either in a scan after the capture or reported as a change."""
     stop = threading.Event()
     written: list[Row] = []

@@ -207,7 +207,7 @@ def test_motos_export_to_s3_is_read(tmp_path):
         ("a.txt", {"format": "csv"}, "csv"), ("/", {}, "dynamodb-export"),
     ],
 )  # fmt: skip
-def test_the_name_says_the_format(path, options, expected):
+def test_the_name_determines_the_format(path, options, expected):
     assert format_of(path, options) == expected
 
 
@@ -259,7 +259,7 @@ def test_no_format_has_a_name_before_it_is_finished(tmp_path, name):
     )
 
 
-def test_a_file_whose_key_nobody_knows_is_not_written_over(tmp_path):
+def test_a_file_with_an_unknown_key_is_not_overwritten(tmp_path):
     path = put(tmp_path, '{"pk":{"S":"a"},"sk":{"N":"1"}}\n')
     with pytest.raises(TransferError, match="is there already"):
         open_file(str(path), {}).create(DEFINITION)

@@ -97,7 +97,7 @@ def test_a_copy_goes_on_after_a_kill_and_replayed_rows_stand_once(tmp_path, endi
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_cut_off_at_any_byte_it_goes_on_or_says_that_it_cannot(tmp_path, ending):
+def test_truncated_at_any_byte_it_continues_or_reports_an_error(tmp_path, ending):
     """A machine that stops loses what was not synced: the end of the file, or of its list of blocks, at any byte."""
     path = tmp_path / f"t{ending}"
     target = JsonLines(path)

@@ -54,7 +54,7 @@ class Opened:
         return self.places
 
 
-def test_a_slot_has_its_node_and_nodes_are_asked_for_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slot_has_its_node_and_nodes_are_refreshed_periodically(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Opened(HERE, THERE)
     assert [opened.nodes.place_of(slot) for slot in (0, 1, 255)] == [HERE, THERE, THERE]
     assert opened.nodes.database_at(THERE.address) is opened.nodes.database_at(THERE.address)
@@ -65,7 +65,7 @@ def test_a_slot_has_its_node_and_nodes_are_asked_for_once_in_a_while(monkeypatch
     assert opened.nodes.place_of(0) == THERE
 
 
-def test_where_nothing_is_known_the_entry_is_asked() -> None:
+def test_without_metadata_a_slot_has_no_node() -> None:
     assert Opened().nodes.place_of(7) is None
 
 
