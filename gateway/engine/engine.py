@@ -104,7 +104,6 @@ class Engine:
         self._store.catalog.views[dialect] = view
 
     def register_worker(self, kind: str, worker: job_runner.JobWorker) -> None:
-        """Register the worker for a kind of job."""
         self._workers[kind] = worker
 
     def run(self, commands: list[AnyCommand], nowait: bool = False, written: int = 0) -> list[Any]:
@@ -187,7 +186,6 @@ class Engine:
 
     @property
     def approximates_vectors(self) -> bool:
-        """True if vector searches may be approximate."""
         return self._store.vector_approximate_from > 0
 
     def background_batch(self) -> BatchDone | None:
@@ -198,7 +196,6 @@ class Engine:
 
     @property
     def has_workers(self) -> bool:
-        """True if this engine runs jobs."""
         return bool(self._workers)
 
     def job_batch(self) -> BatchDone | None:

@@ -81,5 +81,4 @@ class LockRetry:
 
     @property
     def is_over(self) -> bool:
-        """True if no command is waiting, or the time is up."""
         return not self.waiting or monotonic() >= self.began + longest_wait_s(self.outcomes)

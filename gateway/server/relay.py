@@ -56,7 +56,6 @@ class RelaySocket:
         return cls(listening, path)
 
     def remove(self) -> None:
-        """Remove the folder."""
         shutil.rmtree(Path(self.path).parent, ignore_errors=True)
 
 
@@ -101,7 +100,6 @@ class _Frames(asyncio.Protocol):
 
     @staticmethod
     def framed(*parts: Any) -> bytes:
-        """Return a tuple as a frame."""
         data = marshal.dumps(parts)
         return _LENGTH.pack(len(data)) + data
 
@@ -180,7 +178,6 @@ class _RelayedConnection:
         self.written_up_to = 0
 
     def answer(self, reply: Reply) -> None:
-        """Return the reply to the reader."""
         self._memory.discard(self._body_bytes)
         self._relayed.send(self._number, reply)
 
@@ -206,7 +203,6 @@ class Relayed(_Frames):
         self._server.handle(pending)
 
     def send(self, number: int, reply: Reply) -> None:
-        """Send a reply, if the reader is still connected."""
         if self._transport is not None:
             self._transport.write(
                 self.framed(number, int(reply.status), tuple(map(tuple, reply.headers)), reply.body)

@@ -187,7 +187,6 @@ class Server:
         return any(known.give_up() for _, _, known in heapq.nsmallest(_CANDIDATES, waiting))
 
     def leave(self, connection: Connection) -> None:
-        """Unregister a connection."""
         self.head_ended(connection)
         self._connections.discard(connection)
         metrics.connections = len(self._connections)
@@ -201,7 +200,6 @@ class Server:
             next(iter(heads)).give_up()
 
     def head_ended(self, connection: Connection) -> None:
-        """Stop counting a head as incomplete."""
         heads = self._heads.get(connection.client, {})
         heads.pop(connection, None)
         if not heads:

@@ -318,7 +318,6 @@ class _DatabaseQueue:
         self._run_list = traced(self._run_list)  # type: ignore[assignment,method-assign]
 
     def close(self) -> None:
-        """Stop the thread after its current list."""
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
 

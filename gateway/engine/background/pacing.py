@@ -83,7 +83,6 @@ class FairQueue:
             yield from filter(None, together)
 
     def take(self, owner: str, piece: int) -> None:
-        """Note that a piece was run."""
         self._owner, self._last[owner] = owner, piece
 
 

@@ -103,6 +103,5 @@ class DeletionTimes:
                 self._new[key] = self._known[key] = max(at, self._known.get(key, 0))
 
     def keep(self, session: Session) -> None:
-        """Store the times of the new deletes."""
         if self._new:
             tombstones.keep(session, self._new)

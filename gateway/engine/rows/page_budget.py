@@ -34,12 +34,10 @@ class PageBudget:
         self._returned = self._returned_bytes = 0
 
     def scan(self, rows: int, size: int) -> None:
-        """Count scanned rows and their total size."""
         self.scanned += rows
         self.scanned_bytes += size
 
     def count_returned(self, rows: int, size: int) -> None:
-        """Count returned rows and their total size."""
         self._returned += rows
         self._returned_bytes += size
 
@@ -70,7 +68,6 @@ class PageBudget:
 
     @property
     def has_returned_enough(self) -> bool:
-        """True if a limit on returned rows or bytes is reached."""
         limits = self._limits
         return (limits.returned is not None and self._returned >= limits.returned) or (
             limits.returned_bytes is not None and self._returned_bytes >= limits.returned_bytes
@@ -78,11 +75,9 @@ class PageBudget:
 
     @property
     def is_timed_out(self) -> bool:
-        """True if the time limit has passed."""
         return self._deadline is not None and monotonic() > self._deadline
 
     def scans_fewer_than(self, rows: int) -> bool:
-        """Return True if the limit on scanned rows is below this number."""
         return self._limits.scanned is not None and self._limits.scanned < rows
 
     def expected_rows(self, is_filtered: bool) -> int | None:
@@ -163,5 +158,4 @@ class PageBudget:
 
     @property
     def has_scanned_enough(self) -> bool:
-        """True if the limit on scanned rows is reached."""
         return self.scanned == self._limits.scanned

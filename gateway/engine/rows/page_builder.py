@@ -73,7 +73,6 @@ class PageBuilder:
         self._last_concatenated: Position | None = None
 
     def page(self) -> Page:
-        """Return the page as built so far."""
         budget = self.budget
         last = self._last if self._is_stopped else None
         return Page(self._rows, budget.scanned, budget.scanned_bytes, last, self._next, self._concatenated)

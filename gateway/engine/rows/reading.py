@@ -128,7 +128,6 @@ def _interleave(
 
 
 def _stale(store: Store, session: Session, commands: list[Reading]) -> set[int]:
-    """Return the ids of the tables with an outdated descriptor."""
     tables = [table for command in commands for table in _tables_of(command)]
     return store.catalog.check(session, tables, lock=False)()
 
@@ -182,7 +181,6 @@ def _is_byte_limited(command: Reading) -> TypeGuard[ReadAll]:
 
 
 def _transaction(command: Reading) -> str:
-    """Return the local transaction that a command reads through, or ""."""
     return "" if isinstance(command, ReadAll | SearchVectors) else command.transaction
 
 
@@ -198,7 +196,6 @@ def _staged(session: Session, command: Reading, found: dict[RowKey, Row], now_ms
 
 
 def _staged_page(session: Session, command: Read, now_ms: int, measured: Measured) -> Slices:
-    """Read a page through a local transaction."""
     written = _written(session, command, now_ms)
     if isinstance(written, errors.GatewayError):
         return written
@@ -328,7 +325,6 @@ def _page(
 
 
 def _finished(session: Session, command: Read, page_builder: PageBuilder) -> Page:
-    """Return the finished page."""
     last = page_builder.missing_last_position
     if last is not None:
         page_builder.set_last(rows.fetch_many(session, [(command.table.id, last)])[command.table.id, last])

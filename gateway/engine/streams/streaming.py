@@ -230,7 +230,6 @@ def _roll(store: Store, stream: Stream, maintenance: StreamMaintenance) -> None:
 
 
 def _are_due(shards: list[Shard], before_ms: int) -> bool:
-    """Return True if some of these shards have reached the maximum age."""
     return any(shard.closed_at_ms is None and shard.opened_at_ms <= before_ms for shard in shards)
 
 

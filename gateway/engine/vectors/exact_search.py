@@ -70,12 +70,10 @@ class VectorBlock:
 
     @property
     def free_rows(self) -> int:
-        """Number of vectors that can still be added."""
         return len(self.versions) - self.length
 
     @property
     def size_bytes(self) -> int:
-        """Memory in bytes."""
         return self.vectors.nbytes + self.squares.nbytes + self.versions.nbytes + self.digests.nbytes
 
     def add(self, entries: Sequence[StoredEntry]) -> None:

@@ -56,7 +56,6 @@ class IndexImage(NamedTuple):
 
     @property
     def is_mostly_dead(self) -> bool:
-        """True if more entries are deleted than live."""
         length = self.length
         live = sum(part.length if part.live is None else int(part.live.sum()) for part in self.parts)
         return length > _MIN_ROWS and 2 * live < length
