@@ -40,7 +40,7 @@ from tablegate.adapters.dynamodb.wire import limits
 
 # A call alone is a condition, a call before an operator is an operand. With one token of look-ahead, a call in
 # parentheses stays undecided (`paren_call`) until the token after its last parenthesis. So boolean rules come in
-# two sorts: those whose names end in x match everything except a lone call.
+# two sorts: rules with names that end in x match everything except a lone call.
 _GRAMMAR = r"""
 condition: or_
 ?or_: orx | paren_call

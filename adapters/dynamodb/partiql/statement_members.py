@@ -85,7 +85,7 @@ def read_position(member: PreparedStatement, operation: str) -> Position:
 
 
 def member_error(member: PreparedStatement, error: GatewayError, operation: str) -> ServiceError:
-    """Return the error of a write, with the old item if the member asks for it."""
+    """Return the error of a write, with the old item if the member requests it."""
     if not isinstance(error, ConditionFailed):
         return service_error_of(error, operation)
     consumed_capacity.failed_write(member.table, error.row)

@@ -77,8 +77,8 @@ def _check_table(arn: str, context: RuleContext) -> None:
 def get_shard_iterator(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for a GetShardIterator with a missing or superfluous sequence number."""
     kind = data["ShardIteratorType"]
-    wants = kind in ("AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER")
-    if wants and "SequenceNumber" not in data:
+    needs_number = kind in ("AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER")
+    if needs_number and "SequenceNumber" not in data:
         raise context.refused("sequence-missing", type=kind)
-    if not wants and "SequenceNumber" in data:
+    if not needs_number and "SequenceNumber" in data:
         raise context.refused("sequence-spare", type=kind)
